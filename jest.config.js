@@ -4,7 +4,6 @@ export const shared = {
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
-  globalSetup: '<rootDir>/test/support/setup.js',
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',
@@ -19,16 +18,29 @@ export const shared = {
     ],
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
-  reporters: ['default', '<rootDir>/test/support/closingLineReporter.js'],
   testTimeout: 120_000,
+};
+
+/** What holds for a whole run. */
+export const wholeRun = {
+  reporters: ['default', '<rootDir>/test/support/closingLineReporter.js'],
   // What a worker keeps of the modules of earlier tests is only let go with the worker.
   workerIdleMemoryLimit: '1.5GB',
   maxWorkers: 2,
 };
 
+/** One project: `npm test -- --selectProjects unit`. CONTRIBUTING.md says what each needs. */
 export default {
-  ...shared,
-  testMatch: ['<rootDir>/test/**/*.test.ts'],
-  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/nightly/'],
+  ...wholeRun,
   testSequencer: '<rootDir>/test/support/slowestFirst.js',
+  projects: [
+    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/test/unit/**/*.test.ts'], testTimeout: 20_000 },
+    { ...shared, displayName: 'gateway', testMatch: ['<rootDir>/test/gateway/**/*.test.ts'] },
+    {
+      ...shared,
+      displayName: 'fleet',
+      testMatch: ['<rootDir>/test/{fleet,simulation}/**/*.test.ts'],
+      globalSetup: '<rootDir>/test/support/setup.js',
+    },
+  ],
 };

@@ -1,4 +1,4 @@
-// docs/faults.md: what callers get when the service misbehaves. Printed from the table that test/upstream/faultTable.test.ts tries
+// docs/faults.md: what callers get when the service misbehaves. Printed from the table that test/gateway/faults/faultTable.test.ts tries
 // line by line on a running gateway, so the page cannot promise what the gateway does not do.
 
 /** `errorCodes` of the gateway say which codes may be tried again. */
@@ -6,7 +6,7 @@ export function faultsPage({ operations, classes }, errorCodes) {
   const names = Object.keys(operations);
   const bound = ({ times, setting, readsToken }) =>
     `${times} × \`${setting}\`${readsToken ? " (the taxpayer's token may have to be read first)" : ''}`;
-  return `<!-- Printed from test/upstream/faultTable.json by \`npm run codegen\`. Change it there. -->
+  return `<!-- Printed from test/gateway/faults/faultTable.json by \`npm run codegen\`. Change it there. -->
 
 # When the service misbehaves
 

@@ -33,7 +33,7 @@ keep('packages/client/src/errorCodes.ts', read('src/errors/errorCodes.ts'));
 await keepGenerated();
 keep('docs/configuration.md', configurationPage(table));
 keep('.env.example', envExample(table));
-keep('docs/faults.md', faultsPage(JSON.parse(read('test/upstream/faultTable.json')), errorCodes));
+keep('docs/faults.md', faultsPage(JSON.parse(read('test/gateway/faults/faultTable.json')), errorCodes));
 if (values.check) await nameBreakingChanges();
 if (problems.length > 0) console.error(problems.join('\n'));
 process.exitCode = problems.length > 0 ? 1 : 0;

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
-import { places, recovered, typeProbes } from '../security/scanners/clairvoyance.js';
-import { arrayBatch, batch, crack, guesses, isAnswered, link } from '../security/scanners/crackql.js';
-import { copChecks } from '../security/scanners/graphqlCop.js';
-import { consolePaths, consoleWords, cyclesIn, fingerprints, introspections } from '../security/scanners/inql.js';
-import { ask, codesIn, send, type Target } from '../security/scanners/Scan.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { places, recovered, typeProbes } from './scanners/clairvoyance.js';
+import { arrayBatch, batch, crack, guesses, isAnswered, link } from './scanners/crackql.js';
+import { copChecks } from './scanners/graphqlCop.js';
+import { consolePaths, consoleWords, cyclesIn, fingerprints, introspections } from './scanners/inql.js';
+import { ask, codesIn, send, type Target } from './scanners/Scan.js';
 import { startHiveGateway } from './support/hiveGateway.js';
 import { routerSecret, type Subgraphs, startSubgraphs } from './support/supergraph.js';
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { storeContract } from '../stores/storeContract.js';
+import { storeContract } from '../support/stores/storeContract.js';
 import { NodeRuntime } from './NodeRuntime.js';
 import { SimulatedStore } from './SimulatedStore.js';
 import { StoreLine } from './StoreLine.js';

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import type { Order } from '../stores/storeProcess.js';
+import type { Order } from './stores/storeProcess.js';
 
 export interface StoreProcess {
   readonly pid: number;
@@ -16,7 +16,7 @@ export interface StoreProcess {
 
 /** Starts a real process that has the store at `url` open; it can write no file larger than `maxFileKiB`. */
 export async function startStoreProcess(url: string, maxFileKiB?: number): Promise<StoreProcess> {
-  const node = [process.execPath, '--import', 'tsx', join('test', 'stores', 'storeProcess.ts')];
+  const node = [process.execPath, '--import', 'tsx', join('test', 'support', 'stores', 'storeProcess.ts')];
   const limit = maxFileKiB ? `ulimit -f ${maxFileKiB * 2}; ` : '';
   const child = spawn('sh', ['-c', `${limit}exec "$0" "$@"`, ...node, url], {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],

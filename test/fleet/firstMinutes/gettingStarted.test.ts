@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { type GatewayProcess, spawnGateway } from '../../support/gateway.js';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const page = readFileSync(`${root}docs/getting-started.md`, 'utf8');
+const blocks = [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language = '', text = '']) => ({
+  language,
+  text: text.trim(),
+}));
+const textsOf = (language: string) => blocks.filter((block) => block.language === language).map(({ text }) => text);
+const sh = (command: string) => promisify(execFile)('sh', ['-c', command], { cwd: root });
+
+let gateway: GatewayProcess;
+beforeAll(async () => {
+  gateway = await spawnGateway({ PORT: '0' });
+}, 120_000);
+afterAll(() => gateway?.stop());
+
+it('docs/getting-started.md has the blocks that are tried below, and no others', () => {
+  const others = blocks.filter(({ language }) => !['bash', 'graphql', 'ts'].includes(language));
+  expect(others).toEqual([]);
+  expect(textsOf('graphql').length).toBeGreaterThan(3);
+});
+
+it.each(textsOf('graphql'))('docs/getting-started.md has an operation that works: %s', async (query) => {
+  const response = await fetch(`${gateway.origin}/graphql/stream`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+    body: JSON.stringify({ query }),
+  });
+  const events = await response.text();
+  expect(events).toContain('event: next');
+  expect(events).toContain('"data":{');
+  expect(events).not.toContain('"errors"');
+});
+
+it('docs/getting-started.md has a first query that is answered, and a command that prints a token', async () => {
+  const [query = '', token = '', ...others] = textsOf('bash');
+  expect(others).toEqual([]);
+  const { stdout } = await sh(query.replace('http://localhost:4000', gateway.origin));
+  expect(JSON.parse(stdout)).toMatchObject({ data: { taxpayerToken: { status: 'AUTHORIZED' } } });
+  const directory = mkdtempSync(join(tmpdir(), 'developer-key-'));
+  const printed = await sh(`${token} --dir ${directory}`);
+  rmSync(directory, { recursive: true });
+  const claims = JSON.parse(Buffer.from(printed.stdout.split('.')[1] ?? '', 'base64url').toString());
+  expect(claims).toMatchObject({ scope: 'taxpayers:read', taxpayer_ids: [expect.stringMatching(/^4{8}-/)] });
+});
+
+it('docs/getting-started.md imports what the typed client exports', async () => {
+  const client: Record<string, unknown> = await import('../../../packages/client/src/index.js');
+  for (const text of textsOf('ts')) {
+    const [, names = ''] = /^import \{ (.*) \} from 'taxpayer-gateway-client';$/.exec(text) ?? [];
+    for (const name of names.split(', ')) expect({ name, isThere: name in client }).toEqual({ name, isThere: true });
+  }
+});

@@ -1,0 +1,242 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import {
+  environmentFor,
+  type GatewayProcess,
+  postQuery,
+  spawnGateway,
+  startTestGateway,
+  type TestGateway,
+} from '../../support/gateway.js';
+import { metric, quickPolls } from '../../support/liveJob.js';
+import { rawSocket } from '../../support/rawSocket.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { eventReader, streamReader } from '../../support/streamReader.js';
+
+const aliases = (count: number, field: (n: number) => string) =>
+  Array.from({ length: count }, (_, n) => `a${n}: ${field(n)}`).join(' ');
+const recordsOf = (ids: readonly string[], fields: string) =>
+  aliases(ids.length, (n) => `taxpayerToken(taxpayerId: "${ids[n]}") { ${fields} }`);
+/** What no plan answers. */
+const byApollo = '@include(if: true)';
+
+describe('an answer larger than MAX_ANSWER_BYTES is one error', () => {
+  const maxBytes = 100_000;
+  let gateway: TestGateway;
+  let id: string;
+
+  const error = {
+    message: `The answer must have at most ${maxBytes} bytes (MAX_ANSWER_BYTES)`,
+    extensions: { code: 'BAD_USER_INPUT', retryable: false, requestId: expect.any(String) },
+  };
+  const refused = { errors: [error], data: null };
+
+  beforeAll(async () => {
+    gateway = await startTestGateway({ ...quickPolls, MAX_ANSWER_BYTES: `${maxBytes}` });
+    id = gateway.sandbox.control.addTaxpayer({ metadata: { notes: 'é'.repeat(20_000) } }).id; // 40 kB
+  });
+
+  afterAll(() => gateway.stop());
+
+  const ask = (body: object, accept = 'application/json', path = '/graphql') =>
+    fetch(`${gateway.origin}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept },
+      body: JSON.stringify(body),
+    });
+  const subscription = () => {
+    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id, endsAs: null });
+    const fields = `taxpayer { token { ${aliases(3, () => 'metadata')} } }`;
+    return { query: `subscription { refreshJobUpdated(taxpayerId: "${id}", jobId: "${jobId}") { ${fields} } }` };
+  };
+
+  it.each([
+    ['by Apollo', byApollo],
+    ['by a plan', ''],
+  ])('over HTTP, %s, from the first byte too many on', async (_, directive) => {
+    const control = gateway.sandbox.control;
+    const query = `query Q($id: ID!) { taxpayerToken(taxpayerId: $id) ${directive} { metadata } }`;
+    const answerTo = async (variables: object) => (await ask({ query, variables })).text();
+    const shortest = (await answerTo({ id: control.addTaxpayer({ metadata: { notes: '' } }).id })).length;
+    for (const notes of ['x'.repeat(maxBytes - shortest), `${'x'.repeat(maxBytes - shortest - 4)}é\n`]) {
+      const largest = control.addTaxpayer({ metadata: { notes } }).id;
+      const larger = control.addTaxpayer({ metadata: { notes: `${notes}x` } }).id;
+      for (let time = 0; time < 3; time += 1) {
+        expect(Buffer.byteLength(await answerTo({ id: largest }))).toBe(maxBytes);
+        expect(JSON.parse(await answerTo({ id: larger }))).toEqual(refused);
+      }
+    }
+    const response = await ask(
+      { query, variables: { id: control.addTaxpayer({ metadata: { notes: 'x'.repeat(maxBytes) } }).id } },
+      'application/graphql-response+json',
+    );
+    expect([response.status, await response.json()]).toEqual([294, refused]);
+  });
+
+  it('over HTTP, by a plan, where aliases ask for the same record in two ways', async () => {
+    const { id: small } = gateway.sandbox.control.addTaxpayer();
+    const document = (of: string) =>
+      `{ a: taxpayerToken(taxpayerId: "${of}") { metadata name } b: taxpayerToken(taxpayerId: "${of}") { name metadata } c: taxpayerToken(taxpayerId: "${of}") { metadata } }`;
+    for (let time = 0; time < 2; time += 1) expect((await gateway.query(document(small))).errors).toBeUndefined();
+    for (let time = 0; time < 3; time += 1) expect(await (await ask({ query: document(id) })).json()).toEqual(refused);
+  });
+
+  it('over HTTP, of entities', async () => {
+    const query = 'query Q($r: [_Any!]!) { _entities(representations: $r) { ... on TaxpayerToken { metadata } } }';
+    const representations = (count: number) => Array(count).fill({ __typename: 'TaxpayerToken', taxpayerId: id });
+    const { data } = (await (await ask({ query, variables: { r: representations(2) } })).json()) as { data: object };
+    expect(data).toMatchObject({ _entities: [{ metadata: {} }, { metadata: {} }] });
+    expect(await (await ask({ query, variables: { r: representations(3) } })).json()).toEqual(refused);
+  });
+
+  it('over WebSocket', async () => {
+    const socket = rawSocket(gateway.origin);
+    await socket.init();
+    socket.send({ type: 'subscribe', id: '1', payload: { query: `{ ${recordsOf([id, id, id], 'metadata')} }` } });
+    expect((await socket.message((message) => message.id === '1')).payload).toEqual(refused);
+    socket.send({ type: 'subscribe', id: '2', payload: subscription() });
+    expect((await socket.message((message) => message.id === '2')).payload).toEqual(refused);
+    socket.send({ type: 'complete', id: '2' });
+    socket.end();
+  });
+
+  it('in an event stream', async () => {
+    const query = `{ ${recordsOf([id, id, id], 'metadata')} }`;
+    for (const body of [{ query }, subscription()]) {
+      const events = eventReader(await ask(body, 'text/event-stream', '/graphql/stream'));
+      expect((await events.next())?.data).toEqual(refused);
+      await events.cancel();
+    }
+  });
+
+  it('in parts', async () => {
+    const parts = streamReader(await ask(subscription(), 'multipart/mixed;subscriptionSpec=1.0'));
+    await parts.next('--graphql');
+    const part = (await parts.next('--graphql'))?.split('\r\n\r\n')[1] ?? '';
+    expect(JSON.parse(part)).toEqual({ payload: refused });
+    await parts.cancel();
+  });
+});
+
+describe('MAX_REPRESENTATIONS', () => {
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    gateway = await startTestGateway({ MAX_REPRESENTATIONS: '4' });
+  });
+
+  afterAll(() => gateway.stop());
+
+  const entities = (representations: string) => `_entities(representations: ${representations}) { __typename }`;
+  const one = '{ __typename: "Taxpayer", id: "x" }';
+  const refusal = {
+    message: 'representations must have at most 4 items in the whole document (MAX_REPRESENTATIONS)',
+    extensions: expect.objectContaining({ code: 'BAD_USER_INPUT' }),
+  };
+
+  it.each([
+    ['aliases', `query Q($r: [_Any!]!) { a: ${entities('$r')} b: ${entities('$r')} }`, 2],
+    ['a list in the document', `query Q($r: [_Any!]!) { a: ${entities('$r')} b: ${entities(`[${one}, ${one}]`)} }`, 2],
+    ['one in place of a list', `query Q($r: [_Any!]!) { a: ${entities('$r')} b: ${entities(one)} }`, 3],
+    ['a default', `query Q($r: [_Any!]!, $d: [_Any!]! = [${one}]) { a: ${entities('$r')} b: ${entities('$d')} }`, 3],
+    [
+      'fragments',
+      `query Q($r: [_Any!]!) { ...F ... { b: ${entities('$r')} } } fragment F on Query { a: ${entities('$r')} c: __typename }`,
+      2,
+    ],
+    [
+      'one field that is spread twice',
+      `query Q($r: [_Any!]!) { ...F ...F } fragment F on Query { ${entities('$r')} }`,
+      4,
+    ],
+  ])('is the most in a whole document: %s', async (_, query, most) => {
+    const r = (count: number) => Array(count).fill({ __typename: 'Taxpayer', id: 'x' });
+    expect((await gateway.query(query, { r: r(most) })).errors).toBeUndefined();
+    const before = gateway.sandbox.control.counters();
+    const answer = await gateway.query(query, { r: r(most + 1) });
+    expect([answer.errors, answer.data]).toEqual([[refusal], undefined]);
+    const socket = rawSocket(gateway.origin);
+    await socket.init();
+    socket.send({ type: 'subscribe', id: '1', payload: { query, variables: { r: r(most + 1) } } });
+    expect((await socket.message((message) => message.id === '1')).payload).toEqual([refusal]);
+    socket.end();
+    expect(gateway.sandbox.control.counters()).toEqual(before);
+  });
+
+  it('counts what the operation that runs selects, whatever others of the document select under the same key', async () => {
+    const of = (name: string, list: string) =>
+      `query ${name} { ...${name} } fragment ${name} on Query { ${entities(`[${list}]`)} }`;
+    const query = `${of('None', '')} ${of('Five', one.repeat(5))} ${of('Four', one.repeat(4))}`;
+    const errorsOf = async (operationName: string) => {
+      const response = await fetch(`${gateway.origin}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query, operationName }),
+      });
+      return ((await response.json()) as { errors?: unknown }).errors;
+    };
+    expect(await errorsOf('None')).toBeUndefined();
+    expect(await errorsOf('Five')).toEqual([refusal]);
+    expect(await errorsOf('Four')).toBeUndefined();
+  });
+});
+
+describe('a process with a heap of 256 MB', () => {
+  let sandbox: Sandbox;
+  let gateway: GatewayProcess;
+  let large: string[];
+  const message = 'The answer must have at most 8388608 bytes (MAX_ANSWER_BYTES)';
+
+  beforeAll(async () => {
+    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    const control = sandbox.control;
+    large = Array.from({ length: 12 }, () => control.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } }).id);
+    gateway = await spawnGateway({
+      ...environmentFor(sandbox),
+      CACHE_URL: 'memory:',
+      NODE_OPTIONS: '--max-old-space-size=256',
+    });
+  });
+
+  afterAll(async () => {
+    await gateway.kill();
+    await sandbox.stop();
+  });
+
+  it.each([
+    ['by a plan', 'plan', 60, (ids: readonly string[]) => recordsOf(ids, 'metadata')],
+    ['by a plan that writes each anew', 'plan', 30, (ids: readonly string[]) => recordsOf(ids, 'metadata n: name')],
+    ['by Apollo', 'apollo', 59, (ids: readonly string[]) => `${recordsOf(ids, 'metadata')} __typename ${byApollo}`],
+  ])('stops at 8 MiB of 27 to 54, and serves others meanwhile: %s', async (_, way, count, fieldsOf) => {
+    for (const id of large) await postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { name } }`);
+    const small = sandbox.control.addTaxpayer().id;
+    await postQuery(gateway.origin, `{ ${fieldsOf(Array(count).fill(small))} }`); // valid: a plan will answer
+    const executions = () => metric(gateway, `gateway_executions_total{way="${way}"}`);
+    const before = await executions();
+    const fields = fieldsOf(Array.from({ length: count }, (_, n) => large[n % 12] ?? ''));
+    const hostile = async () => {
+      for (let time = 0; time < 5; time += 1) {
+        const answer = await postQuery(gateway.origin, `{ ${fields} }`);
+        expect([answer.data, answer.errors?.map((error) => error.message)]).toEqual([null, [message]]);
+      }
+    };
+    const running = Promise.all([hostile(), hostile()]).then(() => 'done');
+    const waits: number[] = [];
+    while ((await Promise.race([running, Promise.resolve('running')])) === 'running') {
+      const askedAt = performance.now();
+      await postQuery(gateway.origin, '{ __typename }');
+      waits.push(performance.now() - askedAt);
+    }
+    expect(Math.max(...waits)).toBeLessThan(2000);
+    expect((await executions()) - before).toBeGreaterThanOrEqual(10);
+  });
+
+  it('refuses sixty times two hundred representations', async () => {
+    const query = `query Q($r: [_Any!]!) { ${aliases(60, () => '_entities(representations: $r) { ... on TaxpayerToken { name metadata } }')} }`;
+    const r = Array.from({ length: 200 }, (_, n) => ({ __typename: 'TaxpayerToken', taxpayerId: large[n % 12] }));
+    const { errors } = await postQuery(gateway.origin, query, { r });
+    expect(errors?.map((error) => error.message)).toEqual([
+      'representations must have at most 200 items in the whole document (MAX_REPRESENTATIONS)',
+    ]);
+    expect(await postQuery(gateway.origin, '{ __typename }')).toMatchObject({ data: { __typename: 'Query' } });
+  });
+});

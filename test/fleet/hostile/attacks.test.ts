@@ -1,0 +1,159 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
+import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { type Attack, codesOf, launch, post, type RawAnswer, type Scene } from './attacks/Attack.js';
+import { objectAttacks } from './attacks/objects.js';
+import { documentAttacks, transportAttacks } from './attacks/shapes.js';
+import { tokenAttacks } from './attacks/tokens.js';
+
+// Every row is one hostile request at one built gateway with a real identity provider, in production mode. Afterwards the
+// same process answers an honest caller, has met no bug of its own, and has asked the service nothing at all.
+
+const scopes = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-jobs:read';
+let sandbox: Sandbox;
+let provider: IdentityProvider;
+let gateway: GatewayProcess;
+let scene: Scene;
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  provider = await startIdentityProvider();
+  const own = sandbox.control.addTaxpayer({ id: 'own-taxpayer' }).id;
+  const other = sandbox.control.addTaxpayer({ id: 'other-taxpayer' }).id;
+  const routerSecret = 'the-secret-of-the-router';
+  scene = {
+    provider,
+    token: (claims, how) => provider.token({ scope: scopes, taxpayer_ids: [own], ...claims }, how),
+    own,
+    other,
+    ghost: 'no-such-taxpayer',
+    routerSecret,
+  };
+  gateway = await spawnGateway({
+    ...environmentFor(sandbox),
+    NODE_ENV: 'production',
+    CACHE_URL: 'memory:',
+    AUTH_MODE: 'jwt',
+    AUTH_JWKS_URL: provider.jwksUrl,
+    AUTH_ISSUER: provider.issuer,
+    AUTH_AUDIENCE: provider.audience,
+    FEDERATION_SHARED_SECRET: routerSecret,
+  });
+});
+
+afterAll(async () => {
+  await gateway?.stop();
+  await sandbox?.stop();
+  await provider?.stop();
+});
+
+describe('hostile requests', () => {
+  const tables = {
+    tokens: tokenAttacks,
+    objects: objectAttacks,
+    documents: documentAttacks,
+    transport: transportAttacks,
+  };
+
+  test.each(Object.entries(tables))('%s: each is refused with its status and code', async (_, table) => {
+    const outcomes: string[] = [];
+    const expected: string[] = [];
+    sandbox.control.resetCounters();
+    for (const attack of await table(scene)) {
+      const answer = await launch(gateway.origin, attack);
+      outcomes.push(outcome(attack, answer.status, codesOf(answer)));
+      expected.push(outcome(attack, attack.status, attack.code === undefined ? [] : [attack.code]));
+      expect(echoes(answer)).toEqual([]);
+    }
+    expect(outcomes).toEqual(expected);
+    expect(sandbox.control.requests()).toEqual([]);
+  });
+
+  test('there are more than 150 of them, and the same process answers an honest caller', async () => {
+    const attacks = await Promise.all(Object.values(tables).map((table) => table(scene)));
+    expect(attacks.flat().length).toBeGreaterThan(150);
+    const query = `{ taxpayerToken(taxpayerId: "${scene.own}") { status } }`;
+    const answer = await launch(gateway.origin, { ...honest, ...post(`Bearer ${await scene.token()}`, query) });
+    expect(answer).toMatchObject({ status: 200 });
+    expect(JSON.parse(answer.text)).toMatchObject({ data: { taxpayerToken: { status: expect.any(String) } } });
+  });
+
+  test.each(Object.entries(tables))(
+    '%s: the same once each document has a plan and each record is in memory',
+    async (_, table) => {
+      const authorization = `Bearer ${await scene.token({ scope: `${scopes} taxpayers:any` })}`;
+      const outcomes: string[] = [];
+      const expected: string[] = [];
+      const before = await plansRun();
+      for (const attack of await table(scene)) {
+        if (typeof attack.body !== 'string' || attack.path !== undefined) continue;
+        // The one who may see everybody asks the same, often enough for a plan.
+        for (const _time of [1, 2, 3]) {
+          const sent = launch(gateway.origin, { ...attack, headers: { ...attack.headers, authorization } });
+          await sent.catch(() => {}); // some are cut off
+        }
+        const answer = await launch(gateway.origin, attack);
+        outcomes.push(outcome(attack, answer.status, codesOf(answer)));
+        expected.push(outcome(attack, attack.status, attack.code === undefined ? [] : [attack.code]));
+        expect(echoes(answer)).toEqual([]);
+      }
+      expect(outcomes).toEqual(expected);
+      if (table === objectAttacks) expect((await plansRun()) - before).toBeGreaterThan(60);
+    },
+  );
+
+  test('the process met no bug of its own and its memory is bounded', () => {
+    expect(gateway.output()).not.toContain('a bug of the gateway');
+    expect(gateway.child.exitCode).toBeNull();
+    const peakKiB = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${gateway.pid}/status`, 'utf8'))?.[1]);
+    expect(peakKiB).toBeLessThan(400 * 1024);
+  });
+
+  test('no answer suggests names, and none carries the software’s', async () => {
+    const answer = await launch(gateway.origin, {
+      ...honest,
+      ...post(`Bearer ${await scene.token()}`, '{ taxpayerTokn(taxpayerId: "x") { nam } }'),
+    });
+    expect(answer.text).toContain('The document does not fit the schema');
+    expect(answer.text).not.toContain('taxpayerToken');
+    expect(answer.headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+    });
+    expect(answer.headers).not.toHaveProperty('server');
+    expect(answer.headers).not.toHaveProperty('x-powered-by');
+  });
+
+  test('a page of a foreign origin is not let in by CORS, with or without asking first', async () => {
+    const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' };
+    for (const method of ['OPTIONS', 'POST']) {
+      const headers = { origin: 'https://evil.example', ...preflight };
+      const answer = await launch(gateway.origin, { ...honest, method, headers });
+      expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
+      expect(answer.headers).not.toHaveProperty('access-control-allow-credentials');
+    }
+  });
+});
+
+async function plansRun(): Promise<number> {
+  const metrics = await (await fetch(`${gateway.origin}/metrics`)).text();
+  return Number(/gateway_executions_total\{way="plan"\} (\d+)/.exec(metrics)?.[1] ?? 0);
+}
+
+const honest: Attack = { name: 'an honest request', status: 200, code: undefined };
+
+/** One line per attack, so that a failed run lists every row that went otherwise. */
+function outcome({ name }: Attack, status: number, codes: readonly string[]): string {
+  return `${name}: ${[status, ...new Set(codes)].join(' ')}`;
+}
+
+/** Of the values sent, those that stand in the answer: errors must not quote them. */
+function echoes({ text }: RawAnswer): string[] {
+  return ['123-45-6789', 'evil.example', 'etc/passwd', 'OR 1=1', 'x'.repeat(30)].filter((value) =>
+    text.includes(value),
+  );
+}

@@ -1,0 +1,103 @@
+import { strangeKey } from '../../../support/identityProvider.js';
+import { type Attack, post, type Scene } from './Attack.js';
+
+const harmless = '{ __typename }';
+
+/** Who: tokens that must not let anybody in. */
+export async function tokenAttacks({ provider, token, own }: Scene): Promise<Attack[]> {
+  const now = Math.floor(Date.now() / 1000);
+  const [header = '', payload = '', signature = ''] = (await token()).split('.');
+  const forged = Buffer.from(JSON.stringify({ sub: 'root', scope: 'taxpayers:any' })).toString('base64url');
+  const stranger = strangeKey();
+  const bearers: Readonly<Record<string, string>> = {
+    'a token that expired': await token({}, { expiresIn: -60 }),
+    'a token that is not valid yet': await token({ nbf: now + 600 }),
+    'a token issued in the future': await token({ iat: now + 600 }),
+    'a token for another audience': await token({ aud: 'somebody-else' }),
+    'a token without an audience': await token({ aud: undefined }),
+    'a token of another issuer': await token({ iss: 'https://evil.example/' }),
+    'a token without an issuer': await token({ iss: undefined }),
+    'a token whose issuer is a list': await token({ iss: [provider.issuer] }),
+    'alg none': await token({}, { alg: 'none' }),
+    'alg nOnE': await token({}, { header: { alg: 'nOnE' } }),
+    'HS256 with the public key as its secret': await token({}, { alg: 'HS256', key: provider.publicPem() }),
+    'HS256 with an empty secret': await token({}, { alg: 'HS256', key: '' }),
+    'ES256 named over an RSA signature': await token({}, { header: { alg: 'ES256' } }),
+    'PS256 with a key that is for RS256': await token({}, { alg: 'PS256' }),
+    'a key that nobody publishes': await token({}, { key: stranger }),
+    'an unknown kid': await token({}, { key: stranger, kid: 'no-such-key' }),
+    'a kid that is a path': await token({}, { key: stranger, kid: '../../../../etc/passwd' }),
+    'a kid that is an address': await token({}, { key: stranger, kid: 'http://127.0.0.1:1/key' }),
+    'a kid that is SQL': await token({}, { key: stranger, kid: "' OR 1=1 --" }),
+    'a kid that is an object': await token({}, { key: stranger, kid: { __proto__: null } }),
+    'a jku header': await token({}, { key: stranger, header: { jku: 'http://127.0.0.1:1/jwks.json' } }),
+    'a jwk of its own': await token({}, { key: stranger, header: { jwk: stranger.export({ format: 'jwk' }) } }),
+    'an x5u header': await token({}, { key: stranger, header: { x5u: 'http://127.0.0.1:1/cert.pem' } }),
+    'an unknown critical header': await token({}, { header: { crit: ['exp-policy'], 'exp-policy': 1 } }),
+    'an ID token': await token({ nonce: 'n', at_hash: 'h' }),
+    'an ID token of Keycloak': await token({ typ: 'ID' }),
+    'a logout token': await token({}, { header: { typ: 'logout+jwt' } }),
+    'a token bound to a certificate': await token({ cnf: { 'x5t#S256': 'x' } }),
+    'a token bound to a DPoP key': await token({ cnf: { jkt: 'x' } }),
+    'a token bound in an unknown way': await token({ cnf: { jwk: {} } }),
+    'a token without expiry': await token({ exp: undefined }),
+    'an expiry of 1e999': await token({ exp: Number.POSITIVE_INFINITY }),
+    'an expiry that is text': await token({ exp: String(now + 600) }),
+    'a negative expiry': await token({ exp: -1 }),
+    'a not-before of 1e999': await token({ nbf: Number.POSITIVE_INFINITY }),
+    'an empty subject': await token({ sub: '' }),
+    'no subject': await token({ sub: undefined }),
+    'a subject that is a number': await token({ sub: 1 }),
+    'a subject of 10,000 characters': await token({ sub: 'x'.repeat(4000) }),
+    'a payload that is not JSON': await token({}, { payload: 'not json' }),
+    'a payload that is a list': await token({}, { payload: '[]' }),
+    'a payload that was replaced': `${header}.${forged}.${signature}`,
+    'a signature that was cut': `${header}.${payload}.${signature.slice(0, -4)}`,
+    'a token without its signature': `${header}.${payload}.`,
+    'a token of two parts': `${header}.${payload}`,
+    'a token of five parts': `${header}.${payload}.${signature}.a.b`,
+    'a token of 9,000 characters': 'x'.repeat(9000),
+  };
+  const refused = { status: 401, code: 'UNAUTHENTICATED' } as const;
+  const { headers: _, body = '' } = post('', harmless);
+  const json = { 'content-type': 'application/json' };
+  return [
+    ...Object.entries(bearers).map(([name, text]) => ({ name, ...post(`Bearer ${text}`, harmless), ...refused })),
+    { name: 'no token', headers: json, body, ...refused },
+    { name: 'an empty token', ...post('Bearer ', harmless), ...refused },
+    { name: 'two tokens', ...post(`Bearer ${await token()}, Bearer ${await token()}`, harmless), ...refused },
+    { name: 'a token in another scheme', ...post(`Basic ${await token()}`, harmless), ...refused },
+    {
+      name: 'a token in the query string',
+      path: `/graphql?access_token=${await token()}`,
+      headers: json,
+      body,
+      ...refused,
+    },
+    { name: 'a token in a cookie', headers: { ...json, cookie: `token=${await token()}` }, body, ...refused },
+    {
+      name: 'a header block of 20,000 bytes',
+      ...post(`Bearer ${'x'.repeat(20_000)}`, harmless),
+      status: 431,
+      code: undefined,
+    },
+    {
+      name: 'a scope claim that is a number',
+      ...post(`Bearer ${await token({ scope: 1 })}`, `{ taxpayer(id: "${own}") { id } }`),
+      status: 200,
+      code: 'FORBIDDEN',
+    },
+    {
+      name: 'a list of taxpayers that is an object',
+      ...post(`Bearer ${await token({ taxpayer_ids: { [own]: true } })}`, `{ taxpayer(id: "${own}") { id } }`),
+      status: 200,
+      code: 'FORBIDDEN',
+    },
+    {
+      name: 'a wildcard among the taxpayers',
+      ...post(`Bearer ${await token({ taxpayer_ids: ['*', 'any'] })}`, `{ taxpayer(id: "${own}") { id } }`),
+      status: 200,
+      code: 'FORBIDDEN',
+    },
+  ];
+}

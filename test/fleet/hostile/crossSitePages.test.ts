@@ -1,0 +1,151 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { launchBrowser } from '../../support/browser.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+
+// A page of another origin in a real browser, and a gateway that needs no token. Calls of the service show what is executed.
+
+let pages: Server;
+let pageOrigin: string;
+let allowing: TestGateway;
+let gateway: TestGateway;
+let browser: Browser;
+let page: Page;
+
+beforeAll(async () => {
+  pages = createServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>another page</title>');
+  }).listen(0, '127.0.0.1');
+  await once(pages, 'listening');
+  pageOrigin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
+  gateway = await startTestGateway();
+  allowing = await startTestGateway({ CORS_ORIGINS: pageOrigin });
+  browser = await launchBrowser();
+  page = await browser.newPage();
+  await page.goto(pageOrigin);
+}, 60_000);
+
+afterAll(async () => {
+  await browser?.close();
+  pages?.closeAllConnections();
+  pages?.close();
+  await gateway?.stop();
+  await allowing?.stop();
+});
+
+const callsOf = ({ sandbox }: TestGateway) => sandbox.control.counters().taxpayerToken;
+
+function addressOf({ origin, sandbox }: TestGateway, path = '/graphql/stream'): string {
+  const { id } = sandbox.control.addTaxpayer();
+  return `${origin}${path}?${new URLSearchParams({ query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` })}`;
+}
+
+describe('a page of another origin', () => {
+  /** Each resolves when the browser has its answer, whatever that is. */
+  const ways: Readonly<Record<string, string>> = {
+    'an image': `new Promise((resolve) => {
+      const image = new Image();
+      image.onload = image.onerror = resolve;
+      image.src = address;
+    })`,
+    'a script': `new Promise((resolve) => {
+      const script = document.createElement('script');
+      script.onload = script.onerror = resolve;
+      script.src = address;
+      document.head.append(script);
+    })`,
+    'a frame': `new Promise((resolve) => {
+      const frame = document.createElement('iframe');
+      frame.onload = resolve;
+      frame.src = address;
+      document.body.append(frame);
+    })`,
+    'a fetch whose answer it may not see': `fetch(address, { mode: 'no-cors', headers: { accept: 'text/event-stream' } }).catch(() => {})`,
+    'an EventSource': `new Promise((resolve) => { new EventSource(address).onerror = resolve; })`,
+  };
+
+  it.each(Object.entries(ways))('executes nothing by %s', async (_, way) => {
+    const before = callsOf(gateway);
+    for (const path of ['/graphql/stream', '/graphql']) {
+      await page.evaluate(`((address) => ${way})(${JSON.stringify(addressOf(gateway, path))})`);
+    }
+    expect(callsOf(gateway) - before).toBe(0);
+  });
+
+  it('that CORS_ORIGINS names gets events by an EventSource', async () => {
+    const data = await page.evaluate(
+      `new Promise((resolve) => {
+        const source = new EventSource(${JSON.stringify(addressOf(allowing))});
+        source.addEventListener('next', ({ data }) => resolve(data));
+        source.addEventListener('complete', () => source.close());
+      })`,
+    );
+    expect(JSON.parse(data as string)).toEqual({ data: { taxpayerToken: { status: 'CREATED' } } });
+    expect(callsOf(allowing)).toBe(1);
+  });
+
+  it('that is our own gets them as well', async () => {
+    const own = await browser.newPage();
+    await own.goto(`${gateway.origin}/graphiql`);
+    const address = addressOf(gateway).replace(gateway.origin, '');
+    const data = await own.evaluate(
+      `new Promise((resolve) => {
+        const source = new EventSource(${JSON.stringify(address)});
+        source.addEventListener('next', ({ data }) => { source.close(); resolve(data); });
+      })`,
+    );
+    expect(JSON.parse(data as string)).toEqual({ data: { taxpayerToken: { status: 'CREATED' } } });
+    await own.close();
+  });
+});
+
+describe('a GET without a browser', () => {
+  const get = async (accept: string | undefined, headers: Readonly<Record<string, string>> = {}) => {
+    const before = callsOf(gateway);
+    const sent = { ...headers, ...(accept !== undefined && { accept }) };
+    const response = await fetch(addressOf(gateway), { headers: sent });
+    await response.text();
+    return [response.status, callsOf(gateway) - before];
+  };
+
+  it.each([
+    ['text/event-stream', 200],
+    ['text/event-stream, */*', 200],
+    ['*/*', 406],
+    ['image/avif,image/webp,*/*;q=0.8', 406],
+    ['text/event-stream;q=0, */*', 406],
+    [undefined, 406], // `fetch` sends */*
+  ])('that accepts %s gets %s', async (accept, status) => {
+    expect(await get(accept)).toEqual([status, status === 200 ? 1 : 0]);
+  });
+});
+
+describe('an app in a web view, or a browser extension, whose origin has a scheme of its own', () => {
+  const origins = [
+    ...['capacitor://localhost', 'ionic://localhost', 'tauri://localhost'],
+    ...['chrome-extension://abcdefghijklmnopabcdefghijklmnop', 'moz-extension://0b4c9b0e-8a3f-4c1e-9a55-1d2f3a4b5c6d'],
+  ];
+  let named: TestGateway;
+  beforeAll(async () => {
+    named = await startTestGateway({ CORS_ORIGINS: origins.join() });
+  });
+  afterAll(() => named?.stop());
+
+  it.each(origins)('may call and open streams when CORS_ORIGINS names it: %s', async (origin) => {
+    const preflight = { origin, 'access-control-request-method': 'POST' };
+    const asked = await fetch(`${named.origin}/graphql`, { method: 'OPTIONS', headers: preflight });
+    expect([asked.status, asked.headers.get('access-control-allow-origin')]).toEqual([204, origin]);
+    for (const [target, status] of [
+      [named, 200],
+      [gateway, 403],
+    ] as const) {
+      const headers = { origin, accept: 'text/event-stream' };
+      const stream = await fetch(addressOf(target), { headers });
+      expect(stream.status).toBe(status);
+      await stream.body?.cancel();
+    }
+  });
+});

@@ -1,0 +1,160 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { buildSchema } from 'graphql';
+import { anyone } from '../../../src/auth/caller.js';
+import { loadConfig } from '../../../src/config/config.js';
+import { createLogger } from '../../../src/observability/log.js';
+import { requestOf } from '../../../src/operations/GraphQLRequest.js';
+import type { OperationContext } from '../../../src/operations/OperationContext.js';
+import type { OperationHooks } from '../../../src/operations/observeOperations.js';
+import { type Work, WorkFinder } from '../../../src/operations/WorkFinder.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startSandbox } from '../../support/sandbox.js';
+
+// A short document can ask for very much, through fragments, aliases and representations.
+
+const recordFields = 'taxpayerId name status provider providerId createdAt metadata fetchedAt stale';
+const aliased = (count: number) => Array.from({ length: count }, (_, n) => `a${n}: token { ...T }`).join(' ');
+const entities = (aliases: number, more = '') => `query Q($r: [_Any!]!) { _entities(representations: $r) {
+  ... on RefreshJob { status } ... on Taxpayer { ${aliased(aliases)} }
+} ${more} } fragment T on TaxpayerToken { ${recordFields} }`;
+
+describe('the fields of an operation', () => {
+  let gateway: TestGateway;
+  let taxpayers: (count: number) => { readonly r: readonly object[] };
+
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+    const { id } = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
+    taxpayers = (count) => ({ r: Array.from({ length: count }, () => ({ __typename: 'Taxpayer', id })) });
+  });
+
+  afterAll(() => gateway.stop());
+
+  const refusal = {
+    status: 422,
+    errors: [
+      expect.objectContaining({
+        message: 'The operation must select at most 20000 fields, counted for each representation',
+        extensions: expect.objectContaining({ code: 'BAD_USER_INPUT', retryable: false }),
+      }),
+    ],
+  };
+  const graphql = { accept: 'application/graphql-response+json' };
+
+  it.each([
+    ['by Apollo', entities(50, '__typename @include(if: true)')],
+    ['by a plan', entities(50)],
+  ])('may be 20,000, %s', async (_, query) => {
+    // each representation has 50 tokens of 10 fields, and the status of a job
+    for (let time = 0; time < 3; time += 1) expect((await gateway.query(query, taxpayers(1))).errors).toBeUndefined();
+    expect((await gateway.query(query, taxpayers(39), graphql)).errors).toBeUndefined();
+    expect(await gateway.query(query, taxpayers(40), graphql)).toMatchObject(refusal);
+  });
+
+  it('are counted through fragments that spread each other', async () => {
+    const levels = Array.from({ length: 4 }, (_, n) => {
+      const deeper = n === 0 ? '' : `taxpayer { ${`...on Taxpayer { token { ...T${n - 1} } } `.repeat(12)} }`;
+      return `fragment T${n} on TaxpayerToken { name ${deeper} }`;
+    });
+    const query = `query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { ...T3 } } ${levels.join(' ')}`;
+    const [taxpayer] = taxpayers(1).r;
+    const few = query.replace('...T3', '...T1');
+    expect((await gateway.query(few, taxpayer)).errors?.[0]?.message).not.toMatch(/at most 20000/);
+    const more = `query Q($id: ID!) { ${Array.from({ length: 20 }, (_, n) => `b${n}: taxpayerToken(taxpayerId: $id) { ...T3 }`).join(' ')} } ${levels.join(' ')}`;
+    expect(await gateway.query(more, taxpayer, graphql)).toMatchObject(refusal);
+  });
+});
+
+it('a process outlives an answer that is too large while one of its members is still awaited', async () => {
+  const sandbox = await startSandbox({
+    clientId: 'test-client',
+    clientSecret: 'test-secret',
+    jobDurationMs: 3_600_000,
+  });
+  const provider = await startTrustedProvider();
+  const gateway = await spawnGateway({
+    ...environmentFor(sandbox),
+    ...provider.env,
+    CACHE_URL: 'memory:',
+    MAX_ANSWER_BYTES: '65536',
+  });
+  try {
+    const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', metadata: { note: 'x'.repeat(700) } });
+    const { jobId } = sandbox.control.addJob({ taxpayerId: id, endsAs: null });
+    const scope = 'taxpayers:read refresh-jobs:read';
+    const authorization = `Bearer ${await provider.token({ scope, taxpayer_ids: [id] })}`;
+    const known = { __typename: 'Taxpayer', id };
+    const job = { __typename: 'RefreshJob', taxpayerId: id, jobId };
+    const ask = (r: readonly object[]) => postQuery(gateway.origin, entities(2), { r }, { authorization });
+    for (let time = 0; time < 3; time += 1) expect((await ask([job, known])).errors).toBeUndefined();
+    sandbox.control.setLatency(300);
+    const awaited = { ...job, jobId: sandbox.control.addJob({ taxpayerId: id, endsAs: null }).jobId };
+    const { errors } = await ask([awaited, ...Array(60).fill(known)]);
+    expect(errors?.[0]?.message).toBe('The answer must have at most 65536 bytes (MAX_ANSWER_BYTES)');
+    expect(await ask([awaited])).toMatchObject({ data: { _entities: [{ status: 'PROCESSING' }] } });
+    expect((await ask([known])).errors).toBeUndefined();
+    expect(gateway.child.exitCode).toBeNull();
+  } finally {
+    await gateway.kill();
+    await provider.stop();
+    await sandbox.stop();
+  }
+});
+
+describe('the time that a document takes is its caller’s', () => {
+  const stops: (() => Promise<void>)[] = [];
+
+  afterEach(async () => {
+    for (const stop of stops.splice(0)) await stop();
+  });
+
+  const spin = (ms: number) => {
+    for (const until = performance.now() + ms; performance.now() < until; );
+  };
+
+  async function finder() {
+    const schema = buildSchema('type Query { item: Item } type Item { a: String b: String }');
+    const { item } = schema.getQueryType()?.getFields() ?? {};
+    if (item) item.resolve = async () => ({});
+    const a = schema.getType('Item');
+    if (a && 'getFields' in a) (a.getFields()['a'] as { resolve?: unknown }).resolve = () => spin(5);
+    const noted: unknown[] = [];
+    const works = new WorkFinder({
+      schema,
+      limits: loadConfig({ CACHE_URL: 'memory:' }).limits,
+      introspection: true,
+      trustedDocuments: undefined,
+      hooks: {} as OperationHooks,
+      log: createLogger('info', { write: () => {} }),
+      noteWork: (holder) => noted.push(holder),
+    });
+    await works.start();
+    stops.push(() => works.stop());
+    const identity = { caller: { ...anyone, kind: 'bearer', key: 'ada' } as const, fromRouter: undefined };
+    const signal = new AbortController().signal;
+    const facts = { ...identity, remoteAddress: undefined, peer: undefined, requestId: '1', signal, startedAt: 0 };
+    const find = () =>
+      works.find(requestOf('POST', { query: '{ item { a b } }' }, 64), facts, 'http') as Work & { by: 'apollo' };
+    return { find, noted, context: { maxAnswerBytes: 1000 } as OperationContext };
+  }
+
+  it('whether it is checked, planned or found again', async () => {
+    const { find, noted, context } = await finder();
+    for (const by of ['apollo', 'plan', 'plan']) {
+      const work = find();
+      expect(work.by).toBe(by);
+      await work.perform(context);
+    }
+    expect(noted).toEqual(['ada', 'ada', 'ada']);
+  });
+
+  it('also once something was waited for', async () => {
+    const { find, context } = await finder();
+    // counted by its fields, because Apollo waits before it begins
+    expect((await find().perform(context)).busyMs).toBeCloseTo(3 * 0.002);
+    const { busyMs } = await find().perform(context);
+    expect(busyMs).toBeGreaterThan(4);
+    expect(busyMs).toBeLessThan(1000);
+  });
+});

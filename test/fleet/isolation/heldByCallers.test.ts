@@ -1,0 +1,193 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { type Environment, environmentFor, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
+import { addJob, metric, quickPolls, watchJob } from '../../support/liveJob.js';
+import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
+import { startSandbox } from '../../support/sandbox.js';
+import { until } from '../../support/until.js';
+
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** A gateway where a caller holds at most a quarter of eight, and what Ada and Bob show to it. */
+async function scene(env: Environment = {}) {
+  const provider = await startTrustedProvider();
+  cleanups.push(() => provider.stop());
+  const gateway = await startTestGateway({
+    ...quickPolls,
+    ...provider.env,
+    MAX_CONNECTIONS: '8',
+    ...env,
+  });
+  cleanups.push(() => gateway.stop());
+  const job = addJob(gateway);
+  const claims = { scope: 'refresh-jobs:read', taxpayer_ids: [job.taxpayerId] };
+  const [ada, bob] = await Promise.all(['ada', 'bob'].map((sub) => provider.token({ ...claims, sub })));
+  const sockets: RawSocket[] = [];
+  const headers = (token = '') => ({ authorization: `Bearer ${token}` });
+  return { gateway, job, sockets, ada: headers(ada), bob: headers(bob) };
+}
+
+type Scene = Awaited<ReturnType<typeof scene>>;
+type Headers = Readonly<Record<string, string>>;
+
+function socketOf({ gateway, sockets }: Scene) {
+  const socket = rawSocket(gateway.origin);
+  sockets.push(socket);
+  cleanups.push(() => socket.end());
+  return socket;
+}
+
+/** Whether a stream of each kind is opened, with how it is refused if not. */
+const kinds = {
+  socket: async (on: Scene, headers: Headers) => {
+    const socket = socketOf(on);
+    await socket.opened;
+    socket.send({ type: 'connection_init', payload: headers });
+    const opened = socket.message(({ type }) => type === 'connection_ack').then(() => 'open');
+    return Promise.race([opened, socket.closed.then(({ code, reason }) => `${code} ${reason}`)]);
+  },
+  'event stream': (on: Scene, headers: Headers) => httpStream(on, 'text/event-stream', headers),
+  multipart: (on: Scene, headers: Headers) => httpStream(on, 'multipart/mixed;subscriptionSpec=1.0', headers),
+};
+
+async function httpStream({ gateway, job }: Scene, accept: string, headers: Headers) {
+  const response = await fetch(`${gateway.origin}/graphql`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json', accept },
+    body: JSON.stringify({ query: watchJob, variables: job }),
+  });
+  if (response.status === 200) cleanups.push(() => response.body?.cancel());
+  return outcomeOf(response);
+}
+
+async function outcomeOf(response: Response): Promise<string> {
+  if (response.status === 200) return 'open';
+  const { errors } = (await response.json()) as { errors: [{ extensions: { code: string; retryable: boolean } }] };
+  const { code, retryable } = errors[0].extensions;
+  return `${response.status} ${code} ${retryable} ${response.headers.get('retry-after')}`;
+}
+
+const waiting = `query ($taxpayerId: ID!, $jobId: ID!) {
+  a: refreshJob(taxpayerId: $taxpayerId, jobId: $jobId, waitSeconds: 300) { status }
+  b: refreshJob(taxpayerId: $taxpayerId, jobId: $jobId, waitSeconds: 300) { status }
+  c: refreshJob(taxpayerId: $taxpayerId, jobId: $jobId, waitSeconds: 300) { status }
+}`;
+
+describe('a caller at the bound', () => {
+  it.each(Object.entries(kinds))(
+    'by a %s opens no stream of any kind until it ends; another caller does',
+    async (_, opens) => {
+      const on = await scene({ MAX_CONNECTIONS: '4' }); // room for one stream
+      expect(await opens(on, on.ada)).toBe('open');
+      for (const [kind, again] of Object.entries(kinds)) {
+        const bySocket = '1013 At most 1 open streams per caller (a share of MAX_CONNECTIONS)';
+        expect([kind, await again(on, on.ada)]).toEqual([
+          kind,
+          kind === 'socket' ? bySocket : '429 RATE_LIMITED true 1',
+        ]);
+      }
+      expect(await opens(on, on.bob)).toBe('open');
+      on.gateway.sandbox.control.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
+      for (const socket of on.sockets) socket.end();
+      await until(async () => (await opens(on, on.ada)) === 'open');
+    },
+  );
+
+  it('watches nothing more until something ends; another caller does', async () => {
+    const on = await scene();
+    const socket = socketOf(on);
+    await socket.init(on.ada);
+    const subscribe = (id: string) =>
+      socket.send({ type: 'subscribe', id, payload: { query: watchJob, variables: on.job } });
+    for (const id of ['1', '2', '3']) subscribe(id);
+    const refused = await socket.message(({ type, id }) => type === 'next' && id === '3');
+    const extensions = expect.objectContaining({ code: 'RATE_LIMITED' });
+    expect(refused.payload).toMatchObject({ errors: [{ path: ['refreshJobUpdated'], extensions }] });
+    const other = socketOf(on);
+    await other.init(on.bob);
+    other.send({ type: 'subscribe', id: '1', payload: { query: watchJob, variables: on.job } });
+    await other.message(({ type, payload }) => type === 'next' && 'data' in Object(payload));
+    socket.send({ type: 'complete', id: '1' });
+    await until(async () => (await metric(on.gateway, 'gateway_job_watchers')) === 2);
+    subscribe('4');
+    const next = await socket.message(({ type, id }) => type === 'next' && id === '4');
+    expect(next.payload).toMatchObject({ data: { refreshJobUpdated: { status: 'PROCESSING' } } });
+  });
+
+  it('gets no further wait, but the rest of the answer', async () => {
+    const on = await scene();
+    const answer = on.gateway.query(waiting, on.job, on.ada);
+    await until(async () => (await metric(on.gateway, 'gateway_job_watchers')) === 2);
+    const other = on.gateway.query(waiting.replaceAll('300', '1'), on.job, on.bob);
+    on.gateway.sandbox.control.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
+    const { data, errors } = await answer;
+    expect(Object.values(data ?? {}).filter((each) => each !== null)).toEqual(Array(2).fill({ status: 'COMPLETED' }));
+    expect(errors).toEqual([
+      expect.objectContaining({
+        path: [expect.stringMatching(/^[abc]$/)],
+        extensions: expect.objectContaining({ code: 'RATE_LIMITED' }),
+      }),
+    ]);
+    expect((await other).data).toMatchObject({ a: expect.anything() });
+    expect(await metric(on.gateway, 'gateway_job_watchers')).toBe(0);
+  });
+});
+
+it('parts of messages that are not complete are counted: too many of one caller close the socket', async () => {
+  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  cleanups.push(() => sandbox.stop());
+  const provider = await startTrustedProvider();
+  cleanups.push(() => provider.stop());
+  const env = { ...environmentFor(sandbox), ...provider.env, CACHE_URL: 'memory:', MAX_BODY_BYTES: '8000000' };
+  // A sixteenth of the heap is room for two such messages.
+  const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16' });
+  cleanups.push(() => gateway.stop());
+  const begin = async (sub: string) => {
+    const socket = rawSocket(gateway.origin);
+    cleanups.push(() => socket.end());
+    await socket.init({ authorization: `Bearer ${await provider.token({ sub })}` });
+    socket.socket.send(`{"type":"ping","payload":{"filler":"${'x'.repeat(20_000)}`, { fin: false });
+    return socket;
+  };
+  const finish = async ({ socket, message }: Awaited<ReturnType<typeof begin>>) => {
+    socket.send('"}}');
+    await message(({ type }) => type === 'pong');
+  };
+  const [first, second] = [await begin('ada'), await begin('ada')];
+  expect((await (await begin('ada')).closed).code).toBe(1013);
+  await finish(await begin('bob'));
+  await finish(first);
+  await finish(await begin('ada'));
+  await finish(second);
+});
+
+it('thousands of waits are bounded and leave no warning', async () => {
+  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  cleanups.push(() => sandbox.stop());
+  const provider = await startTrustedProvider();
+  cleanups.push(() => provider.stop());
+  const env = { ...environmentFor(sandbox), ...provider.env, ...quickPolls, CACHE_URL: 'memory:' };
+  const gateway = await spawnGateway({ ...env, MAX_CONNECTIONS: '4000', RATE_LIMIT_PER_MINUTE: '100000' });
+  cleanups.push(() => gateway.stop());
+  const job = addJob({ sandbox });
+  const headers = { authorization: await provider.watcherOf([job.taxpayerId]) };
+  const field = 'refreshJob(taxpayerId: $taxpayerId, jobId: $jobId, waitSeconds: 300) { status }';
+  const fields = Array.from({ length: 60 }, (_, n) => `a${n}: ${field}`).join('\n');
+  const query = `query ($taxpayerId: ID!, $jobId: ID!) { ${fields} }`;
+  const ask = () => postQuery(gateway.origin, query, job, headers);
+  const waiting = Array.from({ length: 17 }, ask);
+  await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 1000);
+  const refused = await Promise.all(Array.from({ length: 23 }, ask));
+  for (const { errors } of refused) expect(errors).toHaveLength(60);
+  expect(await metric(gateway, 'gateway_job_watchers')).toBe(1000);
+  sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+  const answers = [...refused, ...(await Promise.all(waiting))];
+  const refusals = answers.flatMap(({ errors = [] }) => errors);
+  expect(refusals).toHaveLength(40 * 60 - 1000);
+  expect(new Set(refusals.map(({ extensions }) => extensions.code))).toEqual(new Set(['RATE_LIMITED']));
+  expect(gateway.output()).not.toContain('MaxListenersExceededWarning');
+});

@@ -1,0 +1,139 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { issueCertificate } from '../../support/certificate.js';
+import { freePort } from '../../support/freePort.js';
+import { environmentFor, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { metric, quickPolls } from '../../support/liveJob.js';
+import { rawRequest } from '../../support/rawHttp.js';
+import { rawSocket } from '../../support/rawSocket.js';
+import { startSandbox } from '../../support/sandbox.js';
+import { until } from '../../support/until.js';
+
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** A job whose status fills more than the system's buffers take: 60 times its name, here of 100 kB. */
+function addLargeJob({ sandbox }: Pick<TestGateway, 'sandbox'>, nameLength = 100_000) {
+  const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
+  const { jobId } = sandbox.control.addJob({ taxpayerId, endsAs: null, name: 'x'.repeat(nameLength) });
+  return { taxpayerId, jobId };
+}
+
+const names = Array.from({ length: 60 }, (_, n) => `a${n}: name`).join(' ');
+const variables = '($taxpayerId: ID!, $jobId: ID!)';
+const job = '(taxpayerId: $taxpayerId, jobId: $jobId)';
+const readLarge = `query ${variables} { refreshJob${job} { ${names} } }`;
+const watchLarge = `subscription ${variables} { refreshJobUpdated${job} { ${names} } }`;
+
+function eventStream(origin: string, query: string, variables: object, authorization?: string): Socket {
+  const headers = { accept: 'text/event-stream', ...(authorization && { authorization }) };
+  const socket = rawRequest(origin, { path: '/graphql/stream', headers, body: { query, variables } });
+  cleanups.push(() => socket.destroy());
+  return socket;
+}
+
+const openStreams = (gateway: { origin: string }, transport: string) =>
+  metric(gateway, `gateway_open_streams{transport="${transport}"}`);
+
+describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol) => {
+  async function startImpatientGateway(stallMs: number) {
+    const secure = protocol === 'https' ? await secureEnvironment() : undefined;
+    const gateway = await startTestGateway({ ...quickPolls, ...secure?.env }, {}, undefined, { stallMs });
+    cleanups.push(() => gateway.stop());
+    return { gateway, origin: gateway.origin.replace('http', protocol), metrics: secure?.metrics ?? gateway };
+  }
+
+  it.each([
+    ['an answer', readLarge],
+    ['a subscription', watchLarge],
+  ])('is cut off from %s on an event stream', async (_, query) => {
+    const { gateway, origin, metrics } = await startImpatientGateway(400);
+    eventStream(origin, query, addLargeJob(gateway));
+    await until(async () => (await openStreams(metrics, 'sse')) === 1);
+    await until(async () => (await openStreams(metrics, 'sse')) === 0, 6000);
+    expect(await metric(metrics, 'gateway_job_watchers')).toBe(0);
+  });
+
+  it('is cut off from a WebSocket, long before a ping would tell', async () => {
+    const { gateway, origin, metrics } = await startImpatientGateway(400);
+    const client = rawSocket(origin);
+    cleanups.push(() => client.end());
+    await client.init();
+    client.socket.pause();
+    for (const id of ['1', '2']) {
+      client.send({ type: 'subscribe', id, payload: { query: readLarge, variables: addLargeJob(gateway) } });
+    }
+    await until(async () => (await openStreams(metrics, 'ws')) === 1);
+    await until(async () => (await openStreams(metrics, 'ws')) === 0, 6000);
+  });
+
+  it('is distinguished from one that reads slowly', async () => {
+    const { gateway, origin } = await startImpatientGateway(1500);
+    const socket = eventStream(origin, readLarge, addLargeJob(gateway, 130_000));
+    let bytes = 0;
+    let end = '';
+    await new Promise<void>((resolve, reject) => {
+      socket.once('close', () => reject(new Error(`cut after ${bytes} bytes`)));
+      socket.on('data', (data) => {
+        bytes += data.length;
+        end = (end + data.toString('latin1')).slice(-200);
+        if (end.includes('event: complete')) resolve();
+        socket.pause();
+        setTimeout(() => socket.resume(), 10);
+      });
+      socket.resume();
+    });
+    expect(bytes).toBeGreaterThan(7_800_000);
+  });
+});
+
+/** Of a gateway that speaks TLS, and tells its metrics without it. */
+async function secureEnvironment() {
+  const directory = mkdtempSync(join(tmpdir(), 'gateway-unread-'));
+  cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
+  const files = { certFile: join(directory, 'tls.crt'), keyFile: join(directory, 'tls.key') };
+  issueCertificate('gateway', files);
+  const port = await freePort();
+  const env = { TLS_CERT_FILE: files.certFile, TLS_KEY_FILE: files.keyFile, METRICS_PORT: String(port) };
+  return { env, metrics: { origin: `http://127.0.0.1:${port}` } };
+}
+
+it('an event stream that nobody reads ends with its token', async () => {
+  const provider = await startTrustedProvider();
+  cleanups.push(() => provider.stop());
+  const gateway = await startTestGateway({ ...quickPolls, ...provider.env });
+  cleanups.push(() => gateway.stop());
+  const ids = addLargeJob(gateway);
+  eventStream(gateway.origin, watchLarge, ids, await provider.watcherOf([ids.taxpayerId], 3));
+  await until(async () => (await openStreams(gateway, 'sse')) === 1);
+  await until(async () => (await openStreams(gateway, 'sse')) === 0, 7000);
+  expect(await metric(gateway, 'gateway_job_watchers')).toBe(0);
+});
+
+it('what one caller leaves unread is bounded; another is served', async () => {
+  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  cleanups.push(() => sandbox.stop());
+  const provider = await startTrustedProvider();
+  cleanups.push(() => provider.stop());
+  const env = { ...environmentFor(sandbox), ...provider.env, CACHE_URL: 'memory:' };
+  // A sixteenth of the heap is room for three such answers.
+  const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16' });
+  cleanups.push(() => gateway.stop());
+  const ids = addLargeJob({ sandbox });
+  const authorization = await provider.watcherOf([ids.taxpayerId]);
+  for (let n = 1; n <= 6; n += 1) {
+    eventStream(gateway.origin, readLarge, ids, authorization);
+    await until(async () => (await metric(gateway, 'gateway_requests_total{transport="sse",outcome="ok"}')) === n);
+  }
+  await until(async () => (await openStreams(gateway, 'sse')) <= 3, 5000);
+  const headers = { authorization: `Bearer ${await provider.token({ sub: 'bob' })}`, accept: 'text/event-stream' };
+  const answer = await fetch(`${gateway.origin}/graphql/stream?query={__typename}`, { headers });
+  expect(await answer.text()).toContain('"__typename":"Query"');
+});

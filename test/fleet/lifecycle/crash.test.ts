@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { findCanaries } from '../../support/canaries.js';
+import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+
+const canaries = { message: 'CanaryMessageP4qR7s', cause: 'CanaryCauseT2uV9w', property: 'CanaryPropertyX6yZ1a' };
+
+/** What a bug may throw, by its name: loaded into the gateway, which has no such bug, and thrown on a signal. */
+const bugs = `
+const message = 'a record of ${canaries.message}\\n    at ${canaries.message} (/home/${canaries.message}.js:1:1)';
+const error = () => Object.assign(new TypeError(message, { cause: new Error('${canaries.cause}') }), { record: '${canaries.property}' });
+const bugs = {
+  'an exception': function misreads() { throw error(); },
+  'a rejection': async function forgets() { throw error(); },
+  'a text': () => { throw message; },
+  'a rejection with an object': () => void Promise.reject({ message, toString: () => message }),
+};
+process.on('SIGWINCH', () => setImmediate(bugs[process.env.BUG]));
+`;
+
+let directory: string;
+let sandbox: Sandbox;
+let gateway: GatewayProcess | undefined;
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'crash-test-'));
+  writeFileSync(join(directory, 'bugs.mjs'), bugs);
+  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+});
+afterEach(async () => {
+  await gateway?.kill();
+  gateway = undefined;
+});
+afterAll(async () => {
+  await sandbox.stop();
+  rmSync(directory, { recursive: true });
+});
+
+async function start(bug: string): Promise<GatewayProcess> {
+  const loaded = { NODE_OPTIONS: `--import ${pathToFileURL(join(directory, 'bugs.mjs'))}`, BUG: bug };
+  gateway = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...loaded });
+  return gateway;
+}
+
+/** Every line is JSON: nothing is printed beside the log. */
+const linesOf = ({ output }: GatewayProcess) =>
+  output()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
+const lastWords = (process: GatewayProcess) => linesOf(process).filter(({ level }) => level === 'fatal');
+
+const frames = expect.arrayContaining([expect.stringMatching(/^at .*bugs\.mjs:\d+:\d+\)?$/)]);
+const cause = { type: 'Error', frames };
+const told: [string, object, string][] = [
+  ['an exception', { type: 'TypeError', frames, cause }, 'uncaughtException'],
+  ['a rejection', { type: 'TypeError', frames, cause }, 'unhandledRejection'],
+  ['a text', { type: 'string' }, 'uncaughtException'],
+  ['a rejection with an object', { code: 'ERR_UNHANDLED_REJECTION' }, 'unhandledRejection'],
+];
+
+describe('A bug that nothing catches', () => {
+  it.each(told)(
+    'ends the process with one line that tells where it is and not what it says: %s',
+    async (bug, err, origin) => {
+      const running = await start(bug);
+      running.child.kill('SIGWINCH');
+      expect(await once(running.child, 'close')).toEqual([1, null]);
+      expect(lastWords(running)).toMatchObject([{ msg: 'the process ends: a bug of the gateway', origin, err }]);
+      expect(findCanaries(running.output(), canaries)).toEqual([]);
+      expect(JSON.stringify(lastWords(running))).not.toContain('/home/');
+    },
+  );
+});

@@ -1,0 +1,169 @@
+import type { ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { freePort } from '../../support/freePort.js';
+import {
+  environmentFor,
+  type GatewayProcess,
+  launchGateway,
+  postQuery,
+  spawnGateway,
+  startTestGateway,
+} from '../../support/gateway.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { until } from '../../support/until.js';
+
+let sandbox: Sandbox;
+beforeAll(async () => {
+  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+});
+afterAll(() => sandbox.stop());
+
+let gateway: GatewayProcess;
+let child: ChildProcess;
+afterEach(() => void child.kill('SIGKILL'));
+
+/** What became of one request on a connection of its own. */
+interface Outcome {
+  readonly connected: boolean;
+  /** undefined when no answer came. */
+  readonly status?: number;
+  readonly connection?: string | undefined;
+  readonly error?: string | undefined;
+}
+
+/** Sends one request on a connection of its own. Never rejects. */
+function ask(origin: string, path = '/graphql'): Promise<Outcome> {
+  return new Promise((resolve) => {
+    let connected = false;
+    const isPost = path === '/graphql';
+    const headers = { connection: 'keep-alive', ...(isPost && { 'content-type': 'application/json' }) };
+    const sent = request(`${origin}${path}`, { method: isPost ? 'POST' : 'GET', agent: false, headers }, (response) => {
+      response.once('end', () => {
+        const { statusCode: status = 0, headers } = response;
+        resolve({ connected, status, connection: headers.connection });
+      });
+      response.resume().once('error', ({ message }) => resolve({ connected, error: message }));
+    });
+    sent.once('socket', (socket) => socket.once('connect', () => (connected = true)));
+    sent.once('error', ({ message }) => resolve({ connected, error: message }));
+    sent.end(isPost ? '{"query":"{ __typename }"}' : undefined);
+  });
+}
+
+const environment = (env: Readonly<Record<string, string>>) => ({
+  ...environmentFor(sandbox),
+  CACHE_URL: 'memory:',
+  RATE_LIMIT_PER_MINUTE: '0',
+  DRAIN_TIMEOUT_MS: '4000',
+  ...env,
+});
+
+const start = async (env: Readonly<Record<string, string>>) => {
+  gateway = await spawnGateway(environment(env));
+  child = gateway.child;
+};
+
+describe('told to end under a load of new connections, a gateway', () => {
+  it('answers every client that has connected, and then refuses connections', async () => {
+    await start({});
+    const outcomes: Outcome[] = [];
+    const last: Outcome[] = [];
+    let clients: Promise<void>[] = [];
+    await new Promise<void>((resolve) => {
+      const keepAsking = async () => {
+        for (;;) {
+          const outcome = await ask(gateway.origin);
+          if (!outcome.connected) return void last.push(outcome);
+          outcomes.push(outcome);
+          if (outcomes.length === 300) resolve();
+        }
+      };
+      clients = Array.from({ length: 60 }, keepAsking);
+    });
+    const answeredBefore = outcomes.length;
+    expect(await gateway.stop()).toBe(0);
+    await Promise.all(clients);
+    expect(outcomes.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(outcomes.length).toBeGreaterThan(answeredBefore + 60);
+    expect(new Set(last.map(({ error }) => error?.split(' ')[1]))).toEqual(new Set(['ECONNREFUSED']));
+  });
+
+  it('answers all of many clients that connect at that moment', async () => {
+    await start({});
+    const stopped = gateway.stop();
+    const outcomes = await Promise.all(Array.from({ length: 60 }, () => ask(gateway.origin)));
+    expect(outcomes.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(await stopped).toBe(0);
+  });
+});
+
+describe('a gateway that is told to end', () => {
+  it('when it has only just begun to listen answers who connects', async () => {
+    const port = await freePort();
+    const launched = launchGateway(environment({ PORT: String(port) }));
+    child = launched.child;
+    const origin = `http://127.0.0.1:${port}`;
+    await until(async () => (await ask(origin, '/health/ready')).status === 200, 10_000);
+    child.kill('SIGTERM');
+    const outcomes = await Promise.all(Array.from({ length: 60 }, () => ask(origin)));
+    expect(outcomes.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(await launched.exited).toBe(0);
+  });
+
+  it('and stalls until it wants to close answers who connected meanwhile', async () => {
+    await start({});
+    const stopped = gateway.stop();
+    await until(async () => (await ask(gateway.origin, '/health/ready')).status === 503);
+    process.kill(gateway.pid, 'SIGSTOP');
+    const clients = Array.from({ length: 60 }, () => ask(gateway.origin));
+    await delay(1500); // it accepts new connections for 1000 ms
+    process.kill(gateway.pid, 'SIGCONT');
+    expect((await Promise.all(clients)).filter(({ status }) => status !== 200)).toEqual([]);
+    expect(await stopped).toBe(0);
+  });
+
+  it('is not ready at once, and still answers new connections for a moment, with connection: close', async () => {
+    await start({});
+    expect(await ask(gateway.origin, '/health/ready')).toMatchObject({ status: 200, connection: 'keep-alive' });
+    const stopped = gateway.stop();
+    await until(async () => (await ask(gateway.origin, '/health/ready')).status === 503);
+    expect(await ask(gateway.origin, '/health/ready')).toMatchObject({ status: 503, connection: 'close' });
+    expect(await ask(gateway.origin)).toMatchObject({ status: 200, connection: 'close' });
+    expect(await stopped).toBe(0);
+    expect(await ask(gateway.origin)).toMatchObject({ connected: false });
+  });
+
+  it('waits for what the service was asked for a client that has gone: a link is not lost', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'links-'));
+    await start({ CACHE_URL: `lmdb:${directory}`, DRAIN_TIMEOUT_MS: '30000' });
+    const gate = 'after the signal';
+    sandbox.control.arm({ endpoint: 'createClientLink', fault: { gate }, times: 1 });
+    const called = sandbox.control.whenCalled('createClientLink', 1);
+    const create = 'mutation { createClientLink(input: { idempotencyKey: "k" }) { replayed } }';
+    const headers = { 'content-type': 'application/json' };
+    const sent = request(`${gateway.origin}/graphql`, { method: 'POST', agent: false, headers }).on('error', () => {});
+    sent.end(JSON.stringify({ query: create }));
+    await called;
+    sent.destroy();
+    const stopped = gateway.stop();
+    await until(async () => !(await ask(gateway.origin)).connected);
+    sandbox.control.release(gate);
+    expect(await stopped).toBe(0);
+    await start({ CACHE_URL: `lmdb:${directory}` });
+    expect(await postQuery(gateway.origin, create)).toMatchObject({ data: { createClientLink: { replayed: true } } });
+    expect(await gateway.stop()).toBe(0);
+    rmSync(directory, { recursive: true });
+  });
+
+  it('with DRAIN_TIMEOUT_MS=0 accepts no connection any more', async () => {
+    const { origin, stop } = await startTestGateway({ DRAIN_TIMEOUT_MS: '0' });
+    const stopped = stop();
+    expect(await ask(origin)).toMatchObject({ connected: false });
+    await stopped;
+  });
+});

@@ -1,0 +1,318 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { until } from '../../support/until.js';
+
+const entry = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
+const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
+const unreachable = {
+  PORT: '0',
+  UPSTREAM_BASE_URL: 'http://127.0.0.1:9/',
+  UPSTREAM_CLIENT_ID: 'a',
+  UPSTREAM_CLIENT_SECRET: 'b',
+  AUTH_MODE: 'disabled',
+};
+
+let directory: string;
+let sandbox: Sandbox;
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'process-test-'));
+  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+});
+afterAll(async () => {
+  await sandbox.stop();
+  rmSync(directory, { recursive: true });
+});
+
+let running: GatewayProcess | undefined;
+afterEach(async () => {
+  await running?.kill();
+  running = undefined;
+});
+const start = async (env: Readonly<Record<string, string | undefined>>) => {
+  running = await spawnGateway(env);
+  return running;
+};
+
+describe('Without configuration', () => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('npm start serves what it prints, and %s ends it', async (signal) => {
+    const child = spawn(process.execPath, [entry], {
+      env: { PATH: process.env['PATH'], PORT: '0' },
+      cwd: directory,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const exited = once(child, 'exit');
+    const ready = await readyLine(child.stdout);
+    const { data, errors } = await postQuery(new URL(ready.graphql).origin, ready.firstQuery);
+    expect(errors).toBeUndefined();
+    expect(data).toMatchObject({ taxpayerToken: { status: 'AUTHORIZED' }, refreshJob: { status: 'PROCESSING' } });
+    expect(ready.demo.taxpayerIds.authorized).toBe(sandbox.demo.taxpayerIds.authorized);
+    child.kill(signal);
+    expect(await exited).toEqual([0, null]);
+  });
+});
+
+describe('npm start', () => {
+  it('hands SIGTERM to the gateway: none is left behind', async () => {
+    const npm = spawn('npm', ['--silent', 'start'], {
+      env: { ...process.env, PORT: '0', NODE_OPTIONS: '', CACHE_URL: 'memory:' },
+      cwd: fileURLToPath(new URL('../../..', import.meta.url)),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const { health } = await readyLine(npm.stdout);
+    npm.kill('SIGTERM');
+    const isThere = () =>
+      fetch(health).then(
+        () => true,
+        () => false,
+      );
+    await until(async () => !(await isThere()));
+  });
+});
+
+describe('The command line', () => {
+  it.each([
+    ['--help', /^taxpayer-gateway: .*\n[\s\S]*UPSTREAM_BASE_URL/],
+    ['-h', /Usage:/],
+    ['--version', new RegExp(`^${version.replaceAll('.', '\\.')}\n$`)],
+    ['-v', /^\d/],
+  ])('answers %s and ends', async (flag, text) => {
+    const { output, exited } = launchGateway({ PORT: 'not looked at' }, [flag]);
+    expect(await exited).toBe(0);
+    expect(output()).toMatch(text);
+  });
+
+  it('refuses what it does not know in one line', async () => {
+    const { output, exited } = launchGateway({}, ['--prot', '80']);
+    expect(await exited).toBe(2);
+    expect(output()).toMatch(/^There is no such option.*: see taxpayer-gateway --help\n$/);
+  });
+});
+
+describe('A configuration that cannot work', () => {
+  const fails = async (env: Readonly<Record<string, string>>) => {
+    const { output, exited } = launchGateway({ PORT: '0', ...env });
+    expect(await exited).toBe(1);
+    expect(output()).not.toMatch(/^ {4}at /m);
+    return output().trimEnd().split('\n');
+  };
+
+  it('ends the process with a line for every variable that is missing', async () => {
+    expect(await fails({ UPSTREAM_BASE_URL: 'http://127.0.0.1:9/' })).toEqual([
+      expect.stringMatching(/^UPSTREAM_CLIENT_ID is missing/),
+      expect.stringMatching(/^UPSTREAM_CLIENT_SECRET .*is missing/),
+      expect.stringMatching(/^AUTH_ISSUER is missing/),
+      expect.stringMatching(/^AUTH_AUDIENCE is missing/),
+    ]);
+  });
+
+  it('ends the process with a line for every mistake, without any value', async () => {
+    const lines = await fails({ PORT: 'planted', LOG_LEVEL: 'planted', MAX_DEPTH: '0', UPSTREAM_BASEURL: 'planted' });
+    expect(lines.map((line) => line.split(' ')[0])).toEqual(['PORT', 'LOG_LEVEL', 'MAX_DEPTH', 'UPSTREAM_BASEURL']);
+    expect(lines.join()).not.toContain('planted');
+  });
+
+  it('is reported in one line when the port is taken', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    expect(await fails({ PORT: String(port) })).toEqual(['PORT is in use by another process: expected a free one']);
+    expect(await fails({ PORT: '0', METRICS_PORT: String(port) })).toEqual([
+      'METRICS_PORT is in use by another process: expected a free one',
+    ]);
+    taken.close();
+  });
+
+  it.each([
+    ['no such file', undefined, /^PROVIDERS_FILE cannot be read \(ENOENT\)$/],
+    ['no JSON', '[', /^PROVIDERS_FILE is not JSON$/],
+    ['a byte order mark and no list', '\uFEFF{}', /^PROVIDERS_FILE (?!is not JSON)/],
+    ['no list', '{}', /^PROVIDERS_FILE /],
+    ['an empty list', '[]', /^PROVIDERS_FILE /],
+    [
+      'a name that is none',
+      '[{"name":"a b","value":"x","description":"y"}]',
+      /^PROVIDERS_FILE \[0\.name\] must be an enum name/,
+    ],
+    [
+      'a reserved name',
+      '[{"name":"UNRECOGNIZED","value":"x","description":"y"}]',
+      /^PROVIDERS_FILE \[0\.name\] must not be/,
+    ],
+    ['a name twice', listed(['A', 'x'], ['A', 'y']), /^PROVIDERS_FILE .*must not repeat a name$/],
+    ['a value twice', listed(['A', 'x'], ['B', 'x']), /^PROVIDERS_FILE .*must not repeat a value$/],
+    ['a member too many', '[{"name":"A","value":"x","description":"y","z":1}]', /^PROVIDERS_FILE \[0\]/],
+  ])('is told in one line for a provider catalogue with %s', async (_, content, line) => {
+    const file = join(directory, 'providers.json');
+    rmSync(file, { force: true });
+    if (content !== undefined) writeFileSync(file, content);
+    expect(await fails({ PROVIDERS_FILE: file })).toEqual([expect.stringMatching(line)]);
+  });
+});
+
+describe('A service that nobody serves', () => {
+  it('is UPSTREAM_UNAVAILABLE within the deadline, and the gateway lives', async () => {
+    const { origin } = await start({ ...unreachable, CACHE_URL: 'memory:' });
+    const startedAt = performance.now();
+    const { errors } = await postQuery(origin, '{ taxpayerToken(taxpayerId: "1") { status } }');
+    expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_UNAVAILABLE', retryable: true } }]);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect((await fetch(`${origin}/health/live`)).status).toBe(200);
+  });
+});
+
+describe('A gateway with a provider catalogue of its own', () => {
+  it('shows that catalogue, renames included, in place of the built-in one', async () => {
+    const file = join(directory, 'catalogue.json');
+    writeFileSync(file, listed(['TAX_OFFICE', 'irs'], ['OTHER', 'other']));
+    const { origin } = await start({ ...environmentFor(sandbox), CACHE_URL: 'memory:', PROVIDERS_FILE: file });
+    const { data } = await postQuery<{ __type: object; a: object; b: object }>(
+      origin,
+      `{
+        __type(name: "Provider") { enumValues { name description } }
+        a: taxpayerToken(taxpayerId: "${sandbox.demo.taxpayerIds.authorized}") { provider providerId }
+        b: taxpayerToken(taxpayerId: "${sandbox.demo.taxpayerIds.consentReceived}") { provider providerId }
+      }`,
+    );
+    expect(data).toMatchObject({
+      __type: {
+        enumValues: [
+          { name: 'TAX_OFFICE', description: 'About TAX_OFFICE' },
+          { name: 'OTHER' },
+          { name: 'UNRECOGNIZED' },
+        ],
+      },
+      a: { provider: 'TAX_OFFICE', providerId: 'irs' },
+      b: { provider: 'UNRECOGNIZED', providerId: 'irs_tax_pro' },
+    });
+  });
+});
+
+describe('A running gateway', () => {
+  it('opens no debugger on SIGUSR1', async () => {
+    const { origin, child, output } = await start({ ...unreachable, CACHE_URL: 'memory:' });
+    child.kill('SIGUSR1');
+    for (let n = 0; n < 5; n += 1) expect((await fetch(`${origin}/health/live`)).status).toBe(200);
+    expect(output()).not.toMatch(/debugger/i);
+  });
+
+  it.each(['SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const)('answers what is under way when %s ends it', async (signal) => {
+    const gateway = await start({ ...environmentFor(sandbox), CACHE_URL: 'memory:', DRAIN_TIMEOUT_MS: '10000' });
+    const { id } = sandbox.control.addTaxpayer();
+    sandbox.control.setLatency(500);
+    sandbox.control.resetCounters();
+    const called = sandbox.control.whenCalled('taxpayerToken', 1);
+    const asked = postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`);
+    await called;
+    const exited = once(gateway.child, 'exit');
+    gateway.child.kill(signal);
+    expect((await asked).data).toEqual({ taxpayerToken: { status: 'CREATED' } });
+    expect(await exited).toEqual([0, null]);
+    sandbox.control.setLatency(0);
+  });
+
+  it('keeps every token through a kill and a restart', async () => {
+    const env = { ...environmentFor(sandbox), CACHE_URL: `lmdb:${join(directory, 'cache')}` };
+    const { id } = sandbox.control.addTaxpayer({ name: 'Kept' });
+    const ask = (origin: string) =>
+      postQuery(origin, 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name accessToken } }', { id });
+    const first = await ask((await start(env)).origin);
+    expect(first.errors).toBeUndefined();
+    await running?.kill();
+    const second = await ask((await start(env)).origin);
+    expect(second.data).toEqual(first.data);
+    expect(sandbox.control.tokenCalls(id)).toBe(1);
+  });
+
+  it('loses no request when it is told to end under load', async () => {
+    sandbox.control.setLatency(60);
+    const { id } = sandbox.control.addTaxpayer();
+    const gateway = await start({
+      ...environmentFor(sandbox),
+      CACHE_URL: 'memory:',
+      RATE_LIMIT_PER_MINUTE: '0',
+      DRAIN_TIMEOUT_MS: '10000',
+    });
+    const agent = new Agent({ keepAlive: true, maxSockets: 60 });
+    let jobs = 0;
+    let answered = 0;
+    const lost: unknown[] = [];
+    let clients: Promise<void>[] = [];
+    const enough = new Promise<void>((resolve) => {
+      const keepAsking = async (): Promise<void> => {
+        for (;;) {
+          jobs += 1;
+          try {
+            const answer = await post(
+              gateway.origin,
+              agent,
+              `{ refreshJob(taxpayerId: "${id}", jobId: "${jobs}") { status } }`,
+            );
+            // Every job is another one, so every answer had to wait for the service.
+            if (answer.includes('NOT_FOUND')) answered += 1;
+            else lost.push(answer);
+            if (answered === 200) resolve();
+          } catch (error) {
+            // Not accepted any more: such a request was never the gateway's.
+            if ((error as NodeJS.ErrnoException).code !== 'ECONNREFUSED') lost.push(error);
+            return;
+          }
+        }
+      };
+      clients = Array.from({ length: 50 }, keepAsking);
+    });
+    await enough;
+    expect(await gateway.stop()).toBe(0);
+    await Promise.all(clients);
+    agent.destroy();
+    sandbox.control.setLatency(0);
+    expect(lost).toEqual([]);
+    expect(answered).toBeGreaterThanOrEqual(200);
+  });
+});
+
+function post(origin: string, agent: Agent, query: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json' };
+    const sent = request(`${origin}/graphql`, { method: 'POST', agent, headers }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.once('end', () => resolve(text)).once('error', reject);
+    });
+    sent.once('error', reject);
+    sent.end(JSON.stringify({ query }));
+  });
+}
+
+interface ReadyLine {
+  readonly graphql: string;
+  readonly health: string;
+  readonly firstQuery: string;
+  readonly demo: { readonly taxpayerIds: Readonly<Record<string, string>> };
+}
+
+async function readyLine(output: NodeJS.ReadableStream): Promise<ReadyLine> {
+  let text = '';
+  for await (const chunk of output) {
+    text += String(chunk);
+    const line = text.split('\n').find((candidate) => candidate.includes('"msg":"ready"'));
+    if (line?.endsWith('}')) return JSON.parse(line) as ReadyLine;
+  }
+  throw new Error(`The gateway ended before it was ready: ${text}`);
+}
+
+function listed(...entries: readonly (readonly [name: string, value: string])[]): string {
+  return JSON.stringify(entries.map(([name, value]) => ({ name, value, description: `About ${name}` })));
+}

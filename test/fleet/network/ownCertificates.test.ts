@@ -1,0 +1,251 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TlsOptions } from 'node:tls';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { demoData } from '../../../src/sandbox/demoData.js';
+import { type CertificateFiles, makeAuthority } from '../../support/certificate.js';
+import { startCollector } from '../../support/collector.js';
+import { startTestDecisionPoint } from '../../support/decisionPoint.js';
+import { freePort } from '../../support/freePort.js';
+import {
+  type Environment,
+  environmentFor,
+  launchGateway,
+  postQuery,
+  spawnGateway,
+  startTestGateway,
+  type TestGateway,
+} from '../../support/gateway.js';
+import { startIdentityProvider } from '../../support/identityProvider.js';
+import { startIssuerMetadata } from '../../support/issuerMetadata.js';
+import { startRedis } from '../../support/redis.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { startTlsFront } from '../../support/tlsFront.js';
+import { until } from '../../support/until.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'own-certificates-'));
+const file = (name: string) => join(directory, name);
+const authority = makeAuthority(directory, 'authority');
+const other = makeAuthority(directory, 'other');
+const server = authority.issue('server', 'IP:127.0.0.1');
+const first = authority.issue('first');
+const second = authority.issue('second');
+const inUse = { certFile: file('client.crt'), keyFile: file('client.key') };
+const link = 'mutation { createClientLink(input: {}) { replayed } }';
+const job = `{ refreshJob(taxpayerId: "${demoData.jobs.processing.taxpayerId}", jobId: "${demoData.jobs.processing.jobId}") { status } }`;
+
+let service: Sandbox;
+let gateway: TestGateway | undefined;
+const stops: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  service = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+});
+
+afterEach(async () => {
+  await gateway?.stop();
+  gateway = undefined;
+  for (const stop of stops.splice(0)) await stop();
+});
+
+afterAll(async () => {
+  await service?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** The same in DER, as a file of its own. */
+function der(pemFile: string): string {
+  const [, base64 = ''] = /-----BEGIN[^-]*-----([^-]*)/.exec(readFileSync(pemFile, 'utf8')) ?? [];
+  writeFileSync(`${pemFile}.der`, Buffer.from(base64, 'base64'));
+  return `${pemFile}.der`;
+}
+
+/** Several in one file. */
+function joined(...files: readonly string[]): string {
+  const whole = `${files.join('+').replaceAll(/[^+]*\//g, '')}.pem`;
+  writeFileSync(file(whole), Buffer.concat(files.map((one) => readFileSync(one))));
+  return file(whole);
+}
+
+function install({ certFile, keyFile }: CertificateFiles): void {
+  copyFileSync(certFile, inUse.certFile);
+  copyFileSync(keyFile, inUse.keyFile);
+}
+
+async function tlsFront(url: string, options: TlsOptions = {}) {
+  const [cert, key] = [readFileSync(server.certFile), readFileSync(server.keyFile)];
+  const front = await startTlsFront(url, { cert, key, ...options });
+  stops.push(front.stop);
+  return front;
+}
+
+/** A server that lets in clients of the authority only. */
+const wantsClients = () => ({ requestCert: true, rejectUnauthorized: true, ca: readFileSync(authority.certFile) });
+
+async function start(env: Environment): Promise<TestGateway> {
+  gateway = await startTestGateway(env);
+  return gateway;
+}
+
+const canConnect = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+
+const codesOf = ({ errors }: { errors?: readonly { extensions: { code: string } }[] }) =>
+  errors?.map(({ extensions }) => extensions.code);
+
+describe('the service', () => {
+  test('is trusted by its own authority', async () => {
+    const { url } = await tlsFront(service.url);
+    const { query } = await start({ UPSTREAM_BASE_URL: url, UPSTREAM_CA_FILE: authority.certFile });
+    expect(codesOf(await query(link))).toBeUndefined();
+    expect(codesOf(await query(job))).toBeUndefined();
+  });
+
+  test.each([
+    ['by the public authorities', {}],
+    ['by a wrong authority', { UPSTREAM_CA_FILE: other.certFile }],
+  ])('is not trusted %s, and a creation is known not to have arrived', async (_, env) => {
+    const { url } = await tlsFront(service.url);
+    const { query, logs } = await start({ UPSTREAM_BASE_URL: url, ...env });
+    expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
+    expect(logs.join('')).toMatch(/UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT_LOCALLY)/);
+  });
+
+  test('is shown a client certificate, renewed under load without a request lost, and not while a file is wrong', async () => {
+    install(first);
+    const { url, clients } = await tlsFront(service.url, wantsClients());
+    const { query, logs } = await start({
+      ...{ UPSTREAM_BASE_URL: url, UPSTREAM_CA_FILE: authority.certFile },
+      ...{ UPSTREAM_CERT_FILE: inUse.certFile, UPSTREAM_KEY_FILE: inUse.keyFile },
+      ...{ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' },
+    });
+    const lost: unknown[] = [];
+    let done = false;
+    const load = async () => {
+      for (let at = 0; !done; at += 1) lost.push(...((await query(at % 2 ? job : link)).errors ?? []));
+    };
+    const loads = [load(), load(), load(), load()];
+    try {
+      await until(() => clients.length > 0);
+      writeFileSync(inUse.certFile, 'half a certificate');
+      const problem = 'UPSTREAM_CERT_FILE does not hold a certificate in PEM';
+      await until(() => logs.some((line) => line.includes(problem)));
+      expect(new Set(clients)).toEqual(new Set(['CN=first']));
+      install(second);
+      await until(() => clients.includes('CN=second'));
+      await sleep(300); // those that were under way are over
+      const before = clients.lastIndexOf('CN=first');
+      await sleep(1500);
+      expect(clients.lastIndexOf('CN=first')).toBe(before);
+    } finally {
+      done = true;
+      await Promise.all(loads);
+    }
+    expect(lost).toEqual([]);
+    expect(logs.filter((line) => line.includes('the new TLS files cannot be used')).length).toBeLessThanOrEqual(2);
+  });
+});
+
+test('a service that refuses our certificate has certainly not carried out a creation', async () => {
+  const port = await freePort();
+  const files = ['-cert', server.certFile, '-key', server.keyFile, '-CAfile', authority.certFile];
+  const picky = ['-accept', `127.0.0.1:${port}`, ...files, '-Verify', '1', '-verify_return_error', '-quiet'];
+  const child = spawn('openssl', ['s_server', ...picky], { stdio: 'ignore' });
+  stops.push(async () => {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  });
+  await until(() => canConnect(port));
+  const { query, logs } = await start({
+    ...{ UPSTREAM_BASE_URL: `HTTPS://127.0.0.1:${port}`, UPSTREAM_CA_FILE: authority.certFile },
+  });
+  expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
+  expect(logs.join('')).toContain('ALERT_CERTIFICATE_REQUIRED');
+});
+
+describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a private authority', () => {
+  /** An issuer with its metadata, a decision point, Redis and a collector, all with certificates of the authority. */
+  async function startOthers() {
+    const [metadata, decisions] = [await startIssuerMetadata(), await startTestDecisionPoint()];
+    const [redis, collector] = [await startRedis(), await startCollector()];
+    stops.push(metadata.stop, decisions.stop, redis.stop, collector.stop);
+    const { url: issuer } = await tlsFront(metadata.origin);
+    const provider = await startIdentityProvider({ issuer });
+    stops.push(provider.stop);
+    const { url: jwks_uri } = await tlsFront(provider.jwksUrl);
+    metadata.documents.set('/.well-known/openid-configuration', { issuer, jwks_uri });
+    const env = {
+      ...{ AUTH_MODE: 'jwt', AUTH_ISSUER: issuer, AUTH_AUDIENCE: provider.audience },
+      AUTH_DECISION_URL: (await tlsFront(decisions.url)).url,
+      CACHE_URL: (await tlsFront(redis.url)).url.replace('https:', 'rediss:'),
+      OTEL_EXPORTER_OTLP_ENDPOINT: (await tlsFront(collector.url)).url,
+    };
+    return { env: { ...environmentFor(service), ...env }, provider, decisions, redis, collector };
+  }
+
+  const id = demoData.taxpayerIds.authorized;
+  const record = `{ taxpayerToken(taxpayerId: "${id}") { status } }`;
+
+  test('are trusted', async () => {
+    const { env, provider, decisions, redis, collector } = await startOthers();
+    decisions.allow('ada', [id]);
+    const { origin, stop } = await spawnGateway({ ...env, NODE_EXTRA_CA_CERTS: authority.certFile });
+    stops.unshift(stop);
+    const authorization = `Bearer ${await provider.token({ scope: 'taxpayers:read' })}`;
+    const { status, data, errors } = await postQuery(origin, record, {}, { authorization });
+    expect({ status, data, errors }).toMatchObject({ status: 200, data: { taxpayerToken: { status: 'AUTHORIZED' } } });
+    expect(decisions.asked).toHaveLength(1);
+    expect(await redis.keys()).not.toEqual([]);
+    await until(() => collector.spans.length > 0);
+  });
+
+  test('are not trusted with another authority', async () => {
+    const { env, provider, redis } = await startOthers();
+    const { origin, output, stop } = await spawnGateway({ ...env, NODE_EXTRA_CA_CERTS: other.certFile });
+    stops.unshift(stop);
+    const authorization = `Bearer ${await provider.token({ scope: 'taxpayers:read taxpayers:any' })}`;
+    expect(codesOf(await postQuery(origin, record, {}, { authorization }))).toEqual(['AUTH_UNAVAILABLE']);
+    expect(output()).toMatch(/a key set cannot be read/);
+    expect(output()).toMatch(/the store of CACHE_URL cannot be used/);
+    expect(output()).toMatch(/UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT_LOCALLY)/);
+    expect(await redis.keys()).toEqual([]);
+  });
+});
+
+test.each([
+  [{ UPSTREAM_CA_FILE: server.keyFile }, 'UPSTREAM_CA_FILE does not hold certificates in PEM'],
+  [{ UPSTREAM_CA_FILE: file('absent') }, 'UPSTREAM_CA_FILE cannot be read (ENOENT)'],
+  [
+    { UPSTREAM_CERT_FILE: server.certFile, UPSTREAM_KEY_FILE: other.keyFile },
+    'UPSTREAM_KEY_FILE does not hold the private key of UPSTREAM_CERT_FILE',
+  ],
+  [
+    { UPSTREAM_CERT_FILE: der(server.certFile), UPSTREAM_KEY_FILE: server.keyFile },
+    'UPSTREAM_CERT_FILE does not hold a certificate in PEM',
+  ],
+  [
+    { UPSTREAM_CERT_FILE: server.certFile, UPSTREAM_KEY_FILE: der(server.keyFile) },
+    'UPSTREAM_KEY_FILE does not hold a private key in PEM without a passphrase',
+  ],
+  [
+    { UPSTREAM_CERT_FILE: joined(authority.certFile, server.certFile), UPSTREAM_KEY_FILE: server.keyFile },
+    'UPSTREAM_CERT_FILE must begin with the certificate that UPSTREAM_KEY_FILE belongs to, before those of its authorities',
+  ],
+  [{ UPSTREAM_CERT_FILE: server.certFile }, 'UPSTREAM_CERT_FILE and UPSTREAM_KEY_FILE must be set together'],
+])('%j ends the process with one line', async (env, line) => {
+  const { exited, output } = launchGateway({
+    ...{ PORT: '0', AUTH_MODE: 'disabled', UPSTREAM_BASE_URL: 'https://service.example' },
+    ...{ UPSTREAM_CLIENT_ID: 'x', UPSTREAM_CLIENT_SECRET: 'y', CACHE_URL: 'memory:', LOG_LEVEL: 'error' },
+    ...env,
+  });
+  expect(await exited).toBe(1);
+  expect(output()).toBe(`${line}\n`);
+});

@@ -1,0 +1,262 @@
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { check } from '../../../src/commands/check.js';
+import { loadConfig } from '../../../src/config/config.js';
+import { Secret } from '../../../src/config/secret.js';
+import { Proxies } from '../../../src/network/Proxies.js';
+import { demoData } from '../../../src/sandbox/demoData.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { makeAuthority } from '../../support/certificate.js';
+import { startCollector } from '../../support/collector.js';
+import { startTestDecisionPoint } from '../../support/decisionPoint.js';
+import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { startSquid } from '../../support/squid.js';
+import { startTlsFront } from '../../support/tlsFront.js';
+import { until } from '../../support/until.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'proxies-'));
+const authority = makeAuthority(directory, 'authority');
+const server = authority.issue('server', 'DNS:service.test');
+const link = 'mutation { createClientLink(input: {}) { replayed } }';
+const token = `{ taxpayerToken(taxpayerId: "${demoData.taxpayerIds.authorized}") { status } }`;
+const login = { user: 'gate way', password: 'planted:p@ss/word' };
+const credentials = `${encodeURIComponent(login.user)}:${encodeURIComponent(login.password)}`;
+
+let service: Sandbox;
+let secured: Awaited<ReturnType<typeof startTlsFront>>;
+let gateway: TestGateway | undefined;
+const stops: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  service = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  secured = await startTlsFront(service.url, tlsOptions());
+});
+
+afterEach(async () => {
+  await gateway?.stop();
+  gateway = undefined;
+  for (const stop of stops.splice(0)) await stop();
+  service.control.disarmAll();
+  service.control.resetCounters();
+});
+
+afterAll(async () => {
+  await secured?.stop();
+  await service?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const tlsOptions = () => ({ cert: readFileSync(server.certFile), key: readFileSync(server.keyFile) });
+
+/** By a name that only the proxy can resolve: what arrives came through it. */
+const named = (url: string) => url.replace('127.0.0.1', 'service.test');
+
+async function start(env: Environment): Promise<TestGateway> {
+  const base = { UPSTREAM_BASE_URL: named(secured.url), UPSTREAM_CA_FILE: authority.certFile };
+  gateway = await startTestGateway({ ...base, ...env });
+  return gateway;
+}
+
+type OnConnect = (socket: Socket, target: string) => void;
+
+/** A proxy that does what the test says with each CONNECT, and refuses everything else. */
+async function startProxy(onConnect: OnConnect, refusal = 407): Promise<string> {
+  const sockets = new Set<Socket>();
+  const proxy: Server = createServer((_, response) => void response.writeHead(refusal).end('planted'));
+  proxy.on('connection', (socket) => void sockets.add(socket));
+  proxy.on('connect', ({ url = '' }, socket: Socket) =>
+    onConnect(
+      socket.on('error', () => {}),
+      url,
+    ),
+  );
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
+  stops.push(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => proxy.close(resolve));
+  });
+  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+}
+
+/** Opens the tunnel to the service, and gives the two ends of it. */
+function openTunnel(socket: Socket, target: string): Socket {
+  const onward = connect(Number(target.split(':')[1]), '127.0.0.1', () => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
+  socket.pipe(onward).pipe(socket);
+  return onward.on('error', () => socket.destroy());
+}
+
+const answersWith =
+  (status: string): OnConnect =>
+  (socket) =>
+    void socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 7\r\n\r\nplanted`);
+
+const codesOf = ({ errors }: { errors?: readonly { extensions: { code: string } }[] }) =>
+  errors?.map(({ extensions }) => extensions.code);
+
+describe('through Squid', () => {
+  test.each([
+    ['with a password', login, credentials],
+    ['without one', undefined, ''],
+  ])(
+    '%s go the calls to the service, the key set, the decision point and the trace collector',
+    async (_, known, shown) => {
+      const squid = await startSquid(known);
+      const [provider, collector] = [await startTrustedProvider(), await startCollector()];
+      const decisions = await startTestDecisionPoint();
+      decisions.allow('unlisted', [demoData.taxpayerIds.authorized]);
+      stops.push(squid.stop, provider.stop, collector.stop, decisions.stop);
+      const proxy = `http://${shown && `${shown}@`}127.0.0.1:${squid.port}`;
+      const { query, logs, origin } = await start({
+        ...provider.env,
+        ...{ HTTPS_PROXY: proxy, http_proxy: proxy, UPSTREAM_TIMEOUT_MS: '30000' },
+        AUTH_JWKS_URL: named(provider.jwksUrl),
+        AUTH_DECISION_URL: named(decisions.url),
+        OTEL_EXPORTER_OTLP_ENDPOINT: named(collector.url),
+      });
+      // The first answer of a new Squid may come late: its programs are starting.
+      await until(async () => (await fetch(`${origin}/health/ready`)).ok, 60_000);
+      const scope = 'client-links:create taxpayers:read taxpayers:any';
+      const authorization = await provider.watcherOf([], 300, scope);
+      expect(codesOf(await query(link, {}, { authorization }))).toBeUndefined();
+      expect(codesOf(await query(token, {}, { authorization }))).toBeUndefined();
+      const unlisted = `Bearer ${await provider.token({ sub: 'unlisted', scope: 'taxpayers:read' })}`;
+      expect(codesOf(await query(token, {}, { authorization: unlisted }))).toBeUndefined();
+      expect(decisions.asked).toHaveLength(1);
+      await until(() => collector.spans.length > 0);
+      await gateway?.stop();
+      gateway = undefined;
+      await until(() => squid.lines().some((line) => line.includes('CONNECT')));
+      expect(squid.lines().join('\n')).toMatch(/TCP_MISS\/200 .* GET http:\/\/service\.test:\d+\/jwks\.json/);
+      expect(squid.lines().join('\n')).toMatch(
+        /TCP_MISS\/200 .* POST http:\/\/service\.test:\d+\/pdp\/access\/v1\/evaluation/,
+      );
+      expect(squid.lines().join('\n')).toMatch(/TCP_MISS\/200 .* POST http:\/\/service\.test:\d+\/v1\/traces/);
+      expect(logs.join('')).not.toMatch(/planted/);
+    },
+  );
+
+  test('with a wrong password the reason names the proxy, and a creation is known not to have arrived', async () => {
+    const squid = await startSquid(login);
+    stops.push(squid.stop);
+    const { query, logs } = await start({
+      HTTPS_PROXY: `http://gateway:planted@127.0.0.1:${squid.port}`,
+      UPSTREAM_TIMEOUT_MS: '30000',
+    });
+    expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
+    expect(codesOf(await query(token))).toEqual(['UPSTREAM_UNAVAILABLE']);
+    expect(logs.join('')).toContain('PROXY_HTTP_407');
+    expect(logs.join('')).not.toMatch(/planted/);
+  });
+});
+
+describe('a proxy that', () => {
+  test.each([
+    ['answers 407', answersWith('407 Proxy Authentication Required'), 'PROXY_HTTP_407'],
+    ['answers 502', answersWith('502 Bad Gateway'), 'PROXY_HTTP_502'],
+    ['hangs up', (socket: Socket) => void socket.destroy(), 'PROXY_ECONNRESET'],
+  ])(
+    '%s is named, its answer is not taken for the service’s, and a creation did not arrive',
+    async (_, how, reason) => {
+      const { query, logs } = await start({ HTTPS_PROXY: await startProxy(how) });
+      const { errors } = await query(link);
+      expect(errors?.[0]?.extensions).toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', retryable: true });
+      expect(codesOf(await query(token))).toEqual(['UPSTREAM_UNAVAILABLE']);
+      expect(logs.join('')).toContain(reason);
+      expect(service.control.counters()).toMatchObject({ createClientLink: 0, taxpayerToken: 0 });
+    },
+  );
+
+  test('is not there is named', async () => {
+    const { query, logs } = await start({ HTTPS_PROXY: 'http://127.0.0.1:9' });
+    expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
+    expect(logs.join('')).toContain('PROXY_ECONNREFUSED');
+  });
+
+  test('never answers costs no more than the time for a call', async () => {
+    const { query } = await start({ HTTPS_PROXY: await startProxy(() => {}), UPSTREAM_TIMEOUT_MS: '200' });
+    expect(codesOf(await query(link))).toEqual(['UPSTREAM_TIMEOUT']);
+  });
+
+  test('refuses a plain request with 407 is named, and a creation did not arrive', async () => {
+    const proxy = await startProxy(() => {});
+    const env = { UPSTREAM_BASE_URL: named(service.url), UPSTREAM_CA_FILE: '', HTTP_PROXY: proxy };
+    const { query, logs } = await start(env);
+    expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
+    expect(logs.join('')).toContain('PROXY_HTTP_407');
+  });
+
+  test('opens tunnels is asked for one and not for each call, and is used by the command check', async () => {
+    let tunnels = 0;
+    const proxy = await startProxy((socket, target) => {
+      tunnels += 1;
+      openTunnel(socket, target);
+    });
+    const env = { HTTPS_PROXY: proxy, UPSTREAM_CA_FILE: authority.certFile };
+    const { query } = await start(env);
+    for (let time = 0; time < 3; time += 1) expect(codesOf(await query(link))).toBeUndefined();
+    expect(tunnels).toBe(1);
+    const account = { UPSTREAM_BASE_URL: named(secured.url), UPSTREAM_CLIENT_ID: 'a', UPSTREAM_CLIENT_SECRET: 'b' };
+    const config = loadConfig({ ...account, ...env, AUTH_MODE: 'disabled', CACHE_URL: 'memory:' });
+    const { data } = await check.run({ config, argument: '', option: undefined });
+    expect(data).toMatchObject({
+      parts: expect.arrayContaining([expect.objectContaining({ part: 'service', ok: true })]),
+    });
+    expect(tunnels).toBe(2);
+  });
+
+  test('cuts the tunnel in mid-call loses a creation, which is not repeated; a read is', async () => {
+    const tunnels = new Set<Socket>();
+    const proxy = await startProxy((socket, target) => {
+      tunnels.add(socket);
+      openTunnel(socket, target);
+    });
+    const { query } = await start({ HTTPS_PROXY: proxy });
+    const cutFirst = async (endpoint: 'createClientLink' | 'taxpayerToken') => {
+      service.control.arm({ endpoint, fault: { gate: 'never' }, times: 1 });
+      await service.control.whenCalled(endpoint, 1);
+      for (const tunnel of tunnels) tunnel.destroy();
+    };
+    const [created] = await Promise.all([query(link), cutFirst('createClientLink')]);
+    expect(codesOf(created)).toEqual(['OUTCOME_UNKNOWN']);
+    const [read] = await Promise.all([query(token), cutFirst('taxpayerToken')]);
+    expect(codesOf(read)).toBeUndefined();
+    expect(service.control.counters()).toMatchObject({ createClientLink: 1, taxpayerToken: 2 });
+  });
+});
+
+describe('is reached directly:', () => {
+  const proxies = (noProxy: readonly string[]) => {
+    const proxy = new Secret('http://proxy.example:3128');
+    return new Proxies({ httpsProxy: proxy, httpProxy: proxy, noProxy: [...noProxy] });
+  };
+  const isDirect = (url: string, noProxy: readonly string[]) => proxies(noProxy).for(new URL(url)) === undefined;
+
+  test.each(['localhost', 'a.localhost', '127.0.0.1', '127.9.9.9', '[::1]'])('%s, whatever is set', (host) => {
+    expect(isDirect(`https://${host}:8443/`, [])).toBe(true);
+    expect(isDirect(`http://${host}/`, [])).toBe(true);
+  });
+
+  test.each([
+    ['a name', 'example.com', 'https://example.com/', true],
+    ['what is below it', 'example.com', 'https://a.b.example.com/', true],
+    ['the same with a dot before it', '.example.com', 'https://example.com/', true],
+    ['a name in capitals', 'EXAMPLE.com', 'https://example.COM/', true],
+    ['a name that ends with a dot', 'example.com', 'https://example.com./', true],
+    ['not a name that only ends alike', 'example.com', 'https://notexample.com/', false],
+    ['not what is above it', 'a.example.com', 'https://example.com/', false],
+    ['everything', '*', 'https://example.com/', true],
+    ['not a pattern in a name', '*.example.com', 'https://a.example.com/', false],
+    ['an address', '192.0.2.1', 'https://192.0.2.1/', true],
+    ['not another address', '192.0.2.1', 'https://192.0.2.10/', false],
+    ['an IPv6 address', '2001:DB8:0::7', 'https://[2001:db8::7]/', true],
+    ['not another IPv6 address', '2001:db8::7', 'https://[2001:db8::8]/', false],
+  ])('%s', (_, noProxy, url, expected) => {
+    expect(isDirect(url, [noProxy])).toBe(expected);
+  });
+});

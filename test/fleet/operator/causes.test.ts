@@ -1,0 +1,231 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Episodes } from '../../../src/observability/Episodes.js';
+import { createLogger } from '../../../src/observability/log.js';
+import type { Fault } from '../../support/fault.js';
+import { faults } from '../../support/faults.js';
+import { freePort } from '../../support/freePort.js';
+import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startIdentityProvider } from '../../support/identityProvider.js';
+import { startRedis } from '../../support/redis.js';
+import { until } from '../../support/until.js';
+
+type Line = Readonly<Record<string, unknown>>;
+
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+async function started(env: Environment = {}): Promise<TestGateway> {
+  const test = await startTestGateway({ UPSTREAM_TIMEOUT_MS: '5000', UPSTREAM_DEADLINE_MS: '15000', ...env });
+  stops.push(test.stop);
+  return test;
+}
+
+const linesOf = (logs: readonly string[]) => logs.map((line) => JSON.parse(line) as Line);
+const readRecord = 'query($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
+const readJob = 'query($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job") { status } }';
+const createLink = 'mutation { createClientLink(input: {}) { replayed } }';
+
+async function lineWith(logs: readonly string[], message: string): Promise<Line> {
+  for (;;) {
+    const line = linesOf(logs).find(({ msg }) => msg === message);
+    if (line !== undefined) return line;
+    await delay(10);
+  }
+}
+
+describe('An episode of trouble', () => {
+  it('is told once when it begins and once when it is over, with its length and count', async () => {
+    const logs: string[] = [];
+    const log = createLogger('info', { write: (line) => void logs.push(line) });
+    const episodes = new Episodes({ log, about: { endpoint: 'one' }, begins: 'begins', ends: 'ends', quietMs: 50 });
+    for (let n = 0; n < 100; n += 1) {
+      episodes.failed('network', 'ECONNREFUSED');
+      episodes.worked(); // in between: not the end
+    }
+    episodes.failed('invalid', 'status: missing');
+    episodes.worked();
+    await until(() => logs.filter((line) => line.includes('"msg":"ends"')).length === 2);
+    expect(linesOf(logs)).toMatchObject([
+      { endpoint: 'one', trouble: 'network', cause: 'ECONNREFUSED', msg: 'begins', level: 'warn' },
+      { endpoint: 'one', trouble: 'invalid', cause: 'status: missing', msg: 'begins' },
+      { trouble: 'network', count: 100, durationMs: expect.any(Number), msg: 'ends', level: 'info' },
+      { trouble: 'invalid', count: 1, msg: 'ends' },
+    ]);
+  });
+});
+
+describe('What the service did is said with its cause:', () => {
+  const planted = 'planted-value';
+  it.each<[string, Fault, { trouble: string; cause: string | RegExp }]>([
+    ['a status', { status: 503 }, { trouble: 'server-error', cause: 'HTTP 503' }],
+    ['a reset', { cut: 'before' }, { trouble: 'network', cause: 'ECONNRESET' }],
+    ['silence', { gate: 'never' }, { trouble: 'timeout', cause: 'no answer in time' }],
+    ['HTML', faults.html, { trouble: 'invalid', cause: 'the body is not JSON' }],
+    [
+      'null in place of a record',
+      { body: 'null' },
+      { trouble: 'invalid', cause: 'the body: expected object, found null' },
+    ],
+    ['a missing member', { set: { provider_id: undefined } }, { trouble: 'invalid', cause: 'provider_id: missing' }],
+    [
+      'a member of another type',
+      { status: 200, body: JSON.stringify({ ...whole(planted), status: [planted] }) },
+      { trouble: 'invalid', cause: 'status: expected string, found array' },
+    ],
+    [
+      'another taxpayer',
+      { status: 200, body: JSON.stringify(whole(planted)) },
+      { trouble: 'invalid', cause: 'taxpayer_id: of another taxpayer' },
+    ],
+    ['429', { status: 429 }, { trouble: 'rate-limited', cause: /^HTTP 429/ }],
+    ['401', { status: 401 }, { trouble: 'credentials-rejected', cause: /^HTTP 401/ }],
+  ])('%s', async (name, fault, { trouble, cause }) => {
+    const limits = { UPSTREAM_TIMEOUT_MS: '300', UPSTREAM_DEADLINE_MS: '600' };
+    const { sandbox, query, logs } = await started(name === 'silence' ? limits : {});
+    sandbox.control.addTaxpayer({ id: 'one', name: planted });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault });
+    for (let n = 0; n < 3; n += 1) await query(readRecord, { id: 'one' });
+    const told = linesOf(logs).filter(
+      ({ msg, endpoint }) => /^calls/.test(String(msg)) && endpoint === 'taxpayerToken',
+    );
+    expect(told).toMatchObject([
+      {
+        level: 'warn',
+        trouble,
+        cause: typeof cause === 'string' ? cause : expect.stringMatching(cause),
+        msg: 'calls to the service fail',
+      },
+    ]);
+    expect(logs.join('')).not.toContain(planted);
+  });
+
+  it('of a mutation, and of a job that is of another taxpayer', async () => {
+    const { sandbox, query, logs } = await started();
+    sandbox.control.addTaxpayer({ id: 'one' });
+    sandbox.control.addJob({ taxpayerId: 'one', jobId: 'job' });
+    const other = JSON.stringify({ status: 'completed', jobId: 'job', taxpayerId: planted, name: 'n' });
+    sandbox.control.arm({
+      endpoint: 'createClientLink',
+      fault: { status: 201, body: '{}' },
+    });
+    sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 200, body: other } });
+    expect((await query(createLink)).errors?.[0]?.extensions.code).toBe('OUTCOME_UNKNOWN');
+    expect((await query(readJob, { id: 'one' })).errors?.[0]?.extensions.code).toBe('UPSTREAM_INVALID_RESPONSE');
+    expect(linesOf(logs).filter(({ trouble }) => trouble === 'invalid')).toMatchObject([
+      { endpoint: 'createClientLink', cause: 'id: missing; url: missing' },
+      { endpoint: 'refreshJob', cause: 'taxpayerId: of another taxpayer' },
+    ]);
+    expect(logs.join('')).not.toContain(planted);
+  });
+
+  it('nothing is said of what a caller did, and of a GET that worked when it was repeated', async () => {
+    const { sandbox, query, logs } = await started();
+    sandbox.control.addTaxpayer({ id: 'one' });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { cut: 'before' }, times: 1 });
+    expect((await query(readRecord, { id: 'one' })).errors).toBeUndefined();
+    await query(readRecord, { id: 'unknown' });
+    expect(linesOf(logs).filter(({ msg }) => /^calls/.test(String(msg)))).toEqual([]);
+  });
+
+  it('it is over when calls work again', async () => {
+    const { sandbox, query, logs } = await started();
+    sandbox.control.addTaxpayer({ id: 'one' });
+    const armed = sandbox.control.arm({ endpoint: 'taxpayerToken', fault: faults.html });
+    await query(readRecord, { id: 'one' });
+    sandbox.control.disarm(armed);
+    while ((await query(readRecord, { id: 'one' })).errors) await delay(100);
+    expect(await lineWith(logs, 'calls to the service work again')).toMatchObject({
+      ...{ endpoint: 'taxpayerToken', trouble: 'invalid', cause: 'the body is not JSON' },
+      ...{ count: 1, durationMs: expect.any(Number) },
+    });
+  }, 30_000);
+});
+
+describe('What the store did is said with its cause:', () => {
+  const degraded = 'the store of CACHE_URL cannot be used: this process goes on by itself';
+
+  it('a password that Redis refuses, at the start', async () => {
+    const redis = await startRedis({ password: 'right-planted' });
+    stops.push(redis.stop);
+    const { logs } = await started({ CACHE_URL: `redis://:wrong-planted@127.0.0.1:${redis.port}` });
+    expect(linesOf(logs).filter(({ level }) => level === 'error')).toMatchObject([
+      {
+        store: `redis://127.0.0.1:${redis.port}, with a password`,
+        ...{ trouble: 'not-permitted', cause: 'Redis refused the password (WRONGPASS)', msg: degraded },
+      },
+    ]);
+    expect(logs.join('')).not.toContain('planted');
+  });
+
+  it('a password that is missing, and a Redis that is not there', async () => {
+    const redis = await startRedis({ password: 'right-planted' });
+    stops.push(redis.stop);
+    const without = await started({ CACHE_URL: `redis://127.0.0.1:${redis.port}` });
+    expect(await lineWith(without.logs, degraded)).toMatchObject({ cause: 'Redis wants a password (NOAUTH)' });
+    const nowhere = await started({ CACHE_URL: `redis://127.0.0.1:${await freePort()}/2?db=3` });
+    expect(await lineWith(nowhere.logs, degraded)).toMatchObject({ cause: 'Redis cannot be reached (ECONNREFUSED)' });
+  });
+
+  it('a Redis that is full; and when it is over, for how long and how often', async () => {
+    const redis = await startRedis();
+    stops.push(redis.stop);
+    const { sandbox, query, logs } = await started({ CACHE_URL: redis.url });
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+    for (let n = 0; n < 3; n += 1) {
+      sandbox.control.addTaxpayer({ id: `t${n}` });
+      await query(readRecord, { id: `t${n}` });
+    }
+    expect(await lineWith(logs, degraded)).toMatchObject({ trouble: 'full', cause: 'Redis is out of memory (OOM)' });
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+    const over = await lineWith(logs, 'the store of CACHE_URL is used again');
+    expect(over['count']).toBeGreaterThan(1);
+    expect(over['durationMs']).toBeGreaterThan(0);
+    expect(linesOf(logs).filter(({ msg }) => msg === degraded).length).toBe(1);
+  });
+
+  it('a directory that cannot be written ends the start with one line that names it', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'causes-'));
+    stops.push(() => rm(directory, { recursive: true }));
+    await writeFile(join(directory, 'file'), '');
+    const CACHE_URL = `lmdb:${directory}/file/cache/below`;
+    const { output, exited } = launchGateway({ PORT: '0', HOST: '127.0.0.1', CACHE_URL });
+    expect(await exited).toBe(1);
+    expect(output()).toMatch(/^CACHE_URL: the directory \S*\/file\/cache\/below cannot be opened: ENOTDIR.*\n$/);
+  });
+});
+
+it('What a key set did is said with its issuer and cause, once', async () => {
+  const provider = await startIdentityProvider();
+  const failing = await startIdentityProvider();
+  stops.push(provider.stop, failing.stop);
+  failing.outage(true);
+  const { logs, query } = await started({
+    AUTH_MODE: 'jwt',
+    AUTH_JWKS_URL: `${provider.jwksUrl},${failing.jwksUrl}`,
+    AUTH_ISSUER: `${provider.issuer},${failing.issuer}`,
+    AUTH_AUDIENCE: provider.audience,
+  });
+  expect(await lineWith(logs, 'a key set cannot be read')).toMatchObject({
+    ...{ issuer: failing.issuer, trouble: 'network', cause: 'ECONNRESET', level: 'warn' },
+  });
+  const token = { authorization: `Bearer ${await failing.token({})}` };
+  expect((await query('{ __typename }', {}, token)).errors?.[0]?.extensions.code).toBe('AUTH_UNAVAILABLE');
+  failing.outage(false);
+  const over = await lineWith(logs, 'the key set can be read again');
+  expect(over).toMatchObject({ issuer: failing.issuer, count: expect.any(Number) });
+  expect(linesOf(logs).filter(({ msg }) => /key set/.test(String(msg))).length).toBe(2);
+}, 30_000);
+
+/** A whole record of the service. */
+function whole(taxpayerId: string) {
+  return {
+    ...{ access_token: 'token-not-real', taxpayer_id: taxpayerId, name: taxpayerId, metadata: {} },
+    ...{ provider_id: 'irs', created_at: '2026-01-01T00:00:00Z', status: 'AUTHORIZED' },
+  };
+}

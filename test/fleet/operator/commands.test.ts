@@ -1,0 +1,293 @@
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { commandNames } from '../../../src/commands/Command.js';
+import {
+  type Environment,
+  environmentFor,
+  type GatewayProcess,
+  postQuery,
+  spawnGateway,
+} from '../../support/gateway.js';
+import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
+import { startIssuerMetadata } from '../../support/issuerMetadata.js';
+import { commandJson, runCommand } from '../../support/runCommand.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+
+const key = Buffer.alloc(32, 'k').toString('base64');
+const nextKey = Buffer.alloc(32, 'n').toString('base64');
+const planted = {
+  name: 'Planted Name 8123',
+  metadata: { ssn: 'planted-ssn-8123' },
+  accessToken: 'planted-token-8123',
+} as const;
+const query = `query ($id: ID!, $job: ID!) {
+  taxpayerToken(taxpayerId: $id) { name }
+  refreshJob(taxpayerId: $id, jobId: $job) { status }
+}`;
+
+let sandbox: Sandbox;
+let directory: string;
+let env: Environment;
+let gateway: GatewayProcess;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'commands-'));
+  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'planted-client-secret-8123' });
+  env = {
+    ...environmentFor(sandbox),
+    CACHE_URL: `lmdb:${join(directory, 'store')}`,
+    CACHE_ENCRYPTION_KEY: key,
+  };
+  gateway = await spawnGateway(env);
+}, 60_000);
+afterAll(async () => {
+  await gateway.stop();
+  await sandbox.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+/** A taxpayer whose record and two jobs are stored, with ids that must not be seen. */
+async function storedTaxpayer(id: string) {
+  sandbox.control.addTaxpayer({ ...planted, id, status: 'AUTHORIZED' });
+  for (const [job, status] of [
+    [`${id}-job-done`, 'completed'],
+    [`${id}-job-open`, 'processing'],
+  ] as const) {
+    sandbox.control.addJob({ taxpayerId: id, jobId: job, name: planted.name, status, endsAs: null });
+    expect((await postQuery(gateway.origin, query, { id, job })).errors).toBeUndefined();
+  }
+  return id;
+}
+
+describe('inspect', () => {
+  it('shows kinds, ages and freshness, for people and for programs, and nothing that was planted', async () => {
+    const id = await storedTaxpayer('planted-taxpayer-1');
+    const found = await commandJson(env, 'inspect', id);
+    expect(found).toMatchObject({ ok: true, store: 'lmdb', taxpayer: expect.stringMatching(/^[\w-]{43}$/) });
+    const ofKind = (what: string) => found.entries.filter((entry: { what: string }) => entry.what === what);
+    const hash = expect.stringMatching(/^[\w-]{12}$/);
+    const second = expect.any(Number);
+    const kept = { keptForSeconds: second };
+    expect(ofKind('record')).toEqual([
+      { kind: 'token', what: 'record', version: hash, ageSeconds: second, freshForSeconds: second, ...kept },
+    ]);
+    expect(ofKind('final status')).toEqual([
+      { kind: 'job', what: 'final status', job: hash, version: hash, ageSeconds: second, ...kept },
+    ]);
+    expect(ofKind('status')).toMatchObject([{ kind: 'job', freshForSeconds: second }]);
+    expect(ofKind('record')[0].keptForSeconds).toBeGreaterThan(29 * 86_400);
+
+    const { code, stdout, stderr } = await runCommand(env, ['inspect', '-'], `${id}\n`);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^ {2}token: record, version \S+, read \d+ s ago, fresh for \d+ s, kept for \d+ s$/m);
+    for (const shown of [stdout, JSON.stringify(found)]) expect(shown).not.toMatch(/planted/i);
+  });
+
+  it('says so when nothing is stored, and remembers an absence', async () => {
+    const { code, stdout } = await runCommand(env, ['inspect', 'never-seen']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/nothing is stored\n$/) });
+    await postQuery(gateway.origin, '{ taxpayerToken(taxpayerId: "unknown-one") { name } }');
+    expect((await commandJson(env, 'inspect', 'unknown-one')).entries).toMatchObject([
+      { kind: 'token', what: 'absence' },
+    ]);
+  });
+
+  it('shows a lease and a cool-down', async () => {
+    const id = await storedTaxpayer('planted-taxpayer-2');
+    const fault = sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
+    await postQuery(gateway.origin, query, { id, job: `${id}-job-other` });
+    sandbox.control.disarm(fault);
+    expect((await commandJson(env, 'inspect', id)).entries).toContainEqual(
+      expect.objectContaining({ kind: 'cool-down', what: 'refusal', keptForSeconds: expect.any(Number) }),
+    );
+    sandbox.control.setLatency(3000);
+    sandbox.control.resetCounters();
+    const slow = postQuery(gateway.origin, '{ taxpayerToken(taxpayerId: "slow-one") { name } }');
+    await sandbox.control.whenCalled('taxpayerToken', 1);
+    expect((await commandJson(env, 'inspect', 'slow-one')).entries).toEqual([{ kind: 'token', what: 'lease' }]);
+    sandbox.control.setLatency(0);
+    await slow;
+  });
+});
+
+describe('forget', () => {
+  it('erases record, jobs, absence and cool-down, is audited, and says nothing that was planted', async () => {
+    const id = await storedTaxpayer('planted-taxpayer-3');
+    const { code, stdout, stderr } = await runCommand(env, ['forget', id, '--json']);
+    expect(code).toBe(0);
+    const { taxpayer, erased, request } = JSON.parse(stdout);
+    expect(erased).toBe(3);
+    expect(JSON.parse(stderr)).toMatchObject({
+      audit: 'taxpayer-forgotten',
+      outcome: 'erased 3',
+      requestId: request,
+      taxpayer,
+    });
+    expect((await commandJson(env, 'inspect', id)).entries).toEqual([]);
+    expect(stdout + stderr).not.toMatch(/planted/i);
+  });
+});
+
+describe('pseudonym', () => {
+  it('prints the hash that the log has, with that of a previous key after it', async () => {
+    const { pseudonym } = await commandJson(env, 'pseudonym', 'some-taxpayer');
+    const rotating = { ...env, CACHE_ENCRYPTION_KEY: nextKey, CACHE_ENCRYPTION_KEY_PREVIOUS: key };
+    const { code, stdout } = await runCommand(rotating, ['pseudonym', 'some-taxpayer']);
+    expect(code).toBe(0);
+    expect(stdout.split('\n')).toEqual([expect.stringMatching(/^[\w-]{43}$/), pseudonym, '']);
+    expect((await commandJson(env, 'forget', 'some-taxpayer')).taxpayer).toBe(pseudonym);
+  });
+
+  it.each([
+    ['--issuer', 'https://id.example', ''],
+    ['--issuer=', 'subject'],
+  ])('is refused for a caller without an issuer or a subject: %s %s', async (...args) => {
+    expect(await runCommand({}, ['pseudonym', ...args])).toMatchObject({ code: 2, stdout: '' });
+  });
+
+  it('works with the embedded sandbox, which needs no configuration', async () => {
+    expect((await runCommand({}, ['pseudonym', 'some-taxpayer'])).code).toBe(0);
+  });
+});
+
+describe('check', () => {
+  let identityProvider: IdentityProvider;
+  let configured: Environment;
+  beforeAll(async () => {
+    identityProvider = await startIdentityProvider();
+    configured = {
+      ...env,
+      AUTH_MODE: 'jwt',
+      AUTH_JWKS_URL: identityProvider.jwksUrl,
+      AUTH_ISSUER: identityProvider.issuer,
+      AUTH_AUDIENCE: identityProvider.audience,
+    };
+  });
+  afterAll(() => identityProvider.stop());
+
+  it('tries store, key set and service, without credentials and without a call of the API', async () => {
+    const before = sandbox.control.counters();
+    const { ok, parts } = await commandJson(configured, 'check');
+    expect({ ok, parts }).toEqual({
+      ok: true,
+      parts: [
+        { part: 'configuration', ok: true, detail: 'complete' },
+        { part: 'store', ok: true, detail: expect.stringMatching(/^lmdb writes, reads and deletes in \d+ ms$/) },
+        { part: expect.stringMatching(/^key set of http/), ok: true, detail: expect.stringMatching(/usable key/) },
+        { part: 'service', ok: true, detail: expect.stringMatching(/^UPSTREAM_BASE_URL answers \(\d+\) in \d+ ms$/) },
+      ],
+    });
+    const ofTheApi = (counters: typeof before) => ({ ...counters, connections: 0, unknown: 0 });
+    expect(ofTheApi(sandbox.control.counters())).toEqual(ofTheApi(before));
+  });
+
+  it('finds the key set by the metadata of the issuer', async () => {
+    const metadata = await startIssuerMetadata();
+    const issuer = `${metadata.origin}/tenant/`;
+    metadata.documents.set('/tenant/.well-known/openid-configuration', { issuer, jwks_uri: identityProvider.jwksUrl });
+    const found = await commandJson({ ...configured, AUTH_ISSUER: issuer, AUTH_JWKS_URL: '' }, 'check');
+    expect(found.parts).toContainEqual({ part: `key set of ${issuer}`, ok: true, detail: '1 usable key' });
+    await metadata.stop();
+  });
+
+  it('sends the service nothing but a plain GET of its base address', async () => {
+    const seen: object[] = [];
+    const service = createServer(({ method, url, headers }, response) => {
+      seen.push({ method, url, authorization: headers.authorization });
+      response.writeHead(302, { location: '/elsewhere' }).end();
+    });
+    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+    const { port } = service.address() as AddressInfo;
+    const found = await commandJson({ ...env, UPSTREAM_BASE_URL: `http://127.0.0.1:${port}/v1` }, 'check');
+    expect(found.parts).toContainEqual(expect.objectContaining({ part: 'service', ok: true }));
+    expect(seen).toEqual([{ method: 'GET', url: '/v1', authorization: undefined }]);
+    service.close();
+  });
+
+  it.each([
+    [
+      'store',
+      { CACHE_URL: 'redis://:planted-password@127.0.0.1:9' },
+      /^CACHE_URL \(redis:\/\/127.0.0.1:9, with a password\): Redis cannot be reached/,
+    ],
+    [
+      'trusted documents',
+      { TRUSTED_DOCUMENTS_FILE: './absent.json' },
+      /^TRUSTED_DOCUMENTS_FILE cannot be read \(ENOENT\): \.\/absent\.json$/,
+    ],
+    ['service', { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/' }, /^UPSTREAM_BASE_URL does not answer: ECONNREFUSED$/],
+    [
+      'decision point',
+      { AUTH_DECISION_URL: 'http://127.0.0.1:9/', AUTH_DECISION_TOKEN: 'planted' },
+      /^AUTH_DECISION_URL does not answer: ECONNREFUSED$/,
+    ],
+    ['key set of', { AUTH_JWKS_URL: 'http://127.0.0.1:9/' }, /^network: .*ECONNREFUSED/],
+    [
+      'service',
+      { UPSTREAM_BASE_URL: 'https://127.0.0.1:9/', UPSTREAM_CA_FILE: './planted.pem' },
+      /^UPSTREAM_CA_FILE cannot be read \(ENOENT\)$/,
+    ],
+    ['key set of', { AUTH_JWKS_URL: '', AUTH_ISSUER: 'http://127.0.0.1:9/' }, /^network: metadata: ECONNREFUSED/],
+  ])('finds a %s that does not work, ends with 1, and says no secret', async (part, wrong, detail) => {
+    const { code, stdout, stderr } = await runCommand({ ...configured, ...wrong }, ['check', '--json']);
+    const { ok, parts } = JSON.parse(stdout);
+    expect({ code, ok, stderr }).toEqual({ code: 1, ok: false, stderr: '' });
+    const failed = parts.filter((each: { ok: boolean }) => !each.ok);
+    expect(failed).toMatchObject([{ part: expect.stringContaining(part), detail: expect.stringMatching(detail) }]);
+    expect(stdout).not.toContain('planted');
+  });
+
+  it('names every wrong setting', async () => {
+    const { code, stdout } = await runCommand({ PORT: 'x', LOG_LEVEL: 'x' }, ['check', '--json']);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout).problems).toHaveLength(2);
+  });
+});
+
+describe('Every command', () => {
+  it.each(commandNames)('%s has help, and ends with 2 when it is called wrongly', async (name) => {
+    const { code, stdout } = await runCommand({}, [name, '--help']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(`Usage: taxpayer-gateway ${name}`) });
+    const wrong = [[name, 'a', 'b'], [name, 'a', '--nope'], ...(name === 'check' ? [] : [[name], [name, 'a/b']])];
+    for (const args of wrong) {
+      const result = await runCommand(env, args);
+      expect({ args, code: result.code, stdout: result.stdout }).toEqual({ args, code: 2, stdout: '' });
+      expect(result.stderr).toMatch(/\n?See taxpayer-gateway .*--help\n$/);
+    }
+  });
+
+  it.each(commandNames)('%s does not repeat what it was called wrongly with', async (name) => {
+    const ids = ['--123-45-6789', '-123-45-6789', '--json=123-45-6789', '--help=123-45-6789'];
+    for (const args of ids.map((id) => [name, id])) {
+      const { code, stdout, stderr } = await runCommand(env, args);
+      expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' });
+      expect(stderr).not.toContain('123-45');
+      expect(stderr).not.toContain("'-1'");
+    }
+  });
+
+  it.each(['inspect', 'forget'])('%s creates no store and leaves a running one alone', async (name) => {
+    const nowhere = join(directory, 'nowhere');
+    const missing = await runCommand({ ...env, CACHE_URL: `lmdb:${nowhere}` }, [name, 'x']);
+    expect(missing).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('there is no store in') });
+    await expect(stat(nowhere)).rejects.toThrow('ENOENT');
+    expect(await runCommand({ ...env, CACHE_URL: 'memory:' }, [name, 'x'])).toMatchObject({ code: 1 });
+    expect(await runCommand({}, [name, 'x'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^UPSTREAM_BASE/),
+    });
+    const away = { ...env, CACHE_URL: 'redis://:planted-password@127.0.0.1:9' };
+    const { code, stdout, stderr } = await runCommand(away, [name, 'x']);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^CACHE_URL \(redis:\/\/127.0.0.1:9, with a password\): Redis cannot be reached.*\n$/);
+  });
+
+  it('is named by the help of the whole, which a wrong word points to', async () => {
+    const { stdout } = await runCommand({}, ['--help']);
+    for (const name of commandNames) expect(stdout).toContain(`taxpayer-gateway ${name}`);
+    expect(await runCommand({}, ['serve'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--help') });
+  });
+});

@@ -1,0 +1,119 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import {
+  type Environment,
+  environmentFor,
+  type GatewayProcess,
+  postQuery,
+  spawnGateway,
+} from '../../support/gateway.js';
+import { startRedis, type TestRedis } from '../../support/redis.js';
+import { commandJson } from '../../support/runCommand.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { until } from '../../support/until.js';
+
+interface Shown {
+  readonly taxpayerToken: { readonly name: string } | null;
+  readonly refreshJob: { readonly name: string } | null;
+}
+
+const query = `query Shown($id: ID!, $job: ID!) {
+  taxpayerToken(taxpayerId: $id) { name }
+  refreshJob(taxpayerId: $id, jobId: $job) { name }
+}`;
+const withinMs = 5000;
+
+describe.each(['redis', 'lmdb'])('A taxpayer forgotten by 4 processes under load over %s', (kind) => {
+  let sandbox: Sandbox;
+  let redis: TestRedis;
+  let directory: string;
+  let env: Environment;
+  let fleet: GatewayProcess[];
+  let loadEnds = false;
+  let load: Promise<unknown>;
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'forget-'));
+    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    redis = await startRedis();
+    const url = kind === 'redis' ? redis.url : `lmdb:${join(directory, 'store')}`;
+    env = { ...environmentFor(sandbox), CACHE_URL: url, TOKEN_BUDGET_PER_HOUR: '0' };
+    fleet = await Promise.all(Array.from({ length: 4 }, () => spawnGateway(env)));
+  }, 120_000);
+
+  afterAll(async () => {
+    await Promise.all(fleet.map((each) => each.stop()));
+    await Promise.all([sandbox.stop(), redis.stop()]);
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  afterEach(async () => {
+    loadEnds = true;
+    await load;
+  });
+
+  const addTaxpayer = () => {
+    const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', name: 'before' });
+    const { jobId } = sandbox.control.addJob({ taxpayerId: id, name: 'before', status: 'completed' });
+    return { id, job: jobId };
+  };
+  const rename = ({ id, job }: { id: string; job: string }) => {
+    sandbox.control.updateTaxpayer(id, { name: 'after' });
+    sandbox.control.updateJob(id, job, { name: 'after' });
+  };
+  const ask = async ({ origin }: GatewayProcess, variables: object) => {
+    const { data, errors } = await postQuery<Shown>(origin, query, variables);
+    expect(errors).toBeUndefined();
+    return [data?.taxpayerToken?.name, data?.refreshJob?.name];
+  };
+  const callsFor = (id: string) => sandbox.control.tokenCalls(id);
+
+  /** Every process is asked for each of `taxpayers` again and again. */
+  function startLoad(taxpayers: readonly object[]): void {
+    loadEnds = false;
+    const ofOne = async (each: GatewayProcess) => {
+      while (!loadEnds) await Promise.all(taxpayers.map((variables) => ask(each, variables)));
+    };
+    load = Promise.all(fleet.map(ofOne));
+  }
+
+  it('is in no memory and not in the store within 5 s, and costs one token call to ask for', async () => {
+    const taxpayer = addTaxpayer();
+    for (const each of fleet) expect(await ask(each, taxpayer)).toEqual(['before', 'before']);
+    expect((await commandJson(env, 'inspect', taxpayer.id)).entries).toMatchObject([
+      { kind: expect.stringMatching(/^(token|job)$/), what: expect.stringMatching(/^(record|final status)$/) },
+      { kind: expect.stringMatching(/^(token|job)$/) },
+    ]);
+    startLoad(Array.from({ length: 5 }, addTaxpayer));
+    rename(taxpayer);
+    expect(callsFor(taxpayer.id)).toBe(1);
+
+    const { erased, request } = await commandJson(env, 'forget', taxpayer.id);
+    const endedAt = performance.now();
+    expect(erased).toBe(2);
+    expect((await commandJson(env, 'inspect', taxpayer.id)).entries).toEqual([]);
+    const hasForgotten = (each: GatewayProcess) =>
+      each
+        .output()
+        .split('\n')
+        .some((line) => line.includes('"taxpayer-forgotten"') && line.includes(request));
+    await until(() => fleet.every(hasForgotten), withinMs);
+    expect(performance.now() - endedAt).toBeLessThan(withinMs);
+
+    expect(await Promise.all(fleet.map((each) => ask(each, taxpayer)))).toEqual(fleet.map(() => ['after', 'after']));
+    expect(callsFor(taxpayer.id)).toBe(2);
+  }, 60_000);
+
+  it('is asked for once while queries for it go on everywhere', async () => {
+    const taxpayer = addTaxpayer();
+    for (const each of fleet) expect(await ask(each, taxpayer)).toEqual(['before', 'before']);
+    startLoad([taxpayer]);
+    rename(taxpayer);
+    const { request } = await commandJson(env, 'forget', taxpayer.id);
+    await until(() => fleet.every((each) => each.output().includes(request)), withinMs);
+    expect(await Promise.all(fleet.map((each) => ask(each, taxpayer)))).toEqual(fleet.map(() => ['after', 'after']));
+    expect(callsFor(taxpayer.id)).toBe(2);
+  }, 60_000);
+});

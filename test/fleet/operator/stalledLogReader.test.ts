@@ -1,0 +1,261 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { freePort } from '../../support/freePort.js';
+import { environmentFor } from '../../support/gateway.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { until } from '../../support/until.js';
+
+const entry = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
+/** As many as one document may ask for: each request writes as many audit lines. */
+const taxpayersPerRequest = 60;
+/** More than a pipe and the gateway's buffer hold together. */
+const tooMuch = 150;
+
+interface LogLine {
+  readonly msg: string;
+  readonly time: string;
+  readonly requestId?: string;
+  readonly dropped?: number;
+}
+
+let sandbox: Sandbox;
+let provider: TrustedProvider;
+let query: string;
+beforeAll(async () => {
+  provider = await startTrustedProvider();
+  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  const ids = Array.from({ length: taxpayersPerRequest }, () => sandbox.control.addTaxpayer().id);
+  query = `{ ${ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { accessToken }`).join(' ')} }`;
+});
+afterAll(async () => {
+  await sandbox.stop();
+  await provider.stop();
+});
+
+let directory: string;
+let fifo: string;
+let origin: string;
+let child: ChildProcess;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'stalled-reader-'));
+  fifo = join(directory, 'log');
+  execFileSync('mkfifo', [fifo]);
+});
+afterEach(async () => {
+  if (child.exitCode === null && child.signalCode === null) {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** Starts a gateway that logs to `stdout` and resolves when it serves; its log is not looked at for that. */
+async function start(
+  stdout: number | 'pipe',
+  [command = '', ...args]: readonly string[] = [process.execPath, entry],
+): Promise<void> {
+  const port = await freePort();
+  origin = `http://127.0.0.1:${port}`;
+  child = spawn(command, args, {
+    env: {
+      PATH: process.env['PATH'],
+      ...environmentFor(sandbox),
+      ...provider.env,
+      LOG_OPERATIONS: 'none',
+      PORT: String(port),
+      CACHE_URL: 'memory:',
+      RATE_LIMIT_PER_MINUTE: '0',
+      TOKEN_BUDGET_PER_HOUR: '0',
+    },
+    cwd: directory,
+    stdio: ['ignore', stdout, 'inherit'],
+  });
+  await until(() =>
+    fetch(`${origin}/health/ready`).then(
+      ({ ok }) => ok,
+      () => false,
+    ),
+  );
+}
+
+/** A pipe nobody reads yet. */
+function openPipe(): { readonly readEnd: number; readonly writeEnd: number } {
+  const readEnd = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+  return { readEnd, writeEnd: openSync(fifo, constants.O_WRONLY) };
+}
+
+/** Writes 60 lines to the log with each request, one request after the other, each of another caller: equal ones are told once. */
+async function writeLines(requests: number, firstRequest = 0): Promise<void> {
+  for (let n = firstRequest; n < firstRequest + requests; n += 1) {
+    const scope = 'taxpayers:read taxpayer-tokens:read taxpayers:any';
+    const authorization = `Bearer ${await provider.token({ sub: `caller ${n}`, scope })}`;
+    const response = await fetch(`${origin}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-request-id': `request-${n}`, authorization },
+      body: JSON.stringify({ query }),
+      signal: AbortSignal.timeout(10_000),
+    });
+    expect(await response.json()).not.toHaveProperty('errors');
+  }
+}
+
+async function expectLive(): Promise<void> {
+  const response = await fetch(`${origin}/health/live`, { signal: AbortSignal.timeout(5000) });
+  expect(await response.json()).toEqual({ status: 'live' });
+}
+
+async function linesDropped(): Promise<number> {
+  const page = await (await fetch(`${origin}/metrics`)).text();
+  return Number(/^gateway_log_lines_dropped_total (\d+)$/m.exec(page)?.[1]);
+}
+
+function collect(stream: Readable): { readonly lines: () => readonly LogLine[]; readonly length: () => number } {
+  let text = '';
+  stream.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  return {
+    lines: () =>
+      text
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as LogLine),
+    length: () => text.length,
+  };
+}
+
+const readerOf = (fd: number) => new Socket({ fd, readable: true, writable: false });
+
+async function stop(): Promise<number | null> {
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  const [code] = await exited;
+  return code as number | null;
+}
+
+describe('A reader of the log that stalls', () => {
+  it.each(['a pipe', 'a socket', 'a terminal'] as const)(
+    'holds up no request when it reads from %s',
+    async (kind) => {
+      if (kind === 'a pipe') {
+        const { writeEnd } = openPipe();
+        await start(writeEnd);
+        closeSync(writeEnd);
+      } else if (kind === 'a socket')
+        await start('pipe'); // which is a socket pair in Node.js
+      else await start('pipe', ['script', '-qec', `"${process.execPath}" "${entry}"`, '/dev/null']);
+      await writeLines(tooMuch);
+      await expectLive();
+      expect(await linesDropped()).toBeGreaterThan(0);
+    },
+    60_000,
+  );
+
+  it('finds a bounded number of lines in order when it is back, then one with the count of the others', async () => {
+    const { readEnd, writeEnd } = openPipe();
+    await start(writeEnd);
+    closeSync(writeEnd);
+    await writeLines(tooMuch);
+    const dropped = await linesDropped();
+    const log = collect(readerOf(readEnd));
+    await until(() => log.lines().some((line) => line.dropped !== undefined));
+    expect(log.length()).toBeLessThan(1.3 * 1024 * 1024);
+    await writeLines(1, tooMuch);
+    const audited = () => log.lines().filter(({ msg }) => msg === 'audit');
+    await until(() => audited().length === (tooMuch + 1) * taxpayersPerRequest - dropped);
+
+    const lines = log.lines();
+    const told = lines.findIndex((line) => line.dropped !== undefined);
+    expect(lines[told]).toMatchObject({ level: 'warn', dropped, msg: expect.stringContaining('dropped') });
+    const requests = audited().map(({ requestId }) => Number(requestId?.slice('request-'.length)));
+    expect(requests).toEqual(requests.toSorted((one, other) => one - other));
+    expect(lines.slice(told + 1).every(({ requestId }) => requestId === `request-${tooMuch}`)).toBe(true);
+    expect(await linesDropped()).toBe(dropped);
+  }, 60_000);
+
+  it('gets the last lines when it reads on while the gateway ends', async () => {
+    const { readEnd, writeEnd } = openPipe();
+    await start(writeEnd);
+    closeSync(writeEnd);
+    await writeLines(20);
+    const exited = stop();
+    const log = collect(readerOf(readEnd));
+    expect(await exited).toBe(0);
+    await until(() => log.lines().filter(({ msg }) => msg === 'audit').length === 20 * taxpayersPerRequest);
+  }, 60_000);
+
+  it('does not keep the gateway from ending', async () => {
+    const { writeEnd } = openPipe();
+    await start(writeEnd);
+    closeSync(writeEnd);
+    await writeLines(20);
+    const startedAt = performance.now();
+    expect(await stop()).toBe(0);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+  }, 60_000);
+});
+
+describe('A log that cannot be written', () => {
+  it.each(['whose reader is gone', 'on a full disk'] as const)(
+    '%s costs neither the gateway nor its time',
+    async (what) => {
+      if (what === 'on a full disk') await start(openSync('/dev/full', constants.O_WRONLY));
+      else {
+        const { readEnd, writeEnd } = openPipe();
+        await start(writeEnd);
+        closeSync(writeEnd);
+        closeSync(readEnd);
+      }
+      await writeLines(tooMuch);
+      expect(await linesDropped()).toBeGreaterThan(0);
+      const before = await cpuSeconds();
+      await sleep(1000);
+      expect((await cpuSeconds()) - before).toBeLessThan(0.5);
+      expect(await stop()).toBe(0);
+    },
+    60_000,
+  );
+});
+
+describe('A process that crashes', () => {
+  it('has written what it logged in its last turn of the event loop', async () => {
+    const script = `
+      import { createLogger } from '${new URL('../../../src/observability/log.ts', import.meta.url)}';
+      createLogger('info').info('last words');
+      throw new Error('a crash');`;
+    child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const log = collect(child.stdout as Readable);
+    expect((await once(child, 'close'))[0]).toBe(1);
+    expect(log.lines()).toMatchObject([{ msg: 'last words' }]);
+  });
+});
+
+describe('A log in a file', () => {
+  it('has every line, after what was in the file', async () => {
+    const file = join(directory, 'file');
+    execFileSync('sh', ['-c', `echo '{"msg":"before"}' > "${file}"`]);
+    await start(openSync(file, 'a'));
+    await writeLines(20);
+    expect(await stop()).toBe(0);
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+    const messages = lines.map((line) => (JSON.parse(line) as LogLine).msg);
+    expect(messages[0]).toBe('before');
+    expect(messages.filter((msg) => msg === 'audit')).toHaveLength(20 * taxpayersPerRequest);
+  }, 60_000);
+});
+
+async function cpuSeconds(): Promise<number> {
+  const page = await (await fetch(`${origin}/metrics`)).text();
+  return Number(/^process_cpu_seconds_total (\S+)$/m.exec(page)?.[1]);
+}

@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from '@jest/globals';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { findCanaries } from '../../support/canaries.js';
+import { startCollector } from '../../support/collector.js';
+import { type Misbehaviour, misbehaviours, startTestDecisionPoint } from '../../support/decisionPoint.js';
+import { environmentFor, postQuery, spawnGateway } from '../../support/gateway.js';
+import { startSandbox } from '../../support/sandbox.js';
+import { streamReader } from '../../support/streamReader.js';
+
+// What the gateway tells a decision point, and what that says, is confidential: none of it may be anywhere else.
+
+const canaries = {
+  'credential of the decision point': 'CanaryDecisionQ7rT2wX9',
+  'taxpayer id': 'CanaryTaxpayerV9cD2s',
+  'subject of the caller': 'CanarySubjectX2xC5v',
+  'claim of the caller': 'CanaryTenantB4nM8kL1',
+  'what the decision point says': 'CanarySaysN9bM3q',
+};
+
+it('finds nothing confidential in what the gateway wrote', async () => {
+  const [provider, point, collector, sandbox] = await Promise.all([
+    startTrustedProvider(),
+    startTestDecisionPoint(),
+    startCollector(),
+    startSandbox({ clientId: 'canary-client', clientSecret: 'canary-client-secret' }),
+  ]);
+  const gateway = await spawnGateway({
+    ...environmentFor(sandbox),
+    ...provider.env,
+    ...{ LOG_LEVEL: 'trace', LOG_OPERATIONS: 'all', AUDIT: 'all', CACHE_URL: 'memory:' },
+    AUTH_DECISION_URL: point.url,
+    AUTH_DECISION_TOKEN: canaries['credential of the decision point'],
+    AUTH_DECISION_CLAIMS: 'tenant',
+    AUTH_DECISION_TTL_SECONDS: '1',
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+  });
+  const told: string[] = [];
+  try {
+    const sub = canaries['subject of the caller'];
+    const scope = 'taxpayers:read taxpayer-tokens:read';
+    const token = await provider.token({ sub, scope, tenant: canaries['claim of the caller'] });
+    const headers = { authorization: `Bearer ${token}` };
+    const ids = (['allowed', 'other'] as const).map((label) => `${canaries['taxpayer id']}-${label}`);
+    for (const id of ids) sandbox.control.addTaxpayer({ id, status: 'AUTHORIZED' });
+    point.allow(sub, ids.slice(0, 1));
+    point.say(canaries['what the decision point says']);
+    const query =
+      'query($a: ID!, $b: ID!) { a: taxpayerToken(taxpayerId: $a) { status } b: taxpayerToken(taxpayerId: $b) { status } }';
+    const read = async () => {
+      const answer = await postQuery(gateway.origin, query, { a: ids[0], b: ids[1] }, headers);
+      told.push(JSON.stringify([answer, [...answer.headers]]));
+    };
+    await read();
+    const restOfStream = await follow(gateway.origin, ids[0] ?? '', headers);
+    for (const misbehaviour of Object.keys(misbehaviours) as Misbehaviour[]) {
+      point.behave(misbehaviour);
+      await read();
+    }
+    told.push(await restOfStream());
+    told.push(await (await fetch(`${gateway.origin}/metrics`)).text());
+    const commandLine = readFileSync(`/proc/${gateway.pid}/cmdline`);
+    await gateway.stop();
+    const spans = collector.requests.map(({ body }) => body).join('\n');
+    const written = { told: told.join('\n'), output: gateway.output(), spans, commandLine };
+    for (const [where, text] of Object.entries(written)) {
+      expect({ where, found: findCanaries(text, canaries) }).toEqual({ where, found: [] });
+    }
+    // Otherwise the search would prove nothing.
+    const seen = findCanaries(JSON.stringify(point.asked), canaries).filter((each) => each.endsWith(' as it is'));
+    expect(seen).toHaveLength(4);
+    expect(written.told).toContain('AUTH_UNAVAILABLE');
+    expect(written.told).toContain('gateway_decisions_total');
+    expect(written.output).toContain('decision point: denied');
+    expect(written.output).toContain('"outcome":"undecided"');
+    expect(collector.spans.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['POST /access/v1/evaluation', 'POST /access/v1/evaluations']),
+    );
+  } finally {
+    await gateway.stop();
+    await Promise.all([point.stop(), sandbox.stop(), provider.stop(), collector.stop()]);
+  }
+}, 120_000);
+
+/** Follows a taxpayer; what it returns gives all that was sent, once that has ended. */
+async function follow(origin: string, id: string, headers: Readonly<Record<string, string>>) {
+  const query = 'subscription($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
+  const response = await fetch(`${origin}/graphql/stream`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
+    body: JSON.stringify({ query, variables: { id } }),
+  });
+  const events = streamReader(response);
+  return async () => {
+    let text = '';
+    for (let event = await events.next('\n\n'); event !== undefined; event = await events.next('\n\n')) text += event;
+    return text;
+  };
+}

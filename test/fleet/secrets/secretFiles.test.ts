@@ -1,0 +1,177 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { loadConfig } from '../../../src/config/config.js';
+import { Secret } from '../../../src/config/secret.js';
+import { watchSecretFile } from '../../../src/config/watchFile.js';
+import { followTlsFiles, readTlsFiles, type TlsMaterial } from '../../../src/network/tlsFiles.js';
+import { createLogger } from '../../../src/observability/log.js';
+import { issueCertificate } from '../../support/certificate.js';
+
+const upstream = { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/', UPSTREAM_CLIENT_ID: 'a', AUTH_MODE: 'disabled' };
+/** As long as it takes to be looked at in the middle more than once. */
+const pieces = Array.from({ length: 60 }, (_, n) => `piece-${n} `);
+const pauseMs = 50;
+const secret = `${pieces.join('')}end`;
+
+let directory: string;
+let file: string;
+let stop = () => {};
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'secret-files-'));
+  file = join(directory, 'secret');
+});
+afterEach(() => {
+  stop();
+  stop = () => {};
+  rmSync(directory, { recursive: true });
+});
+
+/** As an editor or a script does that writes in place, only slower. */
+async function writeSlowly(path: string, parts: readonly string[]): Promise<void> {
+  writeFileSync(path, '');
+  for (const part of parts) {
+    await sleep(pauseMs);
+    appendFileSync(path, part);
+  }
+}
+
+describe('A secret file that is written in place', () => {
+  it('is taken when it is complete, not before', async () => {
+    writeFileSync(file, 'the-secret-before');
+    const taken: string[] = [];
+    let refused = 0;
+    const complete = new Promise<void>((resolve) => {
+      stop = watchSecretFile(file, {
+        minLength: 16,
+        secret: new Secret('the-secret-before'),
+        onRotated: (next) => {
+          taken.push(next.reveal());
+          if (next.reveal() === secret) resolve();
+        },
+        onRefused: () => {
+          refused += 1;
+        },
+      });
+    });
+    await writeSlowly(file, [...pieces, 'end\n']);
+    await complete;
+    expect(taken).toEqual([secret]);
+    expect(refused).toBe(0);
+  });
+
+  it('is read at the start when it is complete, not before', async () => {
+    const script = `
+      const { appendFileSync, writeFileSync } = require('node:fs');
+      const parts = ${JSON.stringify([...pieces, 'end\n'])};
+      writeFileSync(${JSON.stringify(file)}, parts.shift());
+      console.log('begun');
+      const timer = setInterval(() => {
+        appendFileSync(${JSON.stringify(file)}, parts.shift());
+        if (parts.length === 0) clearInterval(timer);
+      }, ${pauseMs});`;
+    const writer = spawn(process.execPath, ['--eval', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(writer.stdout, 'data');
+    const config = loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
+    if (config.upstream === 'embedded-sandbox') throw new Error('A service is configured');
+    expect(config.upstream.clientSecret.reveal()).toBe(secret);
+    if (writer.exitCode === null) await once(writer, 'exit');
+  });
+
+  it('costs no time at the start when it is older than a second', () => {
+    writeFileSync(file, 'the-secret');
+    const twoSecondsAgo = Date.now() / 1000 - 2;
+    utimesSync(file, twoSecondsAgo, twoSecondsAgo);
+    const startedAt = performance.now();
+    loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
+    expect(performance.now() - startedAt).toBeLessThan(300);
+  });
+});
+
+describe('A secret that comes from a pipe', () => {
+  it('is read, once', () => {
+    const script = `printf the-secret | "$0" --import "$1" --input-type=module --eval "$2"`;
+    const child = `
+      import { readCompleteSync } from '${new URL('../../../src/config/watchFile.ts', import.meta.url)}';
+      console.log(String(readCompleteSync('/dev/stdin')));`;
+    expect(execFileSync('sh', ['-c', script, process.execPath, 'tsx', child]).toString()).toBe('the-secret\n');
+  });
+});
+
+describe('A certificate and its key that are renewed by a symbolic link', () => {
+  it('are never looked at apart', async () => {
+    for (const name of ['one', 'two']) {
+      mkdirSync(join(directory, name));
+      issueCertificate(name, { certFile: join(directory, name, 'tls.crt'), keyFile: join(directory, name, 'tls.key') });
+    }
+    const current = join(directory, 'current');
+    const point = (name: string) => {
+      symlinkSync(name, `${current}.new`);
+      renameSync(`${current}.new`, current);
+    };
+    point('one');
+    const files = {
+      cert: { setting: 'TLS_CERT_FILE', file: join(current, 'tls.crt') },
+      key: { setting: 'TLS_KEY_FILE', file: join(current, 'tls.key') },
+    };
+    const lines: string[] = [];
+    const log = createLogger('info', { write: (line) => lines.push(line) });
+    const renewed = new Promise<TlsMaterial>((resolve) => {
+      stop = followTlsFiles(files, readTlsFiles(files), log, resolve);
+    });
+    await sleep(1500); // it has looked at what is in use
+    point('two');
+    expect((await renewed).key).toEqual(readFileSync(join(directory, 'two', 'tls.key')));
+    await sleep(1500);
+    expect(lines.map((line) => JSON.parse(line) as object)).toEqual([
+      expect.objectContaining({ level: 'info', settings: ['TLS_CERT_FILE', 'TLS_KEY_FILE'] }),
+    ]);
+  });
+});
+
+describe('A certificate chain that is written in place', () => {
+  it('is used when it is complete, also when the key is complete before', async () => {
+    const names = (name: string) => ({
+      certFile: join(directory, `${name}.crt`),
+      keyFile: join(directory, `${name}.key`),
+    });
+    const [live, renewed, issuer] = [names('live'), names('renewed'), names('issuer')];
+    for (const [name, files] of Object.entries({ live, renewed, issuer })) issueCertificate(name, files);
+    const chain = [readFileSync(renewed.certFile, 'utf8'), readFileSync(issuer.certFile, 'utf8')];
+
+    const files = {
+      cert: { setting: 'TLS_CERT_FILE', file: live.certFile },
+      key: { setting: 'TLS_KEY_FILE', file: live.keyFile },
+    };
+    const used: TlsMaterial[] = [];
+    const complete = new Promise<void>((resolve) => {
+      stop = followTlsFiles(files, readTlsFiles(files), createLogger('silent'), (material) => {
+        used.push(material);
+        resolve();
+      });
+    });
+    writeFileSync(live.keyFile, readFileSync(renewed.keyFile));
+    // The end of a chain is a certificate more, so that without it the pair still fits.
+    await writeSlowly(live.certFile, [
+      chain.join('').slice(0, chain[0]?.length),
+      ...pieces.map(() => '\n'),
+      chain[1] ?? '',
+    ]);
+    await complete;
+    expect(used.map(({ cert }) => cert?.includes(chain[1] ?? ''))).toEqual([true]);
+  });
+});

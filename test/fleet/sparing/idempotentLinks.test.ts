@@ -1,0 +1,278 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { LmdbStore } from '../../../src/stores/LmdbStore.js';
+import { MemoryStore } from '../../../src/stores/MemoryStore.js';
+import { RedisStore } from '../../../src/stores/RedisStore.js';
+import type { Store } from '../../../src/stores/Store.js';
+import { StoreError } from '../../../src/stores/StoreError.js';
+import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../../support/fleet.js';
+import { startRedis } from '../../support/redis.js';
+
+const input = { metadata: { case: 'C-1' }, settings: { prefillData: { personalInfo: { ssn: 'planted-ssn-000-11' } } } };
+const mine = { caller: 'caller-1', key: 'key-1' };
+
+describe('createClientLink with an idempotency key', () => {
+  let fleet: Fleet;
+  afterEach(() => fleet.stop());
+
+  async function scene(options: FleetOptions = {}) {
+    fleet = await startFleet({ size: 2, ...options });
+    const [one, two] = fleet.members;
+    if (!one || !two) throw new Error('The fleet has two members');
+    const { control } = fleet.sandbox;
+    return { one: one.links, two: two.links, control, posts: () => control.counters().createClientLink };
+  }
+
+  it('replays the first link, also on another process of the fleet', async () => {
+    const { one, two, posts } = await scene();
+    const first = await one.create(input, mine);
+    const again = await two.create({ settings: input.settings, metadata: { case: 'C-1' } }, mine);
+    expect(first.replayed).toBe(false);
+    expect(again).toEqual({ link: first.link, replayed: true });
+    expect(posts()).toBe(1);
+  });
+
+  it('creates one link for concurrent requests', async () => {
+    const { one, two, posts } = await scene();
+    const created = await Promise.all([one.create(input, mine), two.create(input, mine), one.create(input, mine)]);
+    expect(new Set(created.map(({ link }) => link.id)).size).toBe(1);
+    expect(created.filter(({ replayed }) => !replayed)).toHaveLength(1);
+    expect(posts()).toBe(1);
+  });
+
+  it('refuses the same key with another input', async () => {
+    const { one, two, posts } = await scene();
+    await one.create(input, mine);
+    expect(await outcomeOf(two.create({ metadata: { case: 'C-2' } }, mine))).toBe('IDEMPOTENCY_CONFLICT');
+    expect(posts()).toBe(1);
+  });
+
+  it('keeps the keys of two callers separate', async () => {
+    const { one, posts } = await scene();
+    const first = await one.create(input, mine);
+    const other = await one.create(input, { ...mine, caller: 'caller-2' });
+    expect(other.replayed).toBe(false);
+    expect(other.link.id).not.toBe(first.link.id);
+    expect(posts()).toBe(2);
+  });
+
+  it.each([
+    ['the connection was reset after the link was created', { cut: 'before' }],
+    ['the service failed', { status: 500 }],
+    ['a proxy timed out', { status: 504 }],
+    ['the service never answered', { gate: 'never' }],
+  ] as const)('answers OUTCOME_UNKNOWN when %s, and again for a retry', async (_, fault) => {
+    const { one, two, control, posts } = await scene({ callMs: 2000 });
+    control.arm({ endpoint: 'createClientLink', fault, times: 1 });
+    expect(await outcomeOf(one.create(input, mine))).toBe('OUTCOME_UNKNOWN');
+    expect(await outcomeOf(two.create(input, mine))).toBe('OUTCOME_UNKNOWN');
+    expect(posts()).toBe(1);
+  });
+
+  it('never repeats a creation whose answer was invalid', async () => {
+    const { one, two, control, posts } = await scene();
+    control.arm({ endpoint: 'createClientLink', fault: { set: { id: undefined } }, times: 1 });
+    expect(await outcomeOf(one.create(input, mine))).toBe('OUTCOME_UNKNOWN');
+    expect(await outcomeOf(two.create(input, mine))).toBe('OUTCOME_UNKNOWN');
+    expect(posts()).toBe(1);
+  });
+
+  it('forgets a request that definitely failed: a retry creates the link', async () => {
+    const { one, two, control } = await scene();
+    control.arm({ endpoint: 'createClientLink', fault: { status: 422 }, times: 1 });
+    expect(await outcomeOf(one.create(input, mine))).toBe('UPSTREAM_REJECTED');
+    expect((await two.create(input, mine)).replayed).toBe(false);
+  });
+
+  it('lets the second of two concurrent requests create the link when the first definitely failed', async () => {
+    const { one, two, control } = await scene();
+    control.arm({ endpoint: 'createClientLink', fault: { status: 422 }, times: 1 });
+    const outcomes = await Promise.all([one, two].map((links) => outcomeOf(links.create(input, mine))));
+    expect(outcomes.sort()).toEqual(['UPSTREAM_REJECTED', 'answered']);
+  });
+
+  it('answers OUTCOME_UNKNOWN after the process that was creating the link died', async () => {
+    const { one, two, control, posts } = await scene();
+    control.arm({ endpoint: 'createClientLink', fault: { gate: 'dead' }, times: 1 });
+    const died = outcomeOf(one.create(input, mine));
+    await control.whenCalled('createClientLink', 1);
+    fleet.advance(15 * 60_000); // longer than any creation can be under way, by any clock
+    expect(await outcomeOf(two.create(input, mine))).toBe('OUTCOME_UNKNOWN');
+    expect(posts()).toBe(1);
+    control.release('dead');
+    await died;
+  });
+
+  it('waits for a creation under way on a process whose clock is five minutes behind or ahead, but not for ever', async () => {
+    for (const aheadMs of [-300_000, 300_000]) {
+      const { one, two, control, posts } = await scene({ aheadMs: [aheadMs, 0] });
+      control.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
+      const first = one.create(input, mine);
+      await control.whenCalled('createClientLink', 1);
+      const second = two.create(input, mine);
+      const third = outcomeOf(two.create(input, mine));
+      await delay(120); // both have looked at the record by then
+      control.release('slow');
+      expect(await second).toEqual({ ...(await first), replayed: true });
+      expect(await third).toBe('answered');
+      expect(posts()).toBe(1);
+      await fleet.stop();
+    }
+    const { one, two, control } = await scene({ aheadMs: [300_000, 0] });
+    control.arm({ endpoint: 'createClientLink', fault: { gate: 'dead' }, times: 1 });
+    const died = outcomeOf(one.create(input, mine));
+    await control.whenCalled('createClientLink', 1);
+    const waiting = outcomeOf(two.create(input, mine));
+    await delay(120);
+    fleet.advance(30_000); // longer than any creation can be under way
+    expect(await waiting).toBe('OUTCOME_UNKNOWN');
+    control.release('dead');
+    await died;
+  });
+
+  it('says what happened, and counts it', async () => {
+    const { one, two, control } = await scene({ callMs: 2000 });
+    await one.create(input, mine);
+    await one.create(input, mine);
+    await expect(one.create({ metadata: { case: 'C-2' } }, mine)).rejects.toThrow(
+      'This idempotencyKey was used with another input',
+    );
+    control.arm({ endpoint: 'createClientLink', fault: { cut: 'before' }, times: 1 });
+    await expect(one.create(input, { ...mine, key: 'key-2' })).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    await expect(two.create(input, { ...mine, key: 'key-2' })).rejects.toThrow(
+      'An earlier try with this idempotencyKey may have created the link',
+    );
+    control.arm({ endpoint: 'createClientLink', fault: { status: 422 }, times: 1 });
+    await expect(one.create(input, undefined)).rejects.toMatchObject({ code: 'UPSTREAM_REJECTED' });
+    const [first, second] = fleet.members;
+    expect(first?.linkOutcomes).toEqual(['created', 'replayed', 'conflict', 'unknown', 'failed']);
+    expect(second?.linkOutcomes).toEqual(['unknown']);
+  });
+
+  it('sends nothing when the store cannot tell whether the key is known, and says so', async () => {
+    const away = () => Promise.reject(new StoreError('unreachable'));
+    const { one, posts } = await scene({ connect: (shared) => Object.assign(Object.create(shared), { claim: away }) });
+    await expect(one.create(input, mine)).rejects.toMatchObject({
+      ...{ code: 'UPSTREAM_UNAVAILABLE', message: 'The shared store does not answer; nothing was sent' },
+      cause: expect.any(StoreError),
+    });
+    expect(posts()).toBe(0);
+    expect(fleet.members[0]?.linkOutcomes).toEqual(['failed']);
+  });
+
+  it('keeps apart what ends alike: a caller and a key, and another caller with the rest of it as key', async () => {
+    const { one, posts } = await scene();
+    await one.create(input, { caller: 'a', key: 'b' });
+    expect((await one.create(input, { caller: 'a","b', key: '' })).replayed).toBe(false);
+    expect(posts()).toBe(2);
+  });
+
+  it('remembers a key for 24 hours, and no longer', async () => {
+    const { one, two, posts } = await scene();
+    await one.create(input, mine);
+    fleet.advance(24 * 3_600_000 - 1000);
+    for (const links of [one, two]) expect((await links.create(input, mine)).replayed).toBe(true);
+    fleet.advance(1000);
+    expect((await one.create(input, mine)).replayed).toBe(false);
+    expect(posts()).toBe(2);
+  });
+});
+
+describe('a stored record that cannot be read', () => {
+  const ends: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end();
+  });
+
+  /** A store that notes the key written last, and fails after very many calls, so that a loop without pauses ends. */
+  function watched(store: Store) {
+    const seen = { calls: 0, key: '' };
+    const proxy = new Proxy(store, {
+      get: (target, method) => {
+        const value = Reflect.get(target, method);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]) => {
+          if (method === 'set') seen.key = String(args[0]);
+          if (++seen.calls > 5000) throw new Error('The store is asked without a pause');
+          return value.apply(target, args);
+        };
+      },
+    });
+    return { store: proxy, seen };
+  }
+
+  function lmdb() {
+    const directory = mkdtempSync(join(tmpdir(), 'links-test-'));
+    ends.push(() => rmSync(directory, { recursive: true }));
+    return LmdbStore.open(directory);
+  }
+
+  async function askAfter(store: Store, spoil: (key: string, fleet: Fleet) => Promise<unknown> | undefined) {
+    const { store: shared, seen } = watched(store);
+    const fleet = await startFleet({ size: 2, store: shared });
+    ends.push(fleet.stop);
+    const [one, two] = fleet.members;
+    await one?.links.create(input, mine);
+    await spoil(seen.key, fleet);
+    const outcome = outcomeOf(two?.links.create(input, mine) ?? Promise.reject());
+    seen.calls = 0;
+    await delay(400); // real time has to pass: the test counts how often the store is asked meanwhile
+    expect(seen.calls).toBeLessThan(40);
+    fleet.advance(30_000); // longer than any creation can be under way
+    expect(await outcome).toBe('OUTCOME_UNKNOWN');
+    expect(fleet.sandbox.control.counters().createClientLink).toBe(1);
+  }
+
+  async function redis() {
+    const server = await startRedis();
+    ends.push(() => server.stop());
+    return RedisStore.open(server.url);
+  }
+
+  it.each([
+    ['LMDB', lmdb],
+    ['Redis', redis],
+  ])('gives OUTCOME_UNKNOWN after one of its bits flipped in %s', async (_, open) => {
+    const store = await open();
+    await askAfter(store, async (key) => {
+      const bytes = Buffer.from((await store.get(key)) ?? []);
+      bytes[40] = (bytes[40] ?? 0) ^ 1;
+      await store.set(key, bytes, 3_600_000);
+    });
+  });
+
+  it('gives OUTCOME_UNKNOWN when other bytes are in its place', async () => {
+    const store = lmdb();
+    await askAfter(store, (key) => store.set(key, Buffer.from('something else'), 3_600_000));
+  });
+
+  it('gives OUTCOME_UNKNOWN when it has expired by the gateway’s clock but not by the store’s', async () => {
+    await askAfter(lmdb(), async (_, fleet) => fleet.advance(24 * 3_600_000));
+  });
+});
+
+describe('the stored record of a creation', () => {
+  it('does not contain the input, the key or the caller in clear text', async () => {
+    const written: Buffer[] = [];
+    const store = new (class extends MemoryStore {
+      override claim(key: string, value: Buffer, ttlMs: number) {
+        written.push(Buffer.from(key), value);
+        return super.claim(key, value, ttlMs);
+      }
+      override set(key: string, value: Buffer, ttlMs: number) {
+        written.push(Buffer.from(key), value);
+        return super.set(key, value, ttlMs);
+      }
+    })();
+    const fleet = await startFleet({ store });
+    await fleet.members[0]?.links.create(input, mine);
+    const bytes = Buffer.concat(written).toString('latin1');
+    expect(written.length).toBeGreaterThan(2);
+    for (const planted of ['planted-ssn', 'C-1', 'caller-1', 'key-1', fleet.sandbox.url])
+      expect(bytes).not.toContain(planted);
+    await fleet.stop();
+  });
+});

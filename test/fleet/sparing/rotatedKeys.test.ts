@@ -1,0 +1,119 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  environmentFor,
+  type GatewayProcess,
+  postQuery,
+  spawnGateway,
+  startTestGateway,
+} from '../../support/gateway.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+
+const [oldKey, newKey] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'));
+
+const createLink = (origin: string, idempotencyKey: string) =>
+  postQuery<{ createClientLink: { clientLink: { id: string }; replayed: boolean } }>(
+    origin,
+    'mutation ($idempotencyKey: String!) { createClientLink(input: { idempotencyKey: $idempotencyKey }) { clientLink { id } replayed } }',
+    { idempotencyKey },
+  );
+const readToken = (origin: string, id: string) =>
+  postQuery(origin, 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
+const codeOf = ({ errors }: { errors?: readonly { extensions: { code: string } }[] }) => errors?.[0]?.extensions.code;
+
+describe('Two gateways in a rolling rotation of CACHE_ENCRYPTION_KEY', () => {
+  let directory: string;
+  let sandbox: Sandbox;
+  let gateways: { old: GatewayProcess; new: GatewayProcess };
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'rotation-test-'));
+    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    const env = { ...environmentFor(sandbox), CACHE_URL: `lmdb:${directory}`, TOKEN_BUDGET_PER_HOUR: '3' };
+    const started = await Promise.all([
+      spawnGateway({ ...env, CACHE_ENCRYPTION_KEY: oldKey }),
+      spawnGateway({ ...env, CACHE_ENCRYPTION_KEY: newKey, CACHE_ENCRYPTION_KEY_PREVIOUS: oldKey }),
+    ]);
+    gateways = { old: started[0], new: started[1] };
+  });
+  afterEach(async () => {
+    await Promise.all([gateways.old.stop(), gateways.new.stop()]);
+    await sandbox.stop();
+    rmSync(directory, { recursive: true });
+  });
+
+  it.each([
+    ['old', 'new'],
+    ['new', 'old'],
+  ] as const)(
+    'create one link for a key: the %s one begins, the %s one waits for it and gives it again',
+    async (a, b) => {
+      const { control } = sandbox;
+      control.arm({ endpoint: 'createClientLink', fault: { gate: 'held' }, times: 1 });
+      const first = createLink(gateways[a].origin, 'key-1');
+      await control.whenCalled('createClientLink', 1);
+      const second = createLink(gateways[b].origin, 'key-1');
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      control.release('held');
+      const [created, given] = [(await first).data?.createClientLink, (await second).data?.createClientLink];
+      expect(created?.replayed).toBe(false);
+      expect(given).toEqual({ clientLink: created?.clientLink, replayed: true });
+      expect(control.counters().createClientLink).toBe(1);
+    },
+  );
+
+  it.each([
+    ['old', 'new'],
+    ['new', 'old'],
+  ] as const)('remember an unknown outcome: of the %s one, said again by the %s one', async (a, b) => {
+    const { control } = sandbox;
+    control.arm({ endpoint: 'createClientLink', fault: { cut: 'before' }, times: 1 });
+    expect(codeOf(await createLink(gateways[a].origin, 'key-1'))).toBe('OUTCOME_UNKNOWN');
+    expect(codeOf(await createLink(gateways[b].origin, 'key-1'))).toBe('OUTCOME_UNKNOWN');
+    expect(control.counters().createClientLink).toBe(1);
+  });
+
+  it('ask once for a taxpayer, and keep one budget', async () => {
+    const { control } = sandbox;
+    control.setLatency(200);
+    const [one, two, three, four] = control.addTaxpayers(4) as [string, string, string, string];
+    for (const id of [one, two]) {
+      const both = await Promise.all([readToken(gateways.old.origin, id), readToken(gateways.new.origin, id)]);
+      expect(both.map(codeOf)).toEqual([undefined, undefined]);
+    }
+    expect(control.counters().taxpayerToken).toBe(2);
+    expect(codeOf(await readToken(gateways.new.origin, three))).toBeUndefined();
+    expect(codeOf(await readToken(gateways.old.origin, four))).toBe('TOKEN_BUDGET_EXHAUSTED');
+    expect(codeOf(await readToken(gateways.new.origin, four))).toBe('TOKEN_BUDGET_EXHAUSTED');
+    expect(control.counters().taxpayerToken).toBe(3);
+  });
+});
+
+describe('A gateway whose client secret is rotated while it runs', () => {
+  it('remembers idempotency keys and what is left of the budget', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'rotation-test-'));
+    const file = join(directory, 'client-secret');
+    writeFileSync(file, 'test-secret');
+    const { origin, sandbox, logs, stop } = await startTestGateway({
+      UPSTREAM_CLIENT_SECRET: '',
+      UPSTREAM_CLIENT_SECRET_FILE: file,
+      TOKEN_BUDGET_PER_HOUR: '1',
+    });
+    const [one, two] = sandbox.control.addTaxpayers(2) as [string, string];
+    const created = await createLink(origin, 'key-1');
+    expect(codeOf(await readToken(origin, one))).toBeUndefined();
+
+    sandbox.control.setClientSecret('rotated-secret');
+    writeFileSync(file, 'rotated-secret');
+    while (!logs.some((line) => line.includes('the client secret was rotated'))) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    const again = await createLink(origin, 'key-1');
+    expect(again.data?.createClientLink).toEqual({ ...created.data?.createClientLink, replayed: true });
+    expect(sandbox.control.counters().createClientLink).toBe(1);
+    expect(codeOf(await readToken(origin, two))).toBe('TOKEN_BUDGET_EXHAUSTED');
+    await stop();
+    rmSync(directory, { recursive: true });
+  });
+});

@@ -1,0 +1,152 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { makeAuthority } from '../../support/certificate.js';
+import { environmentFor, spawnGateway, startTestGateway } from '../../support/gateway.js';
+import { startRedis, startRedisCluster, startRedisSentinel, type TestRedis } from '../../support/redis.js';
+import { runCommand } from '../../support/runCommand.js';
+import { startSandbox } from '../../support/sandbox.js';
+import { startTlsFront } from '../../support/tlsFront.js';
+
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+/** What a gateway with this CACHE_URL logs about its store, and what `check` says; it must serve all the same. */
+async function causesOf(CACHE_URL: string) {
+  const gateway = await startTestGateway({ CACHE_URL });
+  stops.push(gateway.stop);
+  const id = gateway.sandbox.demo.taxpayerIds.authorized;
+  const { data, errors } = await gateway.query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`);
+  expect({ data, errors }).toEqual({ data: { taxpayerToken: { status: 'AUTHORIZED' } }, errors: undefined });
+  const lines = gateway.logs.map((line) => JSON.parse(line)).filter(({ store }) => store !== undefined);
+  expect(lines.map(({ msg }) => msg)).toEqual([expect.stringMatching(/^the store of CACHE_URL cannot be used/)]);
+  const { code, stdout, stderr } = await runCommand({ ...environmentFor(gateway.sandbox), CACHE_URL }, ['check']);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
+  return { logged: lines[0].cause, checked: /^FAILED {2}store: CACHE_URL \(.*?\): (.*)$/m.exec(stdout)?.[1] };
+}
+
+async function redis(args: readonly string[] = []): Promise<TestRedis> {
+  const server = await startRedis({ args });
+  stops.push(server.stop);
+  return server;
+}
+
+it('A database number that Redis does not have is told, and nothing is written to another', async () => {
+  const server = await redis();
+  const cause = 'Redis has no database of this number (ERR DB index is out of range)';
+  expect(await causesOf(`${server.url}/99`)).toEqual({ logged: cause, checked: cause });
+  expect(await server.keys()).toEqual([]);
+});
+
+it('A user who may not SELECT the database is told, and nothing is written to another', async () => {
+  const server = await redis();
+  await server.command('ACL', 'SETUSER', 'app', 'on', '>planted-password', '~*', '&*', '+@all', '-select');
+  const cause = 'Redis does not permit the command (NOPERM select)';
+  const found = await causesOf(`redis://app:planted-password@127.0.0.1:${server.port}/1`);
+  expect(found).toEqual({ logged: cause, checked: cause });
+  expect(await server.keys()).toEqual([]);
+});
+
+const wrongKinds: readonly (readonly [string, () => Promise<string>, string | RegExp])[] = [
+  [
+    'TLS to a plain port',
+    async () => (await redis()).url.replace('redis:', 'rediss:'),
+    /^Redis did not answer in time( \(ETIMEDOUT\))?$/,
+  ],
+  [
+    'plain text to a TLS port',
+    tlsPort,
+    /^Redis (closed the connection \(ECONNRESET\)|answered in another protocol \(EPROTO\))$/,
+  ],
+  [
+    'the URL of a cluster for a single server',
+    async () => (await redis()).url.replace('redis:', 'redis+cluster:'),
+    'Redis is no cluster: expected redis:// in CACHE_URL (ERR This instance has cluster support disabled)',
+  ],
+  [
+    'the URL of a sentinel for a single server',
+    async () => `${(await redis()).url.replace('redis:', 'redis+sentinel:')}/main`,
+    'Redis does not know a command that the gateway needs (ERR unknown command)',
+  ],
+  [
+    'a name that the sentinel does not know',
+    async () => `${(await sentinel()).url}-other`,
+    'Redis has no group of this name (ERR No such master with that name)',
+  ],
+  [
+    'the URL of a single server for a sentinel',
+    async () => (await sentinel()).url.replace('+sentinel', '').replace('/main', ''),
+    'Redis does not know a command that the gateway needs (ERR unknown command)',
+  ],
+  [
+    'a cluster whose host is not found',
+    async () => 'redis+cluster://no-such-host.invalid',
+    'Redis cannot be reached (ENOTFOUND)',
+  ],
+];
+
+it.each(wrongKinds)('A CACHE_URL that does not fit is told with its reason: %s', async (_, url, cause) => {
+  const { logged, checked } = await causesOf(await url());
+  const matching = typeof cause === 'string' ? cause : expect.stringMatching(cause);
+  expect([logged, checked]).toEqual([matching, matching]);
+});
+
+it('A Redis that takes no more connections is told as one that closes them', async () => {
+  const server = await redis(['--maxclients', '1']);
+  const only = new Redis(server.port);
+  stops.push(() => only.disconnect());
+  await only.ping();
+  const cause =
+    /^Redis (closed the connection \((ECONNRESET|EPIPE)|takes no more connections \(ERR max number of clients reached)\)$/;
+  const { logged, checked } = await causesOf(server.url);
+  expect([logged, checked]).toEqual([expect.stringMatching(cause), expect.stringMatching(cause)]);
+});
+
+it('A part of a cluster, without +cluster in its URL, is found by check, whatever slots it has', async () => {
+  const cluster = await startRedisCluster();
+  stops.push(cluster.stop);
+  const cause = 'Redis is part of a cluster: expected redis+cluster:// in CACHE_URL (MOVED)';
+  expect(await causesOf(`redis://127.0.0.1:${cluster.nodes[0]?.port}`)).toEqual({ logged: cause, checked: cause });
+});
+
+it.each([
+  [
+    'a password for a Redis that wants none',
+    (server: TestRedis) => `redis://:planted-password@127.0.0.1:${server.port}`,
+  ],
+  ['a user who may not ask for INFO', (server: TestRedis) => `redis://app:planted-password@127.0.0.1:${server.port}`],
+])('The driver of Redis writes no line of its own between those of the log: %s', async (_, urlOf) => {
+  const server = await redis();
+  await server.command('ACL', 'SETUSER', 'app', 'on', '>planted-password', '~*', '&*', '+@all', '-info');
+  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  stops.push(sandbox.stop);
+  const env = { ...environmentFor(sandbox), CACHE_URL: urlOf(server) };
+  const gateway = await spawnGateway(env);
+  stops.push(gateway.kill);
+  const lines = gateway.output().trimEnd().split('\n');
+  const told = lines.map((line) => JSON.parse(line)).filter(({ printed }) => printed !== undefined);
+  expect(told).toEqual([expect.objectContaining({ level: 'warn', msg: 'a library printed a warning' })]);
+  expect(gateway.output()).not.toContain('planted');
+  expect(await runCommand(env, ['check'])).toMatchObject({ code: 0, stderr: '' });
+});
+
+async function sentinel() {
+  const started = await startRedisSentinel();
+  stops.push(started.stop);
+  return started;
+}
+
+/** The address, as of a plain Redis, of one that is behind TLS. */
+async function tlsPort(): Promise<string> {
+  const directory = mkdtempSync(join(tmpdir(), 'unusable-redis-'));
+  stops.push(() => rmSync(directory, { recursive: true }));
+  const { certFile, keyFile } = makeAuthority(directory, 'authority');
+  const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
+  const front = await startTlsFront((await redis()).url, certificate);
+  stops.push(front.stop);
+  return front.url.replace('https:', 'redis:');
+}

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
+import { environmentFor, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { quickPolls, watchJob } from '../../support/liveJob.js';
+import { runCommand } from '../../support/runCommand.js';
+import { transports } from '../../support/transports.js';
+import { until } from '../../support/until.js';
+
+// A UUID means the same in upper and lower case (RFC 9562, section 4): Swift writes it in capitals, most others do not.
+
+let provider: TrustedProvider;
+let point: TestDecisionPoint;
+let gateway: TestGateway;
+let guarded: TestGateway;
+beforeAll(async () => {
+  [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
+  gateway = await startTestGateway(quickPolls);
+  guarded = await startTestGateway({ ...provider.env, AUTH_DECISION_URL: point.url, AUDIT: 'all' });
+});
+afterAll(async () => {
+  await Promise.all([gateway?.stop(), guarded?.stop()]);
+  await Promise.all([provider?.stop(), point?.stop()]);
+});
+
+const paths = ({ sandbox }: TestGateway) => sandbox.control.requests().map(({ path }) => path);
+let id: string;
+let jobId: string;
+/** The same ids as Swift writes them. */
+let ID: string;
+let JOB: string;
+
+function addTo({ sandbox }: TestGateway): void {
+  sandbox.control.resetCounters();
+  ({ id } = sandbox.control.addTaxpayer({ status: 'COMPLETED', name: 'Ada' }));
+  ({ jobId } = sandbox.control.addJob({ taxpayerId: id, status: 'completed' }));
+  [ID, JOB] = [id.toUpperCase(), jobId.toUpperCase()];
+}
+
+describe('An id in the form of a UUID', () => {
+  beforeEach(() => addTo(gateway));
+
+  const record = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId taxpayer { id } } }';
+  const job = `query ($id: ID!, $jobId: ID!) {
+    refreshJob(taxpayerId: $id, jobId: $jobId) { taxpayerId jobId taxpayer { id token { taxpayerId } } }
+  }`;
+
+  it('is sent as the caller wrote it, and is one in the cache and in lower case in answers', async () => {
+    const answer = { taxpayerToken: { taxpayerId: id, taxpayer: { id } } };
+    for (const each of [ID, id, ID]) expect((await gateway.query(record, { id: each })).data).toEqual(answer);
+    expect(paths(gateway)).toEqual([`/auth/tax-payer/${ID}/token`]);
+  });
+
+  it('is so for a job, too', async () => {
+    const answer = { refreshJob: { taxpayerId: id, jobId, taxpayer: { id, token: { taxpayerId: id } } } };
+    for (const ids of [
+      { id: ID, jobId: JOB },
+      { id, jobId: JOB },
+      { id, jobId },
+    ]) {
+      expect((await gateway.query(job, ids)).data).toEqual(answer);
+    }
+    expect(paths(gateway)).toEqual([`/auth/tax-payer/${ID}/token`, `/tax-payer/${ID}/refresh/${JOB}`]);
+  });
+
+  it('is sent as the caller wrote it also where another field leads to it', async () => {
+    const query = `query ($id: ID!, $jobId: ID!) {
+      taxpayer(id: $id) { id refreshJob(jobId: $jobId) { jobId } token { taxpayer { token(maxAgeSeconds: 60) { status } } } }
+    }`;
+    const { data } = await gateway.query(query, { id: ID, jobId: JOB });
+    expect(data).toMatchObject({ taxpayer: { id, refreshJob: { jobId }, token: { taxpayer: {} } } });
+    expect(paths(gateway)).toEqual([`/auth/tax-payer/${ID}/token`, `/tax-payer/${ID}/refresh/${JOB}`]);
+  });
+
+  it('is one among representations', async () => {
+    const query = `query ($r: [_Any!]!) {
+      _entities(representations: $r) { ... on TaxpayerToken { taxpayerId } ... on Taxpayer { id } ... on RefreshJob { jobId } }
+    }`;
+    const r = [ID, id].flatMap((taxpayerId) => [
+      { __typename: 'TaxpayerToken', taxpayerId },
+      { __typename: 'Taxpayer', id: taxpayerId },
+      { __typename: 'RefreshJob', taxpayerId, jobId: taxpayerId === ID ? JOB : jobId },
+    ]);
+    const { data } = await gateway.query(query, { r });
+    const found = [{ taxpayerId: id }, { id }, { jobId }];
+    expect(data).toEqual({ _entities: [...found, ...found] });
+    expect(paths(gateway)).toHaveLength(2);
+  });
+
+  it('is one to those who watch, polled as one of them wrote it', async () => {
+    const updates = await Promise.all(
+      [
+        { taxpayerId: ID, jobId: JOB },
+        { taxpayerId: id, jobId },
+      ].map((variables) => transports['server-sent events'](gateway, JSON.stringify({ query: watchJob, variables }))),
+    );
+    for (const text of updates) expect(text).toContain(`"jobId":"${jobId}","status":"COMPLETED"`);
+    expect(paths(gateway)).toHaveLength(2);
+    await transports['server-sent events'](
+      gateway,
+      JSON.stringify({
+        query: 'subscription ($ID: ID!) { taxpayerTokenUpdated(taxpayerId: $ID) { taxpayerId } }',
+        variables: { ID: gateway.sandbox.control.addTaxpayer({ status: 'COMPLETED' }).id.toUpperCase() },
+      }),
+    );
+    expect(paths(gateway).at(-1)).toMatch(/^\/auth\/tax-payer\/[\dA-F-]{36}\/token$/);
+  });
+
+  it('is found at a service that itself writes capitals, and answers about no other', async () => {
+    const shouted = gateway.sandbox.control.addTaxpayer({ name: 'Loud' }).id.toUpperCase();
+    gateway.sandbox.control.addTaxpayer({ id: shouted, name: 'Louder' });
+    const query = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId name } }';
+    expect((await gateway.query(query, { id: shouted })).data).toEqual({
+      taxpayerToken: { taxpayerId: shouted.toLowerCase(), name: 'Louder' },
+    });
+  });
+
+  it('is no example for other ids, in which upper and lower case differ', async () => {
+    for (const name of ['case-sensitive', 'CASE-sensitive']) gateway.sandbox.control.addTaxpayer({ id: name, name });
+    const query =
+      '{ a: taxpayerToken(taxpayerId: "case-sensitive") { name } b: taxpayerToken(taxpayerId: "CASE-sensitive") { name } }';
+    expect((await gateway.query(query)).data).toEqual({ a: { name: 'case-sensitive' }, b: { name: 'CASE-sensitive' } });
+  });
+});
+
+describe('A caller whose taxpayer has a UUID', () => {
+  beforeEach(() => addTo(guarded));
+  const query = `query ($id: ID!) {
+    taxpayerToken(taxpayerId: $id) { taxpayerId accessToken }
+  }`;
+  const scope = 'taxpayers:read taxpayer-tokens:read';
+
+  it.each<[string, () => [claim: string, asked: string]]>([
+    ['capitals for a claim in lower case', () => [id, ID]],
+    ['lower case for a claim in capitals', () => [ID, id]],
+    ['capitals for a claim in capitals', () => [ID, ID]],
+  ])('is let in by %s', async (_, written) => {
+    const [claim, asked] = written();
+    const headers = { authorization: await provider.watcherOf([claim], 300, scope) };
+    expect((await guarded.query(query, { id: asked }, headers)).data).toEqual({
+      taxpayerToken: { taxpayerId: id, accessToken: expect.any(String) },
+    });
+    expect(paths(guarded)).toEqual([`/auth/tax-payer/${asked}/token`]);
+  });
+
+  it('is asked about in lower case at a decision point, and once', async () => {
+    const before = point.asked.length;
+    point.allow('Ada', [id]);
+    const headers = { authorization: `Bearer ${await provider.token({ sub: 'Ada', scope: 'taxpayers:read' })}` };
+    for (const asked of [ID, id]) {
+      const { data } = await guarded.query('query ($id: ID!) { taxpayer(id: $id) { id } }', { id: asked }, headers);
+      expect(data).toEqual({ taxpayer: { id } });
+    }
+    expect(point.asked.slice(before).map(({ body }) => body.resource?.id)).toEqual([id]);
+  });
+
+  it('has one pseudonym in the audit log, which the command prints for either', async () => {
+    const headers = { authorization: await provider.watcherOf([id], 300, scope) };
+    const before = guarded.logs.length;
+    for (const asked of [ID, id]) await guarded.query(query, { id: asked }, headers);
+    const pseudonyms = () =>
+      guarded.logs.slice(before).flatMap((line) => /"audit":.*"taxpayer":"([^"]+)"/.exec(line)?.[1] ?? []);
+    await until(() => pseudonyms().length > 0);
+    const env = { ...environmentFor(guarded.sandbox), CACHE_URL: 'memory:' };
+    for (const asked of [ID, id]) {
+      const { stdout } = await runCommand(env, ['pseudonym', asked]);
+      expect([...new Set(pseudonyms())]).toEqual([stdout.trim()]);
+    }
+  });
+});

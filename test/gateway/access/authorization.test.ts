@@ -1,0 +1,253 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { resolvers } from '../../../src/resolvers/index.js';
+import { buildSchema } from '../../../src/schema/buildSchema.js';
+import { defaultProviders } from '../../../src/schema/Provider.js';
+import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
+import { type TaxpayerPath, taxpayerPaths, taxpayerTypes } from '../../support/taxpayerPaths.js';
+
+// The paths are read from the schema, so a new path to a taxpayer is tested as soon as it exists: each has to refuse
+// callers without the scope or the taxpayer, before any call, and alike whether the taxpayer exists or not.
+
+const schema = buildSchema({ resolvers, providers: defaultProviders });
+const paths = taxpayerPaths(schema);
+const everyScope = ['client-links:create', 'taxpayers:read', 'taxpayer-tokens:read', 'refresh-jobs:read'];
+
+let provider: IdentityProvider;
+let gateway: TestGateway;
+const existing = 'taxpayer-that-exists';
+const missing = 'taxpayer-that-does-not';
+const own = 'taxpayer-of-the-caller';
+/** No text that a hash or a request id may hold by chance. */
+const subject = 'Ada Lovelace';
+
+beforeAll(async () => {
+  provider = await startIdentityProvider();
+  gateway = await startTestGateway({
+    AUTH_MODE: 'jwt',
+    AUTH_JWKS_URL: provider.jwksUrl,
+    AUTH_ISSUER: provider.issuer,
+    AUTH_AUDIENCE: provider.audience,
+  });
+  for (const id of [existing, own]) {
+    gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
+    gateway.sandbox.control.addJob({ taxpayerId: id, jobId: 'job', name: `Job of ${id}`, status: 'completed' });
+  }
+});
+
+afterAll(async () => {
+  await gateway?.stop();
+  await provider?.stop();
+});
+
+/** Lines of the log before the test. */
+let logged = 0;
+beforeEach(() => {
+  logged = gateway.logs.length;
+  gateway.sandbox.control.resetCounters();
+});
+
+describe('the paths to a taxpayer', () => {
+  test('reach every taxpayer-bearing type, by root fields, nested fields and _entities', () => {
+    const names = paths.map(({ name }) => name).join('\n');
+    const types = taxpayerTypes(schema);
+    expect(types.length).toBeGreaterThanOrEqual(3);
+    for (const type of types) expect(names).toMatch(new RegExp(`^Query\\.[a-z].*: ${type}$`, 'm'));
+    for (const type of types) expect(names).toMatch(new RegExp(`^Query\\._entities.*: ${type}$`, 'm'));
+    expect(names).toContain('Query.taxpayer(id: $taxpayerId).token.taxpayer.refreshJob(jobId: $jobId): RefreshJob');
+    expect(names).toContain('waitSeconds');
+  });
+
+  test('each answers the caller who may', async () => {
+    const token = await tokenFor(everyScope, [own]);
+    await expectOfEach(paths, async (path) => {
+      expect(errorsOf(await ask(path, own, token))).toEqual([]);
+    });
+  });
+
+  test('each refuses a caller without the taxpayer, alike whether it exists, before any call', async () => {
+    const token = await tokenFor(everyScope, [own]);
+    await expectOfEach(paths, async (path) => {
+      const answers = [await ask(path, existing, token), await ask(path, missing, token)];
+      for (const answer of answers) expectForbidden(answer);
+      expect(comparable(answers[0])).toEqual(comparable(answers[1]));
+    });
+    expect(gateway.sandbox.control.requests()).toEqual([]);
+  });
+
+  test('each refuses a caller without any scope before any call', async () => {
+    const token = await tokenFor([], [existing]);
+    await expectOfEach(paths, async (path) => expectForbidden(await ask(path, existing, token)));
+    expect(gateway.sandbox.control.requests()).toEqual([]);
+  });
+
+  test('each refuses a caller who lacks one scope of those published for it', async () => {
+    await expectOfEach(paths, async (path) => {
+      for (const scope of path.scopes) {
+        const others = everyScope.filter((candidate) => candidate !== scope);
+        expectForbidden(await ask(path, existing, await tokenFor(others, [existing])));
+      }
+    });
+  });
+
+  test('each refuses a caller without a token before any call', async () => {
+    await expectOfEach(paths, async (path) => {
+      const answer = await ask(path, existing, undefined);
+      expect(answer).toMatchObject({ status: 401 });
+      expect(codesOf(answer)).toEqual(['UNAUTHENTICATED']);
+    });
+    expect(gateway.sandbox.control.requests()).toEqual([]);
+  });
+});
+
+describe('what is shared between callers', () => {
+  const record = 'query($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
+
+  test('a record that is cached for one caller is not shown to another', async () => {
+    const entitled = await tokenFor(everyScope, [existing]);
+    const first = await send(record, { id: existing }, entitled);
+    expect(first.data).toEqual({ taxpayerToken: { name: `Name of ${existing}` } });
+    expectForbidden(await send(record, { id: existing }, await tokenFor(everyScope, [own])));
+  });
+
+  test('a caller cannot join a read that another caller began', async () => {
+    const { control } = gateway.sandbox;
+    const { id } = control.addTaxpayer({ name: 'In flight' });
+    control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'flight' } });
+    const flight = send(record, { id }, await tokenFor(everyScope, [id]));
+    await control.whenCalled('taxpayerToken', 1);
+    expectForbidden(await send(record, { id }, await tokenFor(everyScope, [own]))); // while that read is still held
+    control.disarmAll();
+    control.release('flight');
+    expect((await flight).data).toEqual({ taxpayerToken: { name: 'In flight' } });
+    expect(control.tokenCalls(id)).toBe(1);
+  });
+
+  test('an alias or a fragment gets around no check, and what is allowed is still answered', async () => {
+    const document = `query($own: ID!, $other: ID!) { mine: taxpayerToken(taxpayerId: $own) { name } ...F }
+      fragment F on Query { theirs: taxpayerToken(taxpayerId: $other) { name } }`;
+    const answer = await send(document, { own, other: existing }, await tokenFor(everyScope, [own]));
+    expect(answer.data).toEqual({ mine: { name: `Name of ${own}` }, theirs: null });
+    expect(errorsOf(answer)).toEqual([{ path: ['theirs'], code: 'FORBIDDEN' }]);
+  });
+
+  test('one _entities call answers what is allowed and nothing else', async () => {
+    const document = 'query($r: [_Any!]!) { _entities(representations: $r) { ... on TaxpayerToken { name } } }';
+    const r = [own, existing].map((taxpayerId) => ({ __typename: 'TaxpayerToken', taxpayerId }));
+    const answer = await send(document, { r }, await tokenFor(everyScope, [own]));
+    expect(answer.data).toEqual({ _entities: [{ name: `Name of ${own}` }, null] });
+    expect(codesOf(answer)).toEqual(['FORBIDDEN']);
+  });
+});
+
+describe('the access token', () => {
+  const document = 'query($id: ID!) { taxpayerToken(taxpayerId: $id) { name status accessToken } }';
+
+  test('needs its own scope; the rest of the record answers without', async () => {
+    const answer = await send(document, { id: own }, await tokenFor(['taxpayers:read'], [own]));
+    expect(answer.data).toMatchObject({ taxpayerToken: { name: `Name of ${own}`, accessToken: null } });
+    expect(errorsOf(answer)).toEqual([{ path: ['taxpayerToken', 'accessToken'], code: 'FORBIDDEN' }]);
+    expect(audits('token-revealed')).toEqual([]);
+  });
+
+  test('is shown with it, and the audit log says who saw whose, without naming either', async () => {
+    const answer = await send(document, { id: own }, await tokenFor(everyScope, [own]));
+    const secret = gateway.sandbox.control.taxpayer(own)?.accessToken;
+    expect(answer.data).toMatchObject({ taxpayerToken: { accessToken: secret } });
+    const [line] = audits('token-revealed');
+    const requestId = answer.headers.get('x-request-id');
+    expect(line).toMatchObject({ outcome: 'revealed', callerKind: 'bearer', requestId });
+    expect(line).toMatchObject({ caller: expect.any(String), taxpayer: expect.any(String) });
+    expect(gateway.logs.join('')).not.toContain(own);
+    expect(gateway.logs.join('')).not.toContain(subject);
+  });
+
+  test('a client link that is created leaves an audit line, a refused one makes no call', async () => {
+    const create = 'mutation { createClientLink(input: {}) { clientLink { id } } }';
+    expectForbidden(await send(create, {}, await tokenFor(['taxpayers:read', 'taxpayers:any'], [])));
+    expect(gateway.sandbox.control.requests()).toEqual([]);
+    const answer = await send(create, {}, await tokenFor(['client-links:create'], []));
+    expect(errorsOf(answer)).toEqual([]);
+    expect(audits('client-link-created')).toMatchObject([{ outcome: 'created', callerKind: 'bearer' }]);
+  });
+});
+
+/** Goes on past a path that fails, so that the message lists all of them. */
+async function expectOfEach(all: readonly TaxpayerPath[], check: (path: TaxpayerPath) => Promise<void>): Promise<void> {
+  const failed: string[] = [];
+  for (const path of all) {
+    await check(path).catch((error: Error) => failed.push(`${path.name}\n${error.message}`));
+  }
+  expect(failed).toEqual([]);
+}
+
+function tokenFor(scopes: readonly string[], taxpayers: readonly string[]): Promise<string> {
+  return provider.token({ sub: subject, scope: scopes.join(' '), taxpayer_ids: taxpayers });
+}
+
+function send(document: string, variables: object, token: string | undefined): Promise<Answer> {
+  return gateway.query(document, variables, token === undefined ? {} : { authorization: `Bearer ${token}` });
+}
+
+function ask(path: TaxpayerPath, taxpayerId: string, token: string | undefined): Promise<Answer> {
+  const type = /: (\w+)$/.exec(path.name)?.[1];
+  const entity = /_entities/.test(path.name) ? (/\.\.\. on (\w+)/.exec(path.document)?.[1] ?? type) : type;
+  const representations = [{ __typename: entity, id: taxpayerId, taxpayerId, jobId: 'job' }];
+  const variables = { taxpayerId, jobId: 'job', representations };
+  if (path.operation === 'subscription') return firstEvent(path.document, variables, token);
+  return send(path.document, variables, token);
+}
+
+/** The first event of a subscription over server-sent events, as an answer. */
+async function firstEvent(query: string, variables: object, token: string | undefined): Promise<Answer> {
+  const abort = new AbortController();
+  const response = await fetch(`${gateway.origin}/graphql/stream`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'text/event-stream',
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify({ query, variables }),
+    signal: abort.signal,
+  });
+  let text = '';
+  for await (const chunk of response.body ?? []) {
+    text += Buffer.from(chunk).toString();
+    if (/^data: \{.*\}$/m.test(text)) break;
+  }
+  abort.abort();
+  const body = JSON.parse(/^data: (\{.*\})$/m.exec(text)?.[1] ?? text) as object;
+  return { status: response.status, headers: response.headers, ...body };
+}
+
+function errorsOf({ errors = [] }: Answer) {
+  return errors.map(({ path, extensions }) => ({ path, code: extensions.code }));
+}
+
+function codesOf(answer: Answer): string[] {
+  return errorsOf(answer).map(({ code }) => code);
+}
+
+/** Everything asked for is refused: nothing of a record is in the answer. */
+function expectForbidden(answer: Answer): void {
+  expect(codesOf(answer).length).toBeGreaterThan(0);
+  expect(new Set(codesOf(answer))).toEqual(new Set(['FORBIDDEN']));
+  expect(JSON.stringify(answer.data ?? null)).not.toMatch(/Name of|Job of/);
+}
+
+/** An answer without what differs from request to request. */
+function comparable(answer: Answer | undefined) {
+  const { data, errors, status } = answer ?? {};
+  return {
+    status,
+    data,
+    errors: errors?.map((error) => ({ ...error, extensions: { ...error.extensions, requestId: '' } })),
+  };
+}
+
+/** Audit lines of the present test: those of requests it made come last. */
+function audits(action: string): Record<string, unknown>[] {
+  const lines = gateway.logs.slice(logged).map((line) => JSON.parse(line) as Record<string, unknown>);
+  return lines.filter((line) => line['audit'] === action);
+}

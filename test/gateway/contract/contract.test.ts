@@ -1,0 +1,428 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { serviceUrl } from '../../../src/upstream/serviceUrl.js';
+import { type AnswerError, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import type { LoggedRequest } from '../../support/requestLog.js';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' });
+});
+afterAll(() => gateway.stop());
+beforeEach(() => gateway.sandbox.control.resetCounters());
+
+/** What callers and proxies send along, none of which is the service's business. */
+const callersHeaders = {
+  authorization: 'Bearer the-callers-own-token',
+  cookie: 'session=the-callers-cookie',
+  'x-request-id': 'the-callers-request',
+  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+  tracestate: 'vendor=the-callers-trace',
+  baggage: 'user=the-caller',
+  'x-forwarded-for': '203.0.113.7',
+  forwarded: 'for=203.0.113.7',
+  'x-api-key': 'the-callers-key',
+  'accept-language': 'de',
+  'user-agent': 'the-callers-browser',
+  origin: 'https://studio.apollographql.com',
+  referer: 'https://studio.apollographql.com/page',
+};
+
+const clientCredentials = `Bearer ${Buffer.from('test-client:test-secret').toString('base64')}`;
+
+describe('A request to the service', () => {
+  it('for a token record is the documented one', async () => {
+    const id = gateway.sandbox.control.addTaxpayer().id;
+    const { errors } = await gateway.query(
+      'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status accessToken } }',
+      { id },
+      callersHeaders,
+    );
+    expect(errors).toBeUndefined();
+    expect(sent()).toEqual([
+      {
+        method: 'GET',
+        path: `/auth/tax-payer/${id}/token`,
+        headers: { ...always, 'service-api-version': '2024-01-01', authorization: clientCredentials },
+        body: '',
+      },
+    ]);
+  });
+
+  it("for a job's status is the documented one, with the taxpayer's token", async () => {
+    const { id, accessToken } = gateway.sandbox.control.addTaxpayer();
+    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id });
+    const { errors } = await gateway.query(
+      'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }',
+      { id, jobId },
+      callersHeaders,
+    );
+    expect(errors).toBeUndefined();
+    expect(sent()).toEqual([
+      expect.objectContaining({ path: `/auth/tax-payer/${id}/token` }),
+      {
+        method: 'GET',
+        path: `/tax-payer/${id}/refresh/${jobId}`,
+        headers: { ...always, 'service-api-version': '2024-01-01', authorization: `Bearer ${accessToken}` },
+        body: '',
+      },
+    ]);
+  });
+
+  it('for a client link is the documented one, without a version', async () => {
+    const { errors } = await createLink({ settings: { flowType: 'full' } }, callersHeaders);
+    expect(errors).toBeUndefined();
+    const body = '{"settings":{"flowType":"full"}}';
+    expect(sent()).toEqual([
+      {
+        method: 'POST',
+        path: '/client-links',
+        headers: {
+          ...always,
+          authorization: clientCredentials,
+          'content-type': 'application/json',
+          'content-length': String(body.length),
+        },
+        body,
+      },
+    ]);
+  });
+});
+
+describe('The body of a client link', () => {
+  it('has every member of the interface under its documented name', async () => {
+    const transcripts = ['actr', 'reca', 'waid', 'venf', 'w2', 'form1095A', 'notice'];
+    await createLink({
+      metadata: { crmId: 'c-1', nested: { list: [1, 'two', null, { three: true }] } },
+      settings: {
+        flowType: 'full',
+        transcripts: Object.fromEntries(transcripts.map((name) => [name, [`${name}-1`, `${name}-2`]])),
+        prefillData: {
+          personalInfo: { firstName: 'Ada', lastName: 'Åström', ssn: '900-00-0001' },
+          businessInfo: { name: 'Ada & Co', taxId: '90-0000001', type: 'llc', phone: '+1 555 0100', title: 'CEO' },
+          address: { street: '1 Main St', other: 'Apt 2', city: 'Springfield', state: 'IL', zip: '01234' },
+        },
+      },
+    });
+    expect(lastBody()).toEqual({
+      metadata: { crmId: 'c-1', nested: { list: [1, 'two', null, { three: true }] } },
+      settings: {
+        flowType: 'full',
+        transcripts: {
+          ACTR: ['actr-1', 'actr-2'],
+          RECA: ['reca-1', 'reca-2'],
+          WAID: ['waid-1', 'waid-2'],
+          VENF: ['venf-1', 'venf-2'],
+          W2: ['w2-1', 'w2-2'],
+          '1095-A': ['form1095A-1', 'form1095A-2'],
+          NOTICE: ['notice-1', 'notice-2'],
+        },
+        prefillData: {
+          personalInfo: { firstName: 'Ada', lastName: 'Åström', ssn: '900-00-0001' },
+          businessInfo: { name: 'Ada & Co', taxId: '90-0000001', type: 'llc', phone: '+1 555 0100', title: 'CEO' },
+          address: { street: '1 Main St', other: 'Apt 2', city: 'Springfield', state: 'IL', zip: '01234' },
+        },
+      },
+    });
+  });
+
+  it.each<[object, object]>([
+    [{}, {}],
+    [{ metadata: null, settings: null, idempotencyKey: null }, {}],
+    [{ idempotencyKey: 'never-sent-on' }, {}],
+    [{ settings: {} }, {}],
+    [{ settings: { flowType: null, transcripts: null, prefillData: null } }, {}],
+    [{ settings: { transcripts: { actr: null }, prefillData: { personalInfo: {}, address: { zip: null } } } }, {}],
+    [{ metadata: {} }, { metadata: {} }],
+    [{ settings: { flowType: '' } }, { settings: { flowType: '' } }],
+    [{ settings: { transcripts: { w2: [] } } }, { settings: { transcripts: { W2: [] } } }],
+    [
+      { settings: { prefillData: { personalInfo: { firstName: '', ssn: null } } } },
+      { settings: { prefillData: { personalInfo: { firstName: '' } } } },
+    ],
+  ])('for %j is %j: nothing the caller left out', async (input, body) => {
+    const { errors } = await createLink(input);
+    expect(errors).toBeUndefined();
+    expect(lastBody()).toEqual(body);
+  });
+
+  it('is the same for values written into the document', async () => {
+    const { errors } = await gateway.query(`mutation {
+      createClientLink(input: {
+        metadata: { a: 1, b: [true, null, "x", 1.5, { __proto__: "own" }], c: "é\\\\n" }
+        settings: { transcripts: { form1095A: "one" } }
+      }) { replayed }
+    }`);
+    expect(errors).toBeUndefined();
+    expect(lastRequest().body).toBe(
+      '{"metadata":{"a":1,"b":[true,null,"x",1.5,{"__proto__":"own"}],"c":"é\\\\n"},"settings":{"transcripts":{"1095-A":["one"]}}}',
+    );
+  });
+
+  it.each([
+    '{"__proto__":{"polluted":true},"constructor":{"prototype":{"x":1}},"toString":"own","hasOwnProperty":null}',
+    '{"":0,"a.b":1,"$ref":2,"with space":3,"emoji 👍":"👩‍👩‍👧","\\u0000":"\\u0000","lone":"\\ud800","rtl":"‮"}',
+    '{"n":[0,-1,1.5,1e-7,123456789012345,1.7976931348623157e+308,5e-324]}',
+    '{"deep":[[[[[[[[{"a":[{}]}]]]]]]]],"empty":{},"list":[],"null":null,"bool":false,"text":""}',
+  ])('passes the metadata %s on unchanged', async (metadata) => {
+    const body = `{"query":"mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }","variables":{"input":{"metadata":${metadata}}}}`;
+    const response = await fetch(`${gateway.origin}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    });
+    expect(await response.json()).toEqual({ data: { createClientLink: { replayed: false } } });
+    expect(lastRequest().body).toBe(`{"metadata":${metadata}}`);
+  });
+
+  it.each(['1e999', '-1e999'])('refuses %s in metadata, which would be sent on as null', async (number) => {
+    const { errors } = await gateway.query(
+      `mutation { createClientLink(input: { metadata: { a: [${number}] } }) { replayed } }`,
+    );
+    expect(errors).toMatchObject([
+      { extensions: { code: 'BAD_USER_INPUT', violations: [{ path: 'input.metadata.a.0' }] } },
+    ]);
+    expect(sent()).toEqual([]);
+  });
+
+  it('passes any metadata on unchanged', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(fc.string({ unit: 'grapheme' }), fc.jsonValue({ maxDepth: 4 })), async (any) => {
+        const metadata = JSON.parse(JSON.stringify(any)) as object;
+        const { errors } = await createLink({ metadata });
+        expect(errors).toBeUndefined();
+        expect(lastRequest().body).toBe(JSON.stringify({ metadata }));
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('An id', () => {
+  /** What nobody sees, and what a proxy on the way might cut off. */
+  const blankOrPadded = [
+    ...[' ', '   ', '\u00a0', '\u2003\u3000', '\u2028', '\u200b', '\u200d\u200c', '\u2060\ufeff', ' \u200b ', '\u00ad'],
+    ...[' x', 'x ', '\u00a0x', 'x\u3000', '\ufeffx', 'x\u2029'],
+  ];
+  /** Some character that takes room and shows. */
+  const visible = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u;
+
+  it.each(blankOrPadded)('%j is refused with the name of the argument, without a call', async (id) => {
+    const { data, errors } = await gateway.query(
+      `query ($id: ID!) {
+        token: taxpayerToken(taxpayerId: $id) { status }
+        job: refreshJob(taxpayerId: "t", jobId: $id) { status }
+      }`,
+      { id },
+    );
+    expect(data).toEqual({ token: null, job: null });
+    const message =
+      id.startsWith('x') || id.endsWith('x') ? 'must not begin or end with white space' : 'must not be blank';
+    expect(errors?.map(({ extensions: { code, violations } }) => ({ code, violations }))).toEqual([
+      { code: 'BAD_USER_INPUT', violations: [{ path: 'taxpayerId', message }] },
+      { code: 'BAD_USER_INPUT', violations: [{ path: 'jobId', message }] },
+    ]);
+    expect(sent()).toEqual([]);
+  });
+
+  const odd = fc.oneof(
+    fc.constantFrom(
+      ...[
+        '.',
+        '..',
+        '%2e',
+        '%2e%2e',
+        '%2E%2E',
+        '.%2e',
+        'a/b',
+        'a\\b',
+        'a?b',
+        'a#b',
+        '../token',
+        '..;',
+        '//',
+        '%',
+        '%00',
+      ],
+      ...[
+        'a\r\nx: y',
+        '\u0000',
+        'a\tb',
+        '\ud800',
+        '\udc00x',
+        'a'.repeat(256),
+        'a'.repeat(257),
+        '',
+        ' ',
+        ' a ',
+        'é',
+        '日本',
+      ],
+      ...[
+        '__proto__',
+        'constructor',
+        'token',
+        'client-links',
+        '@',
+        'a:b',
+        'http://x',
+        '~',
+        '*',
+        "'",
+        '"',
+        '<>',
+        '|',
+        '^',
+      ],
+      ...[
+        '\u202e',
+        '\ufeff',
+        '\u00a0',
+        '\u2028',
+        '👍'.repeat(100),
+        'a;b=c',
+        '&',
+        '+',
+        '=',
+        ',',
+        '!',
+        '()',
+        '...',
+        '....',
+      ],
+      ...blankOrPadded,
+    ),
+    fc.string({ unit: fc.constantFrom(' ', '\u00a0', '\u2003', '\u200b', '\u2060', '\ufeff', 'a'), maxLength: 4 }),
+    fc.string({ unit: 'binary', maxLength: 40 }),
+    fc.string({ unit: fc.constantFrom('.', '/', '%', '2', 'e', 'f', 'F', '\\', '?', '#', 'a', '\u0000', '\r', '\n') }),
+    fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 8 }).map((units) => String.fromCharCode(...units)),
+  );
+
+  it('becomes one segment of the path, or no URL at all', () => {
+    fc.assert(
+      fc.property(odd, odd, (first, second) => {
+        const built = attempt(() => serviceUrl('http://service.test/base/', 'tax-payer', first, 'refresh', second));
+        if (built === undefined) return;
+        // As a strict server reads it, and as a client that normalises does.
+        for (const path of [built.replace('http://service.test', ''), new URL(built).pathname]) {
+          const segments = path.split('/');
+          expect(segments).toHaveLength(6);
+          expect(segments.map(decodeURIComponent)).toEqual(['', 'base', 'tax-payer', first, 'refresh', second]);
+        }
+        expect(new URL(built).search + new URL(built).hash).toBe('');
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('reaches the service as it is, or is refused without a call', async () => {
+    await fc.assert(
+      fc.asyncProperty(odd, odd, async (taxpayerId, jobId) => {
+        gateway.sandbox.control.resetCounters();
+        const { data, errors = [] } = await gateway.query<{ token: null; job: null }>(
+          `query ($taxpayerId: ID!, $jobId: ID!) {
+            token: taxpayerToken(taxpayerId: $taxpayerId) { status }
+            job: refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { status }
+          }`,
+          { taxpayerId, jobId },
+        );
+        expect(data).toEqual({ token: null, job: null });
+        const calls = sent();
+        for (const { path } of calls) {
+          expect(path.split('/').map(decodeURIComponent)).toEqual(['', 'auth', 'tax-payer', taxpayerId, 'token']);
+          expect(taxpayerId).toMatch(visible);
+          expect(taxpayerId.trim()).toBe(taxpayerId);
+        }
+        const codes = new Map(errors.map((error) => [error.path?.[0], error.extensions.code]));
+        const taxpayerRefused = codes.get('token') === 'BAD_USER_INPUT';
+        expect(calls.length).toBeLessThanOrEqual(taxpayerRefused ? 0 : 1);
+        expect(codes.get('token')).toMatch(/^(BAD_USER_INPUT|NOT_FOUND)$/);
+        expect(codes.get('job')).toMatch(taxpayerRefused ? /^BAD_USER_INPUT$/ : /^(BAD_USER_INPUT|NOT_FOUND)$/);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('of a job is one segment, too', async () => {
+    const { id: taxpayerId } = gateway.sandbox.control.addTaxpayer();
+    await fc.assert(
+      fc.asyncProperty(odd, async (jobId) => {
+        gateway.sandbox.control.resetCounters();
+        const { errors } = await gateway.query(
+          'query ($taxpayerId: ID!, $jobId: ID!) { refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { status } }',
+          { taxpayerId, jobId },
+        );
+        const [{ extensions }] = errors as [AnswerError];
+        const { code } = extensions;
+        const jobCalls = sent().filter(({ path }) => path.startsWith('/tax-payer/'));
+        expect(jobCalls).toHaveLength(code === 'BAD_USER_INPUT' ? 0 : 1);
+        for (const { path } of jobCalls) {
+          expect(jobId).toMatch(visible);
+          expect(jobId.trim()).toBe(jobId);
+          expect(path.split('/').map(decodeURIComponent)).toEqual(['', 'tax-payer', taxpayerId, 'refresh', jobId]);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it.each([
+    '550e8400-e29b-41d4-a716-446655440000',
+    'with space',
+    'zero\u200bwidth',
+    'Zoë',
+    "it's",
+    'a:b@c',
+    'd.o.t.s.',
+    'b'.repeat(256),
+  ])('%j is accepted: the interface states no format', async (id) => {
+    gateway.sandbox.control.addTaxpayer({ id, name: 'Found' });
+    const { data } = await gateway.query<{ taxpayerToken: { name: string } }>(
+      'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }',
+      { id },
+    );
+    expect(data?.taxpayerToken.name).toBe('Found');
+  });
+});
+
+/** What goes with every request, whoever asked; the host and the connection are looked at apart. */
+const always = {
+  accept: 'application/json',
+  'user-agent': 'taxpayer-gateway',
+  'accept-encoding': 'gzip, deflate, br',
+};
+
+/** The requests the service received, without the two headers that depend on the connection. */
+function sent() {
+  return gateway.sandbox.control.requests().map(({ method, path, headers, body }) => {
+    const { host, connection, ...rest } = Object.fromEntries(
+      headers.map(([name, value]) => [name.toLowerCase(), value]),
+    );
+    expect(host).toBe(new URL(gateway.sandbox.url).host);
+    expect(connection).toMatch(/^(keep-alive|close)$/);
+    expect(headers).toHaveLength(Object.keys(rest).length + 2);
+    return { method, path, headers: rest, body };
+  });
+}
+
+function createLink(input: object, headers?: Readonly<Record<string, string>>) {
+  const document = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
+  return gateway.query(document, { input }, headers);
+}
+
+function lastRequest(): LoggedRequest {
+  return gateway.sandbox.control.requests('createClientLink').at(-1) as LoggedRequest;
+}
+
+function lastBody(): unknown {
+  return JSON.parse(lastRequest().body);
+}
+
+function attempt(build: () => string): string | undefined {
+  try {
+    return build();
+  } catch (error) {
+    expect(error).toBeInstanceOf(TypeError);
+    return undefined;
+  }
+}

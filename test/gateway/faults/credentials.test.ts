@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+
+let directory: string;
+let file: string;
+let gateway: TestGateway;
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'credentials-test-'));
+  file = join(directory, 'client-secret');
+  writeFileSync(file, 'test-secret\n');
+  gateway = await startTestGateway({
+    UPSTREAM_CLIENT_SECRET: '',
+    UPSTREAM_CLIENT_SECRET_FILE: file,
+    RATE_LIMIT_PER_MINUTE: '0',
+  });
+});
+afterEach(async () => {
+  await gateway.stop();
+  rmSync(directory, { recursive: true });
+});
+
+describe('Client credentials that the service refuses', () => {
+  it('are told apart from a fault of the caller, stop all calls with them, and recover when the secret is replaced', async () => {
+    const { control } = gateway.sandbox;
+    control.setClientSecret('rotated-secret');
+    const read = () =>
+      gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id: taxpayerId });
+    const create = () => gateway.query('mutation { createClientLink(input: {}) { replayed } }');
+    const { id: taxpayerId } = control.addTaxpayer();
+    for (const ask of [read, create, read, create]) {
+      expect(await ask()).toMatchObject({
+        status: 200,
+        errors: [{ extensions: { code: 'UPSTREAM_CREDENTIALS_REJECTED', retryable: false } }],
+      });
+    }
+    expect(control.counters()).toMatchObject({ taxpayerToken: 1, createClientLink: 0 });
+
+    writeFileSync(file, 'rotated-secret\n');
+    while (!gateway.logs.some((line) => line.includes('the client secret was rotated'))) await read();
+    expect((await read()).errors).toBeUndefined();
+    expect((await create()).errors).toBeUndefined();
+    expect(control.counters()).toMatchObject({ taxpayerToken: 2, createClientLink: 1 });
+    expect(gateway.logs.join('')).not.toMatch(/rotated-secret|test-secret/);
+  });
+
+  it.each([
+    ['emptied', '\n'],
+    ['filled with several lines', 'rotated-secret\ntest-secret\n'],
+  ])('stay as they are when the file is %s by mistake, and the log says so', async (_, content) => {
+    writeFileSync(file, content);
+    const { id } = gateway.sandbox.control.addTaxpayer();
+    while (!gateway.logs.some((line) => line.includes('the client secret in its file is empty or has a control'))) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    const { errors } = await gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
+    expect(errors).toBeUndefined();
+  });
+});
+
+describe('Client credentials in variables', () => {
+  it('are sent without the line break that a shell or a secret store leaves at their end', async () => {
+    const withLineBreaks = { UPSTREAM_CLIENT_ID: 'test-client\n', UPSTREAM_CLIENT_SECRET: 'test-secret\r\n' };
+    const other = await startTestGateway(withLineBreaks);
+    const { id } = other.sandbox.control.addTaxpayer();
+    const { errors } = await other.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
+    await other.stop();
+    expect(errors).toBeUndefined();
+  });
+});

@@ -1,0 +1,122 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import {
+  type Misbehaviour,
+  misbehaviours,
+  startTestDecisionPoint,
+  type TestDecisionPoint,
+} from '../../support/decisionPoint.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { until } from '../../support/until.js';
+
+// Whatever the decision point does, nobody is let in by mistake, the answer comes in time, and callers whose token lists the
+// taxpayer notice nothing.
+
+/** The promise: a second for the decision point, and half of one for everything else on a busy machine. */
+const withinMs = 1500;
+
+let provider: TrustedProvider;
+let point: TestDecisionPoint;
+let gateway: TestGateway;
+let subject: string;
+let headers: Readonly<Record<string, string>>;
+let callers = 0;
+const [one, two] = ['taxpayer-one', 'taxpayer-two'];
+
+beforeAll(async () => {
+  [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
+  gateway = await startTestGateway({ ...provider.env, AUTH_DECISION_URL: point.url });
+  for (const id of [one, two]) gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
+});
+afterAll(async () => {
+  await gateway?.stop();
+  await Promise.all([point?.stop(), provider?.stop()]);
+});
+beforeEach(async () => {
+  subject = `caller ${++callers}`;
+  point.allow(subject, [one, two]);
+  headers = { authorization: await tokenOf(subject) };
+});
+afterEach(() => point.behave(undefined));
+
+const single = '{ taxpayerToken(taxpayerId: "taxpayer-one") { name } }';
+const both =
+  '{ a: taxpayerToken(taxpayerId: "taxpayer-one") { name } b: taxpayerToken(taxpayerId: "taxpayer-two") { name } }';
+
+const faults: readonly (readonly [string, () => unknown])[] = [
+  ['is down', () => point.down()],
+  ...(Object.keys(misbehaviours) as Misbehaviour[]).map((name) => [name, () => point.behave(name)] as const),
+];
+
+describe.each(faults)('A decision point that %s', (_, begin) => {
+  beforeEach(async () => void (await begin()));
+  afterEach(() => point.up().catch(() => {})); // it listens already, except when it was down
+
+  it.each([
+    ['one', single],
+    ['several', both],
+  ])('lets nobody see %s: AUTH_UNAVAILABLE, 503, in time', async (_, query) => {
+    gateway.sandbox.control.resetCounters();
+    const startedAt = performance.now();
+    const answer = await gateway.query(query, {}, headers);
+    expect(performance.now() - startedAt).toBeLessThan(withinMs);
+    expect(answer).toMatchObject({
+      status: 503,
+      errors: [{ extensions: { code: 'AUTH_UNAVAILABLE', retryable: true, retryAfterSeconds: 1 } }],
+    });
+    expect(answer.data).toBeUndefined();
+    expect(answer.headers.get('retry-after')).toBe('1');
+    expect(gateway.sandbox.control.requests()).toEqual([]);
+  });
+
+  it('is not noticed by a caller whose token lists the taxpayer', async () => {
+    const listed = { authorization: await tokenOf(subject, [one]) };
+    const asked = point.asked.length;
+    const answer = await gateway.query(single, {}, listed);
+    expect(answer).toMatchObject({ status: 200, data: { taxpayerToken: { name: `Name of ${one}` } } });
+    expect(point.asked).toHaveLength(asked);
+  });
+
+  it('spoils no more of an operation than what it was asked about', async () => {
+    const listed = { authorization: await tokenOf(subject, [two]) };
+    const answer = await gateway.query(both, {}, listed);
+    expect(answer).toMatchObject({
+      status: 200,
+      data: { a: null, b: { name: `Name of ${two}` } },
+      errors: [{ path: ['a'], extensions: { code: 'AUTH_UNAVAILABLE' } }],
+    });
+  });
+
+  it('is believed again as soon as it works', async () => {
+    await gateway.query(single, {}, headers);
+    point.behave(undefined);
+    await point.up().catch(() => {});
+    expect(await gateway.query(single, {}, headers)).toMatchObject({ status: 200, data: { taxpayerToken: {} } });
+  });
+});
+
+it('What is not decided is audited, with the reason, and one line tells when it begins and ends', async () => {
+  point.behave('answers 500');
+  await gateway.query(single, {}, headers);
+  const lines = gateway.logs.map((line) => JSON.parse(line) as Record<string, unknown>);
+  // A flood of refusals, as the tests before make one, is told together.
+  const why = { audit: 'access-denied', outcome: 'undecided', reason: 'decision point: HTTP 500' };
+  expect(lines).toContainEqual(expect.objectContaining(why));
+  expect(lines).toContainEqual(expect.objectContaining({ msg: 'the decision point cannot decide', cause: 'HTTP 500' }));
+  point.behave(undefined);
+  await gateway.query(single, {}, headers);
+  await until(() => gateway.logs.some((line) => line.includes('the decision point decides again')));
+});
+
+function tokenOf(sub: string, taxpayers: readonly string[] = []): Promise<string> {
+  return provider.token({ sub, scope: 'taxpayers:read', taxpayer_ids: taxpayers }).then((token) => `Bearer ${token}`);
+}
+
+it('each kind of failure is counted as what it is', async () => {
+  const metrics = await (await fetch(`${gateway.origin}/metrics`)).text();
+  const met = [...metrics.matchAll(/^gateway_decision_calls_total\{.*outcome="([^"]+)"/gm)].map(
+    ([, outcome]) => outcome,
+  );
+  const named = ['network', 'ok', 'other-question', 'redirect', 'status', 'timeout', 'too-large', 'wrong-shape'];
+  expect([...new Set(met)].toSorted()).toEqual(named);
+});

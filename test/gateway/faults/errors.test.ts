@@ -1,0 +1,265 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
+import { type Answer, type AnswerError, startTestGateway, type TestGateway } from '../../support/gateway.js';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0', MAX_BODY_BYTES: '20000' });
+});
+afterAll(() => gateway.stop());
+
+const someId = '44444444-4444-4444-8444-444444444444';
+
+/** Stands for what a caller must not read again in an answer or find in a log. Letters alone, so that it can be a name, too. */
+const secret = 'QzSecretValueXk';
+const digits = '900112233';
+
+describe('An error', () => {
+  let answer: Answer;
+  afterEach(() => {
+    for (const error of answer.errors as AnswerError[]) expectForm(error);
+  });
+
+  it('has the members that are promised, and no others', async () => {
+    answer = await gateway.query('{ taxpayerToken(taxpayerId: "") { status } }');
+    expect(answer.errors).toEqual([
+      {
+        message: 'taxpayerId must not be empty',
+        locations: [{ line: 1, column: 3 }],
+        path: ['taxpayerToken'],
+        extensions: {
+          code: 'BAD_USER_INPUT',
+          retryable: false,
+          requestId: answer.headers.get('x-request-id'),
+          violations: [{ path: 'taxpayerId', message: 'must not be empty' }],
+        },
+      },
+    ]);
+  });
+
+  it('has the request id that a caller chose, when it is one', async () => {
+    answer = await gateway.query('{ nothing }', {}, { 'x-request-id': 'chosen-1' });
+    expect(answer.errors?.[0]?.extensions.requestId).toBe('chosen-1');
+    answer = await gateway.query('{ nothing }', {}, { 'x-request-id': `${secret} "; x` });
+    expect(answer.errors?.[0]?.extensions.requestId).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it('has the id of its own request, also where the refusal is written from memory', async () => {
+    for (const requestId of ['first', 'second']) {
+      answer = await gateway.query('{ __typename }', {}, { 'content-type': 'text/plain', 'x-request-id': requestId });
+      expect(answer.errors?.[0]?.extensions).toMatchObject({ code: 'BAD_USER_INPUT', requestId });
+    }
+  });
+
+  it('of the service says how long to wait', async () => {
+    const fault = { status: 429, headers: { 'Retry-After': '9' } } as const;
+    gateway.sandbox.control.arm({ endpoint: 'refreshJob', fault, times: 1 });
+    answer = await gateway.query(
+      `{ a: refreshJob(taxpayerId: "${someId}", jobId: "x") { name } b: taxpayerToken(taxpayerId: "${someId}") { status } }`,
+    );
+    expect(answer).toMatchObject({ status: 200, data: { a: null, b: { status: 'AUTHORIZED' } } });
+    expect(answer.errors).toMatchObject([
+      { path: ['a'], extensions: { code: 'UPSTREAM_RATE_LIMITED', retryable: true, retryAfterSeconds: 9 } },
+    ]);
+  });
+});
+
+describe('A value that was sent is not read again', () => {
+  const nastyText = `x" of required type \\"${secret}\\" was not provided.`;
+
+  it.each([
+    ['a string where an object is expected', `mutation { createClientLink(input: "${secret}") { replayed } }`],
+    ['a string where an Int is expected', `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: "${secret}") { status } }`],
+    [
+      'a number where a string is expected',
+      `mutation { createClientLink(input: { idempotencyKey: ${digits} }) { replayed } }`,
+    ],
+    ['a float where an Int is expected', `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: ${digits}.5) { status } }`],
+    ['an Int out of range', `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: ${digits}${digits}) { status } }`],
+    ['a float where an ID is expected', `{ taxpayerToken(taxpayerId: ${digits}.25) { status } }`],
+    [
+      'an enum value where a string is expected',
+      `mutation { createClientLink(input: { idempotencyKey: ${secret} }) { replayed } }`,
+    ],
+    ['an enum value where a Boolean is expected', `{ __typename @include(if: ${secret}) }`],
+    ['an enum value where an object is expected', `mutation { createClientLink(input: ${secret}) { replayed } }`],
+    ['a list where an ID is expected', `{ taxpayerToken(taxpayerId: ["${secret}", [${digits}]]) { status } }`],
+    ['an object where an ID is expected', `{ taxpayerToken(taxpayerId: { ssn: "${secret}" }) { status } }`],
+    [
+      'an object where a string is expected',
+      `mutation { createClientLink(input: { idempotencyKey: { a: { b: "${secret}" } } }) { replayed } }`,
+    ],
+    ['a string for metadata', `mutation { createClientLink(input: { metadata: "${secret}" }) { replayed } }`],
+    [
+      'a list for metadata',
+      `mutation { createClientLink(input: { metadata: [${digits}, "${secret}"] }) { replayed } }`,
+    ],
+    [
+      'a block string',
+      `mutation { createClientLink(input: { settings: """\n ${secret} \\""" "${digits}" found Name\n""" }) { replayed } }`,
+    ],
+    [
+      'a block string with quotes',
+      `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: """a" b ; ${secret} "c" """) { status } }`,
+    ],
+    [
+      'a string that looks like a message',
+      `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: "Name; found: ${secret}. Did you mean \\"${secret}\\"?") { status } }`,
+    ],
+    [
+      'a string that looks like another message',
+      `mutation { createClientLink(input: { settings: "${nastyText}" }) { replayed } }`,
+    ],
+    ['an unknown input field', `mutation { createClientLink(input: { ${secret}: "${digits}" }) { replayed } }`],
+    [
+      'an input field given twice',
+      `mutation { createClientLink(input: { metadata: { ${secret}: 1, ${secret}: 2 } }) { replayed } }`,
+    ],
+    ['a string in a wrong place', `{ taxpayer(id: "a" "${secret}") { id } }`],
+    ['a string in place of a name', `{ taxpayer("${secret}": 1) { id } }`],
+    ['a block string in a wrong place', `{ """${secret} ${digits}""" }`],
+    ['a number in a wrong place', `{ taxpayer(id: ${digits} -${digits}) { id } }`],
+    ['a number that is none', `{ taxpayer(id: 0${digits}) { id } }`],
+    ['a name in a wrong place', `{ taxpayer(id: "a" ${secret} }`],
+    ['a name in place of a definition', `${secret} { taxpayer }`],
+    ['an unfinished string', `{ taxpayer(id: "${secret}\n") { id } }`],
+    ['a bad escape', `{ taxpayer(id: "\\x${secret}") { id } }`],
+    ['a bad Unicode escape', `{ taxpayer(id: "\\u{${secret}}") { id } }`],
+    ['a character of no meaning', `{ taxpayer(id: '${secret}') { id } }`],
+    [
+      'a wrong default of a variable',
+      `query ($x: Int = "${secret}") { taxpayerToken(taxpayerId: "1", maxAgeSeconds: $x) { status } }`,
+    ],
+    ['a wrong argument of a directive', `{ __typename @skip(if: "${secret}") }`],
+    ['an id too long', `{ taxpayer(id: "${secret.repeat(40)}") { id } }`],
+    ['an id that cannot be one', `{ taxpayer(id: "${secret}/..") { id } }`],
+    ['a number out of the allowed range', `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: -${digits}) { status } }`],
+  ])('when it is %s', async (_, query) => {
+    await expectNoEcho({ query });
+  });
+
+  it.each<[string, unknown]>([
+    ['a string', secret],
+    ['a number', Number(digits)],
+    ['a list', [secret]],
+    ['a wrong member', { idempotencyKey: { [secret]: digits } }],
+    ['an unknown member', { [secret]: digits }],
+    ['a member that looks like a message', { [`x" is not defined by type "${secret}`]: 1 }],
+    ['a member that looks like another message', { [`x" of required type "${secret}" was not provided.`]: 1 }],
+    ['deep down', { settings: { prefillData: { personalInfo: { ssn: [secret, { a: digits }] } } } }],
+    ['metadata', { metadata: secret }],
+    ['a key too long', { idempotencyKey: secret.repeat(40) }],
+    ['a transcript', { settings: { transcripts: { w2: [[secret]] } } }],
+    ['too deep', { metadata: JSON.parse(`${'{"a":'.repeat(40)}"${secret}"${'}'.repeat(40)}`) }],
+  ])('when a variable is %s', async (_, input) => {
+    const query = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
+    const errors = await expectNoEcho({ query, variables: { input } });
+    expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT', violations: expect.any(Array) } }]);
+  });
+
+  it.each<[string, object]>([
+    ['the operation name', { query: '{ __typename }', operationName: `${secret} ${digits}` }],
+    ['the operation name, no string', { query: '{ __typename }', operationName: { [secret]: digits } }],
+    ['the query, no string', { query: { [secret]: digits } }],
+    ['the variables, no object', { query: '{ __typename }', variables: [secret, digits] }],
+    ['the extensions, no object', { query: '{ __typename }', extensions: secret }],
+    ['an unknown persisted query', { extensions: { persistedQuery: { version: 1, sha256Hash: secret } } }],
+  ])('when it is %s', async (_, parameters) => {
+    await expectNoEcho(parameters);
+  });
+
+  it.each(['GET', 'POST'])('when the body or the address of a %s is no GraphQL', async (method) => {
+    const response =
+      method === 'POST'
+        ? await send(`{"query": "${secret}`, {})
+        : await fetch(`${gateway.origin}/graphql?query={a}&variables={${secret}`, { headers: preflight });
+    expect(response.status).toBe(400);
+    expect(await response.text()).not.toContain(secret);
+  });
+
+  it('names the place and what was expected instead', async () => {
+    const { errors } = await gateway.query(
+      'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }',
+      { input: { settings: { transcripts: { w2: [1] }, flowTypo: 'x' } } },
+    );
+    expect(errors?.[0]?.extensions.violations).toEqual([
+      { path: 'input.settings.transcripts.w2.0', message: 'does not have the expected type' },
+      { path: 'input.settings', message: 'has a field that ClientLinkSettingsInput does not define' },
+    ]);
+    const literal = await gateway.query('{ taxpayerToken(taxpayerId: 1.5, maxAgeSeconds: "x") { status } }');
+    expect(literal.errors?.map(({ message }) => message)).toEqual([
+      'ID cannot represent a non-string and non-integer value.',
+      'Int cannot represent non-integer value.',
+    ]);
+    const syntax = await gateway.query('{ taxpayer(id: "a" }');
+    expect(syntax.errors?.[0]?.message).toBe('Syntax Error: Expected Name, found "}".');
+  });
+
+  it('still names fields and types that do not exist, with suggestions', async () => {
+    const { errors } = await gateway.query('{ taxpayerTokn(taxpayerId: "1") { status } }');
+    expect(errors?.[0]?.message).toBe(
+      'Cannot query field "taxpayerTokn" on type "Query". Did you mean "taxpayerToken" or "taxpayer"?',
+    );
+  });
+
+  it.each<[string, unknown]>([
+    ['of a type that is no entity', { __typename: 'Query', id: secret }],
+    ['of a type that does not exist', { __typename: secret }],
+    ['without a type', { id: secret }],
+    ['that is text', secret],
+    ['whose key is an object', { __typename: 'Taxpayer', id: { a: secret } }],
+    ['without its key', { __typename: 'RefreshJob', taxpayerId: secret }],
+    ['whose key cannot be an id', { __typename: 'TaxpayerToken', taxpayerId: `${secret}/..` }],
+  ])('when a representation is one %s', async (_, representation) => {
+    const query = 'query ($r: [_Any!]!) { _entities(representations: $r) { __typename } }';
+    const errors = await expectNoEcho({ query, variables: { r: [representation] } });
+    expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+  });
+
+  it('blames the caller for a null that only shows when the field is executed', async () => {
+    const query = 'query ($id: ID = "x", $if: Boolean = true) { taxpayer(id: $id) { id } __typename @skip(if: $if) }';
+    for (const variables of [{ id: null }, { if: null }]) {
+      const { errors } = await gateway.query(query, variables);
+      expect(errors?.map(({ extensions }) => extensions.code).join()).toMatch(
+        /^(BAD_USER_INPUT|GRAPHQL_VALIDATION_FAILED)$/,
+      );
+    }
+    expect(gateway.logs.join('')).not.toContain('a bug of the gateway');
+  });
+});
+
+const preflight = { 'apollo-require-preflight': 'true' };
+
+function send(body: string, headers: Readonly<Record<string, string>>): Promise<Response> {
+  return fetch(`${gateway.origin}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body,
+  });
+}
+
+async function expectNoEcho(parameters: object): Promise<readonly AnswerError[]> {
+  const logged = gateway.logs.length;
+  const response = await send(JSON.stringify(parameters), { 'x-request-id': 'fixed' });
+  const text = await response.text();
+  const { errors } = JSON.parse(text) as { errors: AnswerError[] };
+  expect(errors.length).toBeGreaterThan(0);
+  for (const error of errors) {
+    expectForm(error);
+    expect(error.extensions.code).not.toBe('INTERNAL_SERVER_ERROR');
+  }
+  for (const output of [text, [...response.headers].join(), gateway.logs.slice(logged).join('')]) {
+    expect(output).not.toContain(secret);
+    expect(output).not.toContain(digits);
+  }
+  return errors;
+}
+
+function expectForm({ message, extensions, ...rest }: AnswerError): void {
+  expect(message).toEqual(expect.any(String));
+  expect(['locations', 'path']).toEqual(expect.arrayContaining(Object.keys(rest)));
+  const promised = ['code', 'retryable', 'retryAfterSeconds', 'requestId', 'violations'];
+  expect(promised).toEqual(expect.arrayContaining(Object.keys(extensions)));
+  expect(extensions.retryable).toBe(errorCodes[extensions.code as ErrorCode].retryable);
+  expect(extensions.requestId).toMatch(/^[\w.-]+$/);
+}

@@ -1,0 +1,214 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { z } from 'zod';
+import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
+import { upstreamOnlyText } from '../../../src/sandbox/Answer.js';
+import type { Endpoint } from '../../../src/upstream/ResilientFetch.js';
+import type { Fault } from '../../support/fault.js';
+import { faults } from '../../support/faults.js';
+import { type AnswerError, startTestGateway, type TestGateway } from '../../support/gateway.js';
+
+/** docs/faults.md is printed from this table; each of its lines is tried here on a running gateway. */
+const expectation = z.strictObject({
+  code: z.string(),
+  /** Requests that leave for the endpoint at fault. */
+  calls: z.int(),
+  retryAfterSeconds: z.int().optional(),
+  /** The same request again makes no further call. */
+  silent: z.literal(true).optional(),
+});
+const faultOfTable = z.strictObject({
+  status: z.int().optional(),
+  headers: z.record(z.string(), z.string()).optional(),
+  body: z.string().optional(),
+  delayMs: z.int().optional(),
+  gate: z.string().optional(),
+  dripMs: z.int().optional(),
+  cut: z.enum(['before', 'half', 'after']).optional(),
+});
+const faultName = z.enum(Object.keys(faults) as (keyof typeof faults)[]);
+const operationOfTable = z.strictObject({
+  document: z.string(),
+  /** How long an answer takes at most. */
+  times: z.int(),
+  setting: z.enum(['UPSTREAM_TIMEOUT_MS', 'UPSTREAM_DEADLINE_MS']),
+  /** It calls the service with the taxpayer's token. */
+  readsToken: z.literal(true).optional(),
+  /** The operation whose line holds for this one where it has none of its own. */
+  like: z.string().optional(),
+});
+const table = z
+  .strictObject({
+    operations: z.record(z.string(), operationOfTable),
+    classes: z.array(
+      z.strictObject({
+        title: z.string(),
+        faults: z.array(
+          z.strictObject({ when: z.string(), fault: z.union([faultOfTable, faultName, z.literal('outage')]) }),
+        ),
+        expect: z.record(z.string(), expectation),
+        /** What a second try with the same idempotencyKey gets, once the service is well again. */
+        sameKeyAgain: z.string(),
+        recovers: z.string(),
+        slow: z.literal(true).optional(),
+      }),
+    ),
+  })
+  .parse(JSON.parse(readFileSync(new URL('./faultTable.json', import.meta.url), 'utf8')));
+type TableFault = (typeof table.classes)[number]['faults'][number]['fault'];
+type Operation = z.output<typeof operationOfTable> & { readonly endpoint: Endpoint };
+const operations = Object.entries(table.operations).map(([endpoint, operation]) => ({
+  endpoint,
+  ...operation,
+})) as Operation[];
+
+/** Longer than every silence and cool-down. */
+const longEnoughMs = 61_000;
+/** What a busy machine may add to a time limit. */
+const machineSlackMs = 5000;
+
+let skewMs = 0;
+const realNow = Date.now;
+const realMonotonicNow = performance.now.bind(performance);
+beforeAll(() => {
+  jest.spyOn(Date, 'now').mockImplementation(() => realNow() + skewMs);
+  // The breakers' clock: they count the failures of ten seconds.
+  jest.spyOn(performance, 'now').mockImplementation(() => realMonotonicNow() + skewMs);
+});
+afterAll(() => {
+  jest.restoreAllMocks();
+});
+
+/** Short limits for the faults that are waited out, long ones for the others: a busy machine is no fault. */
+const limits = {
+  slow: { UPSTREAM_TIMEOUT_MS: '400', UPSTREAM_DEADLINE_MS: '4000' },
+  quick: { UPSTREAM_TIMEOUT_MS: '5000', UPSTREAM_DEADLINE_MS: '10000' },
+} as const;
+const gateways: Partial<Record<keyof typeof limits, TestGateway>> = {};
+beforeAll(async () => {
+  const common = { BREAKER_RESET_MS: '1000', RATE_LIMIT_PER_MINUTE: '0' };
+  gateways.slow = await startTestGateway({ ...limits.slow, ...common });
+  gateways.quick = await startTestGateway({ ...limits.quick, ...common });
+});
+afterAll(async () => {
+  for (const gateway of Object.values(gateways)) await gateway.stop();
+});
+
+const cases = table.classes.flatMap((row) => row.faults.map(({ when, fault }) => ({ ...row, when, fault })));
+
+describe('When the service', () => {
+  it.each(cases)('$when, every operation ends as the table says', async (row) => {
+    const pace = row.slow ? 'slow' : 'quick';
+    const gateway = gateways[pace] as TestGateway;
+    const logged = gateway.logs.length;
+    for (const operation of operations) {
+      const { endpoint, like = '', times, setting } = operation;
+      const expected = row.expect[endpoint] ?? row.expect[like];
+      if (expected === undefined) throw new Error(`The table says nothing of ${endpoint}`);
+      const scene = await stage(gateway, operation);
+      await scene.begin(row.fault);
+
+      const first = await timed(() => scene.run());
+      expect(first.result).toEqual(outcomeOf(expected));
+      expect(await scene.tries()).toBe(expected.calls);
+      expect(first.ms).toBeLessThan(times * Number(limits[pace][setting]) + machineSlackMs);
+
+      if (expected.silent) {
+        expect((await scene.run()).code).toBe(expected.code);
+        expect(await scene.tries()).toBe(expected.calls);
+      }
+      if (endpoint === 'createClientLink') {
+        skewMs += longEnoughMs;
+        const key = row.when;
+        expect(await scene.run(key)).toEqual(outcomeOf(expected));
+        await scene.end(row.fault);
+        expect((await scene.run(key)).code).toBe(row.sameKeyAgain);
+      }
+      await scene.end(row.fault);
+      skewMs += longEnoughMs;
+      expect((await scene.run()).code).toMatch(/^(answered|created)$/);
+      skewMs += longEnoughMs;
+    }
+    const logs = gateway.logs.slice(logged).join('');
+    expect(logs).not.toContain(upstreamOnlyText);
+    expect(logs).not.toContain('a bug of the gateway');
+  });
+});
+
+describe('The table', () => {
+  it('has a line for every answer that breaks the contract', () => {
+    const named = cases.map(({ fault }) => fault).filter((fault) => typeof fault === 'string' && fault !== 'outage');
+    expect(named.sort()).toEqual(Object.keys(faults).sort());
+  });
+});
+
+interface Outcome {
+  readonly code: string;
+  readonly retryable?: boolean;
+  readonly retryAfterSeconds?: number;
+}
+
+function outcomeOf({ code, retryAfterSeconds }: z.output<typeof expectation>): Outcome {
+  if (code === 'answered') return { code: expect.stringMatching(/^(answered|created)$/) as unknown as string };
+  const { retryable } = errorCodes[code as ErrorCode];
+  return { code, retryable, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+}
+
+/** The operation, on a taxpayer and a job that nobody has asked for yet, and what goes wrong with it. */
+async function stage({ sandbox, query, origin }: TestGateway, { endpoint, document, readsToken }: Operation) {
+  const createdAt = new Date(Date.now()).toISOString(); // by the clock of this test
+  const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', createdAt });
+  const { jobId } = sandbox.control.addJob({ taxpayerId });
+  let triesBefore = 0;
+  return {
+    async run(idempotencyKey?: string): Promise<Outcome> {
+      const input = { ...(idempotencyKey && { idempotencyKey }) };
+      const variables = { taxpayerId, jobId, input };
+      const answer = await query<Record<string, { replayed?: boolean } | null>>(document, variables);
+      expect(JSON.stringify(answer)).not.toContain(upstreamOnlyText);
+      expect(answer.status).toBe(200);
+      if (answer.errors) return failureOf(answer.errors);
+      if (endpoint !== 'createClientLink') return { code: 'answered' };
+      return { code: answer.data?.[endpoint]?.replayed ? 'replayed' : 'created' };
+    },
+
+    async begin(fault: TableFault): Promise<void> {
+      if (fault === 'outage') {
+        // The service is there for the token, and gone when it is asked with it.
+        if (readsToken)
+          await query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id: taxpayerId });
+        await sandbox.control.outage(true);
+      } else sandbox.control.arm({ endpoint, fault: typeof fault === 'string' ? faults[fault] : (fault as Fault) });
+      triesBefore = await triesSoFar(origin, endpoint);
+    },
+
+    async end(fault: TableFault): Promise<void> {
+      sandbox.control.disarmAll();
+      if (fault === 'outage') await sandbox.control.outage(false);
+    },
+
+    /** Calls begun since the fault began, as the gateway counts them: the service cannot count those that do not arrive. */
+    tries: async () => (await triesSoFar(origin, endpoint)) - triesBefore,
+  };
+}
+
+async function triesSoFar(origin: string, endpoint: Endpoint): Promise<number> {
+  const metrics = await (await fetch(`${origin}/metrics`)).text();
+  const counts = metrics.matchAll(
+    new RegExp(`^gateway_upstream_calls_total{endpoint="${endpoint}",[^}]*} (\\d+)$`, 'gm'),
+  );
+  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+function failureOf(errors: readonly AnswerError[]): Outcome {
+  expect(errors).toHaveLength(1);
+  const [{ extensions }] = errors as [AnswerError];
+  const { code, retryable, retryAfterSeconds } = extensions;
+  return { code, retryable, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+}
+
+async function timed<T>(run: () => Promise<T>): Promise<{ result: T; ms: number }> {
+  const startedAt = performance.now();
+  const result = await run();
+  return { result, ms: performance.now() - startedAt };
+}

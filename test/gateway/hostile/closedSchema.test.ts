@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+
+// Without introspection no answer may tell what the schema holds: a list of words must not find the names in it.
+
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  gateway = await startTestGateway({ INTROSPECTION: 'false' });
+});
+
+afterAll(async () => {
+  await gateway?.stop();
+});
+
+/** The errors, without the id of their request. */
+async function errorsOf(query: string, variables?: object) {
+  const { errors = [] } = await gateway.query(query, variables);
+  return errors.map(({ extensions: { requestId: _, ...extensions }, ...error }) => ({ ...error, extensions }));
+}
+
+/** Name and an invented one of the same length. */
+const twins = (name: string) => [name, name.replace(/./g, 'x')] as const;
+
+const guesses: readonly [guess: string, of: readonly string[], query: (name: string) => string][] = [
+  ['a root field', ['taxpayerToken', 'refreshJob', 'taxpayer'], (name) => `{ ${name} }`],
+  ['a root field with a selection', ['taxpayerToken'], (name) => `{ ${name} { __typename } }`],
+  ['an argument', ['maxAgeSeconds', 'taxpayerIds'], (name) => `{ taxpayerToken(${name}: "5") { __typename } }`],
+  ['the type of an argument', ['maxAgeSeconds'], (name) => `{ taxpayerToken(taxpayerId: "x", ${name}: {}) { name } }`],
+  ['a field of a type', ['taxpayer', 'token'], (name) => `{ taxpayer(id: "x") { ${name} } }`],
+  ['a mutation', ['createClientLink'], (name) => `mutation { ${name} { link } }`],
+  ['a subscription', ['refreshJobUpdated'], (name) => `subscription { ${name} { status } }`],
+  ['a type', ['Taxpayer'], (name) => `{ a: __typename } fragment F on ${name} { zzz }`],
+  [
+    'a member of an input',
+    ['metadata'],
+    (name) => `mutation { createClientLink(input: { ${name}: [[1]], z: 1 }) { z } }`,
+  ],
+  [
+    'the type of a variable',
+    ['ClientLinkInput'],
+    (name) => `mutation ($v: ${name}) { createClientLink(input: $v) { z } }`,
+  ],
+  ['a directive', ['include'], (name) => `{ __typename @${name} }`],
+];
+
+describe('a name that exists is refused with the same words as one that does not', () => {
+  test.each(guesses.flatMap(([guess, names, query]) => names.map((name) => ({ guess, name, query }))))(
+    '$guess: $name',
+    async ({ name, query }) => {
+      const [real, invented] = twins(name);
+      const told = await errorsOf(query(real));
+      expect(told).toEqual(await errorsOf(query(invented)));
+      const extensions = { code: 'GRAPHQL_VALIDATION_FAILED', retryable: false };
+      expect(told).toEqual([{ message: 'The document does not fit the schema', extensions }]);
+    },
+  );
+});
+
+describe('the type of a variable or of a fragment is not told by other mistakes', () => {
+  test.each([
+    ['CreateClientLinkInput', 'mutation ($v: NAME) { createClientLink(input: $v) { z } }'],
+    ['String', 'query ($v: NAME) { zzz }'],
+    ['Int', 'query ($v: NAME) { taxpayer(id: $v) { id } }'],
+    ['Taxpayer', 'fragment F on NAME { __typename } { zzz ...F }'],
+    ['TaxpayerToken', '{ taxpayer(id: "x") { ...F } } fragment F on NAME { __typename }'],
+    [
+      'TaxpayerToken',
+      '{ a: __typename taxpayer(id: "x") { ...G } } fragment F on NAME { name } fragment G on Taxpayer { ...F }',
+    ],
+  ])('%s in %s', async (name, query) => {
+    const [real, invented] = twins(name);
+    const told = await errorsOf(query.replace('NAME', real));
+    expect(told).toEqual(await errorsOf(query.replace('NAME', invented)));
+    expect(told).toHaveLength(1);
+  });
+});
+
+test('a member of a variable is refused with the same words whether it exists', async () => {
+  const create = 'mutation($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
+  for (const name of ['metadata', 'settings', 'idempotencyKey']) {
+    const [real, invented] = twins(name);
+    const told = await errorsOf(create, { input: { [real]: [[1]], nonsense: 1 } });
+    expect(told).toEqual(await errorsOf(create, { input: { [invented]: [[1]], nonsense: 1 } }));
+    expect(told).toMatchObject([
+      {
+        message: 'Variable input does not have the expected type',
+        extensions: { violations: [{ path: 'input', message: 'does not have the expected type' }] },
+      },
+    ]);
+  }
+});
+
+test('what cannot be parsed, and introspection, name neither engine nor grammar', async () => {
+  expect(await errorsOf('{ taxpayer(id: }')).toMatchObject([
+    { message: 'The document cannot be parsed', locations: [{ line: 1, column: 16 }] },
+  ]);
+  expect(await errorsOf('{ __schema { types { name } } }')).toMatchObject([
+    { message: 'Introspection is switched off (INTROSPECTION)' },
+  ]);
+});
+
+test('limits are named all the same: they tell nothing of the schema', async () => {
+  const aliases = Array.from({ length: 61 }, (_, n) => `a${n}: nonsense`).join(' ');
+  const messages = (await errorsOf(`{ ${aliases} }`)).map(({ message }) => message);
+  expect(messages).toContain('The document must have at most 60 aliases (MAX_ALIASES)');
+  expect(messages.join()).not.toContain('nonsense');
+});
+
+test('the log tells the operator what was wrong', async () => {
+  await gateway.query('{ taxpayerTokn }');
+  expect(gateway.logs.join('')).toContain('Cannot query field \\"…\\" on type \\"…\\"');
+});

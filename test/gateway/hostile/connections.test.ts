@@ -1,0 +1,196 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { rawHttp } from '../../support/rawConnection.js';
+import { until } from '../../support/until.js';
+
+type RawHttp = ReturnType<typeof rawHttp>;
+
+let provider: TrustedProvider;
+let gateway: TestGateway;
+let authorization: string;
+beforeAll(async () => {
+  provider = await startTrustedProvider();
+  gateway = await startTestGateway({ ...provider.env, DRAIN_TIMEOUT_MS: '10000' });
+  authorization = `Authorization: ${await provider.watcherOf([])}`;
+});
+afterAll(async () => {
+  await gateway.stop();
+  await provider.stop();
+});
+
+const open: RawHttp[] = [];
+afterEach(() => {
+  for (const connection of open.splice(0)) connection.end();
+});
+const connectTo = ({ origin }: TestGateway) => {
+  const connection = rawHttp(origin);
+  open.push(connection);
+  return connection;
+};
+
+const typename = '{"query":"{ __typename }"}';
+const host = 'Host: x';
+const json = 'Content-Type: application/json';
+const lengthOf = (body: string) => `Content-Length: ${body.length}`;
+
+describe('a connection', () => {
+  it.each<[string, number, string[]]>([
+    ['a path that is not there', 404, ['GET /nowhere HTTP/1.1', host, '', '']],
+    ['no token', 401, ['POST /graphql HTTP/1.1', host, json, lengthOf(typename), '', typename]],
+    [
+      'no token on the path of streams',
+      401,
+      ['POST /graphql/stream HTTP/1.1', host, json, lengthOf(typename), '', typename],
+    ],
+    ['no token and no body', 401, ['GET /graphql HTTP/1.1', host, '', '']],
+    ['another method', 405, ['DELETE /graphql HTTP/1.1', host, 'AUTH', '', '']],
+    ['a media type that is not offered', 406, ['GET /graphql HTTP/1.1', host, 'Accept: text/html', '', '']],
+    ['another media type', 415, ['POST /graphql HTTP/1.1', host, 'AUTH', lengthOf(typename), '', typename]],
+    [
+      'a short body that is not read',
+      404,
+      ['POST /nowhere HTTP/1.1', host, 'Content-Length: 60000', '', 'x'.repeat(60_000)],
+    ],
+    ['a body that is not JSON', 400, ['POST /graphql HTTP/1.1', host, json, 'AUTH', 'Content-Length: 1', '', '{']],
+  ])('serves the next request after the refusal of %s', async (_, status, lines) => {
+    const connection = connectTo(gateway);
+    connection.write(...lines.map((line) => (line === 'AUTH' ? authorization : line)));
+    const refused = await connection.answer();
+    expect([refused?.status, refused?.headers.get('connection')]).toEqual([status, 'keep-alive']);
+    connection.write('POST /graphql HTTP/1.1', host, json, authorization, lengthOf(typename), '', typename);
+    expect(await connection.answer()).toMatchObject({ status: 200, body: '{"data":{"__typename":"Query"}}' });
+  });
+
+  it('keeps an idle connection longer than balancers do, which use one for up to ten minutes', async () => {
+    const response = await fetch(`${gateway.origin}/health/live`);
+    expect(response.headers.get('keep-alive')).toBe('timeout=620');
+  });
+
+  const smuggled = ['GET /health/live HTTP/1.1', host, '', ''].join('\r\n');
+  it.each<[string, string, string[]]>([
+    ['a long body', '/nowhere', ['Content-Length: 100000', '', smuggled]],
+    ['a long body without a token', '/graphql', ['Content-Length: 100000', json, '', smuggled]],
+    [
+      'a body of unknown length',
+      '/graphql',
+      ['Transfer-Encoding: chunked', json, '', `${smuggled.length.toString(16)}\r\n${smuggled}\r\n`],
+    ],
+  ])('ends after the refusal of %s, and nothing of the body is read as a request', async (_, path, lines) => {
+    const connection = connectTo(gateway);
+    connection.write(`POST ${path} HTTP/1.1`, host, ...lines);
+    const refused = await connection.answer();
+    expect([refused?.status, refused?.headers.get('connection')]).toEqual([path === '/graphql' ? 401 : 404, 'close']);
+    expect(await connection.answer()).toBeUndefined();
+  });
+
+  it('never reads the rest of a body as a request', async () => {
+    const connection = connectTo(gateway);
+    connection.write('POST /nowhere HTTP/1.1', host, lengthOf(smuggled), '', smuggled);
+    connection.write('GET /health/ready HTTP/1.1', host, '', '');
+    expect(await connection.answer()).toMatchObject({ status: 404 });
+    expect(await connection.answer()).toMatchObject({ status: 200, body: '{"status":"ready"}\n' });
+  });
+
+  it.each([
+    ['POST', 'http://gateway.example/graphql', 200],
+    ['POST', 'HTTPS://gateway.example:8443/graphql?', 200],
+    ['GET', 'http://gateway.example/graphql?query=%7B__typename%7D', 200],
+    ['GET', 'http://gateway.example/health/live', 200],
+    ['GET', 'http://gateway.example', 200],
+    ['GET', 'http://gateway.example?query=%7B__typename%7D', 200],
+    ['GET', 'ftp://gateway.example/health/live', 404],
+    ['OPTIONS', '*', 404],
+  ])('answers %s %s, as a proxy may send it, by its path', async (method, target, status) => {
+    const connection = connectTo(gateway);
+    const body = method === 'POST' ? typename : '';
+    connection.write(
+      `${method} ${target} HTTP/1.1`,
+      'Host: gateway.example',
+      ...[json, authorization, lengthOf(body), '', body],
+    );
+    const answer = await connection.answer();
+    expect(answer?.status).toBe(status);
+    if (target.includes('/graphql')) expect(answer?.body).toBe('{"data":{"__typename":"Query"}}');
+  });
+});
+
+describe('an upgrade offered behind a request that is not answered yet', () => {
+  const slow = async (gate: string) => {
+    const { id } = gateway.sandbox.control.addTaxpayer();
+    gateway.sandbox.control.arm({
+      endpoint: 'taxpayerToken',
+      taxpayerId: id,
+      fault: { gate },
+    });
+    const body = JSON.stringify({ query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` });
+    const allowed = `Authorization: ${await provider.watcherOf([id], 300, 'taxpayer-tokens:read taxpayers:read')}`;
+    return ['POST /graphql HTTP/1.1', host, json, allowed, lengthOf(body), '', body].join('\r\n');
+  };
+  const release = (gate: string) => until(() => gateway.sandbox.control.release(gate) > 0);
+  const upgradeTo = (protocol: string) => ['Connection: Upgrade', `Upgrade: ${protocol}`];
+
+  it('is declined, and the answers come in order', async () => {
+    const connection = connectTo(gateway);
+    const first = await slow('h2c');
+    // Without a body: behind one, Node.js 25 and newer do not read on.
+    const offer = [
+      'GET /graphql?query=%7B__typename%7D HTTP/1.1',
+      host,
+      json,
+      authorization,
+      ...upgradeTo('h2c'),
+      '',
+      '',
+    ];
+    connection.write(first + offer.join('\r\n'));
+    connection.write('GET /health/live HTTP/1.1', host, '', '');
+    await release('h2c');
+    expect(await connection.answer()).toMatchObject({ body: '{"data":{"taxpayerToken":{"status":"CREATED"}}}' });
+    expect(await connection.answer()).toMatchObject({ status: 200, body: '{"data":{"__typename":"Query"}}' });
+    expect(await connection.answer()).toMatchObject({ status: 200, body: '{"status":"live"}\n' });
+  });
+
+  it('gets no WebSocket', async () => {
+    const connection = connectTo(gateway);
+    const first = await slow('ws');
+    const key = ['Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', authorization];
+    const offer = ['GET /graphql HTTP/1.1', host, ...upgradeTo('websocket'), ...key, '', ''];
+    connection.write(first + offer.join('\r\n'));
+    await release('ws');
+    expect(await connection.answer()).toMatchObject({
+      status: 200,
+      body: '{"data":{"taxpayerToken":{"status":"CREATED"}}}',
+    });
+    expect(await connection.answer()).toMatchObject({ status: 400 });
+  });
+
+  it('is forgotten when the client goes, and so are the requests before it', async () => {
+    const connection = connectTo(gateway);
+    const first = await slow('gone');
+    const queued = ['POST /graphql HTTP/1.1', host, json, authorization, lengthOf(typename), '', typename].join('\r\n');
+    const offer = ['GET /graphql HTTP/1.1', host, ...upgradeTo('h2c'), '', ''];
+    connection.write(first + queued + offer.join('\r\n'));
+    connection.socket.resetAndDestroy();
+    await connection.closed;
+    expect((await fetch(`${gateway.origin}/health/live`)).status).toBe(200);
+  });
+});
+
+it('pipelined requests of a client that has gone do not keep a gateway from stopping', async () => {
+  const stopping = await startTestGateway({ DRAIN_TIMEOUT_MS: '20000' });
+  const { id } = stopping.sandbox.control.addTaxpayer();
+  const body = JSON.stringify({ query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` });
+  const lines = ['POST /graphql HTTP/1.1', host, json, lengthOf(body), '', body].join('\r\n');
+  stopping.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'held' } });
+  const called = stopping.sandbox.control.whenCalled('taxpayerToken', 1);
+  const connection = connectTo(stopping);
+  connection.write(lines.repeat(20));
+  await called;
+  connection.end();
+  await connection.closed;
+  stopping.sandbox.control.release('held');
+  const startedAt = performance.now();
+  await stopping.stop();
+  expect(performance.now() - startedAt).toBeLessThan(10_000);
+});

@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { getIntrospectionQuery } from 'graphql';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+
+let gateway: TestGateway;
+let small: TestGateway;
+
+beforeAll(async () => {
+  gateway = await startTestGateway();
+  small = await startTestGateway({
+    MAX_DEPTH: '3',
+    MAX_ALIASES: '2',
+    MAX_DIRECTIVES: '2',
+    MAX_ROOT_FIELDS: '2',
+    MAX_MUTATION_FIELDS: '1',
+    MAX_TOKENS: '40',
+    MAX_BODY_BYTES: '2000',
+    MAX_METADATA_DEPTH: '2',
+    MAX_REPRESENTATIONS: '1',
+    MAX_ID_LENGTH: '4',
+  });
+});
+
+afterAll(async () => {
+  await gateway?.stop();
+  await small?.stop();
+});
+
+describe('the default limits allow ordinary frontends', () => {
+  test.each([
+    ['plain', {}],
+    [
+      'with everything explorers ask for',
+      {
+        descriptions: true,
+        specifiedByUrl: true,
+        directiveIsRepeatable: true,
+        schemaDescription: true,
+        inputValueDeprecation: true,
+        oneOf: true,
+      },
+    ],
+  ])('the introspection query, %s', async (_, options) => {
+    const answer = await gateway.query(getIntrospectionQuery(options));
+    expect(answer.errors).toBeUndefined();
+    expect(answer.data).toMatchObject({ __schema: { queryType: { name: 'Query' } } });
+  });
+
+  test('fifty jobs by alias, with variables', async () => {
+    const { id } = gateway.sandbox.control.addTaxpayer();
+    const jobs = Array.from({ length: 50 }, (_, i) =>
+      gateway.sandbox.control.addJob({ taxpayerId: id, jobId: `job-${i}` }),
+    );
+    const declared = jobs.map((_, i) => `$j${i}: ID!`).join(' ');
+    const fields = jobs.map(
+      (_, i) => `j${i}: refreshJob(taxpayerId: $t, jobId: $j${i}) { jobId status name observedAt }`,
+    );
+    const variables = { t: id, ...Object.fromEntries(jobs.map(({ jobId }, i) => [`j${i}`, jobId])) };
+    const answer = await gateway.query(`query($t: ID!, ${declared}) { ${fields.join(' ')} }`, variables);
+    expect(answer.errors).toBeUndefined();
+    expect(Object.keys(answer.data ?? {})).toHaveLength(50);
+  });
+});
+
+describe('an error names the limit and its value', () => {
+  const metadata = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`) as object;
+  const create = 'mutation($m: JSONObject) { createClientLink(input: { metadata: $m }) { replayed } }';
+  const entities = 'query($r: [_Any!]!) { _entities(representations: $r) { __typename } }';
+  const taxpayer = { __typename: 'Taxpayer', id: 'x' };
+
+  const rows: readonly [setting: string, value: string, query: string, variables?: object][] = [
+    ['MAX_DEPTH', 'at most 3 levels', '{ taxpayer(id: "x") { token { taxpayer { id } } } }'],
+    [
+      'MAX_DEPTH',
+      'at most 3 levels',
+      '{ taxpayer(id: "x") { ...F } } fragment F on Taxpayer { token { taxpayer { id } } }',
+    ],
+    ['MAX_ALIASES', 'at most 2 aliases', '{ a: __typename b: __typename c: __typename }'],
+    ['MAX_ALIASES', 'at most 2 aliases', '{ ...F ...F } fragment F on Query { a: __typename b: __typename }'],
+    [
+      'MAX_DIRECTIVES',
+      'at most 2 directives',
+      '{ a: __typename @skip(if: false) @include(if: true) b: __typename @skip(if: true) }',
+    ],
+    ['MAX_ROOT_FIELDS', 'at most 2 root fields', '{ __typename __typename __typename }'],
+    ['MAX_ROOT_FIELDS', 'at most 2 root fields', '{ ...F ...F } fragment F on Query { __typename ... { __typename } }'],
+    [
+      'MAX_MUTATION_FIELDS',
+      'at most 1 fields in a mutation',
+      'mutation { ...F } fragment F on Mutation { a: createClientLink(input: {}) { replayed } __typename }',
+    ],
+    ['MAX_TOKENS', 'at most 40 tokens', `{ ${'__typename '.repeat(40)} }`],
+    ['MAX_BODY_BYTES', 'at most 2000 bytes', `{ __typename } # ${'x'.repeat(2000)}`],
+    ['MAX_METADATA_DEPTH', 'at most 2 levels', create, { m: metadata(4) }],
+    ['MAX_METADATA_DEPTH', 'at most 12 levels', create, { m: metadata(30) }],
+    ['MAX_REPRESENTATIONS', 'at most 1 items', entities, { r: [taxpayer, taxpayer] }],
+  ];
+  test.each(rows.map(([setting, value, query, variables = {}]) => ({ setting, value, query, variables })))(
+    '$setting: $value',
+    async ({ setting, value, query, variables }) => {
+      const answer = await small.query(query, variables);
+      const [error] = (answer.errors ?? []).filter(({ message }) => message.includes(setting));
+      expect(error?.message).toContain(value);
+      expect(['GRAPHQL_VALIDATION_FAILED', 'BAD_USER_INPUT']).toContain(error?.extensions.code);
+    },
+  );
+
+  test('what is exactly at the limits passes', async () => {
+    const document =
+      '{ a: taxpayer(id: "x") { token { __typename } } b: __typename @skip(if: false) @include(if: true) }';
+    const answer = await small.query(document);
+    expect((answer.errors ?? []).map(({ extensions }) => extensions.code)).toEqual(['NOT_FOUND']);
+  });
+});
+
+test('one mutation creates at most five links, and none when it asks for more', async () => {
+  const mutation = (fields: number) =>
+    `mutation { ${Array.from({ length: fields }, (_, n) => `l${n}: createClientLink(input: {}) { replayed }`).join(' ')} }`;
+  const { control } = gateway.sandbox;
+  const before = control.counters().createClientLink;
+  expect((await gateway.query(mutation(6))).errors?.[0]?.message).toContain('at most 5 fields in a mutation');
+  expect(control.counters().createClientLink).toBe(before);
+  expect((await gateway.query(mutation(5))).errors).toBeUndefined();
+  expect(control.counters().createClientLink).toBe(before + 5);
+});
+
+describe('checks that would take long are cut short', () => {
+  // Each costs graphql-js time that grows with the square of the document, or faster, unless something stops it.
+  const twice = (levels: number): string =>
+    levels === 0 ? 'id' : `token { taxpayer { ${twice(levels - 1)} } } `.repeat(2);
+  const pairs = Array.from({ length: 110 }, (_, i) => `...F${i}`).join(' ');
+  test.each([
+    ['the same field 480 times', `{ taxpayer(id: "x") { ${'token { name } '.repeat(480)} } }`],
+    ['fields that double at each level', `{ taxpayer(id: "x") { ${twice(5)} } }`],
+    [
+      'fragments to be compared each with each',
+      `{ taxpayer(id: "x") { ${pairs} } } ${Array.from({ length: 110 }, (_, i) => `fragment F${i} on Taxpayer { token { name status } }`).join(' ')}`,
+    ],
+  ])('%s: the process answers others meanwhile', async (_, document) => {
+    const [hostile, honest] = await Promise.all([gateway.query(document), gateway.query('{ __typename }')]);
+    expect(honest.data).toEqual({ __typename: 'Query' });
+    const codes = (hostile.errors ?? []).map(({ extensions }) => extensions.code);
+    for (const code of codes) expect(['GRAPHQL_VALIDATION_FAILED', 'NOT_FOUND']).toContain(code);
+  });
+});
+
+test('an error never quotes a literal of the document or a variable', async () => {
+  const secret = '917-23-4461';
+  const documents = [
+    `{ "${secret}" }`,
+    `{ taxpayer(id: "x") """${secret}""" }`,
+    `{ taxpayer(id: { a: "${secret}" }) { id } }`,
+    `query($v: [Int!] = ["${secret}"]) { taxpayer(id: "x") { id } }`,
+    `{ refreshJob(taxpayerId: "x", jobId: "y", waitSeconds: "${secret}") { name } }`,
+    `mutation { createClientLink(input: { metadata: "${secret}" }) { replayed } }`,
+    `mutation { createClientLink(input: { settings: { prefillData: { personalInfo: { ssn: ["${secret}"] } } } }) { replayed } }`,
+    `{ __typename @include(if: "${secret}") }`,
+    `{ taxpayer(id: "${secret}`,
+  ];
+  for (const document of documents) {
+    const { errors = [] } = await gateway.query(document);
+    expect(errors.length).toBeGreaterThan(0);
+    expect(JSON.stringify(errors)).not.toContain('4461');
+  }
+  const { errors } = await gateway.query('query($id: ID!) { taxpayer(id: $id) { id } }', { id: { [secret]: secret } });
+  expect(JSON.stringify(errors)).not.toContain('4461');
+});

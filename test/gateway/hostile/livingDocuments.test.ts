@@ -1,0 +1,280 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { stripIgnoredCharacters } from 'graphql';
+import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { until } from '../../support/until.js';
+
+let directory: string;
+let gateway: TestGateway | undefined;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'living-documents-'));
+});
+afterEach(async () => {
+  await gateway?.stop();
+  gateway = undefined;
+  rmSync(directory, { recursive: true });
+});
+
+async function start(env: Environment): Promise<TestGateway> {
+  gateway = await startTestGateway(env);
+  return gateway;
+}
+
+/** As a deployment does it: whole, by a new name. */
+function write(name: string, content: unknown): string {
+  const file = join(directory, name);
+  writeFileSync(`${file}.new`, typeof content === 'string' ? content : JSON.stringify(content));
+  renameSync(`${file}.new`, file);
+  return file;
+}
+
+/** A document, by what it calls its only field. */
+const named = (name: string) => `query ${name} { ${name}: __typename }`;
+const digest = (algorithm: string, text: string) => createHash(algorithm).update(text).digest('hex');
+const manifestOf = (...operations: readonly object[]) => ({
+  format: 'apollo-persisted-query-manifest',
+  version: 1,
+  operations,
+});
+const listed = (name: string) => ({
+  id: digest('sha256', named(name)),
+  name,
+  type: 'query',
+  body: named(name),
+});
+
+async function send(body: object, client?: string) {
+  const response = await fetch(`${gateway?.origin}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...(client && { 'apollographql-client-name': client }) },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, ...((await response.json()) as { data?: object; errors?: { message: string }[] }) };
+}
+const runs = async (body: object, client?: string) => (await send(body, client)).errors === undefined;
+
+async function metric(name: string): Promise<number> {
+  const page = await (await fetch(`${gateway?.origin}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(page)?.[1]);
+}
+
+const linesOf = (msg: string) =>
+  (gateway?.logs ?? [])
+    .flatMap((text) => text.trim().split('\n'))
+    .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+    .filter((line) => line['msg'] === msg);
+const readAgain = () => linesOf('the trusted documents were read again');
+const refused = () => linesOf('the new trusted documents cannot be used: those in use stay');
+
+describe('Lists of trusted documents', () => {
+  it('may be manifests of Apollo and maps of code generation and Relay, in files and folders at once', async () => {
+    const folder = join(directory, 'lists');
+    mkdirSync(folder);
+    const idOfB = `sha256:${digest('sha256', named('B'))}`;
+    // As Kubernetes mounts a ConfigMap: the names link to a hidden folder, which is replaced as a whole.
+    mkdirSync(join(folder, '..2026'));
+    writeFileSync(join(folder, '..2026', 'codegen.json'), JSON.stringify({ [idOfB]: named('B') }));
+    symlinkSync('..2026', join(folder, '..data'));
+    symlinkSync('..data/codegen.json', join(folder, 'codegen.json'));
+    writeFileSync(join(folder, 'notes.txt'), 'not a list');
+    writeFileSync(join(folder, 'relay.json'), JSON.stringify({ [digest('md5', named('C'))]: named('C') }));
+    const apollo = write('apollo.json', manifestOf(listed('A')));
+    // The same document twice, laid out differently, is no contradiction.
+    const again = write('again.json', { 'a-of-another-tool': named('A').replace('{', '\n{\n') });
+    await start({ TRUSTED_DOCUMENTS_FILE: `${apollo}, ${folder},${again}` });
+
+    const ids = { A: digest('sha256', named('A')), B: idOfB, C: digest('md5', named('C')) };
+    for (const [name, id] of Object.entries(ids)) {
+      const answer = { status: 200, data: { [name]: 'Query' } };
+      expect(await send({ documentId: id })).toEqual(answer);
+      expect(await send({ query: named(name) })).toEqual(answer);
+      expect(await send({ query: named(name), extensions: { persistedQuery: { sha256Hash: id } } })).toEqual(answer);
+    }
+    expect(await runs({ query: named('A'), documentId: 'a-of-another-tool' })).toBe(true);
+    expect(await runs({ query: named('A'), documentId: ids.B })).toBe(false);
+    expect(await runs({ query: named('D') })).toBe(false);
+  });
+
+  it('are for all clients, whatever clientName an entry of Apollo has', async () => {
+    await start({ TRUSTED_DOCUMENTS_FILE: write('all.json', manifestOf({ ...listed('OfWeb'), clientName: 'web' })) });
+    for (const client of ['web', 'phone', undefined]) expect(await runs({ query: named('OfWeb') }, client)).toBe(true);
+  });
+
+  it('are read again when they change, under load and without a refusal of what stays listed', async () => {
+    const folder = join(directory, 'lists');
+    mkdirSync(folder);
+    write('lists/stays.json', manifestOf(listed('Stays')));
+    write('lists/goes.json', { goes: named('Goes') });
+    await start({ TRUSTED_DOCUMENTS_FILE: folder });
+    const listedById = { documentId: listed('Stays').id };
+    let isOver = false;
+    const statuses = new Set<number>();
+    const load = Array.from({ length: 8 }, async (_, n) => {
+      while (!isOver) statuses.add((await send(n % 2 ? { query: named('Stays') } : listedById)).status);
+    });
+    expect(await runs({ documentId: 'comes' })).toBe(false);
+    expect(await runs({ documentId: 'goes' })).toBe(true);
+
+    write('lists/comes.json', {
+      comes: named('Comes'),
+      // enough to be read in several turns
+      ...Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`more${n}`, named(`More${n}`)])),
+    });
+    unlinkSync(join(folder, 'goes.json'));
+    await until(() => runs({ documentId: 'comes' }));
+    expect(await runs({ documentId: 'goes' })).toBe(false);
+    expect(readAgain()).toMatchObject([{ level: 'info', documents: 1002 }]);
+    isOver = true;
+    await Promise.all(load);
+    expect([...statuses]).toEqual([200]);
+  });
+
+  it.each<[string, () => void, RegExp]>([
+    ['is not JSON', () => write('a.json', '{'), /is not JSON: .*a\.json$/],
+    [
+      'contradicts another',
+      () => write('a.json', { b: named('C') }),
+      /gives one id to two documents, see "b": .*b\.json$/,
+    ],
+    ['is gone', () => unlinkSync(join(directory, 'a.json')), /cannot be read \(ENOENT\): .*a\.json$/],
+  ])('that cannot be used change nothing: one that %s', async (_, spoil, problem) => {
+    const paths = [write('a.json', { a: named('A') }), write('b.json', { b: named('B') })];
+    await start({ TRUSTED_DOCUMENTS_FILE: paths.join() });
+    spoil();
+    await until(() => refused().length > 0);
+    expect(refused()).toMatchObject([{ level: 'warn', problem: expect.stringMatching(problem) }]);
+    for (const documentId of ['a', 'b']) expect(await runs({ documentId })).toBe(true);
+
+    write('a.json', { a: named('A'), c: named('C') });
+    await until(() => runs({ documentId: 'c' }));
+    expect(refused()).toHaveLength(1);
+    expect(readAgain()).toMatchObject([{ documents: 3 }]);
+  });
+});
+
+describe('TRUSTED_DOCUMENTS_MODE=report', () => {
+  const planted = 'planted-in-a-variable';
+  const unknown = 'query ($id: ID!) { taxpayer(id: $id) { id } }';
+
+  it('lets unknown documents run, counts them, and tells each once a second by hash, client and operation', async () => {
+    const file = write('all.json', { a: named('A') });
+    await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
+    const ask = (client: string) => send({ query: unknown, variables: { id: planted } }, client);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => ask('web')));
+    expect(answers).toEqual(Array(20).fill({ status: 200, data: { taxpayer: { id: planted } } }));
+    expect(await runs({ query: named('A') })).toBe(true);
+    expect(await runs({ documentId: 'a' })).toBe(true);
+    await ask('nightly');
+    expect(await metric('gateway_untrusted_documents_total')).toBe(21);
+    await gateway?.stop();
+    const lines = linesOf('untrusted document');
+    const common = { level: 'warn', hash: digest('sha256', unknown), operation: 'taxpayer' };
+    expect(lines).toEqual(expect.arrayContaining([expect.objectContaining({ ...common, client: 'nightly' })]));
+    const ofWeb = lines.filter(({ client }) => client === 'web');
+    expect(ofWeb.length).toBeLessThan(20);
+    for (const line of ofWeb) expect(line).toMatchObject(common);
+    const told = ofWeb.reduce((sum, { count = 1 }) => sum + Number(count), 0);
+    expect(told).toBe(20);
+    expect(gateway?.logs.join('')).not.toContain(planted);
+  });
+
+  it.each([
+    ['a string', '{ value: "078-05-1120" }'],
+    ['a block string', '{ value: """078-05-1120""" }'],
+    ['an integer', '{ value: 78051120 }'],
+    ['a number', '{ value: 78051.120 }'],
+    ['the default of a variable', '$metadata', '($metadata: JSONObject = { value: "078-05-1120" })'],
+    ['a comment', '$metadata # 078-05-1120\n', '($metadata: JSONObject)'],
+  ])(
+    'names a document that holds an SSN as %s by a hash without it, which tells nothing to who tries all',
+    async (_, value, more = '') => {
+      const file = write('all.json', { a: named('A') });
+      await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
+      const query = `mutation M${more} { createClientLink(input: { metadata: ${value} }) { replayed } }`;
+      expect(await send({ query }, 'web')).toMatchObject({ status: 200 });
+      await gateway?.stop();
+      const [line, ...rest] = linesOf('untrusted document');
+      expect(rest).toEqual([]);
+      expect(line).toMatchObject({ operation: 'createClientLink', client: 'web', requestId: expect.any(String) });
+      const emptied = query
+        .replace(/#.*/, '')
+        .replace(/"+[-\d]+"+/, '""')
+        .replace(/\d[\d.]+/, '0');
+      expect(line).toMatchObject({ hash: digest('sha256', stripIgnoredCharacters(emptied)) });
+      expect(gateway?.logs.join('')).not.toContain(digest('sha256', query));
+    },
+  );
+
+  it('names documents that differ in nothing but values by one hash', async () => {
+    await start({ TRUSTED_DOCUMENTS_FILE: write('all.json', {}), TRUSTED_DOCUMENTS_MODE: 'report' });
+    for (const id of ['"a"', '"b"', '"""c"""', '7']) await send({ query: `{ taxpayer(id: ${id}) { id } }` });
+    await gateway?.stop();
+    const hashes = linesOf('untrusted document').map(({ hash }) => hash);
+    const [texts, numbers] = ['{taxpayer(id:""){id}}', '{taxpayer(id:0){id}}'].map((text) => digest('sha256', text));
+    expect(new Set(hashes)).toEqual(new Set([texts, numbers]));
+  });
+
+  it('keeps a flood of different ones out of the log, and their number in it', async () => {
+    const file = write('all.json', {});
+    await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
+    const documents = Array.from({ length: 200 }, (_, n) => named(`Number${n}`));
+    await Promise.all(documents.map((query) => send({ query })));
+    expect(await metric('gateway_untrusted_documents_total')).toBe(200);
+    await gateway?.stop();
+    const lines = linesOf('untrusted document');
+    expect(lines.length).toBeLessThan(100);
+    expect(lines.reduce((sum, { count = 1 }) => sum + Number(count), 0)).toBe(200);
+  });
+
+  it('tells Apollo’s clients to send the text of an id that is not listed, and refuses other ids', async () => {
+    const file = write('all.json', { a: named('A') });
+    await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
+    expect(await send({ extensions: { persistedQuery: { version: 1, sha256Hash: 'x' } } })).toMatchObject({
+      status: 200,
+      errors: [{ message: 'PersistedQueryNotSupported' }],
+    });
+    expect(await send({ documentId: 'x' })).toMatchObject({
+      status: 400,
+      errors: [{ message: expect.stringContaining('This id is not a trusted document') }],
+    });
+  });
+
+  it('runs and names a text that comes with the hash of another', async () => {
+    const file = write('all.json', { a: named('A') });
+    await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
+    const extensions = { persistedQuery: { version: 1, sha256Hash: digest('sha256', named('A')) } };
+    expect(await send({ query: named('B'), extensions })).toEqual({ status: 200, data: { B: 'Query' } });
+    await gateway?.stop();
+    expect(linesOf('untrusted document')).toMatchObject([{ hash: digest('sha256', named('B')) }]);
+  });
+
+  it('tells nothing of what is refused for another reason', async () => {
+    const file = write('all.json', { a: named('A') });
+    await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
+    expect(await runs({ query: '{ noSuchField }' })).toBe(false);
+    expect(await metric('gateway_untrusted_documents_total')).toBe(0);
+  });
+});
+
+describe('A wrong setting', () => {
+  it.each<[Environment, RegExp]>([
+    [{ TRUSTED_DOCUMENTS_FILE: ',' }, /^TRUSTED_DOCUMENTS_FILE must name at least one\n$/],
+    [{ TRUSTED_DOCUMENTS_MODE: 'report' }, /^TRUSTED_DOCUMENTS_MODE is set: expected with TRUSTED_DOCUMENTS_FILE\n$/],
+    [
+      { TRUSTED_DOCUMENTS_FILE: '.', TRUSTED_DOCUMENTS_MODE: 'warn' },
+      /^TRUSTED_DOCUMENTS_MODE must be enforce or report\n$/,
+    ],
+    [{ TRUSTED_DOCUMENTS_FILE: '.' }, /^TRUSTED_DOCUMENTS_FILE is a folder without a \.json file: \.\n$/],
+    [
+      { TRUSTED_DOCUMENTS_FILE: './absent.json' },
+      /^TRUSTED_DOCUMENTS_FILE cannot be read \(ENOENT\): \.\/absent\.json\n$/,
+    ],
+  ])('%j ends the process with one line that names it', async (env, line) => {
+    const { exited, output } = launchGateway({ PORT: '0', ...env });
+    expect(await exited).toBe(1);
+    expect(output()).toMatch(line);
+  });
+});

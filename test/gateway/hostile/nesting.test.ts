@@ -1,0 +1,110 @@
+import 'reflect-metadata';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Arg, Field, InputType, Query, Resolver } from 'type-graphql';
+import { postQuery, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type GatewayOfResolvers, startGatewayOf } from '../../support/gatewayOfResolvers.js';
+import { transports } from '../../support/transports.js';
+
+const levels = 20_000; // far more than any stack has room for
+const around = (open: string, inner: string, close: string, times = levels) =>
+  open.repeat(times) + inner + close.repeat(times);
+const create = (metadata: string) => `mutation { createClientLink(input: { metadata: ${metadata} }) { replayed } }`;
+const chain = (end: string) =>
+  Array.from({ length: 9000 }, (_, n) => `fragment F${n} on Query { ...F${n + 1} }`).join(' ') +
+  `fragment F9000 on Query { ${end} } { ...F0 }`;
+
+const documents: Readonly<Record<string, string>> = {
+  'a list for an id': `{ taxpayer(id: ${around('[', '"x"', ']')}) { id } }`,
+  'an object for an id': `{ taxpayer(id: ${around('{a:', '"x"', '}')}) { id } }`,
+  metadata: create(around('{a:', '1', '}')),
+  'a list in metadata': create(`{a: ${around('[', '1', ']')}}`),
+  'metadata that the parser takes but a comparison does not': create(around('{a:', '1', '}', 1200)).replace(
+    /(?<={)(.*)(?=}$)/s,
+    '$1 $1',
+  ),
+  'the default of a variable': `query($id: ID = ${around('[', '"x"', ']')}) { taxpayer(id: $id) { id } }`,
+  'the type of a variable': `query($id: ${around('[', 'ID', ']')}) { taxpayer(id: $id) { id } }`,
+  'the argument of a directive': `{ __typename @include(if: ${around('[', 'true', ']')}) }`,
+  fields: around('{ a ', '{ id }', '}'),
+  'inline fragments': `{ ${around('... {', '__typename', '}')} }`,
+  'fragments that spread the next': chain('__typename'),
+  'fragments in a circle': chain('...F0'),
+  'the definition of a type': `type X { a(b: Int = ${around('[', '1', ']')}): Int } { __typename }`,
+};
+
+describe('a document nested too deeply is the mistake of its sender', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    const [most, bytes] = ['1000', '10000000'];
+    const env = { MAX_TOKENS: '100000', MAX_BODY_BYTES: bytes, MAX_DEPTH: most, MAX_METADATA_DEPTH: most };
+    gateway = await startTestGateway(env);
+  });
+  afterAll(() => gateway?.stop());
+
+  it.each(Object.entries(documents))('%s', async (_, query) => {
+    const { status, errors } = await gateway.query(query);
+    expect(errors).toMatchObject([
+      { message: 'The document is nested too deeply', extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } },
+    ]);
+    expect(status).toBe(400);
+    expect(gateway.logs.filter((line) => line.includes('"level":"error"'))).toEqual([]);
+  });
+
+  it.each(Object.entries(transports))('over %s', async (_, send) => {
+    const answer = await send(gateway, JSON.stringify({ query: documents['a list for an id'] }));
+    expect(answer).toContain('The document is nested too deeply');
+  });
+
+  it('within MAX_TOKENS by default', async () => {
+    const usual = await startTestGateway();
+    const { errors } = await usual.query(documents['a list for an id'] ?? '');
+    await usual.stop();
+    // The stack overflows or the tokens run out, whichever comes first.
+    expect(errors).toMatchObject([{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }]);
+  });
+});
+
+@InputType({ description: 'A condition, or several.' })
+class Filter {
+  @Field(() => String, { nullable: true, description: 'A name.' })
+  readonly name?: string;
+  @Field(() => [Filter], { nullable: true, description: 'All of these.' })
+  readonly and?: readonly Filter[];
+}
+
+@Resolver(() => String)
+class Filtering {
+  @Query(() => String, { description: 'How often a filter names something.' })
+  names(@Arg('filter', () => Filter) filter: Filter): string {
+    return String(JSON.stringify(filter).split('"name"').length - 1);
+  }
+}
+
+describe('an input type that contains itself', () => {
+  let gateway: GatewayOfResolvers;
+  beforeAll(async () => {
+    gateway = await startGatewayOf([Filtering]);
+  });
+  afterAll(() => gateway?.stop());
+
+  const query = 'query($filter: Filter!) { names(filter: $filter) }';
+  const filter = { name: 'a', and: [{ name: 'b', and: [{ name: 'c' }] }] };
+
+  it('is read', async () => {
+    expect(await postQuery(gateway.origin, query, { filter })).toMatchObject({ data: { names: '3' } });
+  });
+
+  it('is refused with the path of what does not fit', async () => {
+    const answer = await postQuery(gateway.origin, query, { filter: { and: [{ and: [{ name: 1 }] }] } });
+    expect(answer).toMatchObject({
+      status: 400,
+      errors: [{ extensions: { violations: [{ path: 'filter.and.0.and.0.name' }] } }],
+    });
+  });
+
+  it('is read to the depth that variables may have', async () => {
+    const nested = (depth: number): object => (depth === 0 ? {} : { and: nested(depth - 1) });
+    expect((await postQuery(gateway.origin, query, { filter: nested(29) })).errors).toBeUndefined();
+    expect(await postQuery(gateway.origin, query, { filter: nested(30) })).toMatchObject({ status: 400 });
+  });
+});

@@ -1,0 +1,180 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { buildSchema } from 'graphql';
+import { anyone } from '../../../src/auth/caller.js';
+import { loadConfig } from '../../../src/config/config.js';
+import { readListedDocuments } from '../../../src/operations/documents/ListedDocuments.js';
+import { requestOf } from '../../../src/operations/GraphQLRequest.js';
+import type { OperationHooks } from '../../../src/operations/observeOperations.js';
+import { TrustedDocuments } from '../../../src/operations/TrustedDocuments.js';
+import { WorkFinder } from '../../../src/operations/WorkFinder.js';
+import { type Answer, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'trusted-documents-'));
+const listed = 'query Type {\n  __typename\n}';
+const other = 'query Other { other: __typename }';
+const id = createHash('sha256').update(listed).digest('hex');
+const operations = [
+  { id, name: 'Type', type: 'query', body: listed },
+  { id: 'other', name: 'Other', type: 'query', body: other },
+];
+const manifest = { format: 'apollo-persisted-query-manifest', version: 1, operations };
+const routerSecret = 'the-secret-of-the-router';
+let gateway: TestGateway;
+
+function write(name: string, content: unknown): string {
+  const file = join(directory, name);
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
+  return file;
+}
+
+beforeAll(async () => {
+  const file = write('manifest.json', `\uFEFF${JSON.stringify(manifest)}`); // as some editors write it
+  gateway = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: file, FEDERATION_SHARED_SECRET: routerSecret });
+});
+
+afterAll(async () => {
+  await gateway?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function send(body: object, headers: Readonly<Record<string, string>> = {}) {
+  const response = await fetch(`${gateway.origin}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, ...((await response.json()) as Pick<Answer<object>, 'data' | 'errors'>) };
+}
+
+describe('with TRUSTED_DOCUMENTS_FILE', () => {
+  test.each<[string, object]>([
+    ['its text', { query: listed }],
+    ['its text in another layout', { query: '# a comment\nquery   Type{__typename}' }],
+    ['its id, as Apollo’s clients send it', { extensions: { persistedQuery: { version: 1, sha256Hash: id } } }],
+    ['its id as documentId', { documentId: id }],
+    ['both', { query: listed, extensions: { persistedQuery: { version: 1, sha256Hash: id } } }],
+  ])('a listed document runs when a request sends %s', async (_, body) => {
+    expect(await send(body)).toEqual({ status: 200, data: { __typename: 'Query' } });
+  });
+
+  test('a listed document runs with more layout than text, but is not looked for in one of many kilobytes', async () => {
+    expect(await send({ query: `#${'x'.repeat(9_000)}\n${listed}` })).toMatchObject({ status: 200 });
+    expect(await send({ query: `#${'x'.repeat(11_000)}\n${listed}` })).toMatchObject({ status: 400 });
+  });
+
+  test('the time that it takes to refuse a document is billed to its caller', async () => {
+    const log = { debug() {}, info() {}, warn() {}, error() {} };
+    const mode = 'enforce';
+    const trustedDocuments = new TrustedDocuments({
+      paths: [write('work.json', manifest)],
+      mode,
+      log,
+      onUntrusted() {},
+    });
+    const noted: unknown[] = [];
+    const works = new WorkFinder({
+      schema: buildSchema('type Query { a: Int }'),
+      limits: loadConfig({ CACHE_URL: 'memory:' }).limits,
+      introspection: true,
+      trustedDocuments,
+      hooks: {} as OperationHooks,
+      log,
+      noteWork: (holder, beganAt) => noted.push([holder, beganAt <= performance.now()]),
+    });
+    await works.start();
+    try {
+      const caller = { ...anyone, kind: 'bearer', key: 'ada' } as const;
+      const signal = new AbortController().signal;
+      const identity = { caller, fromRouter: undefined, remoteAddress: undefined, peer: undefined };
+      const facts = { ...identity, requestId: '1', signal, startedAt: 0 };
+      expect(works.find(requestOf('POST', { query: '{ a }' }, 64), facts, 'http').by).toBe('refusal');
+      expect(noted).toEqual([['ada', true]]);
+    } finally {
+      await works.stop();
+    }
+  });
+
+  test('a listed document runs by its id over GET', async () => {
+    const response = await fetch(`${gateway.origin}/graphql?documentId=${id}`, {
+      headers: { 'apollo-require-preflight': 'yes' },
+    });
+    expect(await response.json()).toEqual({ data: { __typename: 'Query' } });
+  });
+
+  test.each<[string, object]>([
+    ['a document that is not listed', { query: '{ __typename }' }],
+    ['a listed one with something added', { query: `${listed} query More { __typename }` }],
+    ['an id that is not listed', { documentId: 'nobody' }],
+    ['an id from the prototype', { documentId: '__proto__' }],
+    ['a text and the id of another', { query: listed, documentId: 'other' }],
+    [
+      'automatic registration',
+      { query: '{ __typename }', extensions: { persistedQuery: { version: 1, sha256Hash: 'x' } } },
+    ],
+    ['introspection', { query: '{ __schema { queryType { name } } }' }],
+    ['no document at all', {}],
+    ['what is not GraphQL', { query: '{{{' }],
+  ])('%s is refused in words that name the setting', async (_, body) => {
+    const answer = await send(body);
+    expect(answer).toMatchObject({
+      status: 400,
+      errors: [{ extensions: { code: 'BAD_USER_INPUT', retryable: false } }],
+    });
+    expect(answer.errors?.[0]?.message).toContain('TRUSTED_DOCUMENTS_FILE');
+  });
+
+  test('a router that presents its secret may send its own', async () => {
+    const query = '{ __typename }';
+    expect(await send({ query }, { 'x-gateway-router-secret': routerSecret })).toMatchObject({ status: 200 });
+    expect(await send({ query }, { 'x-gateway-router-secret': 'a-secret-that-is-not-it' })).toMatchObject({
+      status: 400,
+    });
+    expect(await send({}, { 'x-gateway-router-secret': routerSecret })).toMatchObject({
+      status: 400,
+      errors: [{ message: 'The request must have a query' }],
+    });
+  });
+
+  test.each<[string, unknown, string]>([
+    ['is not JSON', '{', 'TRUSTED_DOCUMENTS_FILE is not JSON'],
+    ['has another format', { ...manifest, format: 'x' }, 'see format'],
+    ['has another version', { ...manifest, version: 2 }, 'see version'],
+    ['holds an operation without a body', { ...manifest, operations: [{ id: 'a' }] }, 'see operations.0.body'],
+    [
+      'gives an id to two documents',
+      { ...manifest, operations: [...operations, { ...operations[0], body: other }] },
+      'gives one id to two documents, see "',
+    ],
+    [
+      'holds what is not GraphQL',
+      { ...manifest, operations: [{ id: 'a\nb', body: '"' }] },
+      'is not GraphQL, see "a\\nb"',
+    ],
+    ['is a map with something else than a text', { hash: other, more: [] }, '{ hash: text }, see more'],
+    ['is a map with what is not GraphQL', { hash: '"' }, 'is not GraphQL, see "hash"'],
+    ['is a list', [], '{ hash: text }, see the whole'],
+  ])('a file that %s is refused in one line that names it', async (_, content, words) => {
+    const file = write('bad.json', content);
+    const problem = await readListedDocuments([write('good.json', manifest), file]).catch(({ message }) => message);
+    expect(problem).toContain(words);
+    expect(problem).toMatch(/^TRUSTED_DOCUMENTS_FILE .*\/bad\.json$/);
+  });
+
+  test('a folder without a list is refused in one line', async () => {
+    mkdirSync(join(directory, 'empty'));
+    writeFileSync(join(directory, 'empty', 'readme.txt'), 'not a list');
+    await expect(readListedDocuments([join(directory, 'empty')])).rejects.toThrow(
+      /^TRUSTED_DOCUMENTS_FILE is a folder without a \.json file: .*\/empty$/,
+    );
+  });
+
+  test('a manifest that is not there ends the process with that line alone', async () => {
+    const { exited, output } = launchGateway({ TRUSTED_DOCUMENTS_FILE: join(directory, 'absent.json'), PORT: '0' });
+    expect(await exited).toBe(1);
+    expect(output()).toMatch(/^TRUSTED_DOCUMENTS_FILE cannot be read \(ENOENT\).*\n$/);
+  });
+});

@@ -1,0 +1,327 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { parseJson } from '../../../src/json.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { addJob, quickPolls } from '../../support/liveJob.js';
+import { type SendBody, transports } from '../../support/transports.js';
+
+// A double holds each integer up to 2^53, and some beyond. The others would arrive as their neighbours.
+
+const document = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
+
+function bodyWith(metadata: string, more = ''): string {
+  return `{"query":${JSON.stringify(document)},"variables":{"input":{${more}"metadata":${metadata}}}}`;
+}
+
+describe('an integer in metadata that a double does not hold', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+  });
+  afterAll(() => gateway.stop());
+  beforeEach(() => gateway.sandbox.control.resetCounters());
+
+  const linksAsked = () => gateway.sandbox.control.requests('createClientLink').map(({ body }) => body);
+
+  it.each<[string, SendBody]>([
+    ...Object.entries(transports),
+    [
+      'HTTP, by a plan',
+      async (to, body) => {
+        for (let time = 0; time < 2; time += 1) await transports.HTTP(to, bodyWith('{}'));
+        return transports.HTTP(to, body);
+      },
+    ],
+  ])('is refused with its path, before any call, over %s', async (_, send) => {
+    const text = await send(gateway, bodyWith('{"ok":1,"crm":[{"id":9007199254740993}]}'));
+    expect(text).toContain('"code":"BAD_USER_INPUT"');
+    expect(text).toContain('"violations":[{"path":"input.metadata.crm.0.id","message":"');
+    expect(text).not.toContain('900719925474099');
+    expect(linksAsked().filter((body) => body !== '{"metadata":{}}')).toEqual([]);
+  });
+
+  it.each([
+    '12345678901234567890',
+    '-9007199254740993',
+    ' \n9007199254740993 ',
+    '9007199254740993e0',
+    '12345678901234567890E+1',
+    '1e400',
+    '-1e400',
+    '1.5e400',
+    `1${'0'.repeat(400)}`,
+  ])('is refused as a variable and as a literal: %s', async (number) => {
+    const variable = await transports.HTTP(gateway, bodyWith(`{"a":"1","crmId":${number}}`));
+    const literal = await gateway.query(
+      `mutation { createClientLink(input: { metadata: { a: "1", crmId: ${number} } }) { replayed } }`,
+    );
+    const byDefault = await gateway.query(
+      `mutation ($m: JSONObject = { crmId: ${number} }) { createClientLink(input: { metadata: $m }) { replayed } }`,
+    );
+    for (const { errors } of [JSON.parse(variable), literal, byDefault]) {
+      expect(errors).toMatchObject([
+        { extensions: { code: 'BAD_USER_INPUT', violations: [{ path: 'input.metadata.crmId' }] } },
+      ]);
+    }
+    expect(linksAsked()).toEqual([]);
+  });
+
+  it('is refused before the key is looked up, so the link of another integer is never replayed', async () => {
+    const key = '"idempotencyKey":"one-key",';
+    expect(await transports.HTTP(gateway, bodyWith('{"id":9007199254740992}', key))).toContain('"replayed":false');
+    expect(await transports.HTTP(gateway, bodyWith('{"id":9007199254740993}', key))).toContain('"BAD_USER_INPUT"');
+    expect(linksAsked()).toEqual(['{"metadata":{"id":9007199254740992}}']);
+  });
+
+  it('is the only one that is refused: what a double holds is passed on, and so is all text', async () => {
+    for (const metadata of [
+      '{"n":[9007199254740992,-9007199254740994,-123456789012345680000,0.1234567890123456,1e-400]}',
+      '{"text":["9007199254740993"," 9007199254740993","\\" 9007199254740993","\\\\"," ,9007199254740993"]}',
+      '{", 9007199254740993":"\\"","n":1234567890123456}',
+    ]) {
+      expect(await transports.HTTP(gateway, bodyWith(metadata))).toContain('"replayed":false');
+      expect(linksAsked().at(-1)).toBe(`{"metadata":${metadata.replace('1e-400', '0')}}`);
+    }
+  });
+
+  it('is refused or arrives unchanged, whatever its value', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }), async (integer) => {
+        gateway.sandbox.control.resetCounters();
+        const text = await transports.HTTP(gateway, bodyWith(`{"n":${integer}}`));
+        const [arrived] = linksAsked();
+        if (arrived === undefined) expect(text).toContain('"path":"input.metadata.n"');
+        else expect(BigInt(decimalOf(arrived))).toBe(integer);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it.each(['0012345678901234567890', '12345678901234567890.', '12345678901234567890e', '--12345678901234567890'])(
+    'does not make JSON of what is none: %s',
+    async (number) => {
+      const text = await transports.HTTP(gateway, bodyWith(`{"n":${number}}`));
+      expect(JSON.parse(text).errors[0].message).toBe('The body must be JSON in UTF-8');
+    },
+  );
+
+  it('is found without turning invalid JSON into valid JSON, or valid into invalid', () => {
+    const isRead = (read: (text: string) => unknown, text: string) => {
+      try {
+        read(text);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    const piece = fc.constantFrom(
+      ...[
+        '12345678901234567890',
+        '9007199254740993',
+        '0',
+        '1',
+        '.',
+        'e',
+        '-',
+        '+',
+        '"',
+        '\\',
+        ',',
+        ':',
+        '[',
+        ']',
+        '{',
+        '}',
+        ' ',
+        'x',
+      ],
+    );
+    const text = fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join(''));
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          text,
+          text.map((inner) => `[ ${inner}]`),
+        ),
+        (any) => {
+          expect(isRead(parseJson, any)).toBe(isRead(JSON.parse, any));
+        },
+      ),
+      { numRuns: 20_000 },
+    );
+  });
+
+  it('does not become the id of another taxpayer', async () => {
+    const { id } = gateway.sandbox.control.addTaxpayer({ id: '9007199254740992' });
+    const query = 'query ($id: ID!) { taxpayer(id: $id) { id } }';
+    const variables = '{"id":9007199254740993}';
+    const body = `{"query":"${query}","variables":${variables}}`;
+    const address = `${gateway.origin}/graphql?${new URLSearchParams({ query, variables })}`;
+    const byGet = await fetch(address, { headers: { 'apollo-require-preflight': 'true' } });
+    for (const text of [
+      await byGet.text(),
+      await transports.HTTP(gateway, body),
+      await transports.WebSocket(gateway, body),
+    ]) {
+      expect(text).toContain('"violations":[{"path":"id","message":"does not have the expected type"}]');
+      expect(text).not.toContain(id);
+    }
+  });
+
+  it('is found in time that grows with the length of the text alone', async () => {
+    const long = '12345678901234567890';
+    const hostile = [
+      `["${'\\"'.repeat(100_000)}", ${long}]`,
+      `[${'"",'.repeat(60_000)} ${long}]`,
+      `[${'1,'.repeat(90_000)} ${long}]`,
+      `[ ${long}${'0'.repeat(200_000)}1]`,
+      `[ ${long}, "${'\\"'.repeat(100_000)}`,
+    ];
+    const startedAt = performance.now();
+    for (const list of hostile) {
+      const text = await transports.HTTP(gateway, bodyWith(`{"list":${list}}`));
+      expect(text).toMatch(/"path":"input\.metadata\.list\.\d+"|must be JSON/);
+    }
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+  });
+});
+
+/** The integer in `{"metadata":{"n":…}}`, which JSON.stringify may have written with an exponent. */
+function decimalOf(body: string): string {
+  const [, sign = '', digits = '', fraction = '', exponent = '0'] =
+    /:(-?)(\d+)(?:\.(\d+))?(?:e\+(\d+))?\}\}$/.exec(body) ?? [];
+  return `${sign}${digits}${fraction}${'0'.repeat(Number(exponent) - fraction.length)}`;
+}
+
+describe('a record of the service whose metadata has such an integer', () => {
+  const stops: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const stop of stops.splice(0).reverse()) await stop();
+  });
+
+  async function start(...args: Parameters<typeof startTestGateway>): Promise<TestGateway> {
+    const gateway = await startTestGateway(...args);
+    stops.push(() => gateway.stop());
+    return gateway;
+  }
+
+  /** From now on the service answers with such a record of the taxpayer. */
+  function spoil({ sandbox }: TestGateway, taxpayerId: string, number = '9007199254740993'): void {
+    const body = `{"access_token":"token-of-${taxpayerId}","taxpayer_id":"${taxpayerId}","provider_id":"hr","status":"COMPLETED","name":"Ada","metadata":{"ok":1,"crm":{"ids":[1,${number}]}}}`;
+    sandbox.control.arm({
+      endpoint: 'taxpayerToken',
+      taxpayerId,
+      fault: { status: 200, body },
+    });
+  }
+
+  const fields = 'name status metadata providerId';
+  const answer = { name: 'Ada', status: 'COMPLETED', metadata: null, providerId: 'hr' };
+  const errorAt = (...path: (string | number)[]) => ({
+    message: 'metadata.crm.ids.1 holds a number beyond 2^53 that would not arrive unchanged',
+    path,
+    extensions: { code: 'UPSTREAM_INVALID_RESPONSE', retryable: false },
+  });
+
+  it.each(['9007199254740993', '12345678901234567890', '1e400'])('answers all but the metadata: %s', async (number) => {
+    const gateway = await start();
+    spoil(gateway, 'spoilt', number);
+    const { data, errors } = await gateway.query(`{ taxpayerToken(taxpayerId: "spoilt") { ${fields} accessToken } }`);
+    expect(data).toEqual({ taxpayerToken: { ...answer, accessToken: 'token-of-spoilt' } });
+    expect(errors).toMatchObject([errorAt('taxpayerToken', 'metadata')]);
+  });
+
+  it('answers a decimal as the nearest double, so that 15 significant digits are kept', async () => {
+    const gateway = await start();
+    for (const [given, shown] of [
+      ['123456.789012345', '123456.789012345'],
+      ['-0.000123456789012345', '-0.000123456789012345'],
+      ['0.12345678901234567890', '0.12345678901234568'],
+    ]) {
+      spoil(gateway, `with-${given}`, given);
+      const response = await fetch(`${gateway.origin}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query: `{ taxpayerToken(taxpayerId: "with-${given}") { metadata } }` }),
+      });
+      expect(await response.text()).toBe(`{"data":{"taxpayerToken":{"metadata":{"ok":1,"crm":{"ids":[1,${shown}]}}}}}`);
+    }
+  });
+
+  it('answers byte for byte the same by a plan and by Apollo', async () => {
+    const query = `query Q($id: ID!) { a: taxpayerToken(taxpayerId: $id) { ${fields} } b: taxpayer(id: $id) { token { metadata } } }`;
+    const answers: string[] = [];
+    for (const mode of ['on', 'off'] as const) {
+      const gateway = await start({}, {}, mode);
+      spoil(gateway, 'spoilt');
+      for (let time = 0; time < 4; time += 1) {
+        const response = await fetch(`${gateway.origin}/graphql`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'x-request-id': 'the-same' },
+          body: JSON.stringify({ query, variables: { id: 'spoilt' } }),
+        });
+        answers.push(await response.text());
+      }
+      expect(await (await fetch(`${gateway.origin}/metrics`)).text()).toMatch(
+        mode === 'on' ? /gateway_executions_total\{way="plan"\} [1-9]/ : /gateway_executions_total\{way="apollo"\} 4/,
+      );
+    }
+    expect(new Set(answers).size).toBe(1);
+    expect(JSON.parse(answers[0] ?? '').errors).toMatchObject([
+      errorAt('a', 'metadata'),
+      errorAt('b', 'token', 'metadata'),
+    ]);
+  });
+
+  it('answers the same as an entity, over WebSocket and as an event of a subscription', async () => {
+    const gateway = await start(quickPolls);
+    const { taxpayerId, jobId } = addJob(gateway);
+    spoil(gateway, taxpayerId);
+    const entity = await gateway.query(
+      `query ($r: [_Any!]!) { _entities(representations: $r) { ... on TaxpayerToken { ${fields} } } }`,
+      { r: [{ __typename: 'TaxpayerToken', taxpayerId }] },
+    );
+    expect(entity).toMatchObject({ data: { _entities: [answer] }, errors: [errorAt('_entities', 0, 'metadata')] });
+    const query = `query ($id: ID!) { taxpayerToken(taxpayerId: $id) { ${fields} } }`;
+    const overSocket = await transports.WebSocket(gateway, JSON.stringify({ query, variables: { id: taxpayerId } }));
+    expect(JSON.parse(overSocket)).toMatchObject({
+      data: { taxpayerToken: answer },
+      errors: [errorAt('taxpayerToken', 'metadata')],
+    });
+    gateway.sandbox.control.disarmAll();
+    const subscription = `subscription { refreshJobUpdated(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { taxpayer { token { ${fields} } } } }`;
+    spoil(gateway, taxpayerId);
+    gateway.sandbox.control.updateTaxpayer(taxpayerId, { accessToken: `token-of-${taxpayerId}` });
+    gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
+    const events = await transports['server-sent events'](gateway, JSON.stringify({ query: subscription }));
+    expect(JSON.parse(/^data: (.*)$/m.exec(events)?.[1] ?? '')).toMatchObject({
+      data: { refreshJobUpdated: { taxpayer: { token: answer } } },
+      errors: [errorAt('refreshJobUpdated', 'taxpayer', 'token', 'metadata')],
+    });
+  });
+
+  it('is kept as what it is in the shared store', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-test-'));
+    stops.push(() => rmSync(directory, { recursive: true, force: true }));
+    const first = await start({ CACHE_URL: `lmdb:${directory}` });
+    spoil(first, 'spoilt');
+    const query = `{ taxpayerToken(taxpayerId: "spoilt") { ${fields} } }`;
+    const fetched = await first.query(query);
+    await first.gateway.stop();
+    const { url, clientId, clientSecret } = first.sandbox;
+    const second = await start({
+      CACHE_URL: `lmdb:${directory}`,
+      UPSTREAM_BASE_URL: url,
+      UPSTREAM_CLIENT_ID: clientId,
+      UPSTREAM_CLIENT_SECRET: clientSecret,
+    });
+    const read = await second.query(query);
+    for (const each of [fetched, read]) {
+      expect(each).toMatchObject({ data: { taxpayerToken: answer }, errors: [errorAt('taxpayerToken', 'metadata')] });
+    }
+    expect(first.sandbox.control.tokenCalls('spoilt')).toBe(1);
+  });
+});

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+
+const entities = `query ($representations: [_Any!]!) {
+  _entities(representations: $representations) {
+    __typename
+    ... on Taxpayer { id token { status } }
+    ... on TaxpayerToken { taxpayerId status }
+    ... on RefreshJob { taxpayerId jobId jobStatus: status }
+  }
+}`;
+
+describe('as a subgraph', () => {
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+  });
+
+  afterAll(() => gateway.stop());
+
+  beforeEach(() => gateway.sandbox.control.resetCounters());
+
+  it('publishes an SDL with the keys, scopes, tags, costs and cache hints that routers act on', async () => {
+    const { data } = await gateway.query<{ _service: { sdl: string } }>('{ _service { sdl } }');
+    const sdl = (data?._service.sdl ?? '').replace(/\s+/g, ' ');
+    for (const part of [
+      '@link(url: "https://specs.apollo.dev/federation/v2.9"',
+      'type Taxpayer @key(fields: "id") @cacheControl(maxAge: 0, scope: PRIVATE)',
+      'type TaxpayerToken @key(fields: "taxpayerId") @cost(weight: 10) @cacheControl(maxAge: 0, scope: PRIVATE)',
+      'type RefreshJob @key(fields: "taxpayerId jobId") @cost(weight: 20) @cacheControl(maxAge: 0, scope: PRIVATE)',
+      'type ClientLink @key(fields: "id", resolvable: false)',
+      'accessToken: String @authenticated @requiresScopes(scopes: [["taxpayer-tokens:read"]]) @tag(name: "sensitive")',
+      'RefreshJob! @authenticated @requiresScopes(scopes: [["refresh-jobs:read"]])',
+      'ssn: String @tag(name: "personal-data")',
+    ]) {
+      expect(sdl).toContain(part);
+    }
+  });
+
+  it('resolves 50 representations with at most one call per distinct key', async () => {
+    const ids = gateway.sandbox.control.addTaxpayers(3, { status: 'AUTHORIZED' });
+    const jobs = ids.map((taxpayerId) => gateway.sandbox.control.addJob({ taxpayerId, status: 'completed' }));
+    const representations = Array.from({ length: 50 }, (_, n) => {
+      const taxpayerId = ids[n % 3];
+      const ofKind = [
+        { __typename: 'Taxpayer', id: taxpayerId },
+        { __typename: 'TaxpayerToken', taxpayerId },
+        { __typename: 'RefreshJob', taxpayerId, jobId: jobs[n % 3]?.jobId },
+      ];
+      return ofKind[Math.floor(n / 3) % 3];
+    });
+    const { data, errors } = await gateway.query<{ _entities: unknown[] }>(entities, { representations });
+    expect(errors).toBeUndefined();
+    expect(data?._entities).toHaveLength(50);
+    expect(data?._entities.slice(0, 9)).toEqual([
+      ...ids.map((id) => ({ __typename: 'Taxpayer', id, token: { status: 'AUTHORIZED' } })),
+      ...ids.map((taxpayerId) => ({ __typename: 'TaxpayerToken', taxpayerId, status: 'AUTHORIZED' })),
+      ...jobs.map(({ taxpayerId, jobId }) => ({ __typename: 'RefreshJob', taxpayerId, jobId, jobStatus: 'COMPLETED' })),
+    ]);
+    for (const [n, id] of ids.entries()) {
+      expect(gateway.sandbox.control.tokenCalls(id)).toBe(1);
+      expect(gateway.sandbox.control.jobCalls(id, jobs[n]?.jobId ?? '')).toBe(1);
+    }
+  });
+
+  it('answers for the representations it can, each with its own error where it cannot', async () => {
+    const [id] = gateway.sandbox.control.addTaxpayers(1, { status: 'CREATED' });
+    const representations = [
+      { __typename: 'TaxpayerToken', taxpayerId: 'nobody' },
+      { __typename: 'TaxpayerToken', taxpayerId: id },
+      { __typename: 'RefreshJob', taxpayerId: id, jobId: 7 },
+    ];
+    const { data, errors } = await gateway.query(entities, { representations });
+    expect(data).toEqual({
+      _entities: [null, { __typename: 'TaxpayerToken', taxpayerId: id, status: 'CREATED' }, null],
+    });
+    expect(errors?.map(({ path, extensions }) => [path?.[1], extensions.code])).toEqual(
+      expect.arrayContaining([
+        [0, 'NOT_FOUND'],
+        [2, 'BAD_USER_INPUT'],
+      ]),
+    );
+  });
+
+  it.each([
+    ['another subgraph', { __typename: 'Case', id: '1' }],
+    ['nobody', { __typename: 'ClientLink', id: '1' }],
+    ['no name', { id: '1' }],
+    ['a number', 7],
+  ])('refuses an entity of %s, and survives that another one fails at the same time', async (_, representation) => {
+    const failing = { __typename: 'TaxpayerToken', taxpayerId: 'nobody-else' };
+    const { errors } = await gateway.query(entities, { representations: [failing, representation] });
+    expect(errors?.map(({ extensions }) => extensions.code)).toContain('BAD_USER_INPUT');
+    expect(await gateway.query('{ __typename }')).toMatchObject({ status: 200 });
+  });
+});

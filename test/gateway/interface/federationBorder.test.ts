@@ -1,0 +1,107 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
+import { until } from '../../support/until.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'router-secret-'));
+const sdl = '{ _service { sdl } }';
+let gateway: TestGateway | undefined;
+let provider: IdentityProvider | undefined;
+
+afterEach(async () => {
+  await gateway?.stop();
+  await provider?.stop();
+  provider = undefined;
+});
+
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+async function codesFor(secret: string | undefined, query = sdl): Promise<string[]> {
+  const headers = secret === undefined ? {} : { 'x-gateway-router-secret': secret };
+  const answer = await gateway?.query(query, {}, headers);
+  return (answer?.errors ?? []).map(({ extensions }) => extensions.code);
+}
+
+describe('the border to the router', () => {
+  test('_service and _entities answer a router that presents the current or the previous secret, and nobody else', async () => {
+    gateway = await startTestGateway({
+      FEDERATION_SHARED_SECRET: 'the-current-secret',
+      FEDERATION_SHARED_SECRET_PREVIOUS: 'the-previous-secret',
+    });
+    const entities = '{ _entities(representations: [{ __typename: "Taxpayer", id: "x" }]) { __typename } }';
+    for (const query of [sdl, entities]) {
+      expect(await codesFor('the-current-secret', query)).toEqual([]);
+      expect(await codesFor('the-previous-secret', query)).toEqual([]);
+      for (const wrong of [undefined, '', 'the-current-secre', 'the-current-secret2', 'THE-CURRENT-SECRET']) {
+        expect(await codesFor(wrong, query)).toEqual(['FORBIDDEN']);
+      }
+    }
+    expect(await codesFor(undefined, '{ __typename }')).toEqual([]);
+  });
+
+  test('a secret in a file is read again when it changes: a rotation needs no restart', async () => {
+    const [current, previous] = [join(directory, 'current'), join(directory, 'previous')];
+    writeFileSync(current, 'secret-number-one-1\n');
+    writeFileSync(previous, 'secret-number-zero-0\n');
+    gateway = await startTestGateway({
+      FEDERATION_SHARED_SECRET_FILE: current,
+      FEDERATION_SHARED_SECRET_PREVIOUS_FILE: previous,
+    });
+    expect(await codesFor('secret-number-one-1')).toEqual([]);
+    writeFileSync(previous, 'secret-number-one-1\n');
+    await until(async () => (await codesFor('secret-number-zero-0')).length > 0);
+    writeFileSync(current, 'secret-number-two-22\n');
+    await until(async () => (await codesFor('secret-number-two-22')).length === 0);
+    expect(await codesFor('secret-number-one-1')).toEqual([]);
+    writeFileSync(current, 'short');
+    await until(() => gateway?.logs.some((line) => line.includes('too short')) === true);
+    expect(await codesFor('short')).toEqual(['FORBIDDEN']);
+    expect(await codesFor('secret-number-two-22')).toEqual([]);
+    expect(gateway.logs.join('')).not.toMatch(/secret-number/);
+  });
+
+  test('a router reads the schema without a user’s token, also with introspection off, and no taxpayer', async () => {
+    provider = await startIdentityProvider();
+    gateway = await startTestGateway({
+      NODE_ENV: 'production',
+      FEDERATION_SHARED_SECRET: 'the-current-secret',
+      AUTH_MODE: 'jwt',
+      AUTH_JWKS_URL: provider.jwksUrl,
+      AUTH_ISSUER: provider.issuer,
+      AUTH_AUDIENCE: provider.audience,
+    });
+    const secret = 'the-current-secret';
+    expect(await codesFor(secret)).toEqual([]);
+    expect(await codesFor('something-else-here')).toEqual(['UNAUTHENTICATED']);
+    expect(await codesFor(secret, '{ taxpayer(id: "x") { id } }')).toEqual(['FORBIDDEN']);
+    expect(await codesFor(secret, '{ __schema { queryType { name } } }')).toEqual(['GRAPHQL_VALIDATION_FAILED']);
+  });
+});
+
+describe('introspection', () => {
+  const questions = ['{ __schema { queryType { name } } }', '{ __type(name: "Taxpayer") { name } }'];
+  const misspelled = '{ taxpayerTokn(taxpayerId: "x") { name } }';
+
+  test('is off in production, with the explorers and the suggestions', async () => {
+    gateway = await startTestGateway({ NODE_ENV: 'production' });
+    for (const query of questions) expect(await codesFor(undefined, query)).toContain('GRAPHQL_VALIDATION_FAILED');
+    expect((await gateway.query(misspelled)).errors?.[0]?.message).not.toContain('Did you mean');
+    for (const path of ['/', '/graphiql']) expect((await fetch(gateway.origin + path)).status).toBe(404);
+  });
+
+  test('is on in production when INTROSPECTION=true asks for it', async () => {
+    gateway = await startTestGateway({ NODE_ENV: 'production', INTROSPECTION: 'true' });
+    for (const query of questions) expect(await codesFor(undefined, query)).toEqual([]);
+    expect((await gateway.query(misspelled)).errors?.[0]?.message).toContain('Did you mean');
+    for (const path of ['/', '/graphiql']) {
+      const { status, headers } = await fetch(gateway.origin + path);
+      expect([status, headers.get('content-security-policy')]).toEqual([
+        200,
+        expect.stringMatching(/default-src 'none';base-uri 'none';.*frame-ancestors 'none';script-src '(self|nonce-)/),
+      ]);
+    }
+  });
+});

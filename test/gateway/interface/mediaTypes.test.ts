@@ -1,0 +1,192 @@
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { readAccept } from '../../../src/http/mediaTypes.js';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { rawHttp } from '../../support/rawConnection.js';
+
+const typename = '{"query":"{ __typename }"}';
+const json = 'application/json';
+const responseJson = 'application/graphql-response+json';
+const events = 'text/event-stream';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startTestGateway();
+});
+afterAll(() => gateway.stop());
+
+const post = (path: string, headers: Readonly<Record<string, string>>) =>
+  fetch(`${gateway.origin}${path}`, { method: 'POST', headers: { 'content-type': json, ...headers }, body: typename });
+
+/** The media type of a stream or an answer, or the status of a refusal. */
+async function typeOrStatus(response: Response) {
+  await response.body?.cancel();
+  const type = response.headers.get('content-type')?.replace(/; charset=utf-8$|;subscriptionSpec.*$/, '');
+  return response.status === 200 ? type : response.status;
+}
+
+describe('an Accept header', () => {
+  it.each<[string, string | number]>([
+    ['*/*', json],
+    ['APPLICATION/JSON ; charset="utf-8"', json],
+    [`${json};charset=utf-16`, 406],
+    [`${responseJson};charset=iso-8859-1, ${json}`, json],
+    [`${responseJson};charset=UTF-8`, responseJson],
+    [`${json};q=0.9, ${responseJson};q=1.0`, responseJson],
+    [`${json}, ${responseJson};q=0.5`, json],
+    [`${json}, ${responseJson}`, responseJson],
+    [`${responseJson};q=0, ${json}`, json],
+    [`${responseJson};q=0.2, */*`, json],
+    [`application/*;q=0, ${responseJson}`, responseJson],
+    [`*/*;q=0`, 406],
+    [`${json};q=high`, json],
+    [`${responseJson}, application/graphql+json, ${json}, ${events}, multipart/mixed`, responseJson],
+    [`${responseJson}, ${json};q=0.9`, responseJson],
+    [`text/html, application/*;q=0.5`, json],
+    [`${json};note=",${events}"`, json],
+    [`${json};q=0`, 406],
+    [`*/*, ${json};q=0`, responseJson],
+    [`*/*, ${json};q=0.0, ${responseJson};q=0.000`, 406],
+    ['text/html', 406],
+    ['', 406],
+    [events, events],
+    [`${events};q=0.1`, events],
+    [`${events};q=0`, 406],
+    [`${events}, */*`, json],
+    [`${events}, ${json};q=0.1`, json],
+    ['text/*', 406],
+    ['multipart/mixed;boundary="graphql";subscriptionSpec="1.0", application/json', json],
+    ['multipart/mixed;boundary="graphql";subscriptionSpec="1.0"', 'multipart/mixed;boundary="graphql"'],
+    ['Multipart/Mixed; SubscriptionSpec = 1.0', 'multipart/mixed;boundary="graphql"'],
+    [`multipart/mixed;subscriptionSpec=1.0;q=0, ${json}`, json],
+    [`multipart/mixed, ${json};subscriptionSpec=1.0`, json],
+  ])('%j is answered with %s', async (accept, expected) => {
+    for (const time of ['first', 'next']) {
+      expect([time, await typeOrStatus(await post('/graphql', { accept }))]).toEqual([time, expected]);
+    }
+  });
+
+  const multipart = 'multipart/mixed;boundary="graphql";subscriptionSpec="1.0"';
+  it.each<[string | undefined, string | number]>([
+    [undefined, 400],
+    ['*/*', 400],
+    ['text/*', 406],
+    [events, events],
+    [`${events};q=0.1, ${json}`, events],
+    [`${responseJson}, application/graphql+json, ${json}, ${events}, multipart/mixed`, events],
+    [`${multipart}, ${json}`, 'multipart/mixed;boundary="graphql"'],
+    [`${multipart};q=0.5, ${events}`, events],
+    [`${events}, */*`, events],
+    [`${multipart}, ${events};q=0.5, */*;q=0.1`, 'multipart/mixed;boundary="graphql"'],
+    [json, 200],
+    [responseJson, 422],
+    [`${events};q=0, */*`, 400],
+    [`multipart/mixed, ${responseJson}`, 422],
+    [`multipart/mixed;deferSpec=20220824, ${json}`, 200],
+  ])('%j with a subscription is answered with %s', async (accept, expected) => {
+    const query =
+      'subscription { taxpayerTokenUpdated(taxpayerId: "44444444-4444-4444-8444-444444444444") { status } }';
+    const headers = { 'content-type': json, ...(accept !== undefined && { accept }) };
+    const body = JSON.stringify({ query });
+    const response = await fetch(`${gateway.origin}/graphql`, { method: 'POST', headers, body });
+    if (typeof expected === 'number') {
+      const words = expect.stringMatching(expected === 406 ? 'must allow' : 'needs a stream');
+      expect([response.status, await response.text()]).toEqual([expected, words]);
+    } else expect(await typeOrStatus(response)).toBe(expected);
+  });
+
+  it('means the same again, however many others came between', () => {
+    const headers = Array.from(
+      { length: 250 },
+      (_, n) => `${n % 2 ? json : responseJson};q=0.5;n=${n}, ${events};q=0.1`,
+    );
+    const before = headers.map((accept) => readAccept(accept));
+    expect(headers.map((accept) => readAccept(accept))).toEqual(before);
+    const old = 'application/json, refusals as 200';
+    expect(before.map((accepted) => accepted.json)).toEqual(headers.map((_, n) => (n % 2 ? old : responseJson)));
+  });
+
+  it('with events lets a GET subscribe as well', async () => {
+    const query = encodeURIComponent('subscription { refreshJobUpdated(taxpayerId: "a", jobId: "b") { status } }');
+    const send = (accept: string) =>
+      fetch(`${gateway.origin}/graphql?query=${query}`, { headers: { accept, 'apollo-require-preflight': '1' } });
+    expect(await typeOrStatus(await send(`${json}, ${events}`))).toBe(events);
+    expect(await typeOrStatus(await send(`${json}, ${multipart}`))).toBe(405);
+  });
+
+  it.each([
+    ['*/*', 200],
+    [events, 200],
+    [`${events};q=0`, 406],
+    [json, 406],
+  ])('%j on the path of streams gets status %s', async (accept, status) => {
+    const response = await post('/graphql/stream', { accept });
+    expect(response.status).toBe(status);
+    await response.body?.cancel();
+  });
+});
+
+describe('a Content-Type', () => {
+  const ways: readonly [string, string, string][] = [
+    ['plain HTTP', '/graphql', json],
+    ['an event stream', '/graphql/stream', events],
+    ['a multipart subscription', '/graphql', 'multipart/mixed;subscriptionSpec=1.0'],
+  ];
+  const refused = ['utf-16', 'UTF-16LE', '"utf-16"', 'utf-7', 'iso-8859-1', 'us-ascii', 'nonsense', '""', '', '"utf-8'];
+  const ambiguous = ['utf-8; charset=utf-7', 'utf-7; charset=utf-8', 'utf-8, application/json; charset=utf-7'];
+
+  it.each(ways)('of another charset than UTF-8 is refused by %s', async (_, path, accept) => {
+    for (const charset of [...refused, ...ambiguous]) {
+      const response = await post(path, { accept, 'content-type': `Application/JSON ; Charset=${charset}` });
+      expect([charset, response.status, await response.json()]).toMatchObject([
+        charset,
+        415,
+        {
+          errors: [
+            { message: 'The charset of the Content-Type must be utf-8', extensions: { code: 'BAD_USER_INPUT' } },
+          ],
+        },
+      ]);
+    }
+  });
+
+  it.each(ways.slice(0, 3))('of UTF-8 is taken in every spelling by %s', async (_, path, accept) => {
+    for (const rest of ['; charset=utf-8', ';charset=UTF-8', '; charset="utf-8"', ' ; CHARSET=utf8', '; x=y', ';']) {
+      const response = await post(path, { accept, 'content-type': `${json}${rest}` });
+      expect([rest, response.status]).toEqual([rest, 200]);
+      await response.body?.cancel();
+    }
+  });
+});
+
+describe('before authentication', () => {
+  let provider: TrustedProvider;
+  let closed: TestGateway;
+  beforeAll(async () => {
+    provider = await startTrustedProvider();
+    closed = await startTestGateway(provider.env);
+  });
+  afterAll(async () => {
+    await closed.stop();
+    await provider.stop();
+  });
+
+  it.each(['multipart/mixed', 'multipart/mixed;', 'multipart/mixed; ', ',', ';', 'a/b;c="', 'a;a=,', ' '])(
+    'no Accept header costs more than a few milliseconds: %j again and again',
+    async (piece) => {
+      const accept = `a${piece.repeat(Math.floor(15_000 / piece.length))}`;
+      let shortest = Number.POSITIVE_INFINITY;
+      for (let n = 0; n < 20; n += 1) {
+        const connection = rawHttp(closed.origin);
+        await once(connection.socket, 'connect');
+        const startedAt = performance.now();
+        connection.write('POST /graphql HTTP/1.1', 'Host: x', `Accept: ${accept}`, 'Content-Length: 0', '', '');
+        expect([401, 406]).toContain((await connection.answer())?.status);
+        shortest = Math.min(shortest, performance.now() - startedAt);
+        connection.end();
+      }
+      expect(shortest).toBeLessThan(8);
+    },
+  );
+});

@@ -1,0 +1,432 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { loadConfig } from '../../../src/config/config.js';
+import { type Gateway, startGateway } from '../../../src/server.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
+
+// A plan's answer equals Apollo's byte for byte; operations that a plan could get wrong stay with Apollo.
+
+interface Row {
+  readonly query: string | ((time: number) => string);
+  readonly variables?: object | ((time: number) => object);
+  readonly operationName?: string;
+  /** What executes it from the second time on. */
+  readonly way: 'plan' | 'apollo';
+  /** Least number of the four executions that go this way; default 3 for a plan, 4 for Apollo. */
+  readonly atLeast?: number;
+}
+
+let planned: TestGateway;
+let interpreted: Gateway;
+let provider: IdentityProvider;
+let authorization: string;
+let ids: string[] = [];
+let jobs: { taxpayerId: string; jobId: string }[] = [];
+let large: string;
+const foreign = 'somebody-else';
+
+beforeAll(async () => {
+  provider = await startIdentityProvider();
+  const env = {
+    AUTH_MODE: 'jwt',
+    AUTH_JWKS_URL: provider.jwksUrl,
+    AUTH_ISSUER: provider.issuer,
+    AUTH_AUDIENCE: provider.audience,
+    MAX_ALIASES: '20',
+    MAX_ANSWER_BYTES: '30000',
+  };
+  planned = await startTestGateway(env, { jobDurationMs: 3_600_000 }, 'on');
+  const { url, clientId, clientSecret, control } = planned.sandbox;
+  ids = control.addTaxpayers(80, {
+    name: 'Same Name',
+    createdAt: '2024-02-03T04:05:06.000Z',
+    metadata: { a: [1, { b: null }] },
+  });
+  large = control.addTaxpayer({ metadata: { notes: 'x'.repeat(20_000) } }).id;
+  jobs = ids.map((taxpayerId) => ({ taxpayerId, jobId: control.addJob({ taxpayerId, name: 'same job' }).jobId }));
+  interpreted = await startGateway(
+    loadConfig({
+      ...env,
+      PORT: '0',
+      HOST: '127.0.0.1',
+      CACHE_URL: 'memory:',
+      UPSTREAM_BASE_URL: url,
+      UPSTREAM_CLIENT_ID: clientId,
+      UPSTREAM_CLIENT_SECRET: clientSecret,
+    }),
+    { plans: 'off', logDestination: { write: () => {} } },
+  );
+  const missing = ['missing', 'missing-1', 'missing-2', 'missing-3', 'missing-4'];
+  authorization = `Bearer ${await provider.token({ scope: 'taxpayers:read refresh-jobs:read client-links:create', taxpayer_ids: [...ids, large, ...missing] })}`;
+});
+
+afterAll(async () => {
+  await interpreted.stop();
+  await planned.stop();
+  await provider.stop();
+});
+
+/** Status, all headers but the date, and the exact body without times of reading and new links. */
+async function answerOf(
+  port: number,
+  { query: of, operationName, variables: given }: Row,
+  time: number,
+  accept?: string,
+) {
+  const query = typeof of === 'function' ? of(time) : of;
+  const variables = typeof given === 'function' ? given(time) : given;
+  const response = await fetch(`http://127.0.0.1:${port}/graphql`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      authorization,
+      'x-request-id': 'the-same',
+      ...(accept && { accept }),
+    },
+    body: JSON.stringify({ query, variables, operationName }),
+  });
+  const headers = [...response.headers].filter(([name]) => name !== 'date' && name !== 'ratelimit'); // they tell the time
+  const text = (await response.text())
+    .replace(/("(?:fetchedAt|observedAt)":)"[^"]+"/g, '$1"…"')
+    .replace(/"clientLink":\{"id":"[^"]+","url":"[^"]+"\}/g, '"clientLink":"…"');
+  return { status: response.status, headers, text };
+}
+
+async function executions(way: 'plan' | 'apollo'): Promise<number> {
+  const text = await (await fetch(`${planned.origin}/metrics`)).text();
+  return Number(new RegExp(`gateway_executions_total\\{way="${way}"\\} (\\d+)`).exec(text)?.[1] ?? 0);
+}
+
+const token = 'name status provider providerId createdAt metadata stale';
+
+const rows = (): Record<string, Row> => ({
+  'a typename': { query: '{ __typename }', way: 'plan' },
+  'a literal argument': { query: `{ taxpayerToken(taxpayerId: "${ids[0]}") { ${token} fetchedAt } }`, way: 'plan' },
+  'a variable': {
+    query: `query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId ${token} } }`,
+    variables: { id: ids[0] },
+    way: 'plan',
+  },
+  'a record that has to be fetched': {
+    query: `query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { ${token} } }`,
+    variables: (time) => ({ id: ids[10 + time] }),
+    way: 'plan',
+  },
+  'a job that has to be fetched': {
+    query: 'query Q($t: ID!, $j: ID!) { refreshJob(taxpayerId: $t, jobId: $j) { name status observedAt __typename } }',
+    variables: (time) => ({ t: jobs[20 + time]?.taxpayerId, j: jobs[20 + time]?.jobId }),
+    way: 'plan',
+  },
+  'aliases, some for records that do not exist': {
+    query: `query Q($a: ID!, $b: ID!, $c: ID!) {
+      first: taxpayerToken(taxpayerId: $a) { name }
+      second: taxpayerToken(taxpayerId: $b) { name status }
+      third: taxpayerToken(taxpayerId: $c) { name }
+      fourth: taxpayerToken(taxpayerId: "..") { name }
+    }`,
+    variables: (time) => ({ a: ids[30 + time], b: `missing-${time}`, c: foreign }),
+    way: 'plan',
+  },
+  'nested objects': {
+    query: `query Q($t: ID!, $j: ID!) {
+      taxpayer(id: $t) { id token { name taxpayer { id refreshJob(jobId: $j) { name taxpayer { token { status } } } } } }
+    }`,
+    variables: (time) => ({ t: jobs[40 + time]?.taxpayerId, j: jobs[40 + time]?.jobId }),
+    way: 'plan',
+  },
+  'an error below the root': {
+    query: `{ taxpayer(id: "${ids[0]}") { id token { accessToken name } refreshJob(jobId: "none") { name } } }`,
+    way: 'plan',
+  },
+  'named fragments': {
+    query: `query Q($id: ID!) { taxpayer(id: $id) { ...T } a: taxpayer(id: $id) { ...T id } }
+      fragment T on Taxpayer { token { ...R } } fragment R on TaxpayerToken { status name }`,
+    variables: { id: ids[0] },
+    way: 'plan',
+  },
+  'inline fragments and merged fields': {
+    query: `{ taxpayerToken(taxpayerId: "${ids[0]}") { name } ... on Query { taxpayerToken(taxpayerId: "${ids[0]}") { status ... { stale } } } }`,
+    way: 'plan',
+  },
+  'a default that is used': {
+    query: `query Q($age: Int = 100, $id: ID = "${ids[0]}") { taxpayerToken(taxpayerId: $id, maxAgeSeconds: $age) { name } }`,
+    way: 'plan',
+  },
+  'a default that is not used': {
+    query: `query Q($age: Int = -1) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
+    variables: { age: 600 },
+    way: 'plan',
+  },
+  'a default that the resolver refuses': {
+    query: `query Q($age: Int = -1) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
+    way: 'plan',
+  },
+  'an explicit null': {
+    query: `query Q($age: Int) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
+    variables: { age: null },
+    way: 'plan',
+  },
+  'a null in place of a default, for an argument that must not be null': {
+    query: `query Q($id: ID = "${ids[0]}") { taxpayerToken(taxpayerId: $id) { name } }`,
+    variables: { id: null },
+    way: 'apollo',
+  },
+  'a null literal': { query: `{ taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: null) { name } }`, way: 'plan' },
+  'an absent variable': {
+    query: `query Q($age: Int) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
+    way: 'plan',
+  },
+  'an operation by its name': {
+    query: `query B { a: taxpayer(id: "${ids[0]}") { id } }`,
+    operationName: 'B',
+    way: 'plan',
+  },
+  'an operation by another name': { query: 'query B { __typename }', operationName: 'C', way: 'apollo' },
+  'a name where the operation has none': { query: '{ __typename }', operationName: 'C', way: 'apollo' },
+  'one of two operations': {
+    query: `query A { __typename } query B { a: taxpayer(id: "${ids[0]}") { id } }`,
+    operationName: 'B',
+    way: 'apollo',
+  },
+  'texts that have to be escaped': {
+    query: `{ a: taxpayer(id: "quote\\" \\u2028 \${x} \`") { id } b: taxpayer(id: """block "x" """) { id } }`,
+    way: 'plan',
+  },
+  'names of the prototype': {
+    query: `query Q($constructor: ID!) { toString: taxpayer(id: $constructor) { hasOwnProperty: id valueOf: __typename } }`,
+    variables: { constructor: ids[0] },
+    way: 'plan',
+  },
+  'a mutation': {
+    query: `mutation M($input: CreateClientLinkInput!) { createClientLink(input: $input) { clientLink { id url } replayed } }`,
+    variables: {
+      input: {
+        metadata: { deep: [{ a: null }] },
+        settings: {
+          flowType: null,
+          transcripts: { actr: ['2021'], w2: ['2022'] },
+          prefillData: { personalInfo: { ssn: '1' } },
+        },
+      },
+    },
+    way: 'plan',
+  },
+  'a mutation with its input written into the document': {
+    query: (time) =>
+      `mutation { createClientLink(input: { idempotencyKey: "literal", settings: { flowType: "f${time % 4 === 3}" } }) { clientLink { id url } replayed } }`,
+    way: 'plan',
+    atLeast: 1,
+  },
+  'a mutation that is replayed, then sent with other input under the same key': {
+    query: `mutation M($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }`,
+    variables: (time) => ({ input: { idempotencyKey: 'key', settings: { flowType: time % 4 === 3 ? 'a' : 'b' } } }),
+    way: 'plan',
+  },
+  'a mutation whose input the resolver refuses': {
+    query: `mutation M($input: CreateClientLinkInput!) { x: createClientLink(input: $input) { replayed } }`,
+    variables: (time) => {
+      const deep = JSON.parse(`${'['.repeat(23)}${']'.repeat(23)}`);
+      return { input: { metadata: { list: time % 4 === 1 ? [] : deep } } };
+    },
+    way: 'plan',
+  },
+  ...Object.fromEntries(
+    Object.entries({
+      'of another type': { settings: { flowType: 5 } },
+      'that does not exist': { settings: { flowTypes: 'x' } },
+      'with a null in a list': { settings: { transcripts: { actr: ['2021', null] } } },
+      'in place of an object': { settings: 'x' },
+      'that is a list in place of an object': { settings: ['x'] },
+      'that is no JSON object': { metadata: 'x' },
+      'that stands for a list of one': { settings: { transcripts: { w2: '2022' } } },
+    }).map(([what, wrong]) => [
+      `a mutation after one with a member ${what}`,
+      {
+        query: `mutation M($input: CreateClientLinkInput!) { y: createClientLink(input: $input) { replayed } } # ${what}`,
+        variables: (time: number) => ({ input: time % 2 === 0 ? wrong : {} }),
+        way: 'plan' as const,
+        atLeast: 1,
+      },
+    ]),
+  ),
+  'aliases that look like a path joined with an underscore': {
+    query: `{ a_token: taxpayer(id: "${ids[0]}") { id } a: taxpayer(id: "${ids[1]}") { token { name } } }`,
+    way: 'plan',
+  },
+  'other ids in the text each time': {
+    query: (time) =>
+      `{ a: taxpayerToken(taxpayerId: "${ids[50 + time]}") { name } b: taxpayer(id: "${ids[time]}") { id } }`,
+    way: 'apollo',
+  },
+  'a literal in a list of objects': {
+    query: `{ _entities(representations: [{ __typename: "Taxpayer", id: "${ids[0]}" }]) { ... on Taxpayer { id } } }`,
+    way: 'apollo',
+  },
+  'an answer that is too large, from the second time on': {
+    query: `query Q($id: ID!) { a: taxpayerToken(taxpayerId: $id) { metadata } b: taxpayerToken(taxpayerId: $id) { metadata name } }`,
+    variables: (time) => ({ id: time === 1 ? ids[0] : large }),
+    way: 'plan',
+  },
+
+  'no operation name where there are two': { query: 'query A { __typename } query B { __typename }', way: 'apollo' },
+  'a number for an id': {
+    query: 'query Q($id: ID!) { taxpayer(id: $id) { id } }',
+    variables: { id: 5 },
+    way: 'plan',
+  },
+  'a fraction for an id': {
+    query: 'query Q($id: ID!) { taxpayer(id: $id) { id } } # fraction',
+    variables: { id: 5.5 },
+    way: 'apollo',
+  },
+  'a variable that is missing': { query: 'query Q($id: ID!) { taxpayer(id: $id) { id } }', way: 'apollo' },
+  'a variable of another type': {
+    query: 'query Q($id: ID!) { taxpayer(id: $id) { id } }',
+    variables: { id: ['x'] },
+    way: 'apollo',
+  },
+  'an integer out of range': {
+    query: `query Q($age: Int) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
+    variables: { age: 3e9 },
+    way: 'apollo',
+  },
+  directives: {
+    query: `query Q($yes: Boolean!) { a: __typename @include(if: $yes) b: __typename @skip(if: $yes) }`,
+    variables: { yes: true },
+    way: 'apollo',
+  },
+  'a name that is a prototype': { query: '{ __proto__: __typename }', way: 'apollo' },
+  introspection: { query: '{ __schema { queryType { name } } }', way: 'apollo' },
+  'entities of one type': {
+    query: 'query Q($r: [_Any!]!) { _entities(representations: $r) { ... on Taxpayer { id } } }',
+    variables: { r: [{ __typename: 'Taxpayer', id: ids[0] }] },
+    way: 'plan',
+  },
+  'entities of several types, with errors of some': {
+    query: `query Q($r: [_Any!]!) { e: _entities(representations: $r) { __typename ... on Taxpayer { id token { ${token} } }
+      ... on RefreshJob { status name taxpayer { id } } ... on TaxpayerToken { metadata } } __typename }`,
+    variables: (time) => ({
+      r: [
+        { __typename: 'RefreshJob', ...jobs[40 + time] },
+        { __typename: 'Taxpayer', id: ids[40 + time] },
+        { __typename: 'RefreshJob', ...jobs[40 + time], jobId: 'missing' },
+        { __typename: 'Taxpayer', id: foreign },
+        { __typename: 'Taxpayer' },
+        { __typename: 'RefreshJob', taxpayerId: ids[1], jobId: 5 },
+        { __typename: 'TaxpayerToken', taxpayerId: ids[1] },
+        { __typename: 'TaxpayerToken', taxpayerId: 'missing' },
+        { __typename: 'RefreshJob', ...jobs[0] },
+        { __typename: 'RefreshJob', ...jobs[0] },
+      ],
+    }),
+    way: 'plan',
+  },
+  'no entities': {
+    query: 'query Q($r: [_Any!]!) { _entities(representations: $r) { ... on Taxpayer { id } } }',
+    variables: { r: [] },
+    way: 'plan',
+  },
+  'an entity of no type': {
+    query: 'query Q($r: [_Any!]!) { _entities(representations: $r) { ... on Taxpayer { id } } } # of no type',
+    variables: (time) => ({
+      r: [...(time === 1 ? [] : [{ __typename: 'Nobody' }]), { __typename: 'Taxpayer', id: ids[0] }],
+    }),
+    way: 'plan',
+  },
+  'entities whose answer is too large': {
+    query: 'query Q($r: [_Any!]!) { _entities(representations: $r) { ... on TaxpayerToken { metadata name } } }',
+    variables: (time) => ({
+      r: [ids[0], large, time === 1 ? ids[0] : large].map((taxpayerId) => ({
+        __typename: 'TaxpayerToken',
+        taxpayerId,
+      })),
+    }),
+    way: 'plan',
+  },
+  'more entities than one document may ask for': {
+    query: 'query Q($r: [_Any!]!) { _entities(representations: $r) { ... on Taxpayer { id } } } # many',
+    variables: (time) => ({
+      r: Array.from({ length: time === 1 ? 1 : 501 }, () => ({ __typename: 'Taxpayer', id: ids[0] })),
+    }),
+    way: 'apollo',
+    atLeast: 3,
+  },
+  'entities twice': {
+    query: `query Q($r: [_Any!]!) { a: _entities(representations: $r) { ... on Taxpayer { id } }
+      b: _entities(representations: $r) { __typename } }`,
+    variables: { r: [{ __typename: 'Taxpayer', id: ids[0] }] },
+    way: 'apollo',
+  },
+  'two mutations': {
+    query: 'mutation { a: createClientLink(input: {}) { replayed } b: createClientLink(input: {}) { replayed } }',
+    way: 'apollo',
+  },
+  'a document that is not valid': { query: '{ nothing }', way: 'apollo' },
+  'a document that does not parse': { query: '{', way: 'apollo' },
+});
+
+const names = Object.keys(rows());
+
+describe('an answer of a plan', () => {
+  it.each(names)('is the same as Apollo gives, each time: %s', async (name) => {
+    const row = rows()[name] as Row;
+    const passes = [
+      { accept: undefined, times: [1, 2, 3, 4] },
+      { accept: 'application/graphql-response+json', times: [5, 6, 7, 8] },
+    ];
+    for (const { accept, times } of passes) {
+      const before = await executions(row.way);
+      const port = planned.gateway.port;
+      // Rows with variables per time ask for a record that neither gateway has cached.
+      const answers = [];
+      for (const time of times) answers.push(await answerOf(port, row, time, accept));
+      const expected = [];
+      for (const time of times) expected.push(await answerOf(interpreted.port, row, time, accept));
+      expect(answers).toEqual(expected);
+      expect((await executions(row.way)) - before).toBeGreaterThanOrEqual(row.atLeast ?? (row.way === 'plan' ? 3 : 4));
+    }
+  });
+
+  it.each(['a variable', 'a mutation'])(
+    'is refused as Apollo refuses it for a caller without the scope: %s',
+    async (name) => {
+      const row = rows()[name] as Row;
+      for (const caller of [authorization, `Bearer ${await provider.token({ scope: '', taxpayer_ids: ids })}`]) {
+        const ask = (port: number) =>
+          fetch(`http://127.0.0.1:${port}/graphql`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json', authorization: caller, 'x-request-id': 'the-same' },
+            body: JSON.stringify({ query: row.query, variables: row.variables }),
+          })
+            .then((response) => response.text())
+            .then((text) => text.replace(/"clientLink":\{[^}]*\}/, ''));
+        expect(await ask(planned.gateway.port)).toBe(await ask(interpreted.port));
+      }
+    },
+  );
+});
+
+it('a text that is no Unicode is refused, also after one that looks the same in UTF-8', async () => {
+  const logged = planned.logs.length;
+  for (const text of ['{ taxpayer(id: "#") { id } }', '{ __typename } # #']) {
+    for (let time = 0; time < 3; time += 1) await planned.query(text.replaceAll('#', '\ufffd'), {}, { authorization });
+    const { errors } = await planned.query(text.replaceAll('#', '\ud800'), {}, { authorization });
+    expect(errors?.[0]?.extensions.code).toBe('GRAPHQL_PARSE_FAILED');
+  }
+  expect(planned.logs.slice(logged).join()).not.toContain('bug');
+});
+
+it('errors of one place in the document are in the order of their paths, whichever came first', async () => {
+  const own = await startTestGateway();
+  try {
+    const ask = async (a: string, b: string) => {
+      const both = `{ a: taxpayer(id: "${a}") { ...F } b: taxpayer(id: "${b}") { ...F } } fragment F on Taxpayer { token { name } }`;
+      const { errors } = await own.query(both);
+      return errors?.map(({ path }) => path?.join('.'));
+    };
+    expect(await ask('missing-1', 'missing-2')).toEqual(['a.token', 'b.token']);
+    expect(await ask('missing-3', 'missing-1')).toEqual(['a.token', 'b.token']);
+  } finally {
+    await own.stop();
+  }
+});

@@ -1,0 +1,269 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  type GraphQLArgument,
+  type GraphQLSchema,
+  isEnumType,
+  isInputObjectType,
+  isObjectType,
+  printType,
+} from 'graphql';
+import { resolvers } from '../../../src/resolvers/index.js';
+import { buildSchema } from '../../../src/schema/buildSchema.js';
+import { defaultProviders } from '../../../src/schema/Provider.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { until } from '../../support/until.js';
+
+/** Federation's and Apollo's own additions, which are not ours to describe. */
+const foreign = /^_|^CacheControlScope$|^federation__|^link__/;
+
+describe('The schema', () => {
+  let schema: GraphQLSchema;
+  const ownTypes = () =>
+    Object.values(schema.getTypeMap()).filter(
+      ({ name }) => !foreign.test(name) && !/^(String|Int|Boolean|ID|Float)$/.test(name),
+    );
+  beforeAll(() => {
+    schema = buildSchema({ resolvers, providers: defaultProviders });
+  });
+
+  it('describes every type, field, argument and value to a frontend developer', () => {
+    const described: [string, string | null | undefined][] = ownTypes().flatMap((type) => {
+      const members: [string, string | null | undefined][] = [];
+      if (!/^(Query|Mutation|Subscription)$/.test(type.name)) members.push([type.name, type.description]);
+      if (isObjectType(type) || isInputObjectType(type)) {
+        for (const field of Object.values(type.getFields())) {
+          if (foreign.test(field.name)) continue;
+          members.push([`${type.name}.${field.name}`, field.description]);
+          for (const arg of 'args' in field ? field.args : []) {
+            members.push([`${type.name}.${field.name}(${arg.name})`, arg.description]);
+          }
+        }
+      }
+      if (isEnumType(type))
+        for (const value of type.getValues()) members.push([`${type.name}.${value.name}`, value.description]);
+      return members;
+    });
+    expect(described.length).toBeGreaterThan(90);
+    expect(described.filter(([, text]) => !text || text.length < 5 || !/[.:]$/.test(text.trim()))).toEqual([]);
+  });
+
+  it.each([
+    [
+      'Query',
+      'refreshJob(taxpayerId: ID!, jobId: ID!, waitSeconds: Int): RefreshJob',
+      'taxpayer(id: ID!): Taxpayer',
+      'taxpayerToken(taxpayerId: ID!, maxAgeSeconds: Int): TaxpayerToken',
+      '_entities(representations: [_Any!]!): [_Entity]!',
+      '_service: _Service!',
+    ],
+    ['Mutation', 'createClientLink(input: CreateClientLinkInput!): CreateClientLinkPayload!'],
+    ['Taxpayer', 'id: ID!', 'token(maxAgeSeconds: Int): TaxpayerToken', 'refreshJob(jobId: ID!): RefreshJob'],
+    [
+      'TaxpayerToken',
+      ...['taxpayerId: ID!', 'taxpayer: Taxpayer!', 'accessToken: String', 'name: String', 'metadata: JSONObject'],
+      ...['createdAt: DateTime', 'provider: Provider!', 'providerId: String!', 'status: TaxpayerStatus!'],
+      ...['fetchedAt: DateTime!', 'stale: Boolean!'],
+    ],
+    [
+      'RefreshJob',
+      ...['taxpayerId: ID!', 'jobId: ID!', 'taxpayer: Taxpayer!', 'name: String!', 'status: RefreshJobStatus!'],
+      'observedAt: DateTime!',
+    ],
+    ['ClientLink', 'id: ID!', 'url: URL!'],
+    ['CreateClientLinkPayload', 'clientLink: ClientLink!', 'replayed: Boolean!'],
+    ['CreateClientLinkInput', 'idempotencyKey: String', 'metadata: JSONObject', 'settings: ClientLinkSettingsInput'],
+    ['ClientLinkSettingsInput', 'flowType: String', 'transcripts: TranscriptsInput', 'prefillData: PrefillDataInput'],
+    [
+      'TranscriptsInput',
+      ...['actr', 'reca', 'waid', 'venf', 'w2', 'form1095A', 'notice'].map((name) => `${name}: [String!]`),
+    ],
+    ['PrefillDataInput', 'personalInfo: PersonalInfoInput', 'businessInfo: BusinessInfoInput', 'address: AddressInput'],
+    ['PersonalInfoInput', ...['firstName', 'lastName', 'ssn'].map((name) => `${name}: String`)],
+    ['BusinessInfoInput', ...['name', 'taxId', 'type', 'phone', 'title'].map((name) => `${name}: String`)],
+    ['AddressInput', ...['street', 'other', 'city', 'state', 'zip'].map((name) => `${name}: String`)],
+    [
+      'TaxpayerStatus',
+      ...['CREATED', 'CONSENT_RECEIVED', 'TAX_AUTHORIZATION_SUBMITTED', 'AUTHORIZED', 'REJECTED', 'COMPLETED'],
+      'UNRECOGNIZED',
+    ],
+    ['RefreshJobStatus', 'PROCESSING', 'COMPLETED', 'FAILED', 'UNRECOGNIZED'],
+    [
+      'Provider',
+      ...['IRS', 'IRS_TAX_PRO', 'SERVICE_SANDBOX', 'HR'],
+      ...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => `PREPARER_SOFTWARE_${n}`),
+      'PROVIDER_9',
+      'UNRECOGNIZED',
+    ],
+  ])('keeps the members of %s that clients use', (name, ...members) => {
+    expect(membersOf(schema, name)).toEqual(expect.arrayContaining(members)); // additions show in schema.graphql
+  });
+});
+
+describe('A value of the service that the schema does not know', () => {
+  let gateway: TestGateway;
+  // One for each test: a value is told of once.
+  beforeEach(async () => {
+    gateway = await startTestGateway({ DRAIN_TIMEOUT_MS: '0' });
+  });
+  afterEach(() => gateway.stop());
+
+  const warnings = () =>
+    gateway.logs
+      .filter((line) => line.includes('the schema has no name for'))
+      .map((line) => JSON.parse(line) as object);
+
+  it('is UNRECOGNIZED, keeps the raw provider id and is logged once', async () => {
+    const { control } = gateway.sandbox;
+    const ids = control.addTaxpayers(3, { providerId: 'prov-x', status: 'PAUSED' });
+    for (const taxpayerId of ids) {
+      const { jobId } = control.addJob({ taxpayerId, status: 'queued' });
+      const { data, errors } = await gateway.query(
+        `query ($taxpayerId: ID!, $jobId: ID!) {
+          taxpayerToken(taxpayerId: $taxpayerId) { provider providerId status }
+          refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { status }
+        }`,
+        { taxpayerId, jobId },
+      );
+      expect(errors).toBeUndefined();
+      expect(data).toEqual({
+        taxpayerToken: { provider: 'UNRECOGNIZED', providerId: 'prov-x', status: 'UNRECOGNIZED' },
+        refreshJob: { status: 'UNRECOGNIZED' },
+      });
+    }
+    expect(warnings()).toHaveLength(3);
+    expect(warnings()).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ level: 'warn', kind: 'provider', value: 'prov-x' }),
+        expect.objectContaining({ level: 'warn', kind: 'taxpayer-status', value: 'PAUSED' }),
+        expect.objectContaining({ level: 'warn', kind: 'job-status', value: 'queued' }),
+      ]),
+    );
+    const metrics = await (await fetch(`${gateway.origin}/metrics`)).text();
+    for (const kind of ['provider', 'taxpayer-status', 'job-status']) {
+      expect(metrics).toContain(`gateway_unknown_values_total{kind="${kind}"} 1`);
+    }
+  });
+
+  it.each(['UNRECOGNIZED', '__proto__', 'constructor', 'toString', '', 'authorized', 'AUTHORIZED '])(
+    'is not confused with a known value: %j',
+    async (status) => {
+      const { id } = gateway.sandbox.control.addTaxpayer({ status, providerId: status });
+      const { data, errors } = await gateway.query(
+        'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { provider providerId status } }',
+        { id },
+      );
+      expect(errors).toBeUndefined();
+      expect(data).toEqual({ taxpayerToken: { provider: 'UNRECOGNIZED', providerId: status, status: 'UNRECOGNIZED' } });
+    },
+  );
+
+  it.each(['912-83-7465', 'token0a1b2c3d', 'two words', 'x'.repeat(41), ''])(
+    'is withheld from the log when it is not a plain word: %j',
+    async (status) => {
+      const [taxpayerId] = gateway.sandbox.control.addTaxpayers(1, { status });
+      const query = 'query ($taxpayerId: ID!) { taxpayerToken(taxpayerId: $taxpayerId) { status } }';
+      const { data } = await gateway.query(query, { taxpayerId });
+      expect(data).toEqual({ taxpayerToken: { status: 'UNRECOGNIZED' } });
+      expect(warnings().at(-1)).toMatchObject({ kind: 'taxpayer-status', value: 'withheld: not a plain word' });
+    },
+  );
+
+  it('is bounded in the log and in memory', async () => {
+    const before = warnings().length;
+    for (let n = 0; n < 120; n += 1) {
+      const { id } = gateway.sandbox.control.addTaxpayer({ providerId: `new-${n}-${'x'.repeat(200)}` });
+      await gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { provider } }', { id });
+    }
+    expect(warnings().length - before).toBeLessThanOrEqual(100);
+    for (const line of warnings()) expect((line as { value: string }).value.length).toBeLessThanOrEqual(64);
+  });
+});
+
+/** One line for each member of a type, without descriptions. */
+function membersOf(schema: GraphQLSchema, name: string): string[] {
+  const type = schema.getType(name);
+  if (type === undefined) return [];
+  if (isEnumType(type)) return type.getValues().map((value) => value.name);
+  if (!isObjectType(type) && !isInputObjectType(type)) return [printType(type)];
+  return Object.values(type.getFields()).map((field) => {
+    const args =
+      'args' in field && field.args.length > 0
+        ? field.args.map((arg: GraphQLArgument) => `${arg.name}: ${arg.type}`).join(', ')
+        : '';
+    return `${field.name}${args && `(${args})`}: ${field.type}`;
+  });
+}
+
+describe('The date of creation', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+  });
+  afterAll(() => gateway.stop());
+  const read = (createdAt: string) => {
+    const { id } = gateway.sandbox.control.addTaxpayer({ createdAt });
+    return gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { createdAt } }', { id });
+  };
+
+  it.each([
+    ['2024-02-03T04:05:06Z', '2024-02-03T04:05:06.000Z'],
+    ['2024-02-03T04:05:06.789123+02:00', '2024-02-03T02:05:06.789Z'],
+    ['2024-02-03T04:05:06', '2024-02-03T04:05:06.000Z'],
+    ['2024-02-03', '2024-02-03T00:00:00.000Z'],
+  ])('%s is returned as %s', async (given, shown) => {
+    expect((await read(given)).data).toEqual({ taxpayerToken: { createdAt: shown } });
+  });
+
+  it.each(['5', '-1', 'order 66', '2024-02-30T00:00:00Z', '2024', 'Sat, 03 Feb 2024 04:05:06 GMT', ''])(
+    'is never guessed: %j is null, with an error',
+    async (given) => {
+      const { data, errors } = await read(given);
+      expect(data).toEqual({ taxpayerToken: { createdAt: null } });
+      expect(errors).toMatchObject([
+        { path: ['taxpayerToken', 'createdAt'], extensions: { code: 'UPSTREAM_INVALID_RESPONSE', retryable: false } },
+      ]);
+    },
+  );
+});
+
+describe('A record of the service with something of a wrong form', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+  });
+  afterAll(() => gateway.stop());
+
+  const deep = JSON.parse(`${'{"planted":'.repeat(21)}1${'}'.repeat(21)}`);
+  const broken = 'The service gave a value that breaks its contract';
+  const tooDeep = 'metadata is nested more deeply than MAX_METADATA_DEPTH';
+  it.each<[string, string, Readonly<Record<string, unknown>>, string]>([
+    ['name', 'name: expected string, found array', { name: ['planted'] }, broken],
+    ['metadata', 'metadata: array of another form', { metadata: ['planted'] }, broken],
+    ['metadata', tooDeep, { metadata: deep }, tooDeep],
+    ['createdAt', 'created_at: string of another form', { created_at: 'planted' }, broken],
+    ['createdAt', 'created_at: expected string, found number', { created_at: 1_706_933_106_000 }, broken],
+  ])('answers all but %s, and so do the jobs: %s', async (field, reason, set, message) => {
+    const { sandbox, query, logs } = gateway;
+    const { id } = sandbox.control.addTaxpayer({ name: 'Ada', metadata: { a: 1 }, createdAt: '2024-02-03T00:00:00Z' });
+    const { jobId } = sandbox.control.addJob({ taxpayerId: id, status: 'completed' });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { set } });
+    const variables = { id, jobId };
+    const record = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name metadata createdAt status } }';
+    const job = 'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }';
+    const whole = { name: 'Ada', metadata: { a: 1 }, createdAt: '2024-02-03T00:00:00.000Z', status: 'CREATED' };
+    for (let time = 0; time < 3; time += 1) {
+      const { data, errors } = await query(record, variables);
+      expect(data).toEqual({ taxpayerToken: { ...whole, [field]: null } });
+      expect(errors).toMatchObject([
+        {
+          message,
+          ...{ path: ['taxpayerToken', field], extensions: { code: 'UPSTREAM_INVALID_RESPONSE' } },
+        },
+      ]);
+    }
+    expect(await query(job, variables)).toMatchObject({ data: { refreshJob: { status: 'COMPLETED' } } });
+    expect(sandbox.control.tokenCalls(id)).toBe(1);
+    await until(() => logs.some((line) => line.includes(reason)));
+    expect(logs.join('')).not.toContain('planted');
+  });
+});

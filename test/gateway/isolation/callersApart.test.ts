@@ -1,0 +1,380 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { pause, realRuntime } from '../../../src/process/Runtime.js';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { type Fleet, outcomeOf, startFleet } from '../../support/fleet.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { until } from '../../support/until.js';
+
+const readJob = 'query ($t: ID!, $j: ID!) { refreshJob(taxpayerId: $t, jobId: $j) { status } }';
+
+describe('A caller whose jobs the service fails on', () => {
+  let provider: TrustedProvider;
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    provider = await startTrustedProvider();
+  });
+  afterAll(() => provider.stop());
+  beforeEach(async () => {
+    gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
+  });
+  afterEach(() => gateway.stop());
+
+  /** A caller, a taxpayer that the caller may see, and reads of jobs of that taxpayer. */
+  async function caller(subject: string) {
+    const { control } = gateway.sandbox;
+    const { id } = control.addTaxpayer({ status: 'AUTHORIZED' });
+    const claims = { sub: subject, scope: 'refresh-jobs:read taxpayers:read', taxpayer_ids: [id] };
+    const authorization = `Bearer ${await provider.token(claims)}`;
+    const ask = async (jobId: string) =>
+      (await gateway.query(readJob, { t: id, j: jobId }, { authorization })).errors?.[0]?.extensions.code ?? 'answered';
+    return { id, ask, addJob: () => control.addJob({ taxpayerId: id, endsAs: null }).jobId };
+  }
+
+  it('has calls refused, while those of every other caller are made', async () => {
+    const hostile = await caller('hostile');
+    const honest = await caller('honest');
+    const { control } = gateway.sandbox;
+    control.arm({ endpoint: 'refreshJob', taxpayerId: hostile.id, fault: { status: 500 } });
+    for (let n = 0; n < 8; n += 1) expect(await hostile.ask(`bad-${n}`)).toBe('UPSTREAM_UNAVAILABLE');
+    const made = control.counters().refreshJob;
+    expect(await hostile.ask('bad-again')).toBe('UPSTREAM_UNAVAILABLE');
+    expect(control.counters().refreshJob).toBe(made);
+
+    const outcomes = [];
+    for (let n = 0; n < 10; n += 1) outcomes.push(await honest.ask(honest.addJob()));
+    expect(outcomes).toEqual(Array(10).fill('answered'));
+    const page = await (await fetch(`${gateway.origin}/metrics`)).text();
+    expect(page).toContain('gateway_breaker_open{endpoint="refreshJob"} 1');
+  });
+});
+
+describe('An outage of an endpoint', () => {
+  const resetMs = 2000;
+  let provider: TrustedProvider;
+  let gateway: TestGateway;
+  let reads: readonly (() => Promise<string>)[];
+
+  /** Twenty callers, each with a taxpayer and a job of their own; their tokens are in memory. */
+  beforeEach(async () => {
+    provider = await startTrustedProvider();
+    const env = { ...provider.env, RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' };
+    gateway = await startTestGateway({ ...env, BREAKER_RESET_MS: String(resetMs) });
+    const { control } = gateway.sandbox;
+    reads = await Promise.all(
+      control.addTaxpayers(20, { status: 'AUTHORIZED' }).map(async (id, n) => {
+        const claims = { sub: `caller-${n}`, scope: 'refresh-jobs:read taxpayers:read', taxpayer_ids: [id] };
+        const authorization = `Bearer ${await provider.token(claims)}`;
+        await gateway.query(
+          'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }',
+          { t: id },
+          { authorization },
+        );
+        return async () => {
+          const job = control.addJob({ taxpayerId: id, endsAs: null }).jobId;
+          const { errors } = await gateway.query(readJob, { t: id, j: job }, { authorization });
+          return errors?.[0]?.extensions.code ?? 'answered';
+        };
+      }),
+    );
+  });
+  afterEach(async () => {
+    await gateway.stop();
+    await provider.stop();
+  });
+
+  /** The outcomes of all reads, and the calls that they made. */
+  async function outcomesOf(run: () => Promise<string[]>) {
+    const before = gateway.sandbox.control.counters().refreshJob;
+    const outcomes = [...new Set(await run())];
+    return { outcomes, calls: gateway.sandbox.control.counters().refreshJob - before };
+  }
+  const inTurn = async () => {
+    const outcomes = [];
+    for (const read of reads) outcomes.push(await read());
+    return outcomes;
+  };
+  const together = () => Promise.all(reads.map((read) => read()));
+
+  it('is found by three callers for all, and costs one trial at a time until one is answered', async () => {
+    const { control } = gateway.sandbox;
+    control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+    expect(await outcomesOf(inTurn)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 9 }); // three tries each
+    await delay(resetMs);
+    expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 3 });
+    control.disarmAll();
+    await delay(2 * resetMs);
+    expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
+  });
+});
+
+describe('A trial that a pause of the fleet refuses', () => {
+  it('proves nothing: once the pause is over, one call is the trial for all', async () => {
+    const fleet = await startFleet({ size: 2, breakerResetMs: 1000 });
+    try {
+      const [one, two] = fleet.members;
+      if (!one || !two) throw new Error('The fleet has two members');
+      const { control } = fleet.sandbox;
+      const taxpayers = control.addTaxpayers(20, { status: 'AUTHORIZED' }).map((id) => fleet.ids.taxpayerId(id));
+      const read = async ({ jobs, broker }: typeof one, n: number) => {
+        const id = taxpayers[n] as (typeof taxpayers)[number];
+        await broker.record(id);
+        const job = fleet.ids.jobId(control.addJob({ taxpayerId: id, endsAs: null }).jobId);
+        return outcomeOf(jobs.status(id, job, undefined, { holder: `caller-${n}` }));
+      };
+      const together = () => Promise.all(taxpayers.map((_, n) => read(one, n)));
+      const outage = control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+      for (const n of [0, 1, 2]) expect(await read(one, n)).toBe('UPSTREAM_UNAVAILABLE');
+      control.disarm(outage);
+      control.arm({ endpoint: 'refreshJob', fault: { status: 429, headers: { 'retry-after': '30' } }, times: 1 });
+      expect(await read(two, 3)).toBe('UPSTREAM_RATE_LIMITED');
+      control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+      fleet.advance(1000);
+      const before = control.counters().refreshJob;
+      expect(new Set(await together())).toEqual(new Set(['UPSTREAM_RATE_LIMITED']));
+      fleet.advance(30_000);
+      expect(new Set(await together())).toEqual(new Set(['UPSTREAM_UNAVAILABLE']));
+      expect(control.counters().refreshJob - before).toBe(3);
+    } finally {
+      await fleet.stop();
+    }
+  });
+});
+
+describe('A caller who asks for more than the service can answer at once', () => {
+  it('has a share of the calls under way, and delays nobody else', async () => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' });
+    try {
+      const { control } = gateway.sandbox;
+      const [eve, ada] = control.addTaxpayers(2, { status: 'AUTHORIZED' }) as [string, string];
+      const authorizationOf = async (sub: string, id: string) => ({
+        authorization: `Bearer ${await provider.token({ sub, scope: 'refresh-jobs:read', taxpayer_ids: [id] })}`,
+      });
+      const [hostile, honest] = [await authorizationOf('hostile', eve), await authorizationOf('honest', ada)];
+      const jobOf = (taxpayerId: string) => control.addJob({ taxpayerId, endsAs: null }).jobId;
+      await gateway.query(readJob, { t: eve, j: jobOf(eve) }, hostile);
+      await gateway.query(readJob, { t: ada, j: jobOf(ada) }, honest);
+      const before = control.counters().refreshJob;
+      control.setLatency(300);
+      const aliases = (n: number) => {
+        const field = (m: number) => `a${m}: refreshJob(taxpayerId: "${eve}", jobId: "made-up-${n}-${m}") { status }`;
+        return `{ ${Array.from({ length: 60 }, (_, m) => field(m)).join(' ')} }`;
+      };
+      // 360 reads, 32 at a time: 3.4 s of work, so that none waits for the 10 s after which it is refused.
+      const flood = Promise.all(Array.from({ length: 6 }, (_, n) => gateway.query(aliases(n), {}, hostile)));
+      await control.whenCalled('refreshJob', before + 64);
+      const asked = gateway.query<{ refreshJob: { status: string } }>(readJob, { t: ada, j: jobOf(ada) }, honest);
+      const first = await Promise.race([
+        asked.then(({ data }) => data?.refreshJob.status),
+        flood.then(() => 'the flood'),
+      ]);
+      expect(first).toBe('PROCESSING');
+      // 32 of the hostile caller at once: the first 32, and those that took their places meanwhile.
+      expect(control.counters().refreshJob - before).toBeLessThan(5 * 64);
+      // On a busy machine some of the flood waits too long for its turn, or a whole request takes too much of its time.
+      for (const { errors } of await flood) {
+        expect([1, 60]).toContain(errors?.length);
+        for (const { extensions } of errors ?? []) expect(['NOT_FOUND', 'RATE_LIMITED']).toContain(extensions.code);
+      }
+    } finally {
+      await gateway.stop();
+      await provider.stop();
+    }
+  });
+});
+
+describe('A hundred requests of one caller at once', () => {
+  let provider: TrustedProvider;
+  let gateway: TestGateway;
+  let authorization: string;
+  let id: string;
+  beforeEach(async () => {
+    provider = await startTrustedProvider();
+    gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
+    id = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' }).id;
+    authorization = await provider.watcherOf([id]);
+  });
+  afterEach(async () => {
+    await gateway.stop();
+    await provider.stop();
+  });
+
+  // The service takes its time, so that the last of a hundred requests has come before the first read is over.
+  const failure = { status: 500, delayMs: 1_000 };
+
+  const codesOf = async (document: string, variables: object) => {
+    const answers = Array.from({ length: 100 }, () => gateway.query(document, variables, { authorization }));
+    return (await Promise.all(answers)).map(({ errors }) => errors?.[0]?.extensions.code ?? 'answered');
+  };
+
+  it('for one record share one read, also when it fails', async () => {
+    const { control } = gateway.sandbox;
+    const fault = control.arm({ endpoint: 'taxpayerToken', fault: failure });
+    const readRecord = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
+    expect(await codesOf(readRecord, { t: id })).toEqual(Array(100).fill('UPSTREAM_UNAVAILABLE'));
+    expect(control.counters().taxpayerToken).toBe(3); // one read with its tries
+    control.disarm(fault);
+    expect(await codesOf(readRecord, { t: id })).toEqual(Array(100).fill('answered'));
+    expect(control.counters().taxpayerToken).toBe(4);
+  });
+
+  it('for one job share one read, also when it fails', async () => {
+    const { control } = gateway.sandbox;
+    const { jobId } = control.addJob({ taxpayerId: id, endsAs: null });
+    control.arm({ endpoint: 'refreshJob', fault: failure });
+    expect(await codesOf(readJob, { t: id, j: jobId })).toEqual(Array(100).fill('UPSTREAM_UNAVAILABLE'));
+    expect(control.counters().refreshJob).toBe(3);
+  });
+
+  it('that join a read leave the places to the reads of other taxpayers', async () => {
+    const { control } = gateway.sandbox;
+    const [slow, quick] = control.addTaxpayers(2, { status: 'AUTHORIZED' }) as [string, string];
+    authorization = await provider.watcherOf([slow, quick]);
+    const readRecord = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
+    control.arm({ endpoint: 'taxpayerToken', taxpayerId: slow, fault: { gate: 'slow' } });
+    let isOver = false;
+    const joined = codesOf(readRecord, { t: slow }).finally(() => {
+      isOver = true;
+    });
+    await control.whenCalled('taxpayerToken', 1);
+    expect((await gateway.query(readRecord, { t: quick }, { authorization })).errors).toBeUndefined();
+    expect(isOver).toBe(false);
+    control.disarmAll();
+    control.release('slow');
+    expect(await joined).toEqual(Array(100).fill('answered'));
+  });
+});
+
+describe('Creations that wait for one with the same key', () => {
+  it('leave the places to the reads of their caller, and replay its link', async () => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
+    try {
+      const { control } = gateway.sandbox;
+      const { id } = control.addTaxpayer({ status: 'AUTHORIZED' });
+      const authorization = await provider.watcherOf([id], 300, 'client-links:create taxpayers:read');
+      const create = 'mutation { createClientLink(input: { idempotencyKey: "the same" }) { replayed } }';
+      const ask = () => gateway.query<{ createClientLink: { replayed: boolean } }>(create, {}, { authorization });
+      control.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
+      const created = Array.from({ length: 100 }, ask);
+      await control.whenCalled('createClientLink', 1);
+      const read = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
+      expect((await gateway.query(read, { t: id }, { authorization })).errors).toBeUndefined();
+      control.release('slow');
+      const replayed = (await Promise.all(created)).map(({ data }) => data?.createClientLink.replayed);
+      expect(replayed.sort()).toEqual([false, ...Array(99).fill(true)]);
+      expect(control.counters().createClientLink).toBe(1);
+    } finally {
+      await gateway.stop();
+      await provider.stop();
+    }
+  });
+});
+
+describe('A read that waits for a place of a caller whose places are taken', () => {
+  it('is not waited for by another caller', async () => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
+    try {
+      const { control } = gateway.sandbox;
+      const taxpayers = control.addTaxpayers(33, { status: 'AUTHORIZED' });
+      const last = taxpayers.at(-1) ?? '';
+      const headersOf = async (sub: string) => ({
+        authorization: `Bearer ${await provider.token({ sub, scope: 'taxpayers:read', taxpayer_ids: taxpayers })}`,
+      });
+      const [busy, other] = [await headersOf('busy'), await headersOf('other')];
+      const readRecord = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
+      for (const taxpayerId of taxpayers.slice(0, 32)) {
+        control.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { gate: 'slow' } });
+      }
+      const held = taxpayers.slice(0, 32).map((t) => gateway.query(readRecord, { t }, busy));
+      await control.whenCalled('taxpayerToken', 32);
+      const waiting = [last, last].map((t) => gateway.query(readRecord, { t }, busy));
+      expect((await gateway.query(readRecord, { t: last }, other)).errors).toBeUndefined();
+      control.disarmAll();
+      control.release('slow');
+      for (const { errors } of await Promise.all([...held, ...waiting])) expect(errors).toBeUndefined();
+      expect(control.tokenCalls(last)).toBe(1);
+    } finally {
+      await gateway.stop();
+      await provider.stop();
+    }
+  });
+});
+
+describe('A read that a refused caller began', () => {
+  let fleet: Fleet;
+  beforeEach(async () => {
+    fleet = await startFleet({ breakerResetMs: 60_000 });
+  });
+  afterEach(() => fleet.stop());
+
+  function scene() {
+    const [member] = fleet.members;
+    if (!member) throw new Error('The fleet has a member');
+    const { control } = fleet.sandbox;
+    const taxpayer = control.addTaxpayer({ status: 'AUTHORIZED' });
+    const id = fleet.ids.taxpayerId(taxpayer.id);
+    const addJob = () => fleet.ids.jobId(control.addJob({ taxpayerId: taxpayer.id, endsAs: null }).jobId);
+    return { member, control, id, addJob };
+  }
+
+  it('is made again for another who waited for it', async () => {
+    const { member, control, id, addJob } = scene();
+    const fault = control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+    for (let n = 0; n < 5; n += 1) {
+      expect(await outcomeOf(member.jobs.status(id, addJob(), undefined, { holder: 'hostile' }))).toBe(
+        'UPSTREAM_UNAVAILABLE',
+      );
+    }
+    control.disarm(fault);
+    const job = addJob();
+    const reads = ['hostile', 'hostile', 'honest', undefined].map((holder) =>
+      outcomeOf(member.jobs.status(id, job, undefined, { holder })),
+    );
+    expect(await Promise.all(reads)).toEqual(['UPSTREAM_UNAVAILABLE', 'UPSTREAM_UNAVAILABLE', 'answered', 'answered']);
+  });
+});
+
+describe('A caller who asks for a page of jobs while others keep the event loop busy', () => {
+  it('has as many calls under way as at any other time', async () => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...provider.env, TOKEN_BUDGET_PER_HOUR: '0' });
+    const { control } = gateway.sandbox;
+    const [ada, bob] = control.addTaxpayers(2, { status: 'AUTHORIZED' }) as [string, string];
+    const authorizationOf = async (sub: string, id: string) => ({
+      authorization: `Bearer ${await provider.token({ sub, scope: 'refresh-jobs:read', taxpayer_ids: [id] })}`,
+    });
+    const [page, other] = [await authorizationOf('page', ada), await authorizationOf('other', bob)];
+    const { jobId } = control.addJob({ taxpayerId: ada, endsAs: null });
+    await gateway.query(readJob, { t: ada, j: jobId }, page); // its access token is in memory
+    let isOver = false;
+    const burn = () => {
+      for (const until = performance.now() + 10; performance.now() < until; );
+      if (!isOver) setImmediate(burn);
+    };
+    burn();
+    const asks = async () => {
+      while (!isOver) await gateway.query('{ __typename }', {}, other);
+    };
+    const asking = asks();
+    try {
+      const gated = control.arm({ endpoint: 'refreshJob', taxpayerId: ada, fault: { gate: 'page' } });
+      await pause(realRuntime, 1000); // the load of the last half second counts
+      const before = control.counters().refreshJob;
+      const field = (m: number) => `a${m}: refreshJob(taxpayerId: "${ada}", jobId: "job-${m}") { status }`;
+      const asked = gateway.query(`{ ${Array.from({ length: 50 }, (_, m) => field(m)).join(' ')} }`, {}, page);
+      await until(() => control.counters().refreshJob === before + 32);
+      control.disarm(gated);
+      control.release('page');
+      expect((await asked).errors?.map(({ extensions }) => extensions.code)).toEqual(Array(50).fill('NOT_FOUND'));
+      expect(control.counters().refreshJob).toBe(before + 50);
+    } finally {
+      isOver = true;
+      await asking;
+      await gateway.stop();
+      await provider.stop();
+    }
+  });
+});

@@ -1,0 +1,54 @@
+import { afterEach, expect, it } from '@jest/globals';
+import { type Handler, HttpServer } from '../../../src/http/HttpServer.js';
+import { apolloSandboxPage, graphiqlPage } from '../../../src/http/pages.js';
+import { createLogger } from '../../../src/observability/log.js';
+import { rawHttp } from '../../support/rawConnection.js';
+
+let http: HttpServer | undefined;
+afterEach(() => http?.drain(0));
+
+/** Serves `/` by `handler`. */
+async function serve(handler: Handler) {
+  const lines: string[] = [];
+  http = new HttpServer({
+    ...{ host: '127.0.0.1', port: 0, tls: undefined, before: () => false },
+    routes: new Map<string, Handler>([['/', handler]]),
+    log: createLogger('info', { write: (line: string) => lines.push(line) }),
+  });
+  return { origin: `http://127.0.0.1:${await http.listen()}`, lines };
+}
+
+const oneBug = [{ level: 'error', msg: 'a bug of the gateway', err: { type: 'TypeError' } }];
+const failing = async (): Promise<never> => {
+  throw new TypeError('planted');
+};
+const explorer = { firstQuery: '{ __typename }', headers: failing };
+
+it.each<[string, Handler]>([
+  ['a handler that rejects', failing],
+  [
+    'a handler that throws',
+    () => {
+      throw new TypeError('planted');
+    },
+  ],
+  ['Apollo Sandbox', apolloSandboxPage(explorer)],
+  ['GraphiQL', graphiqlPage(explorer)],
+])('%s is answered with 500 and logged once', async (_, handler) => {
+  const { origin, lines } = await serve(handler);
+  const response = await fetch(origin);
+  expect([response.status, await response.text()]).toEqual([500, 'Internal server error\n']);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject(oneBug);
+  expect(lines.join('')).not.toContain('planted');
+});
+
+it('an answer that has begun ends with its connection, so that nobody takes it for a whole one', async () => {
+  const { origin, lines } = await serve(async (_, response) => {
+    response.writeHead(200, ['content-type', 'text/plain']).write('the beginning');
+    await failing();
+  });
+  const connection = rawHttp(origin);
+  connection.write('GET / HTTP/1.1', 'Host: x', '', '');
+  expect(await connection.answer()).toBeUndefined();
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject(oneBug);
+});

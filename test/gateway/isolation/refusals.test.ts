@@ -1,0 +1,106 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { RefusalPace } from '../../../src/admission/RefusalPace.js';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { rawSocket } from '../../support/rawSocket.js';
+
+describe('A flood of refusals', () => {
+  let provider: TrustedProvider;
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    provider = await startTrustedProvider();
+    gateway = await startTestGateway(provider.env);
+  });
+
+  afterAll(async () => {
+    await gateway.stop();
+    await provider.stop();
+  });
+
+  /** Sends that many requests without a token, ten on a connection, all at once. */
+  async function flood(connections: number) {
+    const { hostname, port } = new URL(gateway.origin);
+    const body = '{"query":"{ __typename }"}';
+    const head = `POST /graphql HTTP/1.1\r\nhost: gateway\r\ncontent-type: application/json\r\ncontent-length: ${body.length}`;
+    const sockets = Array.from({ length: connections }, () => connect(Number(port), hostname));
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    const ended = sockets.map(async (socket) => {
+      let text = '';
+      socket.on('error', () => {});
+      socket.write(`${head}\r\n\r\n${body}`.repeat(10));
+      await new Promise<void>((resolve) => {
+        socket.once('close', () => resolve());
+        socket.on('data', (piece) => {
+          text += piece;
+          if (text.split('UNAUTHENTICATED').length > 10) resolve();
+        });
+      });
+      socket.destroy();
+      return text.split('HTTP/1.1 401').length - 1;
+    });
+    return Promise.all(ended);
+  }
+
+  it('is answered a few hundred a second, while others are answered at once', async () => {
+    const authorization = await provider.watcherOf([]);
+    const ask = () => gateway.query('{ __typename }', {}, { authorization });
+    await ask();
+    const startedAt = performance.now();
+    let isOver = false;
+    const flooding = flood(59).finally(() => {
+      isOver = true;
+    });
+    const { status } = await ask();
+    expect([status, isOver]).toEqual([200, false]);
+    expect(await flooding).toEqual(Array(59).fill(10));
+    expect(performance.now() - startedAt).toBeGreaterThan(900);
+  });
+
+  it('has connections ended when more of one address wait than a second answers, while others are answered', async () => {
+    const authorization = await provider.watcherOf([]);
+    const flooding = flood(300);
+    expect((await gateway.query('{ __typename }', {}, { authorization })).status).toBe(200);
+    const answered = await flooding;
+    expect(answered.filter((count) => count === 10).length).toBeGreaterThan(20);
+    expect(answered.filter((count) => count < 10).length).toBeGreaterThan(20);
+  });
+
+  it('on a socket is answered no faster, and the socket works afterwards', async () => {
+    const socket = rawSocket(gateway.origin);
+    await socket.init({ authorization: await provider.watcherOf([]) });
+    const startedAt = performance.now();
+    const send = (id: string, query: string) => socket.send({ id, type: 'subscribe', payload: { query } });
+    for (let n = 0; n < 600; n += 1) {
+      send(`${n}`, '{ nothing }');
+      if (n % 50 === 49) await socket.message(({ id }) => id === `${n}`);
+    }
+    send('last', '{ __typename }');
+    await socket.message(({ id, type }) => id === 'last' && type === 'complete');
+    expect(performance.now() - startedAt).toBeGreaterThan(900);
+    expect(socket.received.filter(({ type }) => type === 'error')).toHaveLength(600);
+    socket.end();
+  });
+});
+
+describe('The turn of a refusal', () => {
+  it('comes at once for the first hundred of a caller, two milliseconds after the one before for a second, then not', () => {
+    const pace = new RefusalPace(() => 0);
+    const waits = Array.from({ length: 700 }, () => pace.take('ada'));
+    expect(waits.slice(0, 101)).toEqual(Array(101).fill(0));
+    expect(waits.slice(101, 601)).toEqual(Array.from({ length: 500 }, (_, n) => 2 * (n + 1)));
+    expect(new Set(waits.slice(601))).toEqual(new Set([Number.POSITIVE_INFINITY]));
+    expect(pace.take('bob')).toBe(0);
+  });
+
+  it('comes at once again when there was time for those before', () => {
+    let now = 0;
+    const pace = new RefusalPace(() => now);
+    for (let n = 0; n < 300; n += 1) pace.take('ada');
+    expect(pace.take('ada')).toBeGreaterThan(0);
+    now = 600;
+    expect(pace.take('ada')).toBe(0);
+  });
+});

@@ -1,0 +1,93 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { AddressRanges } from '../../../src/network/AddressRanges.js';
+import { callerAddress } from '../../../src/network/peer.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+
+let gateway: TestGateway | undefined;
+
+afterEach(async () => {
+  await gateway?.stop();
+  gateway = undefined;
+});
+
+/** The address that the audit line of a creation names. */
+async function auditedAddress({ query, logs }: TestGateway, headers: Readonly<Record<string, string>>) {
+  const before = logs.length;
+  const answer = await query('mutation { createClientLink(input: {}) { replayed } }', {}, headers);
+  expect(answer.errors).toBeUndefined();
+  const lines = logs.slice(before).map((line) => JSON.parse(line));
+  return lines.find(({ audit }) => audit === 'client-link-created')?.address;
+}
+
+describe('the address of a caller', () => {
+  test.each([
+    ['the peer’s where no header tells another', {}, '127.0.0.1'],
+    ['the only one', { 'x-forwarded-for': '203.0.113.7' }, '203.0.113.7'],
+    ['the rightmost that is no proxy’s', { 'x-forwarded-for': '198.51.100.1, 203.0.113.7, 10.1.2.3' }, '203.0.113.7'],
+    ['the leftmost where all are proxies', { 'x-forwarded-for': '10.9.9.9, 10.1.2.3' }, '10.9.9.9'],
+    ['one with a port', { 'x-forwarded-for': '203.0.113.7:4711' }, '203.0.113.7'],
+    ['an IPv4 address in IPv6 form', { 'x-forwarded-for': '::ffff:203.0.113.7, ::ffff:10.1.2.3' }, '203.0.113.7'],
+    ['an IPv6 address with a port', { 'x-forwarded-for': '[2001:db8::7]:4711, fd00::1' }, '2001:db8::7'],
+    ['the same however it is written', { 'x-forwarded-for': '2001:0DB8:0:0::1F' }, '2001:db8::1f'],
+    ['not the proxy’s because of a comma too many', { 'x-forwarded-for': '203.0.113.7, , 10.1.2.3,' }, '203.0.113.7'],
+    ['not what is no address', { 'x-forwarded-for': '198.51.100.1, _hidden' }, '127.0.0.1'],
+    ['not what Forwarded tells', { forwarded: 'for=198.51.100.1', 'x-forwarded-for': '203.0.113.7' }, '203.0.113.7'],
+    ['the peer’s with Forwarded alone', { forwarded: 'for=203.0.113.7' }, '127.0.0.1'],
+    ['nothing left of what is no address', { 'x-forwarded-for': '198.51.100.1, unknown, 10.1.2.3' }, '10.1.2.3'],
+  ])('is %s', (_, headers, address) => {
+    const trusted = new AddressRanges(['127.0.0.1', '10.0.0.0/8', 'fd00::/8']);
+    for (const remoteAddress of ['127.0.0.1', '::ffff:127.0.0.1']) {
+      expect(callerAddress({ headers, socket: { remoteAddress } } as never, trusted)).toBe(address);
+    }
+  });
+
+  test('is in the audit line of what it does', async () => {
+    gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8' });
+    const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.7, 10.1.2.3' };
+    expect(await auditedAddress(gateway, headers)).toBe('203.0.113.7');
+    expect(await auditedAddress(gateway, { forwarded: 'for=203.0.113.7' })).toBe('127.0.0.1');
+  });
+
+  test('is the peer’s where the peer is not trusted', async () => {
+    gateway = await startTestGateway({ TRUSTED_PROXIES: '10.0.0.0/8' });
+    expect(await auditedAddress(gateway, { 'x-forwarded-for': '203.0.113.7' })).toBe('127.0.0.1');
+  });
+
+  test('is in no audit line without TRUSTED_PROXIES, and no header is looked at', async () => {
+    gateway = await startTestGateway();
+    expect(await auditedAddress(gateway, { 'x-forwarded-for': '203.0.113.7' })).toBeUndefined();
+    expect(gateway.logs.join('')).not.toContain('203.0.113.7');
+  });
+
+  test('is what the limits of callers without an identity count for', async () => {
+    gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '2' });
+    const statusFor = async (address: string) =>
+      (await gateway?.query('{ __typename }', {}, { 'x-forwarded-for': address }))?.status;
+    for (const address of ['203.0.113.7', '203.0.113.8']) {
+      const statuses: unknown[] = [];
+      for (let sent = 0; sent < 5; sent += 1) statuses.push(await statusFor(address)); // may span two minutes
+      expect(statuses.slice(0, 2)).toEqual([200, 200]);
+      expect(new Set(statuses)).toEqual(new Set([200, 429]));
+    }
+    expect(await statusFor('203.0.113.7, 203.0.113.9')).toBe(200);
+  });
+
+  test('counts as one, however an IPv6 address is written', async () => {
+    gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '2' });
+    const statuses: unknown[] = [];
+    for (const address of ['2001:DB8::1f', '2001:db8::1F', '2001:db8:0::1f', '[2001:db8::1f]:4711', '2001:db8::1f,']) {
+      statuses.push((await gateway.query('{ __typename }', {}, { 'x-forwarded-for': address })).status);
+    }
+    expect(statuses).toContain(429);
+  });
+
+  test('is in the audit line of a refused token', async () => {
+    gateway = await startTestGateway({
+      ...{ TRUSTED_PROXIES: '127.0.0.1', AUTH_MODE: 'jwt', AUTH_AUDIENCE: 'gateway' },
+      ...{ AUTH_JWKS_URL: 'http://127.0.0.1:9/', AUTH_ISSUER: 'https://id.example/' },
+    });
+    await gateway.query('{ __typename }', {}, { 'x-forwarded-for': '203.0.113.7' });
+    const audited = gateway.logs.map((line) => JSON.parse(line)).find(({ audit }) => audit === 'token-refused');
+    expect(audited).toMatchObject({ outcome: 'denied', address: '203.0.113.7' });
+  });
+});

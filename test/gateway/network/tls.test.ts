@@ -1,0 +1,197 @@
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, get } from 'node:https';
+import { connect as connectPlain } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ConnectionOptions, connect } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { HttpServer } from '../../../src/http/HttpServer.js';
+import { createLogger } from '../../../src/observability/log.js';
+import { issueCertificate } from '../../support/certificate.js';
+import { launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { until } from '../../support/until.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'gateway-tls-'));
+const certFile = join(directory, 'tls.crt');
+const keyFile = join(directory, 'tls.key');
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  issueCertificate('first', { certFile, keyFile });
+  gateway = await startTestGateway({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile });
+});
+
+afterAll(async () => {
+  await gateway?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function presented(): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port: gateway.gateway.port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+      resolve(String(socket.getPeerCertificate().subject.CN));
+      socket.destroy();
+    });
+    socket.on('error', reject);
+  });
+}
+
+/** Undefined when the request was lost. */
+function statusBy(agent: Agent): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const url = `https://127.0.0.1:${gateway.gateway.port}/health/live`;
+    get(url, { agent, rejectUnauthorized: false }, (response) => {
+      response.resume().once('end', () => resolve(response.statusCode));
+    }).once('error', () => resolve(undefined));
+  });
+}
+
+describe('HTTPS', () => {
+  test('is served from the files, with HSTS', async () => {
+    const answer = await new Promise<{ status: number | undefined; hsts: string | undefined }>((resolve, reject) => {
+      const url = `https://127.0.0.1:${gateway.gateway.port}/health/live`;
+      get(url, { rejectUnauthorized: false }, (response) => {
+        response.resume();
+        const hsts = response.headers['strict-transport-security'];
+        response.on('end', () => resolve({ status: response.statusCode, hsts }));
+      }).on('error', reject);
+    });
+    expect(answer).toEqual({ status: 200, hsts: 'max-age=31536000; includeSubDomains' });
+  });
+
+  test('is TLS 1.3 where the client knows it, and nothing before 1.2', async () => {
+    const negotiated = (options: ConnectionOptions) =>
+      new Promise<string | null>((resolve, reject) => {
+        const address = { port: gateway.gateway.port, host: '127.0.0.1', rejectUnauthorized: false };
+        const socket = connect({ ...address, ...options }, () => {
+          resolve(socket.getProtocol());
+          socket.destroy();
+        });
+        socket.on('error', reject);
+      });
+    expect(await negotiated({})).toBe('TLSv1.3');
+    expect(await negotiated({ maxVersion: 'TLSv1.2' })).toBe('TLSv1.2');
+    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
+    await expect(negotiated(old)).rejects.toThrow(/protocol version/);
+  });
+
+  test('uses a renewed pair without a restart, and keeps the one in use while the files do not fit', async () => {
+    expect(await presented()).toBe('first');
+    writeFileSync(certFile, 'half a certificate');
+    await until(() => gateway.logs.some((line) => line.includes('TLS_CERT_FILE does not hold a certificate')));
+    expect(await presented()).toBe('first');
+    issueCertificate('second', { certFile, keyFile });
+    await until(async () => (await presented()) === 'second');
+  });
+
+  test('renews the pair under load without a request lost', async () => {
+    let done = false;
+    const statuses = new Set<number | undefined>();
+    const agents = [new Agent({ keepAlive: true }), new Agent({ keepAlive: false })];
+    const loads = agents.map(async (agent) => {
+      while (!done) statuses.add(await statusBy(agent));
+    });
+    try {
+      issueCertificate('third', { certFile, keyFile });
+      await until(async () => (await presented()) === 'third');
+    } finally {
+      done = true;
+      await Promise.all(loads);
+      for (const agent of agents) agent.destroy();
+    }
+    expect([...statuses]).toEqual([200]);
+  });
+
+  test.each([
+    ['a certificate that is not there', { cert: 'absent', key: 'tls.key' }, 'TLS_CERT_FILE cannot be read (ENOENT)'],
+    ['a key that is not there', { cert: 'tls.crt', key: 'absent' }, 'TLS_KEY_FILE cannot be read (ENOENT)'],
+    [
+      'a file that holds no certificate',
+      { cert: 'tls.key', key: 'tls.key' },
+      'TLS_CERT_FILE does not hold a certificate in PEM',
+    ],
+    [
+      'a key of another certificate',
+      { cert: 'tls.crt', key: 'other.key' },
+      'TLS_KEY_FILE does not hold the private key of TLS_CERT_FILE',
+    ],
+  ])('%s ends the process with one line', async (_, { cert, key }, line) => {
+    issueCertificate('other', { certFile: join(directory, 'other.crt'), keyFile: join(directory, 'other.key') });
+    const { exited, output } = launchGateway({
+      PORT: '0',
+      TLS_CERT_FILE: join(directory, cert),
+      TLS_KEY_FILE: join(directory, key),
+    });
+    expect(await exited).toBe(1);
+    expect(output()).toBe(`${line}\n`);
+  });
+});
+
+describe('a gateway that is told to end', () => {
+  test.each([
+    ['TLS', 'never begins its handshake', ''],
+    ['TLS', 'has sent a part of its handshake', '\x16\x03\x01\x02\x00\x01'],
+    ['TCP', 'never sends a request', ''],
+    ['TCP', 'has sent a part of a request', 'POST /graphql HTTP/1.1\r\nHost: x\r\n'],
+  ])('over %s does not wait for a client that %s', async (transport, _, beginning) => {
+    const files = transport === 'TLS' ? { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } : {};
+    const stopping = await startTestGateway({ ...files, DRAIN_TIMEOUT_MS: '1000' });
+    const socket = connectPlain(stopping.gateway.port, '127.0.0.1').on('error', () => {});
+    const closed = new Promise((resolve) => socket.resume().once('close', resolve));
+    await once(socket, 'connect');
+    socket.write(beginning, 'latin1');
+    const stopped = stopping.stop().then(() => 'stopped');
+    try {
+      expect(await Promise.race([stopped, delay(20_000, 'still waiting', { ref: false })])).toBe('stopped');
+      await closed;
+    } finally {
+      socket.destroy();
+      await stopped;
+    }
+  });
+});
+
+describe('a client that sends slowly on purpose', () => {
+  const plain = {
+    ...{ host: '127.0.0.1', port: 0, tls: undefined, before: () => false, log: createLogger('silent') },
+    routes: new Map([['/', () => {}]]),
+  };
+
+  test.each([
+    ['its headers', 'POST / HTTP/1.1\r\nHost: x\r\nX-Slow: '],
+    ['its body', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx'],
+  ])('is answered 408 and cut off when it never ends %s', async (_, beginning) => {
+    const http = new HttpServer({
+      ...plain,
+      timeouts: { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 },
+    });
+    const port = await http.listen();
+    const text = await new Promise<string>((resolve) => {
+      let received = '';
+      const socket = connectPlain(port, '127.0.0.1', () => socket.write(beginning));
+      socket.on('data', (chunk) => {
+        received += chunk.toString();
+      });
+      socket.on('close', () => resolve(received));
+    });
+    expect(text).toMatch(/^HTTP\/1\.1 408 /);
+    await http.drain(0);
+  });
+
+  test('is cut off when it never begins its TLS handshake', async () => {
+    const material = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
+    const timeouts = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 };
+    const http = new HttpServer({ ...plain, tls: material, timeouts });
+    const port = await http.listen();
+    const socket = connectPlain(port, '127.0.0.1').on('error', () => {});
+    await once(socket.resume(), 'close');
+    await http.drain(0);
+  });
+
+  test('has 20 seconds for its headers and a minute for all of it', () => {
+    const { server } = new HttpServer(plain);
+    expect([server.headersTimeout, server.requestTimeout]).toEqual([20_000, 60_000]);
+  });
+});

@@ -1,0 +1,208 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
+import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import type { Fault } from '../../support/fault.js';
+import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { rawSocket } from '../../support/rawSocket.js';
+import { until } from '../../support/until.js';
+
+// A caller who meets an error tells the operator its request id. The log must then say what happened, to whom, and why.
+
+interface Scene {
+  readonly document?: string;
+  readonly variables?: object;
+  /** What the service does to every call of an endpoint. */
+  readonly fault?: readonly [ApiEndpoint, Fault];
+  readonly env?: Environment;
+  /** What is done before: the operation itself, or the end of the process or of the provider. */
+  readonly before?: 'another link' | 'another record' | 'draining' | 'no keys';
+  readonly anonymous?: true;
+  readonly cause: string;
+}
+
+const scopes = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-jobs:read';
+const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
+const readJob = 'query ($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job") { status } }';
+const createLink = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
+const status = (code: number): Fault => ({ status: code });
+
+const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
+  GRAPHQL_PARSE_FAILED: { document: '{', cause: 'Syntax Error: Expected Name, found <EOF>.' },
+  GRAPHQL_VALIDATION_FAILED: { document: '{ nonsense }', cause: 'Cannot query field "…" on type "…".' },
+  BAD_USER_INPUT: {
+    document: 'query ($id: ID!) { taxpayerToken(taxpayerId: $id, maxAgeSeconds: -1) { name } }',
+    cause: 'a value must be from 0 to 2592000',
+  },
+  UNAUTHENTICATED: { anonymous: true, cause: 'An Authorization header with a Bearer token is required' },
+  FORBIDDEN: { variables: { id: 'of-another' }, cause: 'This taxpayer is not among those the caller may see' },
+  NOT_FOUND: { document: readJob, fault: ['refreshJob', status(404)], cause: 'HTTP 404' },
+  IDEMPOTENCY_CONFLICT: {
+    document: createLink,
+    variables: { input: { idempotencyKey: 'key', metadata: { a: 1 } } },
+    before: 'another link',
+    cause: 'This idempotencyKey was used with another input',
+  },
+  OUTCOME_UNKNOWN: {
+    document: createLink,
+    variables: { input: {} },
+    fault: ['createClientLink', status(500)],
+    cause: 'HTTP 500',
+  },
+  TOKEN_BUDGET_EXHAUSTED: {
+    env: { TOKEN_BUDGET_PER_HOUR: '1' },
+    before: 'another record',
+    cause: 'At most 1 token calls per hour for the fleet (TOKEN_BUDGET_PER_HOUR)',
+  },
+  UPSTREAM_RATE_LIMITED: { fault: ['taxpayerToken', status(429)], cause: 'HTTP 429' },
+  TAXPAYER_NOT_AUTHORIZED: {
+    document: readJob,
+    fault: ['refreshJob', status(403)],
+    cause: 'HTTP 403',
+  },
+  UPSTREAM_CREDENTIALS_REJECTED: {
+    fault: ['taxpayerToken', status(401)],
+    cause: 'HTTP 401',
+  },
+  UPSTREAM_REJECTED: { fault: ['taxpayerToken', status(409)], cause: 'HTTP 409' },
+  UPSTREAM_TIMEOUT: {
+    fault: ['taxpayerToken', { gate: 'never' }],
+    env: { UPSTREAM_TIMEOUT_MS: '50', UPSTREAM_DEADLINE_MS: '100' },
+    cause: 'no answer in time',
+  },
+  UPSTREAM_UNAVAILABLE: { fault: ['taxpayerToken', status(503)], cause: 'HTTP 503' },
+  UPSTREAM_INVALID_RESPONSE: {
+    fault: ['taxpayerToken', { body: 'null' }],
+    cause: 'null',
+  },
+  AUTH_UNAVAILABLE: { before: 'no keys', cause: 'key set: ' },
+  RATE_LIMITED: {
+    document: '{ first: __typename second: __typename }', // too many in any minute
+    env: { RATE_LIMIT_PER_MINUTE: '1' },
+    cause: 'At most 1 root fields per minute (RATE_LIMIT_PER_MINUTE)',
+  },
+  SHUTTING_DOWN: { before: 'draining', cause: 'The gateway is shutting down' },
+};
+
+/** No operation reaches these over plain HTTP, or none reaches them from outside at all. */
+const notOverHttp = ['SHUTTING_DOWN'];
+const neverFromOutside = ['INTERNAL_SERVER_ERROR']; // see test/errors/maskedBug.test.ts
+
+interface Sent {
+  readonly gateway: TestGateway;
+  readonly requestId: string;
+  readonly authorization: string | undefined;
+  readonly document: string;
+  readonly variables: object;
+}
+
+/** Sends an operation and gives the request id that its caller is told, which over a socket is not the caller's own. */
+const transports = {
+  http: async (sent: Sent) => idIn(await post(sent, '/graphql', 'application/json')),
+  sse: async (sent: Sent) => idIn(await post(sent, '/graphql/stream', 'text/event-stream')),
+  ws: async ({ gateway, requestId, authorization, document: query, variables }: Sent) => {
+    const socket = rawSocket(gateway.origin, { headers: { 'x-request-id': requestId } });
+    try {
+      await socket.opened.catch(() => {});
+      if (socket.socket.readyState !== socket.socket.OPEN) return requestId;
+      socket.send({ type: 'connection_init', payload: { authorization } });
+      const ready = socket.message(({ type }) => type === 'connection_ack').then(() => true);
+      if (!(await Promise.race([ready, socket.closed.then(() => false)]))) return requestId;
+      socket.send({ type: 'subscribe', id: '1', payload: { query, variables } });
+      return idIn(JSON.stringify(await socket.message(({ id }) => id === '1')));
+    } finally {
+      socket.end();
+    }
+  },
+};
+
+async function post({ gateway, requestId, authorization, document, variables }: Sent, path: string, accept: string) {
+  const headers = {
+    'content-type': 'application/json',
+    'x-request-id': requestId,
+    accept,
+    ...(authorization !== undefined && { authorization }),
+  };
+  const body = JSON.stringify({ query: document, variables });
+  return (await fetch(gateway.origin + path, { method: 'POST', headers, body })).text();
+}
+
+const idIn = (answer: string) => /"requestId":"([^"]+)"/.exec(answer)?.[1] ?? `none in ${answer}`;
+
+let gateway: TestGateway | undefined;
+let provider: TrustedProvider | undefined;
+afterEach(async () => {
+  await gateway?.stop();
+  await provider?.stop();
+  gateway = undefined;
+});
+
+describe('the request id of an error', () => {
+  it.each(Object.entries(scenes))(
+    '%s leads to a log line with caller and cause, on every transport',
+    async (code, scene) => {
+      provider = await startTrustedProvider();
+      if (scene.before === 'no keys') provider.outage(true);
+      gateway = await startTestGateway({
+        ...provider.env,
+        DRAIN_TIMEOUT_MS: scene.before === 'draining' ? '4000' : '0',
+        ...scene.env,
+      });
+      const ids = ['of-the-caller', 'of-the-caller-too'];
+      for (const id of ids) {
+        gateway.sandbox.control.addTaxpayer({ id });
+        gateway.sandbox.control.addJob({ taxpayerId: id, jobId: 'job' });
+      }
+      const authorization = `Bearer ${await provider.token({ scope: scopes, taxpayer_ids: ids })}`;
+      if (scene.before === 'another link') {
+        await gateway.query(createLink, { input: { idempotencyKey: 'key' } }, { authorization });
+      }
+      if (scene.before === 'another record') await gateway.query(readRecord, { id: ids[1] }, { authorization });
+      if (scene.fault) gateway.sandbox.control.arm({ endpoint: scene.fault[0], fault: scene.fault[1] });
+      const stopping = scene.before === 'draining' ? gateway.stop() : undefined;
+
+      for (const [transport, send] of Object.entries(transports)) {
+        if (transport === 'http' && notOverHttp.includes(code)) continue;
+        const requestId = await send({
+          gateway,
+          requestId: `${code}-${transport}`,
+          authorization: scene.anonymous ? undefined : authorization,
+          document: scene.document ?? readRecord,
+          variables: scene.variables ?? { id: ids[0] },
+        });
+        const lines = () => operationLines(gateway).filter((line) => isAbout(line, requestId));
+        await until(() => lines().length > 0);
+        const isKnown = !['UNAUTHENTICATED', 'AUTH_UNAVAILABLE', 'SHUTTING_DOWN'].includes(code);
+        expect(lines()).toMatchObject([
+          {
+            transport,
+            outcome: expect.stringMatching(/^(refused|errors)$/),
+            codes: [code],
+            cause: expect.stringContaining(scene.cause),
+            ...(isKnown && { caller: expect.stringMatching(/^[\w-]{43}$/), callerKind: 'bearer' }),
+          },
+        ]);
+      }
+      await stopping;
+    },
+    30_000,
+  );
+
+  it('is tried for every code that a caller can meet', () => {
+    expect([...Object.keys(scenes), ...neverFromOutside].sort()).toEqual(Object.keys(errorCodes).sort());
+  });
+});
+
+interface Line {
+  readonly msg: string;
+  readonly requestId?: string;
+  readonly requestIds?: readonly string[];
+}
+
+function operationLines(from: TestGateway | undefined): Line[] {
+  return (from?.logs ?? []).map((line) => JSON.parse(line) as Line).filter(({ msg }) => msg === 'operation');
+}
+
+function isAbout({ requestId, requestIds = [] }: Line, id: string): boolean {
+  return requestId === id || requestIds.includes(id);
+}

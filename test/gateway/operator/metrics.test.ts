@@ -1,0 +1,77 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { freePort } from '../../support/freePort.js';
+import { startTestGateway } from '../../support/gateway.js';
+
+const stops: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+
+const scrape = async (origin: string) => (await fetch(`${origin}/metrics`)).text();
+/** The value of one series; the labels in the order they are printed. */
+const seriesOf = (page: string, series: string) => {
+  const line = page.split('\n').find((one) => one.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length + 1));
+};
+
+describe('Metrics', () => {
+  it('name operations by the schema and never by what a client calls them', async () => {
+    const { origin, query, sandbox, stop } = await startTestGateway();
+    stops.push(stop);
+    const [id] = Object.values(sandbox.demo.taxpayerIds);
+    await query(`query SsnOf900001234 { mine: taxpayerToken(taxpayerId: "${id}") { status } }`);
+    await query(`{ a: taxpayer(id: "${id}") { id } b: taxpayerToken(taxpayerId: "${id}") { status } }`);
+    const wait = `refreshJob(taxpayerId: "${id}", jobId: "none", waitSeconds: 1) { status }`;
+    await query(`{ ${wait} a: taxpayer(id: "${id}") { id } }`);
+    await query(`query { ...F a: taxpayer(id: "${id}") { id } } fragment F on Query { ${wait} }`);
+    await query('{ __typename }');
+    await query('{ noSuchField900001234 }');
+    const page = await scrape(origin);
+    expect(seriesOf(page, 'gateway_operations_total{operation="taxpayerToken",outcome="ok"}')).toBe(1);
+    expect(seriesOf(page, 'gateway_operations_total{operation="several",outcome="ok"}')).toBe(1);
+    // slow on purpose, so that it is told apart from what has to be quick
+    expect(seriesOf(page, 'gateway_operations_total{operation="refreshJob",outcome="errors"}')).toBe(2);
+    expect(seriesOf(page, 'gateway_operations_total{operation="introspection",outcome="ok"}')).toBe(1);
+    expect(seriesOf(page, 'gateway_operations_total{operation="none",outcome="errors"}')).toBe(1);
+    expect(page).not.toContain('900001234');
+    expect(page).not.toContain(id);
+  });
+
+  it('tell how a read was answered and what is left of the token budget', async () => {
+    const { origin, query, sandbox, stop } = await startTestGateway({ TOKEN_BUDGET_PER_HOUR: '40' });
+    stops.push(stop);
+    const read = () => query(`{ taxpayerToken(taxpayerId: "${sandbox.demo.taxpayerIds.authorized}") { status } }`);
+    expect(seriesOf(await scrape(origin), 'gateway_token_budget_left')).toBe(40);
+    await read();
+    await read();
+    await read();
+    const page = await scrape(origin);
+    expect(seriesOf(page, 'gateway_cache_reads_total{kind="token",tier="fetched",reason="absent"}')).toBe(1);
+    expect(seriesOf(page, 'gateway_cache_reads_total{kind="token",tier="memory",reason="held"}')).toBe(2);
+    expect(seriesOf(page, 'gateway_token_budget_left')).toBe(39);
+    expect(seriesOf(page, 'gateway_token_budget_per_hour')).toBe(40);
+    expect(seriesOf(page, 'gateway_upstream_calls_total{endpoint="taxpayerToken",outcome="ok"}')).toBe(1);
+    expect(seriesOf(page, 'gateway_errors_total{code="UPSTREAM_TIMEOUT"}')).toBe(0);
+  });
+
+  it('show refused credentials and an open breaker', async () => {
+    const { origin, query, sandbox, stop } = await startTestGateway();
+    stops.push(stop);
+    sandbox.control.setClientSecret('another');
+    await query(`{ taxpayerToken(taxpayerId: "${sandbox.demo.taxpayerIds.authorized}") { status } }`);
+    const page = await scrape(origin);
+    const silenced = 'gateway_calls_silenced_total{endpoint="taxpayerToken",reason="credentials-rejected"}';
+    expect(seriesOf(page, silenced)).toBe(1);
+    expect(seriesOf(page, 'gateway_breaker_open{endpoint="taxpayerToken"}')).toBe(0);
+    expect(seriesOf(page, 'gateway_errors_total{code="UPSTREAM_CREDENTIALS_REJECTED"}')).toBe(1);
+  });
+
+  it('are on METRICS_PORT alone when that is set', async () => {
+    const port = await freePort();
+    const { origin, stop } = await startTestGateway({ METRICS_PORT: String(port) });
+    stops.push(stop);
+    expect((await fetch(`${origin}/metrics`)).status).toBe(404);
+    expect(await scrape(`http://127.0.0.1:${port}`)).toContain('gateway_requests_total');
+    expect((await fetch(`http://127.0.0.1:${port}/graphql`)).status).toBe(404);
+  });
+});

@@ -1,0 +1,319 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
+import { rawSocket } from '../../support/rawSocket.js';
+import { until } from '../../support/until.js';
+
+const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name accessToken } }';
+const scopes = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-jobs:read';
+const hash = expect.stringMatching(/^[\w-]{43}$/);
+
+interface Line {
+  readonly msg: string;
+  readonly level: string;
+  readonly audit?: string;
+  readonly requestId?: string;
+  readonly count?: number;
+  readonly [field: string]: unknown;
+}
+
+let provider: TrustedProvider;
+let gateway: TestGateway;
+beforeAll(async () => {
+  provider = await startTrustedProvider();
+});
+afterAll(() => provider.stop());
+afterEach(() => gateway.stop());
+
+async function start(env: Environment = {}): Promise<string> {
+  gateway = await startTestGateway({ ...provider.env, DRAIN_TIMEOUT_MS: '0', ...env });
+  return gateway.sandbox.control.addTaxpayer({ id: 'own', name: 'Ada Lovelace' }).id;
+}
+
+async function headersOf(claims: object = {}): Promise<Record<string, string>> {
+  const token = await provider.token({ sub: 'Grace Hopper', scope: scopes, taxpayer_ids: ['own'], ...claims });
+  return { authorization: `Bearer ${token}` };
+}
+
+/** Lines of one moment are written together. */
+const linesOf = (msg: string) =>
+  gateway.logs
+    .flatMap((text) => text.trim().split('\n'))
+    .map((line) => JSON.parse(line) as Line)
+    .filter((line) => line.msg === msg);
+const operations = () => linesOf('operation');
+const audits = (action: string) => linesOf('audit').filter(({ audit }) => audit === action);
+
+describe('The line of an operation', () => {
+  it('tells everything of it, in hashes and names of ours', async () => {
+    const id = await start({ LOG_OPERATIONS: 'all' });
+    const headers = await headersOf();
+    const client = { 'apollographql-client-name': 'web "app"\n', 'apollographql-client-version': 'v'.repeat(100) };
+    await gateway.query(readRecord, { id }, { ...headers, ...client, 'x-request-id': 'cold' });
+    await gateway.query(readRecord, { id }, { ...headers, 'graphql-client-name': 'job', 'x-request-id': 'hot' });
+    await until(() => operations().length === 2);
+    const common = { level: 'info', operation: 'taxpayerToken', type: 'query', transport: 'http', outcome: 'ok' };
+    const who = { caller: hash, callerKind: 'bearer', codes: [] };
+    expect(operations()).toMatchObject([
+      {
+        ...common,
+        ...who,
+        requestId: 'cold',
+        client: 'web app',
+        clientVersion: 'v'.repeat(64),
+        ms: expect.any(Number),
+        calls: [{ endpoint: 'taxpayerToken', ms: expect.any(Number), result: 'ok' }],
+        tiers: { memory: 0, store: 0, service: 1 },
+      },
+      { ...common, ...who, requestId: 'hot', client: 'job', calls: [], tiers: { memory: 1, store: 0, service: 0 } },
+    ]);
+    for (const planted of ['own', 'Grace', 'Ada']) expect(gateway.logs.join('')).not.toContain(`"${planted}`);
+  });
+
+  it('tells of tries that were repeated, and of each call once when several aliases share it', async () => {
+    const id = await start({ LOG_OPERATIONS: 'all' });
+    const failing = gateway.sandbox.control.arm({
+      endpoint: 'taxpayerToken',
+      fault: { status: 503 },
+    });
+    await gateway.query(readRecord, { id }, await headersOf());
+    gateway.sandbox.control.disarm(failing);
+    const twice =
+      'query ($id: ID!) { a: taxpayerToken(taxpayerId: $id) { name } b: taxpayerToken(taxpayerId: $id) { name } }';
+    await gateway.query(twice, { id }, await headersOf());
+    await until(() => operations().length === 2);
+    const [failed, shared] = operations();
+    expect(failed).toMatchObject({
+      outcome: 'errors',
+      calls: Array(3).fill({ endpoint: 'taxpayerToken', result: 'server-error' }),
+    });
+    expect(shared).toMatchObject({ calls: [{ result: 'ok' }], tiers: { service: 1 } });
+  });
+
+  it('is written by default for what called the token endpoint, is slow, a mutation, refused, or fails', async () => {
+    const id = await start({ LOG_SLOW_MS: '1000' });
+    const headers = await headersOf();
+    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id });
+    const readJob = 'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }';
+    await gateway.query(readRecord, { id }, { ...headers, 'x-request-id': 'token-call' });
+    await gateway.query(readRecord, { id }, { ...headers, 'x-request-id': 'from-memory' });
+    const slow = gateway.sandbox.control.arm({
+      endpoint: 'refreshJob',
+      fault: { delayMs: 1100 },
+    });
+    await gateway.query(readJob, { id, jobId }, { ...headers, 'x-request-id': 'slow' });
+    gateway.sandbox.control.disarm(slow);
+    await gateway.query('mutation { createClientLink(input: {}) { replayed } }', {}, headers);
+    await gateway.query('{ nonsense }', {}, headers);
+    await gateway.query(readRecord, { id: 'another' }, headers);
+    await gateway.query(readRecord, { id });
+    await fetch(`${gateway.origin}/nowhere/${id}`, { headers: { 'x-request-id': 'lost' } });
+    await fetch(`${gateway.origin}/graphql`, { method: 'POST', headers, body: '{' });
+    expect(operations().map(({ type, outcome, codes, requestId }) => [type, outcome, codes, requestId])).toEqual([
+      ['query', 'ok', [], 'token-call'],
+      ['query', 'ok', [], 'slow'],
+      ['mutation', 'ok', [], expect.any(String)],
+      ['none', 'refused', ['GRAPHQL_VALIDATION_FAILED'], expect.any(String)],
+      ['query', 'errors', ['FORBIDDEN'], expect.any(String)],
+      ['none', 'refused', ['UNAUTHENTICATED'], expect.any(String)],
+      ['none', 'refused', [], 'lost'],
+      ['none', 'refused', ['BAD_USER_INPUT'], expect.any(String)],
+    ]);
+  });
+
+  it('tells of each call to the token endpoint, also of operations that fail alike', async () => {
+    await start();
+    const { control } = gateway.sandbox;
+    const ids = control.addTaxpayers(15);
+    const unknown = ['a', 'b', 'c', 'd', 'e'];
+    const headers = await headersOf({ taxpayer_ids: [...ids, ...unknown] });
+    const fields = ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { status }`).join(' ');
+    for (const _ of ['asks', 'asks again']) await gateway.query(`{ ${fields} }`, {}, headers);
+    for (const id of unknown) await gateway.query(readRecord, { id }, headers);
+    expect(control.counters().taxpayerToken).toBe(20);
+    await gateway.stop();
+    expect(operations().map(({ outcome, tokenCalls }) => [outcome, tokenCalls])).toEqual([
+      ['ok', 15],
+      ...unknown.map(() => ['errors', 1]),
+    ]);
+  });
+
+  it('of a stream tells of the token call that its reads needed', async () => {
+    await start(quickPolls);
+    const { taxpayerId, jobId } = addJob(gateway);
+    gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
+    const headers = await headersOf({ taxpayer_ids: [taxpayerId] });
+    const body = { query: watchJob, variables: { taxpayerId, jobId } };
+    for (const _ of ['reads', 'reads what is held']) await readEvents(headers, body);
+    await gateway.stop();
+    expect(operations()).toMatchObject([{ type: 'subscription', outcome: 'ok', tokenCalls: 1 }]);
+  });
+
+  it('is never written with LOG_OPERATIONS=none', async () => {
+    const id = await start({ LOG_OPERATIONS: 'none' });
+    await gateway.query(readRecord, { id: 'another' }, await headersOf());
+    await gateway.query(readRecord, { id });
+    await gateway.query('{ nonsense }', {}, await headersOf());
+    await gateway.stop();
+    expect(operations()).toEqual([]);
+  });
+
+  it.each(['sse', 'ws'] as const)(
+    'of a subscription over %s comes at its end, with its length and events',
+    async (transport) => {
+      await start({ ...quickPolls, LOG_OPERATIONS: 'all' });
+      const { taxpayerId, jobId } = addJob(gateway);
+      const headers = await headersOf({ taxpayer_ids: [taxpayerId] });
+      const body = { query: watchJob, variables: { taxpayerId, jobId } };
+      const ended = transport === 'sse' ? readEvents(headers, body) : readSocket(headers, body);
+      await until(() => gateway.sandbox.control.counters().refreshJob > 0);
+      expect(operations()).toEqual([]);
+      gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
+      await ended;
+      await until(() => operations().length > 0);
+      expect(operations()).toMatchObject([
+        {
+          operation: 'refreshJobUpdated',
+          type: 'subscription',
+          transport,
+          outcome: 'ok',
+          client: 'watcher',
+          caller: hash,
+        },
+      ]);
+      const [line] = operations();
+      expect(line?.['events']).toBeGreaterThanOrEqual(1);
+      expect(line?.['calls']).toEqual(expect.arrayContaining([expect.objectContaining({ endpoint: 'refreshJob' })]));
+      await gateway.stop();
+      expect(operations()).toHaveLength(1);
+    },
+  );
+
+  it('is written for a socket that was never authenticated, and for one that was refused', async () => {
+    await start();
+    const silent = rawSocket(gateway.origin, { headers: { 'x-request-id': 'silent' } });
+    await silent.opened;
+    silent.end();
+    const early = rawSocket(gateway.origin, { headers: { 'x-request-id': 'early' } });
+    await early.opened;
+    early.send({ type: 'subscribe', id: '1', payload: { query: '{ __typename }' } });
+    await early.closed;
+    rawSocket(gateway.origin, { headers: { 'x-request-id': 'foreign', origin: 'https://evil.example' } });
+    await until(() => operations().length === 3);
+    expect(Object.fromEntries(operations().map(({ requestId, codes, cause }) => [requestId, [codes, cause]]))).toEqual({
+      silent: [['UNAUTHENTICATED'], 'The socket was closed before it was authenticated'],
+      early: [['UNAUTHENTICATED'], 'Unauthorized'],
+      foreign: [['FORBIDDEN'], 'This origin is not allowed (CORS_ORIGINS)'],
+    });
+    expect(operations().every(({ transport, outcome }) => transport === 'ws' && outcome === 'refused')).toBe(true);
+  });
+
+  async function readEvents(headers: Record<string, string>, body: object): Promise<void> {
+    const response = await fetch(`${gateway.origin}/graphql/stream`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json', 'graphql-client-name': 'watcher' },
+      body: JSON.stringify(body),
+    });
+    await response.text();
+  }
+
+  async function readSocket(parameters: Record<string, string>, payload: object): Promise<void> {
+    const socket = rawSocket(gateway.origin);
+    await socket.init({ ...parameters, 'GraphQL-Client-Name': 'watcher' });
+    socket.send({ type: 'subscribe', id: '1', payload });
+    await socket.message(({ type }) => type === 'complete');
+    socket.end();
+  }
+});
+
+describe('An audit line', () => {
+  it('is written for every decision against a caller, with its reason, at a level that LOG_LEVEL does not leave out', async () => {
+    const id = await start({ LOG_LEVEL: 'fatal' });
+    await gateway.query(readRecord, { id: 'another' }, await headersOf());
+    await gateway.query(readRecord, { id }, await headersOf({ scope: 'refresh-jobs:read' }));
+    await gateway.query(readRecord, { id }, { authorization: 'Bearer made.up.token' });
+    await gateway.query(readRecord, { id });
+    const denied = audits('access-denied');
+    expect(denied).toMatchObject([
+      { level: 'audit', outcome: 'denied', reason: 'other taxpayer', caller: hash, taxpayer: hash },
+      { level: 'audit', outcome: 'denied', reason: 'missing scope taxpayers:read', caller: hash },
+    ]);
+    expect(audits('token-refused').map(({ reason }) => reason)).toEqual([
+      'The access token is malformed: expected a signed JWT (RFC 7519)',
+      'An Authorization header with a Bearer token is required',
+    ]);
+    expect(linesOf('operation')).toEqual([]);
+  });
+
+  it('is written for tokens that are shown and links, and with AUDIT=all for every record and job', async () => {
+    const id = await start();
+    await seeEverything(id);
+    const actions = () => linesOf('audit').map(({ audit }) => audit);
+    expect(actions()).toEqual(['token-revealed', 'client-link-created']);
+    await gateway.stop();
+
+    await start({ AUDIT: 'all' });
+    await seeEverything(id);
+    expect(actions()).toEqual(['record-shown', 'token-revealed', 'job-shown', 'client-link-created']);
+    const [record, token, job] = linesOf('audit');
+    expect(new Set([record, token, job].map((line) => line?.['taxpayer'])).size).toBe(1);
+  });
+
+  it('names the same taxpayer and caller alike after a restart, and otherwise with another key', async () => {
+    const key = (byte: number) => Buffer.alloc(32, byte).toString('base64');
+    const names: unknown[][] = [];
+    for (const env of [1, 1, 2].map((byte) => ({ CACHE_ENCRYPTION_KEY: key(byte), LOG_OPERATIONS: 'all' }))) {
+      const id = await start(env);
+      await gateway.query(readRecord, { id }, await headersOf());
+      await gateway.query(readRecord, { id: 'another' }, await headersOf());
+      await gateway.stop();
+      const callers = [...audits('token-revealed'), ...operations()].map(({ caller }) => caller);
+      expect([callers.length, new Set(callers).size]).toEqual([3, 1]);
+      names.push(audits('token-revealed').flatMap(({ caller, taxpayer }) => [caller, taxpayer]));
+    }
+    expect(names[0]).toHaveLength(2);
+    expect(names[1]).toEqual(names[0]);
+    for (const [place, name] of (names[2] ?? []).entries()) expect(name).not.toBe(names[0]?.[place]);
+  });
+
+  it('is one for equal ones within a second', async () => {
+    const id = await start();
+    const headers = await headersOf();
+    await Promise.all(Array.from({ length: 20 }, () => gateway.query(readRecord, { id }, headers)));
+    await gateway.stop();
+    const lines = audits('token-revealed');
+    expect(lines.reduce((sum, { count = 1 }) => sum + count, 0)).toBe(20);
+    expect(lines.length).toBeLessThan(6); // on a machine that needs some seconds for it
+  });
+
+  async function seeEverything(id: string): Promise<void> {
+    gateway.sandbox.control.addJob({ taxpayerId: id, jobId: 'job' });
+    const headers = await headersOf();
+    await gateway.query(readRecord, { id }, headers);
+    await gateway.query('query ($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job") { status } }', { id }, headers);
+    await gateway.query('mutation { createClientLink(input: {}) { replayed } }', {}, headers);
+  }
+});
+
+describe('A flood of refusals', () => {
+  it('is told in few lines, which tell of each refusal', async () => {
+    const id = await start();
+    const beganAt = performance.now();
+    const [bad, other] = [{ authorization: 'Bearer made.up.token' }, await headersOf()];
+    for (let n = 0; n < 40; n += 1) {
+      const denied = Array.from({ length: 25 }, (_, m) =>
+        gateway.query(readRecord, { id: `another ${n} ${m}` }, other),
+      );
+      const refused = Array.from({ length: 25 }, () => gateway.query(readRecord, { id }, bad));
+      await Promise.all([...denied, ...refused]);
+    }
+    await gateway.stop();
+    // Thirty at once, then eight a second: four lines, and one for each kind that is told together.
+    const seconds = (performance.now() - beganAt) / 1000;
+    expect(gateway.logs.join('').split('\n').length).toBeLessThan(40 + 8 * (seconds + 1));
+    for (const lines of [operations(), linesOf('audit')]) {
+      expect(lines.reduce((sum, { count = 1 }) => sum + count, 0)).toBe(2000);
+    }
+  });
+});

@@ -1,0 +1,338 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { openExporter, startExport } from '../../../src/observability/traceExport.js';
+import { type CollectedSpan, startCollector } from '../../support/collector.js';
+import { faults } from '../../support/faults.js';
+import { freePort } from '../../support/freePort.js';
+import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
+import { rawSocket } from '../../support/rawSocket.js';
+import { until } from '../../support/until.js';
+
+const stops: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+  for (const name of standardVariables.splice(0)) delete process.env[name];
+});
+
+const standardVariables: string[] = [];
+/** Sets `OTEL_` variables, which the SDK reads by itself, for one test. */
+function setStandard(variables: Readonly<Record<string, string>>): void {
+  standardVariables.push(...Object.keys(variables));
+  Object.assign(process.env, variables);
+}
+
+const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+const callersSpan = '00f067aa0ba902b7';
+
+const caller = { traceparent: `00-${traceId}-${callersSpan}-01` };
+const readToken = 'GET /auth/tax-payer/{id}/token';
+const readJob = 'GET /tax-payer/{taxpayerId}/refresh/{jobId}';
+
+/** Does `work` with a traced gateway and gives the spans, which are complete once it has stopped. */
+async function traced(work: (gateway: TestGateway) => Promise<unknown>, env: Environment = {}) {
+  const collector = await startCollector();
+  stops.push(collector.stop);
+  const gateway = await startTestGateway({ ...quickPolls, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...env });
+  try {
+    await work(gateway);
+  } finally {
+    await gateway.stop();
+  }
+  return { ...collector, logs: gateway.logs, service: new URL(gateway.sandbox.url) };
+}
+
+async function spansOf(headers: Record<string, string>, env: Environment = {}) {
+  const asked = { seenByService: [] as readonly unknown[], taxpayerId: '', jobId: '' };
+  const collected = await traced(async ({ query, sandbox }) => {
+    const { taxpayerId, jobId } = sandbox.demo.jobs.completed;
+    await query(
+      `query OfMine { refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { name status } }`,
+      {},
+      { tracestate: 'vendor=1', baggage: 'user=planted-baggage', ...headers },
+    );
+    Object.assign(asked, { taxpayerId, jobId, seenByService: sandbox.control.requests() });
+  }, env);
+  return { ...collected, ...asked };
+}
+
+/** By name, with numbers as numbers. */
+function attributesOf({ attributes }: CollectedSpan) {
+  return Object.fromEntries(
+    attributes.map(({ key, value }) => [
+      key,
+      value['intValue'] === undefined ? value['stringValue'] : Number(value['intValue']),
+    ]),
+  );
+}
+
+const named = (spans: readonly CollectedSpan[], name: string) => {
+  const span = spans.find((one) => one.name === name);
+  if (span === undefined) throw new Error(`no span ${name} among ${spans.map((one) => one.name)}`);
+  return span;
+};
+
+describe('Traces', () => {
+  it("continue the caller's trace from HTTP to the operation, the service and the store", async () => {
+    const { spans, requests } = await spansOf({ traceparent: `00-${traceId}-${callersSpan}-01` });
+    expect(requests[0]?.url).toBe('/v1/traces');
+    const http = named(spans, 'POST /graphql');
+    const operation = named(spans, 'query');
+    expect(http).toMatchObject({ traceId, parentSpanId: callersSpan, kind: 2 });
+    expect(operation).toMatchObject({ traceId, parentSpanId: http.spanId });
+    for (const name of [readToken, readJob, 'acquire memory', 'settle memory']) {
+      expect(named(spans, name)).toMatchObject({ traceId, parentSpanId: operation.spanId, kind: 3 });
+    }
+    for (const span of spans) {
+      expect(Number(span.endTimeUnixNano)).toBeGreaterThanOrEqual(Number(span.startTimeUnixNano));
+    }
+    expect(Number(operation.startTimeUnixNano)).toBeLessThanOrEqual(Number(named(spans, readJob).startTimeUnixNano));
+  });
+
+  it('have the names and attributes of the semantic conventions', async () => {
+    const { spans, service } = await spansOf({});
+    expect(attributesOf(named(spans, 'POST /graphql'))).toEqual({
+      ...{ 'http.request.method': 'POST', 'http.route': '/graphql', 'url.path': '/graphql', 'url.scheme': 'http' },
+      ...{ 'network.protocol.version': '1.1', 'http.response.status_code': 200 },
+    });
+    expect(attributesOf(named(spans, 'query'))).toEqual({
+      ...{ 'graphql.operation.type': 'query', 'gateway.operation': 'refreshJob', 'gateway.errors': 0 },
+    });
+    expect(attributesOf(named(spans, readToken))).toEqual({
+      ...{ 'http.request.method': 'GET', 'url.template': '/auth/tax-payer/{id}/token' },
+      ...{ 'server.address': service.hostname, 'server.port': Number(service.port), 'http.response.status_code': 200 },
+      ...{ 'gateway.endpoint': 'taxpayerToken', 'gateway.outcome': 'ok' },
+    });
+    expect(attributesOf(named(spans, 'acquire memory'))).toEqual({
+      ...{ 'db.system.name': 'memory', 'db.operation.name': 'acquire' },
+    });
+  });
+
+  it('say what failed, of which kind, and at which try', async () => {
+    const { spans } = await traced(async ({ sandbox, query }) => {
+      const { id } = sandbox.control.addTaxpayer({});
+      sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
+      await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`);
+    });
+    expect(attributesOf(named(spans, 'query'))).toMatchObject({
+      ...{ 'error.type': 'UPSTREAM_UNAVAILABLE', 'gateway.errors': 1 },
+    });
+    const tries = spans.filter(({ name }) => name === readToken);
+    expect(tries.map(({ status }) => status.code)).toEqual([2, 2, 2]);
+    expect(tries.map((span) => attributesOf(span)['http.request.resend_count'])).toEqual([undefined, 1, 2]);
+    expect(attributesOf(tries[0] as CollectedSpan)).toMatchObject({
+      ...{ 'http.response.status_code': 503, 'error.type': '503', 'gateway.outcome': 'server-error' },
+    });
+  });
+
+  it('follow an operation that is known by its plan as well, and long polls', async () => {
+    const { spans } = await traced(async ({ sandbox, query }) => {
+      const read = 'query($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
+      const wait = 'query($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job", waitSeconds: 1) { status } }';
+      for (const id of ['one', 'two', 'three']) {
+        sandbox.control.addTaxpayer({ id });
+        sandbox.control.addJob({ taxpayerId: id, jobId: 'job', endsAs: null });
+        await query(read, { id });
+        await Promise.all([query(read, { id }), query(wait, { id })]);
+      }
+    });
+    const callsBelow = (root: CollectedSpan) => {
+      const [operation] = spans.filter(({ parentSpanId }) => parentSpanId === root.spanId);
+      return spans.filter(({ parentSpanId }) => parentSpanId === operation?.spanId).map(({ name }) => name);
+    };
+    const roots = spans.filter(({ name }) => name === 'POST /graphql');
+    const seen = roots.map(callsBelow);
+    expect(seen.filter((names) => names.includes(readToken)).length).toBe(3);
+    expect(seen.filter((names) => names.filter((name) => name === readJob).length > 1).length).toBe(3);
+    expect(seen.filter((names) => names.length === 0).length).toBe(3); // from memory
+    const ids = new Set(spans.map(({ spanId }) => spanId));
+    expect(spans.filter(({ parentSpanId }) => parentSpanId !== undefined && !ids.has(parentSpanId))).toEqual([]);
+  });
+
+  it('of an event stream last as long as the stream, with the operation below', async () => {
+    const { spans } = await traced(async (gateway) => {
+      const job = addJob(gateway);
+      const response = await fetch(`${gateway.origin}/graphql/stream`, {
+        method: 'POST',
+        headers: { ...caller, 'content-type': 'application/json', accept: 'text/event-stream' },
+        body: JSON.stringify({ query: watchJob, variables: job }),
+      });
+      gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+      expect(await response.text()).toContain('COMPLETED');
+    });
+    const http = named(spans, 'POST /graphql/stream');
+    const operation = named(spans, 'subscription');
+    expect(http).toMatchObject({ traceId, parentSpanId: callersSpan, status: {} });
+    expect(operation).toMatchObject({ traceId, parentSpanId: http.spanId, status: {} });
+    for (const call of spans.filter(({ name }) => name === readJob)) {
+      expect(call.parentSpanId).toBe(operation.spanId);
+      expect(Number(operation.endTimeUnixNano)).toBeGreaterThanOrEqual(Number(call.endTimeUnixNano));
+    }
+  });
+
+  it('of a socket last as long as the socket, with each operation below, side by side', async () => {
+    const { spans } = await traced(async (gateway) => {
+      const job = addJob(gateway);
+      const socket = rawSocket(gateway.origin, { headers: caller });
+      await socket.init();
+      socket.send({ type: 'subscribe', id: 'live', payload: { query: watchJob, variables: job } });
+      await socket.message(({ id, type }) => id === 'live' && type === 'next');
+      socket.send({ type: 'subscribe', id: 'once', payload: { query: `{ taxpayer(id: "x") { id } }` } });
+      await socket.message(({ id, type }) => id === 'once' && type === 'complete');
+      gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+      await socket.message(({ id, type }) => id === 'live' && type === 'complete');
+      socket.socket.close();
+      await socket.closed;
+    });
+    const socket = named(spans, 'GET /graphql');
+    expect(socket).toMatchObject({ traceId, parentSpanId: callersSpan, kind: 2 });
+    expect(attributesOf(socket)).toMatchObject({
+      ...{ 'http.response.status_code': 101, 'network.protocol.name': 'websocket' },
+    });
+    for (const name of ['subscription', 'query']) expect(named(spans, name).parentSpanId).toBe(socket.spanId);
+    expect(named(spans, readJob).parentSpanId).toBe(named(spans, 'subscription').spanId);
+  });
+
+  it('are found by the id in log lines', async () => {
+    const { spans, logs } = await traced(async ({ sandbox, query }) => {
+      sandbox.control.addTaxpayer({ id: 'one' });
+      sandbox.control.arm({ endpoint: 'taxpayerToken', fault: faults.html });
+      await query('{ taxpayerToken(taxpayerId: "one") { status } }', {}, caller);
+    });
+    expect(named(spans, 'query').traceId).toBe(traceId);
+    const line = logs.find((each) => each.includes('calls to the service fail'));
+    expect(JSON.parse(line ?? '{}')).toMatchObject({ traceId, cause: 'the body is not JSON' });
+  });
+
+  it('never reach the service, whose requests stay exactly per contract', async () => {
+    const { seenByService } = await spansOf({ traceparent: `00-${traceId}-${callersSpan}-01` });
+    expect(seenByService.length).toBe(2);
+    const sent = JSON.stringify(seenByService);
+    for (const trace of ['traceparent', 'tracestate', 'baggage', traceId]) expect(sent).not.toContain(trace);
+  });
+
+  it('hold no id, name or token', async () => {
+    const { requests, taxpayerId, jobId } = await spansOf({ authorization: 'Bearer caller-token-not-real' });
+    const sent = requests.map(({ body }) => body).join();
+    for (const secret of [taxpayerId, jobId, 'OfMine', 'not-real', 'not real', 'test-client', 'planted-baggage']) {
+      expect(sent).not.toContain(secret);
+    }
+  });
+
+  it('begin anew without a usable traceparent', async () => {
+    const { spans } = await spansOf({ traceparent: `00-${'0'.repeat(32)}-${callersSpan}-01` });
+    const http = named(spans, 'POST /graphql');
+    expect(http.traceId).toMatch(/^(?!0{32})[0-9a-f]{32}$/);
+    expect(http.parentSpanId).toBeUndefined();
+  });
+
+  it('are not recorded when the caller decided so', async () => {
+    expect((await spansOf({ traceparent: `00-${traceId}-${callersSpan}-00` })).spans).toEqual([]);
+  });
+
+  it('are sent and described as the standard variables say', async () => {
+    setStandard({
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=blue',
+      OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
+      OTEL_SERVICE_NAME: 'edge',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=staging',
+    });
+    const { spans, requests } = await spansOf({});
+    expect(spans.length).toBeGreaterThan(0);
+    expect(requests[0]?.headers).toMatchObject({ 'x-tenant': 'blue', 'content-encoding': 'gzip' });
+    expect(requests[0]?.body).toContain('{"key":"service.name","value":{"stringValue":"edge"}}');
+    expect(requests[0]?.body).toContain('{"key":"deployment.environment.name","value":{"stringValue":"staging"}}');
+  });
+
+  it('are written with Protobuf where that is asked for, most of all for traces', async () => {
+    const { requests } = await spansOf({}, { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' });
+    expect(requests[0]).toMatchObject({ url: '/v1/traces', headers: { 'content-type': 'application/x-protobuf' } });
+    for (const told of ['taxpayer-gateway', 'POST /graphql', 'graphql.operation.type']) {
+      expect(requests.map(({ body }) => body).join()).toContain(told);
+    }
+    const own = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' };
+    expect((await spansOf({}, own)).spans).not.toEqual([]);
+  });
+
+  it('are sent although a variable that says how is wrong', async () => {
+    setStandard({ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '0', OTEL_BSP_SCHEDULE_DELAY: '-1', OTEL_TRACES_SAMPLER: 'half' });
+    const { spans, requests } = await spansOf({});
+    named(spans, 'POST /graphql');
+    expect(requests.length).toBeLessThan(10);
+  });
+
+  it('go to the address for traces as it is, and nowhere when the SDK or the exporter is disabled', async () => {
+    const collector = await startCollector();
+    stops.push(collector.stop);
+    const own = { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own` };
+    await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_SDK_DISABLED: 'true' });
+    await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_TRACES_EXPORTER: 'none' });
+    expect(collector.requests).toEqual([]);
+    await traced(({ query }) => query('{ __typename }'), own);
+    expect(collector.requests.map(({ url }) => url)).toEqual(['/own']);
+  });
+
+  it('are sampled as OTEL_TRACES_SAMPLER says', async () => {
+    setStandard({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' });
+    expect((await spansOf({})).spans).toEqual([]);
+    setStandard({ OTEL_TRACES_SAMPLER_ARG: '1' });
+    expect((await spansOf({})).spans).not.toEqual([]);
+    setStandard({ OTEL_TRACES_SAMPLER: 'parentbased_always_off' });
+    expect((await spansOf({})).spans).toEqual([]);
+    expect((await spansOf({ traceparent: `00-${traceId}-${callersSpan}-01` })).spans).not.toEqual([]);
+  });
+
+  it('wait for the collector in a bounded number; the others are dropped and counted', async () => {
+    setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '500' });
+    let dropped = 0;
+    const url = `http://127.0.0.1:${await freePort()}/v1/traces`;
+    const exporting = startExport({
+      exporter: await openExporter({ url, protocol: 'http/json' }),
+      version: 'test',
+      onDropped: (count) => {
+        dropped += count;
+      },
+    });
+    stops.push(() => exporting.stop().catch(() => {}));
+    for (let n = 0; n < 5000; n += 1) exporting.begin({ name: 'one', kind: 0, attributes: {}, startMs: 0 }).end();
+    expect(dropped).toBe(5000 - 4096);
+  });
+
+  it.each(['http/json', 'http/protobuf'])(
+    'that the collector rejects are counted and told once: %s',
+    async (protocol) => {
+      const collector = await startCollector({ rejected: 2 });
+      stops.push(collector.stop);
+      const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_PROTOCOL: protocol };
+      setStandard({ OTEL_BSP_SCHEDULE_DELAY: '10' });
+      const { origin, query, logs, stop } = await startTestGateway(env);
+      stops.unshift(stop);
+      const dropped = async () => {
+        const page = await (await fetch(`${origin}/metrics`)).text();
+        return Number(/^gateway_trace_spans_dropped_total (\d+)$/m.exec(page)?.[1]);
+      };
+      for (const count of [2, 4]) {
+        await query('{ __typename }');
+        await until(async () => (await dropped()) === count);
+      }
+      const told = logs.filter((line) => line.includes('the trace collector does not take spans'));
+      expect(told.map((line) => JSON.parse(line).cause)).toEqual(['the collector rejected a part']);
+      expect(logs.join()).not.toContain('plant');
+    },
+  );
+
+  it('cost no request anything when the collector is away, and say so in a metric and one log line', async () => {
+    setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '1000' });
+    const nowhere = `http://127.0.0.1:${await freePort()}`;
+    const { origin, query, logs, stop } = await startTestGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: nowhere });
+    stops.push(stop);
+    expect((await query('{ __typename }')).status).toBe(200);
+    let dropped = 0;
+    while (dropped === 0 && stops.length > 0) {
+      const page = await (await fetch(`${origin}/metrics`)).text();
+      dropped = Number(/^gateway_trace_spans_dropped_total (\d+)$/m.exec(page)?.[1]);
+    }
+    expect(dropped).toBe(2);
+    const told = logs.filter((line) => line.includes('the trace collector does not take spans'));
+    expect(told.map((line) => JSON.parse(line).cause)).toEqual(['ECONNREFUSED']);
+  });
+});

@@ -1,0 +1,178 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type Fleet, type FleetOptions, type Member, startFleet } from '../../support/fleet.js';
+
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+let fleet: Fleet;
+afterEach(() => fleet.stop());
+
+async function scene(options: FleetOptions & { createdAgoMs?: number } = {}) {
+  const { createdAgoMs, ...fleetOptions } = options;
+  fleet = await startFleet({ size: 4, ...fleetOptions });
+  const { control } = fleet.sandbox;
+  const created = createdAgoMs === undefined ? {} : { createdAt: new Date(fleet.now() - createdAgoMs).toISOString() };
+  const id = fleet.ids.taxpayerId(control.addTaxpayer({ status: 'CREATED', ...created }).id);
+  const member = (n: number) => fleet.members[n % fleet.members.length] as Member;
+  const statusAt = async (n: number) => (await member(n).broker.record(id)).record.status;
+  /** How long the record that is shown is still fresh. */
+  const freshFor = async (n = 0) => {
+    const { broker } = member(n);
+    return broker.freshForMs(await broker.record(id));
+  };
+  return { control, id, member, statusAt, freshFor, calls: () => control.tokenCalls(id) };
+}
+
+/** Asks every minute for so long, each member in turn. */
+async function ask(statusAt: (n: number) => Promise<string>, forMs: number) {
+  for (let n = 0; n < forMs / minute; n += 1) {
+    await statusAt(n);
+    fleet.advance(minute);
+  }
+}
+
+describe('A record that does not change', () => {
+  it('costs at most 115 token calls in 30 days when four processes are asked every minute', async () => {
+    const { statusAt, calls } = await scene();
+    await ask(statusAt, 30 * day);
+    expect(calls()).toBeLessThanOrEqual(115);
+    expect(calls()).toBeGreaterThan(30); // at least one a day
+  });
+
+  it('costs one call a day from the first one when it was created long ago', async () => {
+    const { statusAt, calls } = await scene({ createdAgoMs: 300 * day });
+    await ask(statusAt, 3 * day);
+    expect(calls()).toBe(3);
+  });
+
+  it('costs 96 calls a day when its freshness is fixed at 15 minutes', async () => {
+    const fixed = { share: 0, minMs: 15 * minute };
+    const { statusAt, calls } = await scene({ freshness: fixed, createdAgoMs: 300 * day });
+    await ask(statusAt, day);
+    expect(calls()).toBe(96);
+  });
+
+  it('is shown fresher on request, but not below a minute', async () => {
+    const { id, member, calls } = await scene({ createdAgoMs: 300 * day });
+    await member(0).broker.record(id);
+    fleet.advance(minute - 1);
+    await member(1).broker.record(id, 0);
+    expect(calls()).toBe(1);
+    fleet.advance(1);
+    await member(1).broker.record(id, 0);
+    expect(calls()).toBe(2);
+    fleet.advance(day - 1);
+    await member(1).broker.record(id);
+    expect(calls()).toBe(2);
+  });
+});
+
+describe('A change', () => {
+  it.each([5 * second, 3 * minute, 20 * minute, 3 * hour, 2 * day])(
+    'is seen within a tenth of the time since the last one, or a minute: %d ms after it',
+    async (gapMs) => {
+      const { control, id, statusAt } = await scene();
+      await statusAt(0);
+      fleet.advance(7 * second);
+      control.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
+      const changedAt = fleet.now();
+      for (let n = 0; fleet.now() < changedAt + gapMs; n += 1) {
+        await statusAt(n);
+        fleet.advance(Math.min(minute, changedAt + gapMs - fleet.now()));
+      }
+      await statusAt(1);
+      control.updateTaxpayer(id, { status: 'AUTHORIZED' });
+      let lagMs = 0;
+      for (; (await statusAt(lagMs / second)) !== 'AUTHORIZED'; lagMs += second) fleet.advance(second);
+      expect(lagMs).toBeLessThanOrEqual(Math.max(minute, gapMs / 10));
+    },
+  );
+
+  it('is remembered by a process whose memory holds no more than one record', async () => {
+    const { control, member } = await scene({ maxEntries: 1 });
+    const { broker } = member(0);
+    const createdAt = new Date(fleet.now() - 300 * day).toISOString();
+    const ids = control.addTaxpayers(10, { createdAt }).map((id) => fleet.ids.taxpayerId(id));
+    const readAll = () => Promise.all(ids.map(async (id) => broker.freshForMs(await broker.record(id))));
+    expect(await readAll()).toEqual(ids.map(() => day));
+    for (const id of ids) control.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
+    fleet.advance(day);
+    expect(await readAll()).toEqual(ids.map(() => minute));
+    fleet.advance(minute);
+    expect(await readAll()).toEqual(ids.map(() => minute));
+  });
+
+  it('of the name or the metadata counts as one of the status does', async () => {
+    const { control, id, freshFor } = await scene({ createdAgoMs: day });
+    expect(await freshFor()).toBe(2.4 * hour);
+    control.updateTaxpayer(id, { metadata: { crm: 2 } });
+    fleet.advance(2.4 * hour);
+    expect(await freshFor(1)).toBe(minute);
+  });
+});
+
+describe('A token that the service replaced', () => {
+  async function rotated(createdAgoMs: number, ...statuses: string[]) {
+    const scenery = await scene({ createdAgoMs });
+    const { control, id, member } = scenery;
+    control.addJob({ taxpayerId: id, jobId: 'j', endsAs: null });
+    for (const status of statuses) {
+      await member(0).broker.record(id);
+      control.updateTaxpayer(id, { status });
+      fleet.advance(day);
+    }
+    await member(0).broker.record(id);
+    fleet.advance(30 * second);
+    control.rotateToken(id);
+    return { ...scenery, useToken: () => member(1).jobs.status(id, fleet.ids.jobId('j')) };
+  }
+
+  it('does not shorten how long the record is shown', async () => {
+    const { freshFor, useToken, calls } = await rotated(10 * hour);
+    await useToken();
+    expect(calls()).toBe(2);
+    expect(await freshFor(1)).toBe(hour + 3 * second);
+  });
+
+  it('does not prolong it when the record changed a moment ago', async () => {
+    const { freshFor, useToken, calls } = await rotated(10 * hour, 'AUTHORIZED');
+    await useToken();
+    expect(calls()).toBe(3);
+    expect(await freshFor(1)).toBe(minute);
+  });
+
+  it('does not hide a change that came with it', async () => {
+    const { control, id, statusAt, freshFor, useToken } = await rotated(10 * hour);
+    control.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
+    await useToken();
+    expect(await statusAt(1)).toBe('CONSENT_RECEIVED');
+    expect(await freshFor(1)).toBe(minute);
+  });
+});
+
+describe('A clock that is ahead', () => {
+  it('by a day, does not make a changed record count as unchanged, nor as changing for a day', async () => {
+    const { control, id, statusAt, freshFor, calls } = await scene({ createdAgoMs: 10 * day, aheadMs: [day] });
+    await freshFor(1);
+    fleet.advance(2 * day);
+    control.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
+    expect(await statusAt(0)).toBe('CONSENT_RECEIVED');
+    expect(await freshFor(1)).toBe(minute);
+    expect(calls()).toBe(3);
+    fleet.advance(10 * minute);
+    await statusAt(1);
+    fleet.advance(50 * minute);
+    await statusAt(1);
+    expect(await freshFor(1)).toBe(6 * minute);
+  });
+
+  it('and is put right, leaves a record as cheap as before', async () => {
+    const { freshFor } = await scene({ createdAgoMs: 10 * hour });
+    fleet.advance(day);
+    await freshFor();
+    fleet.advance(-day);
+    expect(await freshFor()).toBe(hour);
+  });
+});

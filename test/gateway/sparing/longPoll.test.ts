@@ -1,0 +1,108 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startIdentityProvider } from '../../support/identityProvider.js';
+
+let gateway: TestGateway;
+let stopped = false;
+afterEach(async () => {
+  if (!stopped) await gateway.stop();
+  stopped = false;
+});
+
+const document = `query ($taxpayerId: ID!, $jobId: ID!, $waitSeconds: Int) {
+  refreshJob(taxpayerId: $taxpayerId, jobId: $jobId, waitSeconds: $waitSeconds) { status }
+}`;
+
+/** A gateway that polls quickly, and a job that stays as it is until told otherwise. */
+async function scene(env: Environment = {}, authorization = '') {
+  gateway = await startTestGateway({ JOB_POLL_MIN_MS: '20', JOB_POLL_MAX_MS: '50', ...env });
+  const { control } = gateway.sandbox;
+  const { id: taxpayerId } = control.addTaxpayer();
+  const { jobId } = control.addJob({ taxpayerId, endsAs: null });
+  const wait = (waitSeconds: number, signal?: AbortSignal) =>
+    fetch(`${gateway.origin}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...(authorization && { authorization }) },
+      body: JSON.stringify({ query: document, variables: { taxpayerId, jobId, waitSeconds } }),
+      ...(signal && { signal }),
+    });
+  return { control, taxpayerId, jobId, wait };
+}
+
+async function watchers(): Promise<number> {
+  const text = await (await fetch(`${gateway.origin}/metrics`)).text();
+  return Number(/^gateway_job_watchers (\d+)$/m.exec(text)?.[1]);
+}
+
+/** Resolves when the gauge has the value; the test's own time limit says when it never does. */
+async function whenWatchers(count: number): Promise<void> {
+  while ((await watchers()) !== count);
+}
+
+describe('A query that waits for a job', () => {
+  it.each([
+    ['completed', 'COMPLETED'],
+    ['failed', 'FAILED'],
+  ])('answers as soon as the job has %s', async (status, shown) => {
+    const { control, taxpayerId, jobId, wait } = await scene();
+    const answer = wait(300);
+    await control.whenCalled('refreshJob', 2);
+    control.updateJob(taxpayerId, jobId, { status });
+    expect(await (await answer).json()).toEqual({ data: { refreshJob: { status: shown } } });
+    expect(await watchers()).toBe(0);
+  });
+
+  it('answers at once when the job is over already', async () => {
+    const { control, taxpayerId, jobId, wait } = await scene();
+    control.updateJob(taxpayerId, jobId, { status: 'completed' });
+    expect(await (await wait(300)).json()).toEqual({ data: { refreshJob: { status: 'COMPLETED' } } });
+    expect(control.jobCalls(taxpayerId, jobId)).toBe(1);
+  });
+
+  it('answers with the present status when the time is up', async () => {
+    const { wait } = await scene();
+    expect(await (await wait(1)).json()).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
+  });
+
+  it("ends with its caller's token", async () => {
+    const provider = await startIdentityProvider();
+    const { jwksUrl, issuer, audience } = provider;
+    const token = await provider.token({ scope: 'refresh-jobs:read taxpayers:any' }, { expiresIn: 3 });
+    const env = { AUTH_MODE: 'jwt', AUTH_JWKS_URL: jwksUrl, AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience };
+    const { wait } = await scene(env, `Bearer ${token}`);
+    expect(await (await wait(300)).json()).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
+    await provider.stop();
+  });
+
+  it('ends at once when its client leaves, and so do the polls', async () => {
+    const { control, wait } = await scene();
+    const client = new AbortController();
+    const answer = wait(300, client.signal);
+    await whenWatchers(1);
+    client.abort();
+    await expect(answer).rejects.toThrow();
+    await whenWatchers(0);
+    const polls = control.counters().refreshJob;
+    for (let n = 0; n < 20; n += 1) await watchers();
+    expect(control.counters().refreshJob).toBeLessThanOrEqual(polls + 1);
+  });
+
+  it('is answered when the gateway is told to end', async () => {
+    const { wait } = await scene();
+    const answer = wait(300);
+    await whenWatchers(1);
+    stopped = true;
+    const end = gateway.stop();
+    const response = await answer;
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
+    await end;
+  });
+
+  it.each([-1, 301, 2_147_483_647])('refuses to wait %d seconds', async (waitSeconds) => {
+    const { wait } = await scene();
+    expect(await (await wait(waitSeconds)).json()).toMatchObject({
+      errors: [{ extensions: { code: 'BAD_USER_INPUT', violations: [{ path: 'waitSeconds' }] } }],
+    });
+  });
+});

@@ -1,0 +1,165 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { isTerminal } from '../../../src/datasources/RefreshJobs.js';
+import { Trail } from '../../../src/observability/Trail.js';
+import { type Fleet, type Member, notedOnce, startFleet } from '../../support/fleet.js';
+import { until } from '../../support/until.js';
+
+const processing = { id: 'job-1', status: 'processing', startedAt: '2026-01-05T10:00:00.000Z' };
+
+describe('RefreshJobs', () => {
+  let fleet: Fleet;
+  let one: Member;
+  let two: Member;
+  beforeEach(async () => {
+    fleet = await startFleet({ size: 2 });
+    [one, two] = fleet.members as [Member, Member];
+  });
+  afterEach(() => fleet.stop());
+
+  function newJob(status: 'processing' | 'completed' | 'failed' = 'processing') {
+    const { control } = fleet.sandbox;
+    const { id } = control.addTaxpayer();
+    const { jobId } = control.addJob({ taxpayerId: id, status });
+    return { taxpayer: fleet.ids.taxpayerId(id), job: fleet.ids.jobId(jobId) };
+  }
+  const calls = () => fleet.sandbox.control.counters().refreshJob;
+
+  it.each([
+    ['processing', false],
+    ['completed', true],
+    ['failed', true],
+    ['paused', false],
+  ])('takes a job that is %s for over: %s', (status, isOver) => {
+    expect(isTerminal({ ...processing, status } as never)).toBe(isOver);
+  });
+
+  it('answers from memory for a second, and then asks again', async () => {
+    const { taxpayer, job } = newJob();
+    const trails = [new Trail(), new Trail(), new Trail()];
+    for (const [n, trail] of trails.entries()) {
+      if (n === 2) fleet.advance(1001);
+      await one.jobs.status(taxpayer, job, undefined, { trail });
+    }
+    expect(trails.map(({ memory, service }) => [memory, service])).toEqual([
+      [0, 2], // the token and the status
+      [1, 0],
+      [0, 1],
+    ]);
+    expect(calls()).toBe(2);
+  });
+
+  it.each(['completed', 'failed'] as const)('never asks again for a job that has %s', async (status) => {
+    const { taxpayer, job } = newJob(status);
+    for (const { jobs } of [one, two, one]) {
+      expect(await jobs.status(taxpayer, job)).toMatchObject({ job: { status } });
+      fleet.advance(60_000);
+    }
+    expect(calls()).toBe(1);
+  });
+
+  it('forgets the jobs of one taxpayer and of nobody else', async () => {
+    const [mine, other] = [newJob(), newJob()];
+    for (const { taxpayer, job } of [mine, other]) await one.jobs.status(taxpayer, job);
+    one.jobs.forget(mine.taxpayer);
+    expect(one.jobs.held(mine.taxpayer, mine.job)).toBeUndefined();
+    expect(one.jobs.held(other.taxpayer, other.job)).toBeDefined();
+    one.jobs.forget();
+    expect(one.jobs.held(other.taxpayer, other.job)).toBeUndefined();
+  });
+
+  it('drops from memory what the store keeps no longer: a status that can change after an hour', async () => {
+    const { taxpayer, job } = newJob();
+    await one.jobs.status(taxpayer, job);
+    const isHeld = () => one.jobs.held(taxpayer, job, Number.POSITIVE_INFINITY) !== undefined;
+    fleet.advance(3_600_000 - 1);
+    one.jobs.dropExpired();
+    expect(isHeld()).toBe(true);
+    fleet.advance(1);
+    one.jobs.dropExpired();
+    expect(isHeld()).toBe(false);
+  });
+
+  it('does once per operation what it does for one job, and finds the token on behalf of the caller', async () => {
+    const { taxpayer, job } = newJob();
+    const { names, once } = notedOnce();
+    const trail = new Trail();
+    await one.jobs.status(taxpayer, job, undefined, { once, trail });
+    expect(names).toEqual([`job ${taxpayer}/${job}`]);
+    expect(trail.calls?.map(({ endpoint }) => endpoint)).toEqual(['taxpayerToken', 'refreshJob']);
+  });
+
+  it('tells since when a status has not changed', async () => {
+    const { taxpayer, job } = newJob();
+    const first = await one.jobs.status(taxpayer, job);
+    fleet.advance(5000);
+    const second = await one.jobs.status(taxpayer, job);
+    expect(second.observedAt).toBe(first.observedAt + 5000);
+    expect(second.unchangedSince).toBe(first.unchangedSince);
+    fleet.sandbox.control.updateJob(taxpayer, job, { status: 'completed' });
+    fleet.advance(5000);
+    expect(await one.jobs.status(taxpayer, job)).toMatchObject({ unchangedSince: fleet.now() });
+  });
+
+  describe('that is shown often', () => {
+    const shown = async (times: number, { taxpayer, job }: ReturnType<typeof newJob>) => {
+      for (let n = 0; n < times; n += 1) await one.jobs.status(taxpayer, job);
+    };
+
+    it('is read anew before its second is over, once, and nobody waits for it', async () => {
+      const wanted = newJob();
+      await shown(11, wanted);
+      fleet.advance(749);
+      await shown(11, wanted);
+      expect(calls()).toBe(1);
+      fleet.advance(201); // some are read anew after 750 ms, and all of them after 950
+      const { taxpayer, job } = wanted;
+      fleet.sandbox.control.updateJob(taxpayer, job, { status: 'completed' });
+      expect(one.jobs.status(taxpayer, job)).toMatchObject({ job: { status: 'processing' } });
+      await shown(11, wanted);
+      await until(() => one.jobs.held(taxpayer, job)?.job.status === 'completed');
+      expect(calls()).toBe(2);
+    });
+
+    it('is read anew when its second is over if it was shown seldom', async () => {
+      const wanted = newJob();
+      await shown(9, wanted);
+      fleet.advance(999);
+      await shown(1, wanted);
+      await new Promise(setImmediate);
+      expect(calls()).toBe(1);
+    });
+
+    it('is not read anew when there was no place for it until its second was over: nobody may be asking any more', async () => {
+      const { control } = fleet.sandbox;
+      const call = { holder: 'somebody' };
+      const read = ({ taxpayer, job }: ReturnType<typeof newJob>) => one.jobs.status(taxpayer, job, undefined, call);
+      const wanted = newJob();
+      await shown(10, wanted);
+      const places = 32;
+      const gate = 'others';
+      control.arm({ endpoint: 'refreshJob', fault: { gate }, times: places });
+      const reading = Array.from({ length: places }, () => read(newJob()));
+      await until(() => calls() === 1 + places);
+      fleet.advance(960);
+      read(wanted);
+      await new Promise(setImmediate);
+      fleet.advance(40);
+      control.release(gate);
+      await Promise.all(reading);
+      await read(newJob());
+      expect(calls()).toBe(1 + places + 1);
+    });
+
+    it('is shown until its second is over when it could not be read anew', async () => {
+      const wanted = newJob();
+      await shown(10, wanted);
+      fleet.sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+      fleet.advance(960);
+      await shown(1, wanted);
+      await until(() => calls() > 1);
+      expect(one.jobs.status(wanted.taxpayer, wanted.job)).toMatchObject({ job: { status: 'processing' } });
+      fleet.advance(40);
+      await expect(shown(1, wanted)).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE' });
+    });
+  });
+});

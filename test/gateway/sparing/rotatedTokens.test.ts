@@ -1,0 +1,263 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type Fleet, outcomeOf, startFleet } from '../../support/fleet.js';
+import { startTestGateway } from '../../support/gateway.js';
+import { until } from '../../support/until.js';
+
+describe('a token that the service no longer takes', () => {
+  let fleet: Fleet;
+  afterEach(() => fleet.stop());
+
+  async function scene(size = 1) {
+    fleet = await startFleet({ size });
+    const { control } = fleet.sandbox;
+    const taxpayer = control.addTaxpayer({ status: 'AUTHORIZED' });
+    const id = fleet.ids.taxpayerId(taxpayer.id);
+    const addJob = (n: number) => {
+      const jobId = `job-${n}`;
+      control.addJob({ taxpayerId: id, jobId, endsAs: null });
+      return fleet.ids.jobId(jobId);
+    };
+    const member = (n: number) => fleet.members[n % fleet.members.length] as Fleet['members'][number];
+    return { control, id, addJob, member, calls: () => control.tokenCalls(id) };
+  }
+
+  it('is fetched again exactly once for 200 concurrent jobs of four members', async () => {
+    const { control, id, addJob, member, calls } = await scene(4);
+    const jobs = Array.from({ length: 200 }, (_, n) => addJob(n));
+    await Promise.all(fleet.members.map(({ broker }) => broker.credential(id)));
+    expect(calls()).toBe(1);
+    control.rotateToken(id);
+    const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
+    expect(new Set(outcomes)).toEqual(new Set(['answered']));
+    expect(calls()).toBe(2);
+  });
+
+  it('does not evict its successor when its 401 comes late', async () => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    const [early, late] = [addJob(1), addJob(2)];
+    await member(0).broker.credential(id);
+    control.rotateToken(id);
+    control.arm({ endpoint: 'refreshJob', fault: { gate: 'late' }, times: 1 });
+    const lateRead = outcomeOf(member(0).jobs.status(id, late));
+    await control.whenCalled('refreshJob', 1);
+    expect(await outcomeOf(member(1).jobs.status(id, early))).toBe('answered');
+    const successor = await member(1).broker.credential(id);
+    control.release('late');
+    expect(await lateRead).toBe('answered');
+    expect(calls()).toBe(2);
+    expect((await member(0).broker.credential(id)).version).toBe(successor.version);
+  });
+
+  it('is not fetched again for a late 401 when the service gave the very same token anew', async () => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    const jobs = [addJob(1), addJob(2), addJob(3)];
+    await member(0).broker.credential(id);
+    control.arm({ endpoint: 'refreshJob', fault: { status: 401 }, times: 3 });
+    const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
+    expect(outcomes).toEqual(['answered', 'answered', 'answered']);
+    expect(calls()).toBe(2);
+  });
+
+  it('is fetched anew when its successor was asked for before it was refused', async () => {
+    const { control, id, addJob, member, calls } = await scene();
+    const { broker, jobs } = member(0);
+    await broker.credential(id);
+    fleet.advance(60_000);
+    control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'slow' }, times: 1 });
+    const record = broker.record(id);
+    await control.whenCalled('taxpayerToken', 2);
+    control.rotateToken(id); // the answer on its way still has the token from before
+    const job = outcomeOf(jobs.status(id, addJob(1)));
+    await until(() => member(0).events.includes('credential-replaced'));
+    control.release('slow');
+    expect(await job).toBe('answered');
+    await record;
+    expect(calls()).toBe(3);
+  });
+
+  it('is replaced twice when what the store has was replaced meanwhile as well', async () => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    const [one, other, third] = [addJob(1), addJob(2), addJob(3)];
+    await member(0).broker.credential(id);
+    control.rotateToken(id);
+    expect(await outcomeOf(member(1).jobs.status(id, one))).toBe('answered');
+    fleet.advance(60_000);
+    control.rotateToken(id);
+    expect(await outcomeOf(member(0).jobs.status(id, other))).toBe('answered');
+    expect(await outcomeOf(member(1).jobs.status(id, third))).toBe('answered');
+    expect(calls()).toBe(3);
+  });
+
+  it('ends in TAXPAYER_NOT_AUTHORIZED when its successor is refused too, and in no further fetch for a minute', async () => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    const job = addJob(1);
+    control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
+    expect(await outcomeOf(member(0).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
+    expect(calls()).toBe(2);
+    for (const n of [0, 1, 0, 1])
+      expect(await outcomeOf(member(n).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
+    expect(calls()).toBe(2);
+    expect(member(1).events).toContain('refetch-cool-down');
+
+    fleet.advance(60_000);
+    control.disarmAll();
+    expect(await outcomeOf(member(1).jobs.status(id, job))).toBe('answered');
+    expect(calls()).toBe(2);
+  });
+
+  it.each([400, 431])('is not what a %i to a job is about: no other token is fetched, now or later', async (status) => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    control.arm({ endpoint: 'refreshJob', fault: { status } });
+    for (const n of [0, 1]) {
+      expect(await outcomeOf(member(n).jobs.status(id, addJob(n)))).toBe('UPSTREAM_REJECTED');
+    }
+    expect(calls()).toBe(1);
+    control.disarmAll();
+    control.rotateToken(id);
+    expect(await outcomeOf(member(1).jobs.status(id, addJob(2)))).toBe('answered');
+    expect(calls()).toBe(2);
+  });
+
+  it('is shown as stale once it was refused and could not be replaced, and costs no call', async () => {
+    const { control, id, addJob, member, calls } = await scene();
+    const { broker, jobs } = member(0);
+    await broker.record(id);
+    expect((await broker.record(id)).stale).toBe(false);
+    control.rotateToken(id);
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 422 } });
+    expect(await outcomeOf(jobs.status(id, addJob(1)))).toBe('UPSTREAM_REJECTED');
+    const before = calls();
+    expect((await broker.record(id)).stale).toBe(true);
+    expect(calls()).toBe(before);
+    control.disarmAll();
+    expect(await outcomeOf(jobs.status(id, addJob(2)))).toBe('answered');
+    expect((await broker.record(id)).stale).toBe(false);
+  });
+
+  it('is fetched again when the successor that another process fetched is outdated too', async () => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    await member(0).broker.credential(id);
+    control.rotateToken(id);
+    expect(await outcomeOf(member(1).jobs.status(id, addJob(1)))).toBe('answered');
+    fleet.advance(60_000);
+    control.rotateToken(id);
+    expect(await outcomeOf(member(0).jobs.status(id, addJob(2)))).toBe('answered');
+    expect(calls()).toBe(3);
+  });
+
+  it('is read again within a minute when it could not be replaced, however long its record had been unchanged', async () => {
+    const { control, id, addJob, member, calls } = await scene();
+    const { broker, jobs } = member(0);
+    control.updateTaxpayer(id, { status: 'COMPLETED' });
+    await broker.record(id);
+    control.rotateToken(id);
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 422 }, times: 1 });
+    expect(await outcomeOf(jobs.status(id, addJob(1)))).toBe('UPSTREAM_REJECTED');
+    const before = calls();
+    fleet.advance(59_999);
+    const stale = await broker.record(id);
+    expect([stale.stale, broker.freshForMs(stale), calls()]).toEqual([true, 1, before]);
+    fleet.advance(1);
+    const fresh = await broker.record(id);
+    expect([fresh.stale, broker.freshForMs(fresh), calls()]).toEqual([false, 86_400_000, before + 1]);
+  });
+
+  it('is shown as stale no longer once the service takes it after all', async () => {
+    const { control, id, addJob, member, calls } = await scene();
+    const { broker, jobs } = member(0);
+    control.arm({ endpoint: 'refreshJob', fault: { status: 401 }, times: 2 });
+    expect(await outcomeOf(jobs.status(id, addJob(1)))).toBe('TAXPAYER_NOT_AUTHORIZED');
+    expect((await broker.record(id)).stale).toBe(true);
+    expect(await outcomeOf(jobs.status(id, addJob(2)))).toBe('answered');
+    expect((await broker.record(id)).stale).toBe(false);
+    expect(calls()).toBe(2);
+  });
+
+  it('costs one call a minute while every token is refused, though jobs and the record are asked for', async () => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    const job = addJob(1);
+    control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
+    for (let n = 0; n < 60; n += 1) {
+      await member(n).broker.record(id);
+      expect(await outcomeOf(member(n).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
+      fleet.advance(10_000);
+    }
+    expect(calls()).toBeLessThanOrEqual(2 + 10);
+    expect(calls()).toBeGreaterThanOrEqual(10);
+  });
+
+  it('is shown as stale once its successor is refused too', async () => {
+    const { control, id, addJob, member } = await scene(2);
+    control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
+    for (const n of [0, 1]) {
+      const { broker, jobs } = member(n);
+      expect(await outcomeOf(jobs.status(id, addJob(n)))).toBe('TAXPAYER_NOT_AUTHORIZED');
+      expect((await broker.record(id)).stale).toBe(true);
+    }
+  });
+
+  it('fetches once more after the cool-down when the service still refuses', async () => {
+    const { control, id, addJob, member, calls } = await scene();
+    const job = addJob(1);
+    control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
+    await outcomeOf(member(0).jobs.status(id, job));
+    fleet.advance(60_000);
+    expect(await outcomeOf(member(0).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
+    expect(calls()).toBe(3);
+  });
+});
+
+it('answers for a job within two deadlines, although token, job and the next token are all slow', async () => {
+  const deadlineMs = 2000;
+  const { query, sandbox, stop } = await startTestGateway({
+    UPSTREAM_TIMEOUT_MS: '1000',
+    UPSTREAM_DEADLINE_MS: String(deadlineMs),
+  });
+  try {
+    const { control } = sandbox;
+    const taxpayerId = control.addTaxpayer().id;
+    control.addJob({ taxpayerId, jobId: 'job', endsAs: null });
+    control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' }, times: 1 });
+    control.arm({ endpoint: 'refreshJob', fault: { gate: 'never' }, times: 1 });
+    control.arm({ endpoint: 'refreshJob', fault: { delayMs: 600 } });
+    const askedAt = performance.now();
+    const answer = query('query ($taxpayerId: ID!) { refreshJob(taxpayerId: $taxpayerId, jobId: "job") { status } }', {
+      taxpayerId,
+    });
+    await control.whenCalled('refreshJob', 1);
+    control.rotateToken(taxpayerId);
+    control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
+    expect((await answer).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_TIMEOUT' } }]);
+    expect(performance.now() - askedAt).toBeLessThan(2 * deadlineMs + 1000);
+    expect(control.tokenCalls(taxpayerId)).toBeGreaterThan(2); // the first with its repetition, and one for the replacement
+  } finally {
+    await stop();
+  }
+});
+
+describe('job statuses', () => {
+  let fleet: Fleet;
+  afterEach(() => fleet.stop());
+
+  it('are shared for a second by the fleet while they can change, and for good once they cannot', async () => {
+    fleet = await startFleet({ size: 2 });
+    const { control } = fleet.sandbox;
+    const id = fleet.ids.taxpayerId(control.addTaxpayer().id);
+    control.addJob({ taxpayerId: id, jobId: 'j', endsAs: null });
+    const job = fleet.ids.jobId('j');
+    const read = () => Promise.all(fleet.members.map(({ jobs }) => jobs.status(id, job)));
+    await read();
+    fleet.advance(999);
+    await read();
+    expect(control.jobCalls(id, job)).toBe(1);
+    fleet.advance(1);
+    await read();
+    expect(control.jobCalls(id, job)).toBe(2);
+    control.updateJob(id, job, { status: 'completed' });
+    fleet.advance(1000);
+    expect((await read()).map(({ job: { status } }) => status)).toEqual(['completed', 'completed']);
+    fleet.advance(20 * 24 * 3_600_000);
+    await read();
+    expect(control.jobCalls(id, job)).toBe(3);
+  });
+});

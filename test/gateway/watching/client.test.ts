@@ -1,0 +1,245 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { print } from 'graphql';
+import {
+  type ErrorCode,
+  errorCodeOf,
+  isRetryable,
+  type JobUpdate,
+  problemsOf,
+  RefreshJobDocument,
+  retryAfterSeconds,
+  TaxpayerTokenDocument,
+  type TokenUpdate,
+  WatchFailed,
+  watchRefreshJob,
+  watchTaxpayerToken,
+} from '../../../packages/client/src/index.js';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { addJob, quickPolls } from '../../support/liveJob.js';
+import { until } from '../../support/until.js';
+
+let running: TestGateway;
+let url: string;
+beforeEach(async () => {
+  running = await startTestGateway({ TOKEN_BUDGET_PER_HOUR: '1', JOB_POLL_MIN_MS: '50' }, { jobDurationMs: 400 });
+  url = `${running.origin}/graphql`;
+});
+afterEach(() => running.stop());
+
+describe('Errors as the typed client reads them', () => {
+  /** The first call uses up the token budget, the second is refused by it. */
+  const ask = async (taxpayerId: string) => {
+    const body = JSON.stringify({ query: print(TaxpayerTokenDocument), variables: { taxpayerId } });
+    return (await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json();
+  };
+
+  it('have code, retryability and time', async () => {
+    const { created, authorized } = running.sandbox.demo.taxpayerIds;
+    const first = await ask(created);
+    expect(problemsOf(first)).toEqual([]);
+    const error = await ask(authorized);
+    const code: ErrorCode | undefined = errorCodeOf(error);
+    expect(code).toBe('TOKEN_BUDGET_EXHAUSTED');
+    expect(isRetryable(error)).toBe(true);
+    expect(retryAfterSeconds(error)).toBeGreaterThan(0);
+    expect(problemsOf(error)[0]).toMatchObject({ path: ['taxpayerToken'], requestId: expect.any(String) });
+  });
+
+  it('tell what is wrong with the input', async () => {
+    const error = await ask('');
+    expect(errorCodeOf(error)).toBe('BAD_USER_INPUT');
+    expect(isRetryable(error)).toBe(false);
+    expect(problemsOf(error)[0]?.violations).toMatchObject([{ path: 'taxpayerId' }]);
+  });
+
+  it('are retryable when the network is down, and not when the app has a bug', async () => {
+    await running.stop();
+    const error = await ask('x').catch((failure: unknown) => failure);
+    expect(problemsOf(error)).toEqual([]);
+    expect(isRetryable(error)).toBe(true);
+    expect(isRetryable(new Error('a bug of the app'))).toBe(false);
+    expect(retryAfterSeconds(error)).toBeUndefined();
+  });
+
+  it('has types for every document', () => {
+    // @ts-expect-error the job's id is needed
+    const variables: Parameters<NonNullable<(typeof RefreshJobDocument)['__apiType']>>[0] = { taxpayerId: 'x' };
+    expect(variables).toBeDefined();
+  });
+});
+
+describe('watchRefreshJob', () => {
+  const watch = (overrides: object = {}) => {
+    const { taxpayerId, jobId } = running.sandbox.demo.jobs.processing;
+    return watchRefreshJob({ url, taxpayerId, jobId, ...overrides });
+  };
+
+  it('gives the status now and each change, and ends after the final one', async () => {
+    const seen: JobUpdate['status'][] = [];
+    for await (const { status } of watch()) seen.push(status);
+    expect(seen).toEqual(['PROCESSING', 'COMPLETED']);
+  });
+
+  it('fails when trying again would not help', async () => {
+    const updates = watch({ jobId: 'no-such-job' });
+    const failure = await updates.next().catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(WatchFailed);
+    expect((failure as WatchFailed).problems[0]?.code).toBe('NOT_FOUND');
+  });
+
+  it('ends when its signal aborts', async () => {
+    const ending = new AbortController();
+    const updates = watch({ signal: ending.signal, jobId: running.sandbox.demo.jobs.processing.jobId });
+    expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+    ending.abort();
+    expect((await updates.next()).done).toBe(true);
+  });
+
+  it('connects again when the gateway is replaced, and repeats no status', async () => {
+    const { taxpayerId, jobId } = running.sandbox.demo.jobs.processing;
+    running.sandbox.control.updateJob(taxpayerId, jobId, { status: 'processing' });
+    const reconnects: number[] = [];
+    const updates = watch({ onReconnect: (pauseMs: number) => reconnects.push(pauseMs) });
+    expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+    const port = String(running.gateway.port);
+    const rest = updates.next();
+    await running.gateway.stop();
+    running.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
+    const { startGateway } = await import('../../../src/server.js');
+    const { loadConfig } = await import('../../../src/config/config.js');
+    const { environmentFor } = await import('../../support/gateway.js');
+    const config = loadConfig({ ...environmentFor(running.sandbox), CACHE_URL: 'memory:', PORT: port });
+    const next = await startGateway(config, { logDestination: { write: () => {} } });
+    try {
+      expect((await rest).value).toMatchObject({ status: 'COMPLETED' });
+      expect((await updates.next()).done).toBe(true);
+      expect(reconnects.length).toBeGreaterThan(0);
+    } finally {
+      await next.stop();
+    }
+  });
+
+  describe('with a token that expires', () => {
+    let provider: TrustedProvider;
+    let guarded: TestGateway;
+    let ending: AbortController;
+    beforeEach(async () => {
+      provider = await startTrustedProvider();
+      guarded = await startTestGateway({ ...provider.env, ...quickPolls });
+      ending = new AbortController();
+    });
+    afterEach(async () => {
+      ending.abort();
+      await guarded.stop();
+      await provider.stop();
+    });
+
+    const watchGuarded = (job: ReturnType<typeof addJob>, overrides: object) =>
+      watch({ url: `${guarded.origin}/graphql`, ...job, signal: ending.signal, ...overrides });
+    const tokenFor = ({ taxpayerId }: ReturnType<typeof addJob>, seconds: number) => {
+      const claims = { scope: 'refresh-jobs:read', taxpayer_ids: [taxpayerId] };
+      return provider.token({ ...claims, exp: Date.now() / 1000 + seconds });
+    };
+    const unauthenticated = { name: 'WatchFailed', problems: [{ code: 'UNAUTHENTICATED' }] };
+
+    it('asks for a new one whenever one has expired, and repeats no status', async () => {
+      const job = addJob(guarded);
+      const secondsLeft = [2, 2];
+      let asked = 0;
+      const token = () => tokenFor(job, secondsLeft[asked++] ?? 300);
+      let reconnects = 0;
+      const onReconnect = () => {
+        reconnects += 1;
+        if (reconnects === 2) guarded.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+      };
+      const seen: JobUpdate['status'][] = [];
+      for await (const { status } of watchGuarded(job, { token, onReconnect })) seen.push(status);
+      expect(seen).toEqual(['PROCESSING', 'COMPLETED']);
+      expect(asked).toBe(3);
+    });
+
+    it('fails when the new one is refused', async () => {
+      const job = addJob(guarded);
+      let asked = 0;
+      const token = () => (asked++ === 0 ? tokenFor(job, 2) : 'refused');
+      const updates = watchGuarded(job, { token });
+      expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+      await expect(updates.next()).rejects.toMatchObject(unauthenticated);
+      expect(asked).toBe(2);
+    });
+
+    it('fails when the token is a string, so that there is no new one', async () => {
+      const job = addJob(guarded);
+      const updates = watchGuarded(job, { token: await tokenFor(job, 2) });
+      expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+      await expect(updates.next()).rejects.toMatchObject(unauthenticated);
+    });
+  });
+});
+
+describe('watchTaxpayerToken', () => {
+  let live: TestGateway;
+  beforeEach(async () => {
+    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1', JOB_WATCH_MAX_SECONDS: '2' });
+  });
+  afterEach(() => live.stop());
+
+  const watch = (taxpayerId: string) => watchTaxpayerToken({ url: `${live.origin}/graphql`, taxpayerId });
+
+  it('gives the record now and each change, over as many connections as it takes, and ends after a final status', async () => {
+    const { control } = live.sandbox;
+    const { id } = control.addTaxpayer({ status: 'AUTHORIZED', name: 'First' });
+    const updates = watch(id);
+    const first = (await updates.next()).value as TokenUpdate;
+    expect(first).toMatchObject({ taxpayerId: id, status: 'AUTHORIZED', name: 'First' });
+    expect(first).not.toHaveProperty('accessToken');
+    const second = updates.next();
+    await until(() => control.tokenCalls(id) >= 4, 15_000); // longer than one subscription lasts
+    control.updateTaxpayer(id, { name: 'Second' });
+    expect((await second).value).toMatchObject({ status: 'AUTHORIZED', name: 'Second' });
+    const third = updates.next();
+    control.updateTaxpayer(id, { status: 'COMPLETED' });
+    expect((await third).value).toMatchObject({ status: 'COMPLETED' });
+    expect((await updates.next()).done).toBe(true);
+  }, 30_000);
+
+  it('fails when trying again would not help', async () => {
+    const failure = await watch('nobody')
+      .next()
+      .catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(WatchFailed);
+    expect(problemsOf(failure)).toMatchObject([{ code: 'NOT_FOUND', retryable: false }]);
+  });
+});
+
+describe('The event stream of watchRefreshJob', () => {
+  it('is opened again when it ends at once after a status that is not final', async () => {
+    const bodies = ['PROCESSING', 'COMPLETED'].map(
+      (status) => `event: next\ndata: ${JSON.stringify({ data: { refreshJobUpdated: { status } } })}\n\n`,
+    );
+    const oneBodyEach = () => Promise.resolve(new Response(bodies.shift()));
+    const seen: string[] = [];
+    for await (const { status } of watchRefreshJob({ url, taxpayerId: 'x', jobId: 'y', fetch: oneBodyEach })) {
+      seen.push(status);
+    }
+    expect(seen).toEqual(['PROCESSING', 'COMPLETED']);
+  });
+
+  it('is closed when the watch ends while it is being opened', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const silentUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const ending = new AbortController();
+    const updates = watchRefreshJob({ url: silentUrl, taxpayerId: 'x', jobId: 'y', signal: ending.signal });
+    const next = updates.next();
+    const [connection] = (await once(silent, 'connection')) as [Socket];
+    const closed = once(connection.resume(), 'close');
+    ending.abort();
+    expect(await next).toEqual({ value: undefined, done: true });
+    await closed;
+    silent.close();
+  });
+});

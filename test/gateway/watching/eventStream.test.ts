@@ -1,0 +1,315 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { sharedMs } from '../../../src/datasources/RefreshJobs.js';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { addJob, metric, quickPolls, update, watchJob } from '../../support/liveJob.js';
+import { rawRequest } from '../../support/rawHttp.js';
+import { eventReader } from '../../support/streamReader.js';
+import { until } from '../../support/until.js';
+
+type Headers = Readonly<Record<string, string>>;
+
+function stream({ origin }: TestGateway, body: object, headers: Headers = {}, path = '/graphql/stream') {
+  return fetch(`${origin}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
+    body: JSON.stringify(body),
+  });
+}
+
+describe('server-sent events', () => {
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    gateway = await startTestGateway(quickPolls);
+  });
+
+  afterAll(() => gateway.stop());
+
+  it.each(['/graphql/stream', '/graphql'])('on %s give each change, then complete', async (path) => {
+    const job = addJob(gateway);
+    const response = await stream(gateway, { query: watchJob, variables: job }, {}, path);
+    expect([response.status, response.headers.get('content-type'), response.headers.get('cache-control')]).toEqual([
+      200,
+      'text/event-stream; charset=utf-8',
+      'no-store',
+    ]);
+    const events = eventReader(response);
+    expect(await events.next()).toEqual({ event: 'next', data: update(job.jobId, 'PROCESSING') });
+    gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+    expect(await events.next()).toEqual({ event: 'next', data: update(job.jobId, 'COMPLETED') });
+    expect(await events.next()).toEqual({ event: 'complete', data: undefined });
+    expect(await events.next()).toBeUndefined();
+  });
+
+  it('answer a GET as an EventSource sends it, but no mutation', async () => {
+    const { taxpayerId, jobId } = addJob(gateway);
+    gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'failed' });
+    const get = (query: string, variables = {}) =>
+      fetch(
+        `${gateway.origin}/graphql/stream?${new URLSearchParams({ query, variables: JSON.stringify(variables) })}`,
+        {
+          headers: { accept: 'text/event-stream' },
+        },
+      );
+    const events = eventReader(await get(watchJob, { taxpayerId, jobId }));
+    expect(await events.next()).toEqual({ event: 'next', data: update(jobId, 'FAILED') });
+    const links = gateway.sandbox.control.counters().createClientLink;
+    const refused = await get('mutation { createClientLink(input: {}) { replayed } }');
+    expect([refused.status, gateway.sandbox.control.counters().createClientLink]).toEqual([405, links]);
+  });
+
+  it.each([
+    ['a syntax error', '{', 'GRAPHQL_PARSE_FAILED'],
+    ['a document that is not valid', '{ nothing }', 'GRAPHQL_VALIDATION_FAILED'],
+    ['malformed variables', watchJob, 'BAD_USER_INPUT'],
+  ])('report %s on the stream', async (_, query, code) => {
+    const events = eventReader(await stream(gateway, { query }));
+    const extensions = expect.objectContaining({ code, requestId: expect.any(String) });
+    expect(await events.next()).toEqual({
+      event: 'next',
+      data: { errors: [expect.objectContaining({ extensions })] },
+    });
+    expect(await events.next()).toMatchObject({ event: 'complete' });
+  });
+
+  it.each([
+    ['another origin', { origin: 'https://evil.example' }, 403],
+    ['a body that is not JSON', { 'content-type': 'text/plain' }, 415],
+    ['another form of answer', { accept: 'application/json' }, 406],
+  ])('are refused for %s', async (_, headers, status) => {
+    expect((await stream(gateway, { query: '{ __typename }' }, headers)).status).toBe(status);
+  });
+
+  it.each([
+    ['no query', {}, 'The request must have a query'],
+    ['an empty query', { query: '' }, 'The request must have a query'],
+    ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, /^operationName must name one/],
+    ['no name of several operations', { query: 'query A { a: __typename } query B { b: __typename }' }, /^operationN/],
+    [
+      'an automatic persisted query',
+      { extensions: { persistedQuery: { version: 1, sha256Hash: '00' } } },
+      'PersistedQueryNotSupported',
+    ],
+  ])('report %s with the message of plain HTTP', async (_, body, words) => {
+    const headers = { 'x-request-id': 'the-same' };
+    const plain = await stream(gateway, body, { ...headers, accept: 'application/json' }, '/graphql');
+    const expected = (await plain.json()) as { errors: { message: string }[] };
+    expect(expected.errors).toEqual([expect.objectContaining({ message: expect.stringMatching(words) })]);
+    expect(await eventReader(await stream(gateway, body, headers)).next()).toEqual({ event: 'next', data: expected });
+  });
+
+  it.each([
+    ['another method', '/graphql/stream', 'PATCH', 'GET, POST'],
+    ['the reservation of a shared stream', '/graphql/stream', 'PUT', 'GET, POST'],
+    ['the end of an operation on a shared stream', '/graphql/stream?operationId=1', 'DELETE', 'GET, POST'],
+    ['another method on the path of plain HTTP', '/graphql', 'PATCH', 'GET, POST'],
+    ['a mutation by GET', '/graphql/stream?query=mutation{__typename}', 'GET', 'POST'],
+  ])('name the allowed methods, for %s', async (_, path, method, allow) => {
+    const response = await fetch(`${gateway.origin}${path}`, { method, headers: { accept: 'text/event-stream' } });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
+    expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+  });
+
+  it('ignore the token of a shared stream', async () => {
+    const headers = { 'x-graphql-event-stream-token': 'a-token' };
+    const events = eventReader(await stream(gateway, { query: '{ __typename }' }, headers, '/graphql/stream?token=a'));
+    expect(await events.next()).toEqual({ event: 'next', data: { data: { __typename: 'Query' } } });
+  });
+
+  it('have the request id that a caller sends, when it is well formed', async () => {
+    const idsOf = async (chosen: string) => {
+      const response = await stream(gateway, { query: '{ nothing }' }, { 'x-request-id': chosen });
+      const event = (await eventReader(response).next()) as {
+        data: { errors: { extensions: { requestId: string } }[] };
+      };
+      return [response.headers.get('x-request-id'), event.data.errors[0]?.extensions.requestId];
+    };
+    expect(await idsOf('chosen-1')).toEqual(['chosen-1', 'chosen-1']);
+    const [inHeader, inError] = await idsOf('not "one"');
+    expect(inHeader).toMatch(/^[0-9a-f-]{36}$/);
+    expect(inError).toBe(inHeader);
+  });
+
+  it('refuse a body above MAX_BODY_BYTES', async () => {
+    expect((await stream(gateway, { query: 'x'.repeat(262_144) })).status).toBe(413);
+  });
+
+  it('are executed anew for each event, with the data of that moment', async () => {
+    const watched = addJob(gateway);
+    const { control } = gateway.sandbox;
+    const { jobId: other } = control.addJob({ taxpayerId: watched.taxpayerId, endsAs: null });
+    const query = watchJob.replace('status }', 'status taxpayer { refreshJob(jobId: $other) { status } } }');
+    const variables = { ...watched, other };
+    const document = query.replace('$jobId: ID!)', '$jobId: ID!, $other: ID!)');
+    const events = eventReader(await stream(gateway, { query: document, variables }));
+    const event = (status: string, hanging: string) => ({
+      data: {
+        data: { refreshJobUpdated: { jobId: watched.jobId, status, taxpayer: { refreshJob: { status: hanging } } } },
+      },
+    });
+    expect(await events.next()).toMatchObject(event('PROCESSING', 'PROCESSING'));
+    control.updateJob(watched.taxpayerId, other, { status: 'completed' });
+    const seenAt = Date.now();
+    await until(() => Date.now() - seenAt > sharedMs); // until then the status of the other job may be known still
+    control.updateJob(watched.taxpayerId, watched.jobId, { status: 'completed' });
+    expect(await events.next()).toMatchObject(event('COMPLETED', 'COMPLETED'));
+  });
+
+  it('answer queries by the plans of plain HTTP', async () => {
+    const planned = () => metric(gateway, 'gateway_executions_total{way="plan"}');
+    const ask = () => stream(gateway, { query: 'query Planned { __typename }' }).then((response) => response.text());
+    const before = await planned();
+    const answers = [await ask(), await ask()];
+    expect(answers[1]).toBe(answers[0]);
+    expect((await planned()) - before).toBe(planMode === 'on' ? 1 : 0);
+  });
+
+  it('leave no watcher behind when the caller goes', async () => {
+    const events = eventReader(await stream(gateway, { query: watchJob, variables: addJob(gateway) }));
+    await events.next();
+    expect(await metric(gateway, 'gateway_job_watchers')).toBe(1);
+    await events.cancel();
+    await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 0);
+    await until(async () => (await metric(gateway, 'gateway_open_streams{transport="sse"}')) === 0);
+  });
+});
+
+describe('a caller of an event stream', () => {
+  let provider: TrustedProvider;
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    provider = await startTrustedProvider();
+    gateway = await startTestGateway({ ...quickPolls, ...provider.env });
+  });
+
+  afterAll(async () => {
+    await gateway.stop();
+    await provider.stop();
+  });
+
+  it('is rejected without a token', async () => {
+    const response = await stream(gateway, { query: watchJob, variables: addJob(gateway) });
+    expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+    expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+    expect((await fetch(`${gateway.origin}/graphql/stream`, { method: 'PUT' })).status).toBe(401);
+  });
+
+  it('is rejected with the whole answer of plain HTTP', async () => {
+    const unread = await startTrustedProvider();
+    unread.outage(true);
+    const cut = await startTestGateway(unread.env);
+    const headers = { 'x-request-id': 'the-same', accept: '*/*' };
+    const refusals: readonly [TestGateway, number, Headers][] = [
+      [gateway, 401, headers],
+      [gateway, 415, { ...headers, authorization: await provider.watcherOf([]), 'content-type': 'text/plain' }],
+      [cut, 503, { ...headers, authorization: await unread.watcherOf([]) }],
+    ];
+    try {
+      for (const [asked, status, sent] of refusals) {
+        const answers = ['/graphql', '/graphql/stream'].map(async (path) => {
+          const response = await stream(asked, { query: '{ __typename }' }, sent, path);
+          const { date: _, ratelimit: __, 'retry-after': wait, ...named } = Object.fromEntries(response.headers);
+          const text = await response.text();
+          const said = /"retryAfterSeconds":(\d+)/.exec(text)?.[1];
+          expect([wait, said === undefined]).toEqual([said, status !== 503]);
+          // Between two answers the time to wait may have become shorter.
+          return { status: response.status, headers: named, text: text.replace(`:${said}`, ':…') };
+        });
+        const [plain, live] = await Promise.all(answers);
+        expect(plain?.status).toBe(status);
+        expect(live).toEqual(plain);
+      }
+    } finally {
+      await cut.stop();
+      await unread.stop();
+    }
+  });
+
+  it('is refused the jobs of others, before any call', async () => {
+    const job = addJob(gateway);
+    const before = gateway.sandbox.control.counters();
+    const headers = { authorization: await provider.watcherOf(['somebody-else']) };
+    const events = eventReader(await stream(gateway, { query: watchJob, variables: job }, headers));
+    expect(await events.next()).toMatchObject({ data: { errors: [{ extensions: { code: 'FORBIDDEN' } }] } });
+    expect(gateway.sandbox.control.counters()).toEqual(before);
+  });
+
+  it('is told when the token expires, and the stream ends', async () => {
+    const job = addJob(gateway);
+    const headers = { authorization: await provider.watcherOf([job.taxpayerId], 2) };
+    const events = eventReader(await stream(gateway, { query: watchJob, variables: job }, headers));
+    expect(await events.next()).toMatchObject({ data: update(job.jobId, 'PROCESSING') });
+    expect(await events.next()).toMatchObject({ data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] } });
+    expect(await events.next()).toMatchObject({ event: 'complete' });
+    expect(await events.next()).toBeUndefined();
+    await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 0);
+  });
+});
+
+it('an event stream beyond RATE_LIMIT_PER_MINUTE is refused with 429, before it opens', async () => {
+  const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '2' });
+  try {
+    const statuses: number[] = [];
+    for (let sent = 0; sent < 6; sent += 1) statuses.push((await stream(gateway, { query: '{ __typename }' })).status);
+    expect(new Set(statuses)).toEqual(new Set([200, 429])); // may span two minutes
+  } finally {
+    await gateway.stop();
+  }
+});
+
+it.each(['GET', 'POST'])(
+  'a %s whose client leaves while the token is verified leaves no stream behind',
+  async (method) => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...quickPolls, ...provider.env });
+    try {
+      const job = addJob(gateway);
+      const headers = { accept: 'text/event-stream', authorization: await provider.watcherOf([job.taxpayerId]) };
+      const body = { query: watchJob, variables: job };
+      provider.behave('hold');
+      const search = new URLSearchParams({ query: watchJob, variables: JSON.stringify(job) });
+      const leaving = rawRequest(
+        gateway.origin,
+        method === 'GET' ? { path: `/graphql/stream?${search}`, headers } : { path: '/graphql/stream', headers, body },
+      );
+      const staying = stream(gateway, body, headers);
+      await until(() => provider.counts.jwks > 0);
+      leaving.destroy();
+      // Its end reaches the gateway before this answer comes back.
+      await metric(gateway, 'gateway_open_streams{transport="sse"}');
+      provider.release();
+      const events = eventReader(await staying);
+      expect(await events.next()).toMatchObject({ data: update(job.jobId, 'PROCESSING') });
+      expect(await metric(gateway, 'gateway_open_streams{transport="sse"}')).toBe(1);
+      expect(await metric(gateway, 'gateway_job_watchers')).toBe(1);
+      await events.cancel();
+    } finally {
+      await gateway.stop();
+      await provider.stop();
+    }
+  },
+);
+
+it('a stopping gateway ends event streams without calling them complete, after the answers under way', async () => {
+  const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000' });
+  const job = addJob(gateway);
+  const watching = eventReader(await stream(gateway, { query: watchJob, variables: job }));
+  await watching.next();
+  gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'g' } });
+  const called = gateway.sandbox.control.whenCalled('taxpayerToken', 2);
+  const { id } = gateway.sandbox.control.addTaxpayer();
+  const asking = eventReader(await stream(gateway, { query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` }));
+  await called;
+  const stopped = gateway.stop();
+  const refused = await stream(gateway, { query: watchJob, variables: job });
+  expect([refused.status, await refused.json()]).toMatchObject([
+    503,
+    { errors: [{ extensions: { code: 'SHUTTING_DOWN', retryable: true } }] },
+  ]);
+  expect(await watching.next()).toBeUndefined();
+  gateway.sandbox.control.release('g');
+  expect(await asking.next()).toEqual({ event: 'next', data: { data: { taxpayerToken: { status: 'CREATED' } } } });
+  await stopped;
+});

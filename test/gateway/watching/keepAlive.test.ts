@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, expect, it } from '@jest/globals';
+import { WebSocket, WebSocketServer } from 'ws';
+import { keepAlive } from '../../../src/live/keepAlive.js';
+import { startTestGateway } from '../../support/gateway.js';
+import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
+import { streamReader } from '../../support/streamReader.js';
+import { until } from '../../support/until.js';
+
+const everyMs = 20;
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** Our end of a socket that is kept alive, and the peer's. */
+async function connected({ autoPong }: { readonly autoPong: boolean }) {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
+  await once(server, 'listening');
+  const peer = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, { autoPong });
+  const [[ours]] = (await Promise.all([once(server, 'connection'), once(peer, 'open')])) as [[WebSocket], unknown];
+  const stop = keepAlive(ours, () => ours.ping(), everyMs);
+  cleanups.push(
+    () => server.close(),
+    stop,
+    () => peer.terminate(),
+  );
+  return { ours, peer };
+}
+
+it('a peer that answers no ping is ended, after three', async () => {
+  const { ours, peer } = await connected({ autoPong: false });
+  let pings = 0;
+  peer.on('ping', () => {
+    pings += 1;
+  });
+  await until(() => ours.readyState === WebSocket.CLOSED);
+  expect(pings).toBe(3);
+});
+
+it('a peer that answers each ping late is not ended', async () => {
+  const { ours, peer } = await connected({ autoPong: false });
+  let pings = 0;
+  peer.on('ping', () => {
+    pings += 1;
+    if (pings % 2 === 0) peer.pong();
+  });
+  await until(() => pings >= 10);
+  expect(ours.readyState).toBe(WebSocket.OPEN);
+});
+
+it('a peer for whom bytes wait is not ended for a pong that is late, and is asked again once it has read them', async () => {
+  const { ours, peer } = await connected({ autoPong: true });
+  peer.pause();
+  ours.send(Buffer.alloc(30_000_000)); // more than the system's buffers take
+  await until(() => ours.bufferedAmount > 0);
+  await delay(10 * everyMs);
+  expect(ours.readyState).toBe(WebSocket.OPEN);
+  const answered = once(ours, 'pong');
+  peer.resume();
+  await answered;
+  expect([ours.readyState, ours.bufferedAmount]).toEqual([WebSocket.OPEN, 0]);
+});
+
+async function gatewayThatKeepsAlive() {
+  const gateway = await startTestGateway(quickPolls, {}, undefined, { keepAliveMs: everyMs });
+  cleanups.push(() => gateway.stop());
+  return gateway;
+}
+
+it('the gateway ends a socket whose peer answers no ping', async () => {
+  const { origin } = await gatewayThatKeepsAlive();
+  const peer = new WebSocket(`${origin.replace('http', 'ws')}/graphql`, 'graphql-transport-ws', { autoPong: false });
+  cleanups.push(() => peer.terminate());
+  await once(peer, 'open');
+  peer.send('{"type":"connection_init"}');
+  const [code] = await once(peer, 'close');
+  expect(code).toBe(1006); // without a close frame
+});
+
+it.each([
+  ['text/event-stream', '\n\n', ':'],
+  ['multipart/mixed;subscriptionSpec=1.0', '--graphql', '\r\ncontent-type: application/json\r\n\r\n{}\r\n'],
+])('a %s on which nothing happens shows signs of life', async (accept, separator, sign) => {
+  const gateway = await gatewayThatKeepsAlive();
+  const response = await fetch(`${gateway.origin}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept },
+    body: JSON.stringify({ query: watchJob, variables: addJob(gateway) }),
+  });
+  const pieces = streamReader(response);
+  cleanups.push(() => pieces.cancel());
+  for (let piece = ''; !piece.includes('PROCESSING'); ) piece = (await pieces.next(separator)) ?? '';
+  expect([await pieces.next(separator), await pieces.next(separator)]).toEqual([sign, sign]);
+});

@@ -1,0 +1,95 @@
+import type { Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { metric } from '../../support/liveJob.js';
+import { clientFrame, rawUpgrade } from '../../support/rawHttp.js';
+import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
+import { until } from '../../support/until.js';
+
+const continuation = 0x0;
+const text = 0x1;
+const closeFrame = 0x8;
+
+describe('an unauthenticated socket', () => {
+  let gateway: TestGateway;
+  const opened: (Socket | RawSocket['socket'])[] = [];
+
+  beforeAll(async () => {
+    gateway = await startTestGateway({ MAX_CONNECTIONS: '20' }); // ten unauthenticated sockets, five of one address
+  });
+
+  afterEach(async () => {
+    for (const socket of opened.splice(0)) 'terminate' in socket ? socket.terminate() : socket.destroy();
+    await until(async () => (await openSockets()) === 0);
+  });
+
+  afterAll(() => gateway.stop());
+
+  const openSockets = () => metric(gateway, 'gateway_open_streams{transport="ws"}');
+
+  async function upgraded(from?: string) {
+    const { socket, status } = await rawUpgrade(gateway.origin, from);
+    opened.push(socket);
+    return { socket, status };
+  }
+
+  function client(): RawSocket {
+    const socket = rawSocket(gateway.origin);
+    opened.push(socket.socket);
+    return socket;
+  }
+
+  it('is dropped after the promised time even if it does not answer the close', async () => {
+    const before = performance.now();
+    expect((await upgraded()).status).toBe(101);
+    await until(async () => (await openSockets()) === 0);
+    expect(performance.now() - before).toBeGreaterThan(2900);
+  });
+
+  it('takes no place of a caller, and only a few per address', async () => {
+    for (let n = 0; n < 5; n += 1) expect((await upgraded()).status).toBe(101);
+    expect((await upgraded()).status).toBe(429);
+    // Sockets of another address still connect, and so do event streams, which authenticate before they take a place.
+    expect((await upgraded('127.0.0.2')).status).toBe(101);
+    const events = await fetch(`${gateway.origin}/graphql/stream?query={__typename}`, {
+      headers: { accept: 'text/event-stream' },
+    });
+    expect(await events.text()).toContain('event: complete');
+    await until(async () => (await openSockets()) === 0);
+    const callers = Array.from({ length: 8 }, client);
+    for (const socket of callers) await socket.init();
+    expect(await openSockets()).toBe(8);
+  });
+
+  it('may send connection_init and no large message', async () => {
+    const socket = client();
+    await socket.opened;
+    socket.send({ type: 'ping', payload: { filler: 'x'.repeat(20_000) } });
+    expect((await socket.closed).code).toBe(1009);
+    expect(socket.received).toEqual([]);
+    const known = client();
+    await known.init({ authorization: `Bearer ${'x'.repeat(8000)}` });
+    known.send({ type: 'ping', payload: { filler: 'x'.repeat(20_000) } });
+    await known.message(({ type }) => type === 'pong');
+  });
+
+  it.each([
+    ['one that never ends', text],
+    ['many pieces of one', continuation],
+  ])('cannot leave a large message unfinished: %s', async (_, opcode) => {
+    const { socket } = await upgraded();
+    if (opcode === continuation) socket.write(Buffer.from([text, 0x80, 0, 0, 0, 0])); // the first piece, which is empty
+    for (let n = 0; n < 20; n += 1) {
+      const piece = clientFrame(opcode, Buffer.alloc(1000, 'x'), opcode === text ? 200_000 : 1000);
+      if (opcode === continuation) piece[0] = opcode;
+      socket.write(n === 0 || opcode === continuation ? piece : Buffer.alloc(1000, 'x'));
+    }
+    await until(async () => (await openSockets()) === 0, 2000);
+  });
+
+  it('gives back its place after its close frame', async () => {
+    const { socket } = await upgraded();
+    socket.write(clientFrame(closeFrame, Buffer.from([0x03, 0xe8])));
+    await until(async () => (await openSockets()) === 0, 2500);
+  });
+});

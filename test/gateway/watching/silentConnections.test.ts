@@ -1,0 +1,129 @@
+import { EventEmitter, once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { type WatchOptions, watchRefreshJob } from '../../../packages/client/src/index.js';
+
+/** How far a server gets before it falls silent. */
+type Silence = 'accepts' | 'updates';
+const testTimeoutMs = 20_000;
+
+let server: Server;
+let connections: Socket[];
+let url: string;
+let opened: number;
+/** What the first connection brings; those after it bring the end of the job. */
+let first: Silence | 'nothing but signs of life';
+/** Sends bytes on the present event stream. */
+let write: (text: string) => void;
+/** `connection` and `chunk`: what the client has come to. */
+let events: EventEmitter;
+
+beforeEach(async () => {
+  opened = 0;
+  connections = [];
+  events = new EventEmitter();
+  server = createServer(serveEvents).listen(0, '127.0.0.1');
+  server.on('connection', (socket) => connections.push(socket));
+  await once(server, 'listening');
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  jest.useFakeTimers({
+    doNotFake: ['Date', 'hrtime', 'nextTick', 'performance', 'queueMicrotask', 'setImmediate', 'setInterval'],
+  });
+});
+
+afterEach(async () => {
+  jest.useRealTimers();
+  server.close();
+  cutConnections();
+  await once(server, 'close');
+});
+
+function cutConnections() {
+  for (const socket of connections) socket.destroy();
+}
+
+function serveEvents(_: IncomingMessage, response: ServerResponse) {
+  opened += 1;
+  events.emit('connection');
+  if (opened === 1 && first === 'accepts') return;
+  write = (text) => response.write(text);
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const status = opened === 1 ? 'PROCESSING' : 'COMPLETED';
+  write(`event: next\ndata: ${JSON.stringify({ data: { refreshJobUpdated: { status } } })}\n\n`);
+}
+
+function watch(overrides: Partial<WatchOptions> = {}) {
+  const tappedFetch: typeof fetch = async (...request) => {
+    const response = await fetch(...request);
+    const transform = (chunk: unknown, controller: TransformStreamDefaultController) => {
+      controller.enqueue(chunk);
+      setImmediate(() => events.emit('chunk'));
+    };
+    return new Response(response.body?.pipeThrough(new TransformStream({ transform })), response);
+  };
+  return watchRefreshJob({ url, taxpayerId: 'x', jobId: 'y', fetch: tappedFetch, ...overrides });
+}
+
+describe.each<Silence>(['accepts', 'updates'])('A watch, where the server %s and falls silent,', (silence) => {
+  beforeEach(() => {
+    first = silence;
+  });
+
+  /** Resolves when the server is silent, with what the watch then waits for. */
+  async function fallenSilent(updates: ReturnType<typeof watch>) {
+    const connected = once(events, 'connection');
+    const next = updates.next();
+    await connected;
+    if (silence !== 'updates') return { next };
+    expect((await next).value).toMatchObject({ status: 'PROCESSING' });
+    return { next: updates.next() };
+  }
+
+  it(
+    'connects again, and says why',
+    async () => {
+      const causes: unknown[] = [];
+      const onReconnect = (_: number, cause: unknown) => causes.push(cause);
+      const { next } = await fallenSilent(watch({ onReconnect }));
+      while (causes.length === 0) await jest.advanceTimersByTimeAsync(1000);
+      await jest.advanceTimersByTimeAsync(1000); // the pause
+      expect((await next).value).toMatchObject({ status: 'COMPLETED' });
+      expect(causes).toEqual([new Error('The gateway sent nothing for 40 seconds')]);
+      expect(opened).toBe(2);
+    },
+    testTimeoutMs,
+  );
+
+  it(
+    'ends at once when its signal aborts',
+    async () => {
+      const ending = new AbortController();
+      const { next } = await fallenSilent(watch({ signal: ending.signal }));
+      ending.abort();
+      expect((await next).done).toBe(true);
+    },
+    testTimeoutMs,
+  );
+});
+
+it(
+  'A watch stays connected while the gateway only shows that it is alive',
+  async () => {
+    first = 'nothing but signs of life';
+    const updates = watch();
+    expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+    const ended = updates.next();
+    for (let seconds = 0; seconds < 120; seconds += 12) {
+      const chunk = once(events, 'chunk');
+      await jest.advanceTimersByTimeAsync(12_000);
+      write(':\n\n');
+      await chunk;
+    }
+    expect(opened).toBe(1);
+    cutConnections();
+    while (opened === 1) await jest.advanceTimersByTimeAsync(100);
+    expect((await ended).value).toMatchObject({ status: 'COMPLETED' });
+  },
+  testTimeoutMs,
+);

@@ -1,0 +1,124 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { errorCodeOf, type WatchOptions, watchRefreshJob } from '../../../packages/client/src/index.js';
+
+const testTimeoutMs = 10_000;
+const job = { taxpayerId: 'x', jobId: 'y' };
+const eventsOf = (answer: object) => `event: next\ndata: ${JSON.stringify(answer)}\n\n`;
+
+/** Refuses every connection. */
+let server: Server;
+let url: string;
+beforeEach(async () => {
+  server = createServer((_, response) => response.writeHead(404).end('no JSON')).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+});
+afterEach(async () => {
+  server.close();
+  server.closeAllConnections();
+  await once(server, 'close');
+});
+
+describe('A watch', () => {
+  const watch = (overrides: Partial<WatchOptions>) => watchRefreshJob({ url, ...job, ...overrides });
+  /** Fails a test that would wait for ever. */
+  const mustNotReconnect = () => {
+    throw new Error('It must not connect again');
+  };
+
+  it.each(['not a url', '', 'ftp://gateway.example/graphql'])(
+    'refuses the url "%s" with a TypeError',
+    async (wrong) => {
+      await expect(watch({ url: wrong, onReconnect: mustNotReconnect }).next()).rejects.toEqual(
+        new TypeError(`url must be an address such as https://gateway.example/graphql (found: ${wrong})`),
+      );
+    },
+  );
+
+  it('passes on what token() throws', async () => {
+    const signedOut = new Error('signed out');
+    for (const token of [
+      () => Promise.reject(signedOut),
+      () => {
+        throw signedOut;
+      },
+    ]) {
+      await expect(watch({ token, onReconnect: mustNotReconnect }).next()).rejects.toBe(signedOut);
+    }
+  });
+
+  it(
+    'ends when its signal aborts while token() is pending',
+    async () => {
+      const ending = new AbortController();
+      const { signal } = ending;
+      const token = () => {
+        setImmediate(() => ending.abort());
+        return new Promise<string>(() => {});
+      };
+      expect((await watch({ token, signal }).next()).done).toBe(true);
+    },
+    testTimeoutMs,
+  );
+
+  it('ends without the pause when onReconnect aborts its signal', async () => {
+    const ending = new AbortController();
+    const { signal } = ending;
+    let abortedAt = 0;
+    const onReconnect = () => {
+      abortedAt = performance.now();
+      ending.abort();
+    };
+    expect((await watch({ signal, onReconnect }).next()).done).toBe(true);
+    expect(performance.now() - abortedAt).toBeLessThan(400); // the shortest pause has 500 ms
+  });
+
+  it('tells onReconnect the error that ended the connection', async () => {
+    const ending = new AbortController();
+    const causes: unknown[] = [];
+    const onReconnect = (_: number, cause: unknown) => {
+      causes.push(cause);
+      ending.abort();
+    };
+    await watch({ signal: ending.signal, onReconnect }).next();
+    expect(causes).toEqual([expect.objectContaining({ message: expect.stringContaining('404') })]);
+  });
+});
+
+describe('The event stream of a watch', () => {
+  it('tells onReconnect the errors of the answer that ended it, and nothing of an end without errors', async () => {
+    const ending = new AbortController();
+    const status = (name: string) => eventsOf({ data: { refreshJobUpdated: { status: name } } });
+    const shuttingDown = { message: 'Shutting down', extensions: { code: 'SHUTTING_DOWN', retryable: true } };
+    const bodies = [status('PROCESSING') + eventsOf({ errors: [shuttingDown] }), status('PROCESSING')];
+    const causes: unknown[] = [];
+    const updates = watchRefreshJob({
+      url,
+      ...job,
+      signal: ending.signal,
+      fetch: () => Promise.resolve(new Response(`${bodies.shift()}event: complete\ndata:\n\n`)),
+      onReconnect: (_, cause) => {
+        causes.push(cause);
+        if (bodies.length === 0) ending.abort();
+      },
+    });
+    for await (const { status } of updates) expect(status).toBe('PROCESSING');
+    expect(causes.map(errorCodeOf)).toEqual(['SHUTTING_DOWN', undefined]);
+    expect(causes[1]).toBeUndefined();
+  });
+
+  it('is asked for beside the path of the url, whatever follows it', async () => {
+    const asked: unknown[] = [];
+    const fetch = (address: unknown) => {
+      asked.push(address);
+      return Promise.resolve(new Response(eventsOf({ data: { refreshJobUpdated: { status: 'COMPLETED' } } })));
+    };
+    for (const given of ['https://gateway.example/graphql', 'https://gateway.example/a/?key=b']) {
+      for await (const { status } of watchRefreshJob({ url: given, ...job, fetch })) expect(status).toBe('COMPLETED');
+    }
+    expect(asked).toEqual(['https://gateway.example/graphql/stream', 'https://gateway.example/a/stream?key=b']);
+  });
+});
