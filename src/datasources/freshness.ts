@@ -23,11 +23,16 @@ export function isFinal({ status }: TokenRecord): boolean {
   return finalStatuses.includes(status);
 }
 
+/** How long a record is fresh at least of which a part could not be read: the service may mend it soon. */
+const brokenFreshMs = 5000;
+
 /** How long what was read is fresh, from `fetchedAt`, in milliseconds. */
-export function freshMsOf({ share, minMs, maxMs }: FreshnessRule, reading: Reading): number {
-  if (isFinal(reading.record)) return maxMs;
-  const learnedMs = share * (reading.fetchedAt - reading.unchangedSince);
-  return Math.round(Math.min(maxMs, Math.max(minMs, learnedMs)));
+export function freshMsOf(rule: FreshnessRule, { record, fetchedAt, unchangedSince }: Reading): number {
+  const unchangedMs = fetchedAt - unchangedSince;
+  const usualMs = isFinal(record) ? rule.maxMs : Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedMs));
+  // Where the broken part stays, the time doubles up to the usual one.
+  const brokenMs = record.faults && Math.max(brokenFreshMs, unchangedMs);
+  return Math.round(Math.min(usualMs, brokenMs ?? usualMs));
 }
 
 /**
@@ -35,7 +40,7 @@ export function freshMsOf({ share, minMs, maxMs }: FreshnessRule, reading: Readi
  * creation if this is the first reading. Never later than `now`: an earlier reading may come from a clock that was ahead.
  */
 export function unchangedSince(record: TokenRecord, now: number, before?: Reading): number {
-  if (before === undefined) return Math.min(now, timeOf(record.createdAt) ?? now);
+  if (before === undefined) return record.faults ? now : Math.min(now, timeOf(record.createdAt) ?? now);
   return isSame(before.record, record) ? Math.min(now, before.unchangedSince) : now;
 }
 

@@ -53,6 +53,18 @@ describe('How long a record is fresh', () => {
     expect(freshMsOf(rule, reading)).toBe(day);
     expect(freshMsOf({ ...rule, maxMs: hour }, reading)).toBe(hour);
   });
+
+  it.each<[string, number, string, number]>([
+    ['when it was first read', 0, 'AUTHORIZED', 5 * second],
+    ['when its part has been broken for 20 s', 20 * second, 'AUTHORIZED', 20 * second],
+    ['when its part has been broken for a day', day, 'AUTHORIZED', 2.4 * hour],
+    ['with a final status', 0, 'COMPLETED', 5 * second],
+  ])('of which a part is broken, %s', (_, brokenMs, status, freshMs) => {
+    const faults = { metadata: { message: 'broken', reason: 'broken' } };
+    const broken = record({ status, metadata: null, faults });
+    expect(freshMsOf(rule, { record: broken, fetchedAt: now, unchangedSince: now - brokenMs })).toBe(freshMs);
+    expect(unchangedSince(broken, now)).toBe(now);
+  });
 });
 
 describe('Since when a record is unchanged', () => {
