@@ -18,7 +18,6 @@ export const shared = {
     ],
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
-  testTimeout: 120_000,
 };
 
 /** What holds for a whole run. */
@@ -27,6 +26,7 @@ export const wholeRun = {
   // What a worker keeps of the modules of earlier tests is only let go with the worker.
   workerIdleMemoryLimit: '1.5GB',
   maxWorkers: 2,
+  testTimeout: 120_000, // not read from a project
 };
 
 /** One project: `npm test -- --selectProjects unit`. CONTRIBUTING.md says what each needs. */
@@ -34,7 +34,7 @@ export default {
   ...wholeRun,
   testSequencer: '<rootDir>/test/support/slowestFirst.js',
   projects: [
-    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/test/unit/**/*.test.ts'], testTimeout: 20_000 },
+    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/test/unit/**/*.test.ts'] },
     { ...shared, displayName: 'gateway', testMatch: ['<rootDir>/test/gateway/**/*.test.ts'] },
     {
       ...shared,
