@@ -163,10 +163,10 @@ export class RequestContext implements OperationContext, ReadCall {
     try {
       const idempotency = key === undefined ? undefined : { caller: this.caller.key, key };
       const created = await links.create(request, idempotency, this);
-      this.audit('client-link-created', created.replayed ? 'replayed' : 'created');
+      this.audit('client-link-requested', created.replayed ? 'replayed' : 'created');
       return created;
     } catch (error) {
-      this.audit('client-link-created', error instanceof GatewayError ? error.code : 'INTERNAL_SERVER_ERROR');
+      this.audit('client-link-requested', error instanceof GatewayError ? error.code : 'INTERNAL_SERVER_ERROR');
       throw error;
     }
   }

@@ -7,7 +7,6 @@ import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './aut
 import { identifier, RouterSecrets } from './auth/identify.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { RequestContext } from './context.js';
-import type { ErrorCode } from './errors/errors.js';
 import { requestIdOf } from './http/answering.js';
 import { beforeRoutes, peerMeeter } from './http/beforeRoutes.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
@@ -27,9 +26,8 @@ import { whenOperationsEnd } from './observability/operatorLogs.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
 import { clientOf } from './operations/clientName.js';
-import { type OperationHooks, observeBoth } from './operations/observeOperations.js';
-import { Pipeline } from './operations/Pipeline.js';
-import type { PlanMode } from './operations/plans/PlanCache.js';
+import type { OperationHooks } from './operations/OperationRecord.js';
+import { Operations } from './operations/Operations.js';
 import { TrustedDocuments } from './operations/TrustedDocuments.js';
 import { serveMetrics } from './process/metricsServer.js';
 import { resolvers } from './resolvers/index.js';
@@ -42,7 +40,7 @@ export interface GatewayOptions {
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
   /** Whether operations get plans; for tests, which run with and without. */
-  readonly plans?: PlanMode;
+  readonly plans?: 'on' | 'off';
   /** How long a client may read nothing while data waits for it, in milliseconds. Default 30000. */
   readonly stallMs?: number;
   /** Heartbeat interval of an open stream, in milliseconds; for tests. Default 12000. */
@@ -65,7 +63,7 @@ export interface Gateway {
 type Closings = (() => unknown)[];
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` or `LiveEdge` → `Pipeline` (admit, prepare,
+ * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` or `LiveEdge` → `Operations` (admit, prepare,
  * run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
@@ -111,12 +109,11 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const { ledger, sealed: store, workTime } = services;
   const admission = new Admission({ store, perMinute: config.limits.requestsPerMinute, workTime });
   closings.push(() => admission.stop());
-  const onEnd = whenOperationsEnd(services);
-  const pipeline = pipelineOf(surroundings, services, admission, onEnd, options.plans);
-  await pipeline.start();
-  closings.push(() => pipeline.stop());
+  const operations = operationsOf(surroundings, services, admission, options.plans);
+  await operations.start();
+  closings.push(() => operations.stop());
   const identify = identifier(authenticator, routerSecrets);
-  const given = { pipeline, identify, ledger, unread: new Unread(ledger, options.stallMs), tracing };
+  const given = { operations, identify, ledger, unread: new Unread(ledger, options.stallMs), tracing };
   const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
   const live = new LiveEdge({
     ...given,
@@ -146,10 +143,10 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const onNotFound: Handler = (request, response) => {
     const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(request.headers) };
     response.setHeader('x-request-id', facts.requestId);
-    onEnd({ facts, transport: 'http', outcome: 'refused', codes: [], causes: ['no such path'] });
+    operations.turnAway(new Map(), 'no such path', facts, 'http');
   };
   const meetPeer = peerMeeter(config);
-  const before = beforeRoutes(config, meetPeer, pipeline);
+  const before = beforeRoutes(config, meetPeer, operations);
   const http = new HttpServer({ host, port, tls, routes, onNotFound, before, log });
   // A refused upgrade is answered like a request that does not offer an upgrade.
   http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && live.upgrade(request, ...rest));
@@ -209,13 +206,12 @@ function startAuthenticator({ config, log, metrics, ways }: Surroundings, keys: 
   return authenticator;
 }
 
-function pipelineOf(
+function operationsOf(
   { config, log, metrics, tracing }: Surroundings,
   services: RunningServices,
   admission: Admission,
-  onEnd: OperationHooks['onEnd'],
-  planMode: PlanMode | undefined,
-): Pipeline {
+  plans: GatewayOptions['plans'],
+): Operations {
   const schema = buildSchema({
     resolvers,
     providers: config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile),
@@ -226,17 +222,18 @@ function pipelineOf(
       log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');
     },
   });
-  const { onRequest, onExecution } = metrics;
   const { onUntrusted } = services;
-  const onError = tracing
-    ? (code: ErrorCode) => {
-        metrics.onError(code);
-        tracing.onError(code);
-      }
-    : metrics.onError;
-  const observe = observeBoth(metrics.observeOperation, tracing?.observeOperation);
-  const onBug = (err: unknown, requestId?: string) => log.error({ requestId, err }, 'a bug of the gateway');
-  return new Pipeline({
+  const logEnd = whenOperationsEnd(services);
+  const hooks: OperationHooks = {
+    onBegin: tracing?.onBegin,
+    onEnd: (record) => {
+      metrics.onEnd(record);
+      logEnd(record);
+      tracing?.onEnd(record); // last: the lines name the trace
+    },
+    onBug: (err, requestId) => log.error({ requestId, err }, 'a bug of the gateway'),
+  };
+  return new Operations({
     schema,
     contextFor: (facts, label, trail) => new RequestContext(facts, services, label, trail),
     admission,
@@ -244,8 +241,8 @@ function pipelineOf(
     limits: config.limits,
     introspection: config.introspection,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, onUntrusted }),
-    planMode,
-    hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, logSlowerThanMs: services.operationLog.fromMs },
+    plans,
+    hooks,
     log,
   });
 }

@@ -7,7 +7,7 @@ import { readIssuerKeys } from '../auth/discovery.js';
 import { ConfigError } from '../config/ConfigError.js';
 import type { Config } from '../config/config.js';
 import { WayOut } from '../network/WayOut.js';
-import { readListedDocuments } from '../operations/documents/ListedDocuments.js';
+import { readListedDocuments } from '../operations/ListedDocuments.js';
 import { openExistingStore } from '../stores/openStore.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';

@@ -3,18 +3,18 @@ import type { Ledger } from '../admission/Ledger.js';
 import { type Caller, holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify, type Identity } from '../auth/identify.js';
 import type { Peer } from '../network/peer.js';
+import { type Answer, partialSuccess } from '../operations/answer.js';
 import { type Client, clientOf } from '../operations/clientName.js';
-import { type Answer, partialSuccess } from '../operations/Exit.js';
 import { badRequest, type GraphQLRequest } from '../operations/GraphQLRequest.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
-import type { Operation, Pipeline } from '../operations/Pipeline.js';
+import type { Operation, Operations } from '../operations/Operations.js';
 import { type AnswerHeaders, refuseInTurn, requestIdOf, writeJson } from './answering.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
 import { operationStatusIn, readAccept, type StreamForm, streamFor } from './mediaTypes.js';
 import type { Unread } from './Unread.js';
 
 export interface GraphQLEndpointOptions {
-  readonly pipeline: Pipeline;
+  readonly operations: Operations;
   readonly identify: Identify;
   readonly ledger: Ledger;
   readonly unread: Unread;
@@ -53,7 +53,7 @@ export class GraphQLEndpoint {
     const stream = streamFor(accepted, request.method);
     // A client that accepts only streams gets even the answer to a query as a stream.
     if (json === undefined && stream !== undefined) return this.streams[stream](request, response);
-    const { pipeline, identify, unread, tracing } = this.options;
+    const { operations, identify, unread, tracing } = this.options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
     const credentials = credentialsOf(request);
@@ -64,25 +64,28 @@ export class GraphQLEndpoint {
       identity = identifying instanceof Promise ? await identifying : identifying;
       const { caller, fromRouter, remoteAddress, peer } = identity;
       const holder = holderOf(caller);
-      const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, this.options));
+      const asked = await operations.admit(identity, () => readGraphQLRequest(request, holder, this.options));
       const facts = new HttpFacts(caller, fromRouter, remoteAddress, peer, requestId, startedAt, response);
-      const operation = pipeline.prepare(asked, facts, 'http');
-      if (operation.work.type === 'subscription' && stream !== undefined) {
+      const operation = operations.prepare(asked, facts, 'http');
+      if (operation.type === 'subscription' && stream !== undefined) {
         const begun = { requestId, startedAt, identity, asked };
         const answering = () => this.streams[stream](request, response, begun);
         return await (tracing ? tracing.resume(response, true, answering) : answering());
       }
       const running = tracing
-        ? tracing.resume(response, !isQueryByPlan(operation), () => pipeline.run(operation))
-        : pipeline.run(operation);
+        ? tracing.resume(response, !isQueryByPlan(operation), () => operations.run(operation))
+        : operations.run(operation);
       const answer = running instanceof Promise ? await running : running;
+      if (answer.kind === 'refusal') return await refuseInTurn(response, operations, answer, facts);
       const form = (fromRouter === true && accepted.jsonForRouter) || json;
-      writeAnswer(response, answer, { requestId, form, rateLimit: pipeline.rateLimitOf(identity) });
+      writeAnswer(response, answer, { requestId, form, rateLimit: operations.rateLimitOf(identity) });
       unread.holdAnswer(response, holder);
     } catch (error) {
       const { remoteAddress, peer } = credentials;
       const known = { remoteAddress, peer, ...identity, requestId, startedAt, client: clientOf(request.headers) };
-      await refuseInTurn(response, pipeline, error, known, 'http');
+      const refuse = () => operations.refuse(error, known, 'http');
+      const refusal = tracing ? tracing.resume(response, false, refuse) : refuse();
+      await refuseInTurn(response, operations, refusal, known);
     }
   }
 }
@@ -90,8 +93,8 @@ export class GraphQLEndpoint {
 const notAcceptable = () =>
   badRequest('The Accept header must allow application/graphql-response+json or application/json', 406);
 
-function isQueryByPlan({ work }: Operation): boolean {
-  return work.by === 'plan' && work.type === 'query';
+function isQueryByPlan({ type, checked }: Operation): boolean {
+  return checked?.way === 'plan' && type === 'query';
 }
 
 /** The facts of a plain HTTP request. Most requests need no abort signal, so it is created on first use. */

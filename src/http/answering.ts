@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Answer } from '../operations/Exit.js';
+import type { Answer } from '../operations/answer.js';
 import type { RequestFacts } from '../operations/OperationContext.js';
-import type { Transport } from '../operations/observeOperations.js';
-import type { Pipeline } from '../operations/Pipeline.js';
+import type { Operations } from '../operations/Operations.js';
 import { type AnswerForm, contentTypeOf, readAccept, statusIn } from './mediaTypes.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
@@ -37,19 +36,17 @@ export interface AnswerHeaders {
 }
 
 /**
- * Writes a refusal as JSON when its caller's turn comes, unless an answer has begun or the client has gone. Destroys the
+ * Writes the refusal of a request as JSON when its caller's turn comes, unless an answer has begun or the client has gone. Destroys the
  * connection when too many of the caller's refusals wait.
  */
 export async function refuseInTurn(
   response: ServerResponse,
-  pipeline: Pipeline,
-  error: unknown,
+  operations: Operations,
+  refusal: Answer,
   facts: RequestFacts,
-  transport: Transport,
 ): Promise<void> {
-  const refusal = pipeline.refuse(error, facts, transport);
   const { caller, remoteAddress } = facts;
-  const waitMs = pipeline.waitOfRefusal(facts);
+  const waitMs = operations.waitOfRefusal(facts);
   // Not `response.socket`: a pipelined response has none yet.
   if (waitMs === Number.POSITIVE_INFINITY) return void response.req.socket.destroy();
   if (waitMs > 0) await delay(waitMs, undefined, { ref: false });
@@ -60,7 +57,7 @@ export async function refuseInTurn(
   const more: string[] = [];
   if (status === 401) more.push('www-authenticate', 'Bearer');
   if (retryAfterSeconds !== undefined) more.push('retry-after', `${retryAfterSeconds}`);
-  const rateLimit = caller && pipeline.rateLimitOf({ caller, remoteAddress });
+  const rateLimit = caller && operations.rateLimitOf({ caller, remoteAddress });
   writeJson(response, status, refusal, { requestId: facts.requestId, form, rateLimit }, more);
 }
 

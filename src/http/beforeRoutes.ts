@@ -5,7 +5,7 @@ import { GatewayError } from '../errors/errors.js';
 import { AddressRanges } from '../network/AddressRanges.js';
 import { Peers } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
-import type { Pipeline } from '../operations/Pipeline.js';
+import type { Operations } from '../operations/Operations.js';
 import { refuseInTurn, requestIdOf } from './answering.js';
 import type { HttpServerOptions } from './HttpServer.js';
 
@@ -22,26 +22,26 @@ export function peerMeeter({ tls, trustedProxies }: Config): MeetPeer | undefine
 }
 
 /** The checks before every route: CORS and client certificates. Health probes need no certificate. */
-export function beforeRoutes(config: Config, meetPeer: MeetPeer | undefined, pipeline: Pipeline): Before {
+export function beforeRoutes(config: Config, meetPeer: MeetPeer | undefined, operations: Operations): Before {
   const isAnsweredByOrigin = crossOrigin(config);
   if (meetPeer === undefined) return isAnsweredByOrigin;
   return (request, response) => {
     if (isAnsweredByOrigin(request, response)) return true;
     const reason = meetPeer(request);
     if (reason === undefined || request.url?.startsWith('/health/')) return false;
-    void refuse(request, response, pipeline, reason);
+    void refuse(request, response, operations, reason);
     return true;
   };
 }
 
-async function refuse(request: IncomingMessage, response: ServerResponse, pipeline: Pipeline, reason: string) {
+async function refuse(request: IncomingMessage, response: ServerResponse, operations: Operations, reason: string) {
   const message = 'A client certificate of an accepted authority is required';
   const error = new GatewayError('FORBIDDEN', message, { httpStatus: 403, reason });
   const requestId = requestIdOf(request);
   const { headers, peer } = request;
   const remoteAddress = peer?.address ?? request.socket.remoteAddress;
   const facts = { requestId, startedAt: performance.now(), client: clientOf(headers), peer, remoteAddress };
-  await refuseInTurn(response, pipeline, error, facts, 'http');
+  await refuseInTurn(response, operations, operations.refuse(error, facts, 'http'), facts);
 }
 
 /** Answers preflights, and marks the answers that browsers of an allowed origin may read. */

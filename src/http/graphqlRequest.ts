@@ -4,13 +4,13 @@ import type { Holder, Ledger, Release } from '../admission/Ledger.js';
 import { withoutStack } from '../errors/errors.js';
 import { parseJson } from '../json.js';
 import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
-import type { Pipeline } from '../operations/Pipeline.js';
+import type { Operations } from '../operations/Operations.js';
 import { isBodyInUtf8, isJson } from './mediaTypes.js';
 
 export interface ReadOptions {
   /** Counts the bytes of a body that arrives in several chunks. */
   readonly ledger: Ledger;
-  readonly pipeline: Pipeline;
+  readonly operations: Operations;
   /** Accepts a GET that needed no preflight, because its origin was checked. */
   readonly simpleGet?: boolean;
 }
@@ -24,7 +24,7 @@ export async function readGraphQLRequest(
   holder: Holder,
   options: ReadOptions,
 ): Promise<GraphQLRequest> {
-  const { metadataDepth } = options.pipeline.limits;
+  const { metadataDepth } = options.operations.limits;
   if (request.method === 'GET') {
     if (!options.simpleGet) refuseSimpleRequest(request);
     const { url = '' } = request;
@@ -40,7 +40,7 @@ export async function readGraphQLRequest(
   try {
     return requestOfBody(bytes, options);
   } finally {
-    if (beganAt !== undefined) options.pipeline.noteWork(holder, beganAt);
+    if (beganAt !== undefined) options.operations.noteWork(holder, beganAt);
   }
 }
 
@@ -60,8 +60,8 @@ function refuseSimpleRequest({ headers }: IncomingMessage): void {
  * Uses events: an async iterator would cost as much as the rest of a small request. A request whose client left before the
  * listeners were added emits nothing more, so a destroyed request is refused at once.
  */
-function readBody(request: IncomingMessage, holder: Holder, { ledger, pipeline }: ReadOptions): Promise<Buffer> {
-  const maxBytes = pipeline.limits.bodyBytes;
+function readBody(request: IncomingMessage, holder: Holder, { ledger, operations }: ReadOptions): Promise<Buffer> {
+  const maxBytes = operations.limits.bodyBytes;
   const tooLarge = () => badRequest(`The body must have at most ${maxBytes} bytes (MAX_BODY_BYTES)`, 413);
   const endedTooEarly = () => badRequest('The body ended too early', 400);
   return new Promise((resolve, reject) => {
@@ -103,15 +103,15 @@ function readBody(request: IncomingMessage, holder: Holder, { ledger, pipeline }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-function requestOfBody(bytes: Buffer, { pipeline }: ReadOptions): GraphQLRequest {
+function requestOfBody(bytes: Buffer, { operations }: ReadOptions): GraphQLRequest {
   const mistake = 'The body must be JSON in UTF-8';
   const body = isAscii(bytes) ? bytes.toString('latin1') : attempt(mistake, () => utf8.decode(bytes));
-  const request = pipeline.memory.requests.get(body);
+  const request = operations.requests.get(body);
   if (request !== undefined) return request;
   const json = attempt(mistake, () => parseJson(body));
   if (Array.isArray(json)) throw badRequest('Batches of operations are not served: send one operation per request');
   if (!isObject(json)) throw badRequest('The body must be a JSON object with a query');
-  return { ...requestOf('POST', json, pipeline.limits.metadataDepth), body, size: body.length };
+  return { ...requestOf('POST', json, operations.limits.metadataDepth), body, size: body.length };
 }
 
 function parametersOfQuery(url: string): Record<string, unknown> {

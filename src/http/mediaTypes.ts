@@ -1,5 +1,5 @@
 import { parse } from 'content-type';
-import { type Answer, partialSuccess } from '../operations/Exit.js';
+import { type Answer, partialSuccess } from '../operations/answer.js';
 
 /** The ways to answer with JSON. {@link contentTypeOf} and {@link operationStatusIn} say what each means. */
 export type AnswerForm = 'application/graphql-response+json' | 'application/json' | 'application/json, refusals as 200';
@@ -109,16 +109,16 @@ export function contentTypeOf(form: AnswerForm | undefined): string {
 }
 
 /** The status of an answer in a form. Only clients of {@link responseType} know {@link partialSuccess} and 422. */
-export function statusIn(form: AnswerForm | undefined, { status, isRefusal }: Answer): number {
+export function statusIn(form: AnswerForm | undefined, { status, kind }: Answer): number {
   // Only PersistedQueryNotSupported is a refusal with status 200, because Apollo's older clients expect that.
-  if (form === responseType) return isRefusal && status === 200 ? 422 : status;
+  if (form === responseType) return kind !== 'result' && status === 200 ? 422 : status;
   return status === partialSuccess ? 200 : status === 422 ? 400 : status;
 }
 
 /** The status of the answer to an operation. Clients that want refusals as 200 mean those of operations, not of requests. */
 export function operationStatusIn(form: AnswerForm | undefined, answer: Answer): number {
   const status = statusIn(form, answer);
-  return answer.isRefusal && status === 400 && form === 'application/json, refusals as 200' ? 200 : status;
+  return answer.kind === 'mistake' && status === 400 && form === 'application/json, refusals as 200' ? 200 : status;
 }
 
 /** Whether a Content-Type is JSON; its charset does not matter. */

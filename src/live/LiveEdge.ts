@@ -39,7 +39,7 @@ export class LiveEdge {
     this.multipart = this.#handler(multipartFormat);
     const settings: ServerOptions & { readonly closeTimeout: number } = {
       noServer: true,
-      maxPayload: options.pipeline.limits.bodyBytes,
+      maxPayload: options.operations.limits.bodyBytes,
       handleProtocols,
       clientTracking: false,
       perMessageDeflate: false, // a small message may unpack to a huge one, and ours are short
@@ -66,7 +66,8 @@ export class LiveEdge {
       } catch (error) {
         const { remoteAddress } = credentialsOf(request);
         const facts = { remoteAddress, ...visit.identity, ...known };
-        await refuseInTurn(response, this.options.pipeline, error, facts, format.transport);
+        const refusal = this.options.operations.refuse(error, facts, format.transport);
+        await refuseInTurn(response, this.options.operations, refusal, facts);
       }
     };
   }
@@ -94,7 +95,10 @@ export class LiveEdge {
         client: clientOf(request.headers),
         peer: request.peer,
       };
-      this.options.pipeline.turnAway(refusal, facts, 'ws');
+      const { operations, tracing } = this.options;
+      const turnAway = async () => operations.turnAway(new Map([[refusal.code, 1]]), refusal.message, facts, 'ws');
+      const trace = tracing?.socket(request, '/graphql', refusal.httpStatus);
+      void (trace?.run(turnAway) ?? turnAway()).then(() => trace?.end());
       refuseUpgrade(socket, refusal, facts.requestId);
     }
     return true;

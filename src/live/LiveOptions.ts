@@ -19,5 +19,6 @@ export interface LiveTracing extends HttpTracing {
   readonly socket: (
     request: IncomingMessage,
     route: string,
+    status?: number,
   ) => { run<T>(operation: () => Promise<T>): Promise<T>; end(): void };
 }

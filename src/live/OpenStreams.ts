@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LiveTransport } from '../operations/observeOperations.js';
+import type { LiveTransport } from '../operations/OperationRecord.js';
 
 /** How to close one socket or response: after finishing queries and mutations, with a reason; or at once. */
 interface OpenStream {

@@ -6,7 +6,6 @@ import type { Holder, Release } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, credentialsOfSocket, type Identity } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
-import { GatewayError } from '../errors/errors.js';
 import { requestIdOf } from '../http/answering.js';
 import { isNestedWithin, parseJson } from '../json.js';
 import { addressOf } from '../network/peer.js';
@@ -59,10 +58,10 @@ export class SocketConnection {
     this.#identity = { remoteAddress: credentialsOf(request).remoteAddress };
     this.#requestId = requestIdOf(request);
     this.#trace = options.tracing?.socket(request, '/graphql');
-    const { ledger, pipeline, streams } = options;
-    this.#pace = new MessagePace(() => pipeline.waitOfRefusal(this.#identity));
+    const { ledger, operations, streams } = options;
+    this.#pace = new MessagePace(() => operations.waitOfRefusal(this.#identity));
     const close = (code: number, reason: string) => this.#close(code, reason);
-    this.#unfinished = new UnfinishedMessage(socket, request.socket, ledger, pipeline.limits.bodyBytes, close);
+    this.#unfinished = new UnfinishedMessage(socket, request.socket, ledger, operations.limits.bodyBytes, close);
     const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
     // A ping counts no bytes: an idle socket must not be cut because the ledger has no room.
     const ping = () => void this.#write(0, (taken) => socket.ping(undefined, false, taken));
@@ -100,7 +99,7 @@ export class SocketConnection {
     const text = String(data);
     const message = readMessage(text);
     const pong = message?.type === MessageType.Ping ? pongTo(message) : undefined;
-    this.options.pipeline.noteWork(this.#holder, beganAt);
+    this.options.operations.noteWork(this.#holder, beganAt);
     switch (message?.type) {
       case MessageType.ConnectionInit:
         void this.#authenticate(message.payload);
@@ -129,7 +128,7 @@ export class SocketConnection {
       return this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
     }
     this.#phase = 'verifying';
-    const { pipeline, identify, ledger } = this.options;
+    const { identify, ledger } = this.options;
     try {
       const identity = await identify(credentialsOfSocket(parameters, this.request));
       if (this.#phase !== 'verifying') return; // it was closed while the token was verified
@@ -153,7 +152,9 @@ export class SocketConnection {
     } catch (error) {
       this.#isLogged = true;
       const facts = { ...this.#known, client: this.#clientOf(parameters) };
-      const [refusal] = pipeline.refuse(error, facts, 'ws').errors;
+      const refuse = async () => this.options.operations.refuse(error, facts, 'ws');
+      const { errors } = await (this.#trace?.run(refuse) ?? refuse());
+      const [refusal] = errors;
       const isUnauthenticated = refusal?.extensions?.['code'] === 'UNAUTHENTICATED';
       this.#close(isUnauthenticated ? CloseCode.Unauthorized : tryAgainLater, refusal?.message ?? '');
     }
@@ -169,7 +170,7 @@ export class SocketConnection {
       const run = () => operations.run(id, parameters, size);
       const running = this.#trace?.run(run) ?? run();
       running.catch((error) => {
-        this.options.pipeline.refuse(error, { requestId: randomUUID(), startedAt: performance.now() }, 'ws');
+        this.options.operations.refuse(error, { requestId: randomUUID(), startedAt: performance.now() }, 'ws');
         this.#close(CloseCode.InternalServerError, 'Internal server error');
       });
     }
@@ -204,7 +205,7 @@ export class SocketConnection {
     if (this.#isLogged || typeof this.#phase === 'object' || this.options.streams.draining) return;
     this.#isLogged = true;
     const facts = { ...this.#known, client: clientOf(this.request.headers) };
-    this.options.pipeline.turnAway(new GatewayError('UNAUTHENTICATED', reason), facts, 'ws');
+    this.options.operations.turnAway(new Map(), reason, facts, 'ws');
   }
 
   get #known() {
@@ -227,7 +228,7 @@ export class SocketConnection {
   #send(text: string): Promise<void> {
     const beganAt = performance.now();
     const sending = this.#write(Buffer.byteLength(text), (taken) => this.socket.send(text, taken));
-    this.options.pipeline.noteWork(this.#holder, beganAt);
+    this.options.operations.noteWork(this.#holder, beganAt);
     return sending;
   }
 

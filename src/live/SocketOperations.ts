@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
+import type { Answer } from '../operations/answer.js';
 import type { Client } from '../operations/clientName.js';
-import type { Answer } from '../operations/Exit.js';
 import { requestOf } from '../operations/GraphQLRequest.js';
-import type { Operation } from '../operations/Pipeline.js';
+import type { Operation } from '../operations/Operations.js';
 import { forEachAnswer } from '../operations/ResultStream.js';
 import { shuttingDown } from './draining.js';
 import type { LiveOptions } from './LiveOptions.js';
@@ -46,12 +46,12 @@ export class SocketOperations {
 
   /** Runs an operation to its end. `id` must be free; `size` is that of the message, in characters. */
   async run(id: string, parameters: Parameters, size: number): Promise<void> {
-    const { pipeline, onIdle, identity, client } = this.options;
+    const { operations, onIdle, identity, client } = this.options;
     const operation: RunningOperation = { id, left: new AbortController(), isSubscription: false };
     const refusal = this.#refusalNow();
     if (refusal !== undefined) {
       const facts = { ...identity, client, requestId: randomUUID(), startedAt: performance.now() };
-      return this.#refuse(operation, pipeline.refuse(refusal, facts, 'ws'), size);
+      return this.#refuse(operation, operations.refuse(refusal, facts, 'ws'), size);
     }
     this.#running.add(operation);
     try {
@@ -94,23 +94,22 @@ export class SocketOperations {
   }
 
   async #perform(running: RunningOperation, parameters: Parameters, size: number): Promise<void> {
-    const { pipeline, streams, send, identity, client } = this.options;
+    const { operations, streams, send, identity, client } = this.options;
     const { id, left } = running;
     const known = { requestId: randomUUID(), startedAt: performance.now(), client };
     const facts = { ...identity, ...known, signal: left.signal };
     let operation: Operation;
     try {
-      const read = () => ({ ...requestOf('POST', parameters, pipeline.limits.metadataDepth), size });
-      operation = pipeline.prepare(await pipeline.admit(identity, read), facts, 'ws');
+      const read = () => ({ ...requestOf('POST', parameters, operations.limits.metadataDepth), size });
+      operation = operations.prepare(await operations.admit(identity, read), facts, 'ws');
     } catch (error) {
-      return this.#refuse(running, pipeline.refuse(error, facts, 'ws'), size);
+      return this.#refuse(running, operations.refuse(error, facts, 'ws'), size);
     }
     if (left.signal.aborted) return;
-    const { by } = operation.work;
-    running.isSubscription = by === 'subscription';
+    running.isSubscription = operation.refused === undefined && operation.type === 'subscription';
     if (running.isSubscription && streams.draining) return;
-    const result = await pipeline.runLive(operation);
-    if (by === 'refusal') return this.#refuse(running, result as Answer, size);
+    const result = await operations.runLive(operation);
+    if (operation.refused !== undefined) return this.#refuse(running, result as Answer, size);
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     await forEachAnswer(result, left.signal, ({ text }) => send(`${head}${text}}`));
     if (left.signal.aborted) return;

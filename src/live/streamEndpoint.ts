@@ -5,10 +5,10 @@ import { credentialsOf, type Identity } from '../auth/identify.js';
 import { rateLimitHeaders } from '../http/answering.js';
 import { readGraphQLRequest } from '../http/graphqlRequest.js';
 import { readAccept } from '../http/mediaTypes.js';
-import type { Answer } from '../operations/Exit.js';
+import type { Answer } from '../operations/answer.js';
 import { badRequest, type GraphQLRequest } from '../operations/GraphQLRequest.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
-import type { LiveTransport } from '../operations/observeOperations.js';
+import type { LiveTransport } from '../operations/OperationRecord.js';
 import { forEachAnswer } from '../operations/ResultStream.js';
 import { atTime } from '../process/atTime.js';
 import { interruption, shuttingDown } from './draining.js';
@@ -71,7 +71,7 @@ const lastWordsMs = 1000;
  * @throws GatewayError when it is refused
  */
 export function streamEndpoint(format: StreamFormat, options: LiveOptions) {
-  const { pipeline, ledger } = options;
+  const { operations, ledger } = options;
   return async (request: IncomingMessage, response: ServerResponse, visit: Visit): Promise<void> => {
     const left = new AbortController();
     response.once('close', () => left.abort());
@@ -89,16 +89,16 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions) {
     // An EventSource can add no header to its GET: the origin and the fetch metadata were checked instead.
     const reading = { ...options, simpleGet: true };
     const read = () => readGraphQLRequest(request, holder, reading);
-    const asked = visit.asked ?? (await pipeline.admit(identity, read));
-    const operation = pipeline.prepare(asked, { ...identity, ...visit.known, signal: left.signal }, format.transport);
+    const asked = visit.asked ?? (await operations.admit(identity, read));
+    const operation = operations.prepare(asked, { ...identity, ...visit.known, signal: left.signal }, format.transport);
     if (left.signal.aborted || request.socket.destroyed) return;
     // Node.js would not tell a pipelined response that the connection has closed.
     if (response.socket === null) throw badRequest('A stream must be the only request on its connection', 400);
-    const { by, type } = operation.work;
-    if (by !== 'refusal' && type === 'mutation' && asked.method === 'GET') {
+    const { type, refused } = operation;
+    if (refused === undefined && type === 'mutation' && asked.method === 'GET') {
       throw badRequest('A mutation must be sent with POST', 405, { allow: 'POST' });
     }
-    const isSubscription = by === 'subscription';
+    const isSubscription = refused === undefined && type === 'subscription';
     // The process may have begun to drain since admission: the stream would end at once, and look complete.
     if (isSubscription && options.streams.draining) throw shuttingDown;
     const stream = new HttpStream({ ...options, response, identity, visit, format, holder, isSubscription });
@@ -106,7 +106,7 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions) {
     const expiresAt = isSubscription ? identity.caller.expiresAt + lastWordsMs : Number.POSITIVE_INFINITY;
     const forget = atTime(expiresAt, () => response.destroy());
     try {
-      const result = await pipeline.runLive(operation);
+      const result = await operations.runLive(operation);
       await forEachAnswer(result, left.signal, (answer) => stream.write(answer));
       if (!left.signal.aborted) await stream.complete();
     } finally {
@@ -146,10 +146,10 @@ class HttpStream {
 
   /** Answers with the head of the stream. @throws GatewayError RATE_LIMITED when the caller has no place for one more */
   constructor(private readonly options: HttpStreamOptions) {
-    const { response, identity, visit, format, pipeline, streams, ledger, holder, isSubscription } = options;
+    const { response, identity, visit, format, operations, streams, ledger, holder, isSubscription } = options;
     const { keepAliveMs = defaultKeepAliveMs } = options;
     const leavePlace = ledger.take('streams', holder);
-    const rateLimit = pipeline.rateLimitOf(identity);
+    const rateLimit = operations.rateLimitOf(identity);
     response.writeHead(200, [
       ...['x-request-id', visit.known.requestId, 'cache-control', 'no-store'],
       ...(rateLimit ? rateLimitHeaders(rateLimit) : []),
@@ -172,10 +172,10 @@ class HttpStream {
 
   /** Writes an answer; resolves when the peer can take another. */
   async write({ text }: Answer): Promise<void> {
-    const { format, pipeline, holder } = this.options;
+    const { format, operations, holder } = this.options;
     const beganAt = performance.now();
     const writing = this.#write(format.answer(text));
-    pipeline.noteWork(holder, beganAt);
+    operations.noteWork(holder, beganAt);
     await writing;
   }
 

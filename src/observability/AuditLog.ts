@@ -12,7 +12,7 @@ export interface AuditEvent {
     | 'token-revealed'
     | 'record-shown'
     | 'job-shown'
-    | 'client-link-created'
+    | 'client-link-requested'
     | 'taxpayer-forgotten';
   readonly outcome: string;
   /** Undefined when the caller's token was refused, and for the operator's own commands. */

@@ -2,19 +2,18 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { DecisionCall } from '../auth/DecisionPoint.js';
 import type { CacheTier, ReadReason } from '../cache/ReadRequest.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
-import { type ErrorCode, errorCodes } from '../errors/errors.js';
-import { type OperationHooks, type OperationObserver, transports } from '../operations/observeOperations.js';
+import { errorCodes } from '../errors/errors.js';
+import { type OperationRecord, transports } from '../operations/OperationRecord.js';
 import type { ValueKind } from '../schema/Vocabulary.js';
 import type { BreakerState } from '../upstream/EndpointBreaker.js';
 import { type Endpoint, endpoints, type TryOutcome } from '../upstream/ResilientFetch.js';
 import { HotCounter, HotHistogram } from './hotMetrics.js';
 
 const helps = {
-  gateway_requests_total: 'GraphQL requests answered.',
-  gateway_requests_failed_total: 'GraphQL requests with an error that the gateway or the service is to blame for.',
+  gateway_operations_total:
+    'Operations and refused requests, by root field as the schema spells it. failed: the gateway or the service is to blame.',
+  gateway_operation_seconds: 'Time from a request to its answer. Streams are not in it.',
   gateway_executions_total: 'Operations, by what executed them.',
-  gateway_operations_total: 'GraphQL operations executed, by root field as the schema spells it.',
-  gateway_operation_seconds: 'Time to execute a GraphQL operation.',
   gateway_errors_total: 'Errors in answers, by code.',
   gateway_upstream_calls_total: 'Tries of calls to the service.',
   gateway_upstream_seconds: 'Duration of one try of a call to the service.',
@@ -45,12 +44,6 @@ const helps = {
 };
 type Name = keyof typeof helps;
 
-/** Codes of errors that a caller can do nothing about: they use up the error budget. */
-const failures: ReadonlySet<unknown> = new Set<ErrorCode>([
-  ...(['UPSTREAM_TIMEOUT', 'UPSTREAM_UNAVAILABLE', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_RATE_LIMITED'] as const),
-  ...(['UPSTREAM_CREDENTIALS_REJECTED', 'OUTCOME_UNKNOWN', 'AUTH_UNAVAILABLE', 'INTERNAL_SERVER_ERROR'] as const),
-]);
-
 const openness = { open: 1, 'half-open': 0.5, closed: 0 } as const satisfies Record<BreakerState, number>;
 
 /**
@@ -60,10 +53,8 @@ const openness = { open: 1, 'half-open': 0.5, closed: 0 } as const satisfies Rec
 export class Metrics {
   readonly registry = new Registry();
 
-  readonly #requests = this.#hotCounter('gateway_requests_total', 'transport', 'outcome');
-  readonly #requestsFailed = this.#hotCounter('gateway_requests_failed_total', 'transport');
+  readonly #operations = this.#hotCounter('gateway_operations_total', 'operation', 'transport', 'outcome');
   readonly #executions = this.#hotCounter('gateway_executions_total', 'way');
-  readonly #operations = this.#hotCounter('gateway_operations_total', 'operation', 'outcome');
   readonly #operationSeconds = this.#hotHistogram('gateway_operation_seconds', 'operation');
   readonly #errors = this.#hotCounter('gateway_errors_total', 'code');
   readonly #upstreamCalls = this.#hotCounter('gateway_upstream_calls_total', 'endpoint', 'outcome');
@@ -92,8 +83,7 @@ export class Metrics {
     // Series begin at 0: one that began with its first event would have no increase to alert on.
     for (const code of Object.keys(errorCodes)) this.#errors.touch(code);
     for (const transport of transports) {
-      this.#requests.touch(transport, 'ok');
-      this.#requestsFailed.touch(transport);
+      for (const outcome of ['ok', 'failed']) this.#operations.touch('none', transport, outcome);
     }
     this.#tokenEvents.touch('budget-exhausted' satisfies TokenEvent);
     for (const kind of ['provider', 'taxpayer-status', 'job-status'] satisfies ValueKind[]) {
@@ -106,22 +96,13 @@ export class Metrics {
     }
   }
 
-  /** Counts an answered request. */
-  onRequest: OperationHooks['onRequest'] = (transport, outcome, errors) => {
-    this.#requests.inc(transport, outcome);
-    if (errors.some(({ extensions }) => failures.has(extensions?.['code']))) this.#requestsFailed.inc(transport);
-  };
-
-  onExecution = (way: 'plan' | 'apollo'): void => this.#executions.inc(way);
-
-  /** Counts and times operations, however they are executed. */
-  observeOperation: OperationObserver = () => {
-    const startedAt = performance.now();
-    return (label, _type, errors) => {
-      this.#operations.inc(label, errors > 0 ? 'errors' : 'ok');
-      this.#operationSeconds.observe(label, (performance.now() - startedAt) / 1000);
-    };
-  };
+  /** Counts and times an operation at its end. */
+  onEnd({ facts, transport, outcome, label, way, codes, events }: OperationRecord): void {
+    this.#operations.inc(label, transport, outcome);
+    for (const [code, count] of codes) this.#errors.inc(code, '', '', count);
+    if (way !== undefined) this.#executions.inc(way);
+    if (events === undefined) this.#operationSeconds.observe(label, (performance.now() - facts.startedAt) / 1000);
+  }
 
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number): void => {
     this.#upstreamCalls.inc(endpoint, outcome);
@@ -140,7 +121,6 @@ export class Metrics {
   onLeaseWait = (kind: string, seconds: number): void => this.#leaseWaitSeconds.observe(kind, seconds);
   onLink = (outcome: string): void => this.#links.inc(outcome);
   onTokenEvent = (event: TokenEvent): void => this.#tokenEvents.inc(event);
-  onError = (code: ErrorCode): void => this.#errors.inc(code);
   onBudget = (left: number, resetsInMs: number): void => {
     this.#budget = { left, until: performance.now() + resetsInMs };
   };

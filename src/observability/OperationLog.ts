@@ -1,5 +1,5 @@
 import type { Sealer } from '../cache/sealing.js';
-import type { EndedOperation } from '../operations/observeOperations.js';
+import type { OperationRecord } from '../operations/OperationRecord.js';
 import type { Logger } from './log.js';
 import type { RepeatedLines } from './RepeatedLines.js';
 import type { LogDestination } from './StandardOutput.js';
@@ -23,8 +23,8 @@ const noReads = { memory: 0, store: 0, service: 0 };
 
 /** Writes one line for each operation at its end. It holds names of closed sets, keyed hashes and plain client names. */
 export class OperationLog {
-  /** Shortest duration of a successful operation for which {@link end} needs to be called, in milliseconds. */
-  readonly fromMs: number;
+  /** Shortest duration of a successful operation that has a line, in milliseconds. */
+  readonly #fromMs: number;
   readonly #isOff: boolean;
   readonly #withinMs: number;
 
@@ -33,17 +33,22 @@ export class OperationLog {
     // With a line for every operation, lines are batched: one system call per line would cost more than the line.
     this.#withinMs = which === 'all' ? longestWaitMs : 0;
     this.#isOff = which === 'none' || !log.isLevelEnabled('info');
-    this.fromMs = this.#isOff ? Number.POSITIVE_INFINITY : which === 'all' ? 0 : slowMs;
+    this.#fromMs = this.#isOff ? Number.POSITIVE_INFINITY : which === 'all' ? 0 : slowMs;
   }
 
-  end(ended: EndedOperation): void {
+  /** Writes a line for an operation that failed, changed something, called the token endpoint or was slow. */
+  end(record: OperationRecord): void {
     if (this.#isOff) return;
-    const { facts, transport, outcome, label = 'none', type = 'none', codes, causes, trail, events } = ended;
-    const ms = Math.round((performance.now() - facts.startedAt) * 10) / 10;
+    const { facts, transport, outcome, label, type, causes, trail, events } = record;
+    const ended = performance.now() - facts.startedAt;
+    const isNotable = outcome !== 'ok' || type === 'mutation' || (trail !== undefined && trail.tokenCalls > 0);
+    if (!isNotable && ended < this.#fromMs) return;
+    const ms = Math.round(ended * 10) / 10;
     if (outcome === 'ok') {
-      this.options.destination.write(this.#lineOfSuccess(ended, ms), this.#withinMs);
+      this.options.destination.write(this.#lineOfSuccess(record, ms), this.#withinMs);
       return;
     }
+    const codes = [...record.codes.keys()];
     const { caller, client } = facts;
     const { tokenCalls = 0 } = trail ?? {};
     const { sealer, repeated } = this.options;
@@ -81,10 +86,7 @@ export class OperationLog {
    * A faster {@link lineOf} for successful operations, which are the most. Nothing needs escaping: names are of closed sets,
    * and texts that clients choose were reduced to plain characters.
    */
-  #lineOfSuccess(
-    { facts, transport, label = 'none', type = 'none', trail, events }: EndedOperation,
-    ms: number,
-  ): string {
+  #lineOfSuccess({ facts, transport, label, type, trail, events }: OperationRecord, ms: number): string {
     const { caller, client, requestId } = facts;
     const {
       memory = 0,
@@ -133,6 +135,6 @@ function isoTime(ms: number): string {
   return latest.text;
 }
 
-function tiersOf({ memory, store, service, shared }: NonNullable<EndedOperation['trail']>) {
+function tiersOf({ memory, store, service, shared }: NonNullable<OperationRecord['trail']>) {
   return shared > 0 ? { memory, store, service, shared } : { memory, store, service };
 }

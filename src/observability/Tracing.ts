@@ -3,9 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Attributes, SpanKind } from '@opentelemetry/api';
 import type { DecisionCall } from '../auth/DecisionPoint.js';
-import type { ErrorCode } from '../errors/errors.js';
 import type { Handler } from '../http/HttpServer.js';
-import type { EndOfOperation, OperationObserver } from '../operations/observeOperations.js';
+import type { OperationRecord } from '../operations/OperationRecord.js';
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
 import { epochMs, type RecordedSpan, type SpanBegin } from './RecordedSpan.js';
@@ -33,7 +32,9 @@ export interface TracingOptions extends TraceExportOptions {
 
 /** Where new spans are attached. Mutable, because it moves from the HTTP request to its operation and back. */
 interface Position {
-  /** The span of the request or socket, or of the operation under way. */
+  /** The span of the request or socket. */
+  readonly outer: RecordedSpan;
+  /** That, or the span of the operation under way. */
   parent: RecordedSpan;
   /** The operation under way, or the one that goes on as a stream. */
   operation?: RecordedSpan | undefined;
@@ -131,38 +132,46 @@ export class Tracing {
     this.#positions.enterWith(position);
   };
 
-  /** Traces a socket from its upgrade to its end. Its operations are traced under its span; without one, not at all. */
-  socket = (request: IncomingMessage, route: string): SocketTrace => {
+  /** Traces a socket from its upgrade, answered with `status`, to its end. Its operations are traced under its span; without one, not at all. */
+  socket = (request: IncomingMessage, route: string, status: number | undefined = 101): SocketTrace => {
     const span = this.#beginRequest(request, route);
     if (span === undefined) return untracedSocket;
-    Object.assign(span.attributes, { 'network.protocol.name': 'websocket', 'http.response.status_code': 101 });
+    Object.assign(span.attributes, { 'network.protocol.name': 'websocket', 'http.response.status_code': status });
     return { run: (operation) => this.#within(positionIn(span), operation), end: () => span.end() };
   };
 
-  /** Begins a span for each operation, the parent of all its work. A subscription's span lasts as long as its stream. */
-  observeOperation: OperationObserver = () => {
+  /** Begins the span of an operation, the parent of all its work. {@link onEnd} ends it. */
+  onBegin = (): void => {
     const position = this.#position();
-    if (position === undefined) return untraced;
-    const outer = position.parent;
-    const span = this.#beginBelow(outer, { name: 'GraphQL Operation', kind: SpanKind.SERVER, attributes: {} });
-    position.operation = span;
-    position.parent = span;
-    return (label, type, errors) => {
-      if (type !== 'none') span.name = type;
-      describeOperation(span.attributes, label, type, errors);
-      if (errors > 0) span.fail();
-      if (type === 'subscription' && errors === 0) return;
-      position.parent = outer;
-      position.operation = undefined;
-      span.end();
-    };
+    if (position !== undefined) this.#beginOperation(position);
   };
 
-  /** An error in an answer of the operation under way. */
-  onError = (code: ErrorCode): void => {
-    const span = this.#position()?.operation;
-    if (span !== undefined) span.attributes['error.type'] = code;
-  };
+  /** Ends the span of an operation, or makes that of a request which was refused before it began. */
+  onEnd({ label, type, outcome, codes }: OperationRecord): void {
+    const position = this.#position();
+    if (position === undefined) return;
+    const span = position.operation ?? this.#beginOperation(position);
+    if (type !== 'none') span.name = type;
+    let errors = 0;
+    for (const [code, count] of codes) {
+      errors += count;
+      span.attributes['error.type'] = code;
+    }
+    describeOperation(span.attributes, label, type, errors);
+    span.attributes['gateway.outcome'] = outcome;
+    if (outcome !== 'ok') span.fail();
+    position.parent = position.outer;
+    position.operation = undefined;
+    span.end();
+  }
+
+  #beginOperation(position: Position): RecordedSpan {
+    const begun = { name: 'GraphQL Operation', kind: SpanKind.SERVER, attributes: {} };
+    const span = this.#beginBelow(position.outer, begun);
+    position.operation = span;
+    position.parent = span;
+    return span;
+  }
 
   /** After a try of a call to the service. */
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number, details: TryDetails): void => {
@@ -273,8 +282,7 @@ export class Tracing {
 }
 
 function positionIn(span: RecordedSpan): Position {
-  return { parent: span, operation: undefined, isEntered: false, isOver: false };
+  return { outer: span, parent: span, operation: undefined, isEntered: false, isOver: false };
 }
 
-const untraced: EndOfOperation = () => {};
 const untracedSocket: SocketTrace = { run: (operation) => operation(), end: () => {} };

@@ -57,8 +57,8 @@ export class HotCounter extends HotMetric<{ value: number }> {
   readonly type = 'counter';
 
   /** Label values in the order of the names. */
-  inc(first = '', second = '', third = ''): void {
-    this.of(first, second, third).value += 1;
+  inc(first = '', second = '', third = '', by = 1): void {
+    this.of(first, second, third).value += by;
   }
 
   /** Begins a series at 0. */

@@ -1,6 +1,6 @@
 import type { Sealer } from '../cache/sealing.js';
 import type { Config } from '../config/config.js';
-import type { OperationHooks } from '../operations/observeOperations.js';
+import type { OperationRecord } from '../operations/OperationRecord.js';
 import type { UntrustedDocument } from '../operations/TrustedDocuments.js';
 import { AuditLog } from './AuditLog.js';
 import type { Logger } from './log.js';
@@ -46,15 +46,17 @@ export function operatorLogs({ config, log, destination, sealer, metrics, traceI
 export function whenOperationsEnd({
   operationLog,
   audit,
-}: Pick<OperatorLogs, 'operationLog' | 'audit'>): OperationHooks['onEnd'] {
-  return (ended) => {
-    const { codes, label, causes, facts } = ended;
-    const { caller, peer, requestId } = facts;
-    const isRefusedToken = codes.includes('UNAUTHENTICATED');
-    if (isRefusedToken || (label === undefined && codes.includes('FORBIDDEN'))) {
-      const action = isRefusedToken ? 'token-refused' : 'access-denied';
-      audit.write({ action, outcome: 'denied', caller, peer, requestId, reason: causes.join('; ') });
+}: Pick<OperatorLogs, 'operationLog' | 'audit'>): (record: OperationRecord) => void {
+  return (record) => {
+    const { codes, label, causes, facts } = record;
+    if (codes.size > 0) {
+      const { caller, peer, requestId } = facts;
+      const isRefusedToken = codes.has('UNAUTHENTICATED');
+      if (isRefusedToken || (label === 'none' && codes.has('FORBIDDEN'))) {
+        const action = isRefusedToken ? 'token-refused' : 'access-denied';
+        audit.write({ action, outcome: 'denied', caller, peer, requestId, reason: causes.join('; ') });
+      }
     }
-    operationLog.end(ended);
+    operationLog.end(record);
   };
 }

@@ -4,8 +4,8 @@ import * as z from 'zod';
 import { watch } from '../config/watchFile.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Client } from './clientName.js';
-import { ListedDocuments, readListedDocuments, stateOfLists } from './documents/ListedDocuments.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
+import { ListedDocuments, readListedDocuments, stateOfLists } from './ListedDocuments.js';
 import type { OperationFacts } from './OperationContext.js';
 
 /** An operation whose document is not listed: it runs only because the mode is `report`. */

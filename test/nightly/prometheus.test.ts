@@ -53,7 +53,7 @@ describe('A Prometheus that scrapes a gateway', () => {
     const { authorized } = gateway.sandbox.demo.taxpayerIds;
     const hasOperations = async () => {
       const { result } = await prometheus.get<{ result: unknown[] }>('query', {
-        query: 'increase(gateway_operations_total{operation="taxpayerToken",outcome="ok"}[1m]) > 0',
+        query: 'increase(gateway_operations_total{operation="taxpayerToken",transport="http",outcome="ok"}[1m]) > 0',
       });
       return result.length > 0;
     };

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/config/config.js';
-import type { PlanMode } from '../../src/operations/plans/PlanCache.js';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/server.js';
 import { type Sandbox, type SandboxOptions, startSandbox } from './sandbox.js';
 
@@ -47,7 +46,7 @@ export interface TestGateway {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Every test must also pass without plans: `TEST_PLANS=off npm test`. */
-export const planMode = (process.env['TEST_PLANS'] ?? 'on') as PlanMode;
+export const planMode = (process.env['TEST_PLANS'] ?? 'on') as 'on' | 'off';
 
 /**
  * A gateway in this process over a sandbox of its own, on free ports. It uses a memory store and no authentication, unless
@@ -56,7 +55,7 @@ export const planMode = (process.env['TEST_PLANS'] ?? 'on') as PlanMode;
 export async function startTestGateway(
   env: Environment = {},
   sandboxOptions: Partial<SandboxOptions> = {},
-  plans: PlanMode = planMode,
+  plans: 'on' | 'off' = planMode,
   options: GatewayOptions = {},
 ): Promise<TestGateway> {
   const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret', ...sandboxOptions });

@@ -13,7 +13,7 @@ import { OpenStreams } from '../../src/live/OpenStreams.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { whenOperationsEnd } from '../../src/observability/operatorLogs.js';
-import { Pipeline } from '../../src/operations/Pipeline.js';
+import { Operations } from '../../src/operations/Operations.js';
 import { resolvers } from '../../src/resolvers/index.js';
 import { buildSchema } from '../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../src/schema/Provider.js';
@@ -44,11 +44,9 @@ export async function startGatewayOf(
     logDestination: { write: (line) => operations.push(line) },
     metrics,
   });
-  const { ledger, sealed: store, workTime, operationLog } = services;
-  const { observeOperation: observe, onRequest, onExecution, onError } = metrics;
+  const { ledger, sealed: store, workTime } = services;
   const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
-  const onEnd = whenOperationsEnd(services);
-  const pipeline = new Pipeline({
+  const engine = new Operations({
     schema: buildSchema({ resolvers: [...resolvers, ...more], providers: defaultProviders }),
     contextFor: (facts, label) => new RequestContext(facts, services, label),
     admission: new Admission({ store, perMinute: 0, workTime }),
@@ -56,13 +54,13 @@ export async function startGatewayOf(
     limits: config.limits,
     introspection: true,
     trustedDocuments: undefined,
-    planMode: 'off',
-    hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, logSlowerThanMs: operationLog.fromMs },
+    plans: 'off',
+    hooks: { onBug, onEnd: whenOperationsEnd(services) },
     log,
   });
-  await pipeline.start();
+  await engine.start();
   const identify = identifier(new Authenticator({ mode: 'disabled' }), { accept: () => undefined });
-  const given = { pipeline, identify, ledger, unread: new Unread(ledger) };
+  const given = { operations: engine, identify, ledger, unread: new Unread(ledger) };
   const streams = new OpenStreams(() => {});
   const live = new LiveEdge({ ...given, streams, allowedOrigins: [], maxOperations: 10 });
   const endpoint = new GraphQLEndpoint(given, live);
@@ -81,7 +79,7 @@ export async function startGatewayOf(
   const origin = `http://127.0.0.1:${await http.listen()}`;
   const stop = async () => {
     await http.drain(0);
-    await pipeline.stop();
+    await engine.stop();
     await services.stop();
   };
   return { origin, logs, operations, stop };

@@ -1,8 +1,40 @@
-import { GraphQLError, Source } from 'graphql';
-import type { Result } from '../Exit.js';
+import { GraphQLError, type Source } from 'graphql';
+import type { Result } from '../answer.js';
 import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
-import type { Members, Plan, Step } from './Plan.js';
+
+/** One field of an answer. */
+export interface Step {
+  readonly key: string;
+  /** The value of `__typename`; undefined for other fields. */
+  readonly constant: string | undefined;
+  readonly name: string;
+  readonly resolve: Resolve | undefined;
+  readonly args: readonly Argument[];
+  readonly isNullable: boolean;
+  /** Turns the value into what JSON shows; undefined when that is the value itself. */
+  readonly serialize: ((value: unknown) => unknown) | undefined;
+  /** The fields that are selected on an object; undefined for other values. */
+  readonly fields: readonly Step[] | undefined;
+  /** Only for the list `_entities`. */
+  readonly members: Members | undefined;
+  readonly parentType: string;
+  /** Where the field is in the document: several positions when equal fields were merged. */
+  readonly positions: readonly number[];
+}
+
+/** The fields that are selected on the members of a list, by the name of a member's type. A member may be null. */
+export interface Members {
+  readonly typeOf: (member: unknown) => unknown;
+  readonly byType: ReadonlyMap<unknown, readonly Step[]>;
+}
+
+export type Resolve = (source: unknown, args: Record<string, unknown>, context: OperationContext) => unknown;
+
+export type Argument = { readonly name: string } & (
+  | { readonly from: 'document'; readonly value: unknown }
+  | { readonly from: 'variable'; readonly variable: string; readonly otherwise: unknown }
+);
 
 /** An object or a list of the answer while its fields or members are being resolved. */
 type Target = Record<string | number, unknown>;
@@ -22,12 +54,11 @@ const nulled = Symbol('nulled');
 /** One execution of a plan. Methods return a promise only when they have to wait. */
 export class Execution {
   readonly #errors: GraphQLError[] = [];
-  /** Milliseconds that the event loop was busy with this execution after its first wait. */
-  #busyMs = 0;
 
   constructor(
-    private readonly plan: Plan,
-    private readonly request: { readonly query: string; readonly variables: Variables },
+    private readonly steps: readonly Step[],
+    private readonly source: Source,
+    private readonly variables: Variables,
     private readonly context: OperationContext,
   ) {}
 
@@ -35,12 +66,9 @@ export class Execution {
   run(): Result | Promise<Result> {
     const data: Target = {};
     try {
-      const pending = this.#fill(data, this.plan.steps, undefined, undefined);
+      const pending = this.#fill(data, this.steps, undefined, undefined);
       if (pending === undefined) return this.#resultOf(data);
-      return pending
-        .then(() => this.#resultOf(data))
-        .catch((reason) => this.#end(reason))
-        .then((result) => ({ ...result, busyMs: this.#busyMs }));
+      return pending.then(() => this.#resultOf(data)).catch((reason) => this.#end(reason));
     } catch (reason) {
       return this.#end(reason);
     }
@@ -53,16 +81,6 @@ export class Execution {
   #end(reason: unknown): Result {
     if (reason === nulled) return this.#resultOf(null);
     throw reason;
-  }
-
-  /** Runs the work that follows a wait, and adds its duration to `#busyMs`. */
-  #resume<T>(work: () => T): T {
-    const beganAt = performance.now();
-    try {
-      return work();
-    } finally {
-      this.#busyMs += performance.now() - beganAt;
-    }
   }
 
   /** Finds the values of an object's fields. Throws or rejects with {@link nulled} when the object has to be null. */
@@ -84,7 +102,7 @@ export class Execution {
     }
     if (!(value instanceof Promise)) return this.#complete(step, value, target, around);
     return value.then(
-      (ready) => this.#resume(() => this.#complete(step, ready, target, around)),
+      (ready) => this.#complete(step, ready, target, around),
       (error) => this.#refuse(step, error, around),
     );
   }
@@ -126,7 +144,7 @@ export class Execution {
   ): Promise<unknown> | undefined {
     if (member instanceof Promise) {
       return member.then(
-        (ready) => this.#resume(() => this.#takeMember(slot, members, ready, list, around)),
+        (ready) => this.#takeMember(slot, members, ready, list, around),
         (error) => this.#refuse(slot, error, around),
       );
     }
@@ -161,13 +179,13 @@ export class Execution {
     const originalError = error instanceof Error ? error : new Error('Something else than an error was thrown');
     const path: (string | number)[] = [key];
     for (let at = around; at !== undefined; at = at.around) path.unshift(at.key);
-    const source = new Source(this.request.query);
+    const { source } = this;
     this.#errors.push(new GraphQLError(originalError.message, { source, positions, path, originalError }));
     if (!isNullable) throw nulled;
   }
 
   #argumentsOf({ args }: Step): Record<string, unknown> {
-    const { variables } = this.request;
+    const { variables } = this;
     const values: Record<string, unknown> = {};
     for (const argument of args) {
       const { name } = argument;

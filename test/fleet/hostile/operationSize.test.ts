@@ -1,12 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { buildSchema } from 'graphql';
-import { anyone } from '../../../src/auth/caller.js';
-import { loadConfig } from '../../../src/config/config.js';
-import { createLogger } from '../../../src/observability/log.js';
-import { requestOf } from '../../../src/operations/GraphQLRequest.js';
-import type { OperationContext } from '../../../src/operations/OperationContext.js';
-import type { OperationHooks } from '../../../src/operations/observeOperations.js';
-import { type Work, WorkFinder } from '../../../src/operations/WorkFinder.js';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
@@ -100,61 +92,4 @@ it('a process outlives an answer that is too large while one of its members is s
     await provider.stop();
     await sandbox.stop();
   }
-});
-
-describe('the time that a document takes is its caller’s', () => {
-  const stops: (() => Promise<void>)[] = [];
-
-  afterEach(async () => {
-    for (const stop of stops.splice(0)) await stop();
-  });
-
-  const spin = (ms: number) => {
-    for (const until = performance.now() + ms; performance.now() < until; );
-  };
-
-  async function finder() {
-    const schema = buildSchema('type Query { item: Item } type Item { a: String b: String }');
-    const { item } = schema.getQueryType()?.getFields() ?? {};
-    if (item) item.resolve = async () => ({});
-    const a = schema.getType('Item');
-    if (a && 'getFields' in a) (a.getFields()['a'] as { resolve?: unknown }).resolve = () => spin(5);
-    const noted: unknown[] = [];
-    const works = new WorkFinder({
-      schema,
-      limits: loadConfig({ CACHE_URL: 'memory:' }).limits,
-      introspection: true,
-      trustedDocuments: undefined,
-      hooks: {} as OperationHooks,
-      log: createLogger('info', { write: () => {} }),
-      noteWork: (holder) => noted.push(holder),
-    });
-    await works.start();
-    stops.push(() => works.stop());
-    const identity = { caller: { ...anyone, kind: 'bearer', key: 'ada' } as const, fromRouter: undefined };
-    const signal = new AbortController().signal;
-    const facts = { ...identity, remoteAddress: undefined, peer: undefined, requestId: '1', signal, startedAt: 0 };
-    const find = () =>
-      works.find(requestOf('POST', { query: '{ item { a b } }' }, 64), facts, 'http') as Work & { by: 'apollo' };
-    return { find, noted, context: { maxAnswerBytes: 1000 } as OperationContext };
-  }
-
-  it('whether it is checked, planned or found again', async () => {
-    const { find, noted, context } = await finder();
-    for (const by of ['apollo', 'plan', 'plan']) {
-      const work = find();
-      expect(work.by).toBe(by);
-      await work.perform(context);
-    }
-    expect(noted).toEqual(['ada', 'ada', 'ada']);
-  });
-
-  it('also once something was waited for', async () => {
-    const { find, context } = await finder();
-    // counted by its fields, because Apollo waits before it begins
-    expect((await find().perform(context)).busyMs).toBeCloseTo(3 * 0.002);
-    const { busyMs } = await find().perform(context);
-    expect(busyMs).toBeGreaterThan(4);
-    expect(busyMs).toBeLessThan(1000);
-  });
 });

@@ -3,14 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { buildSchema } from 'graphql';
-import { anyone } from '../../../src/auth/caller.js';
-import { loadConfig } from '../../../src/config/config.js';
-import { readListedDocuments } from '../../../src/operations/documents/ListedDocuments.js';
-import { requestOf } from '../../../src/operations/GraphQLRequest.js';
-import type { OperationHooks } from '../../../src/operations/observeOperations.js';
-import { TrustedDocuments } from '../../../src/operations/TrustedDocuments.js';
-import { WorkFinder } from '../../../src/operations/WorkFinder.js';
+import { readListedDocuments } from '../../../src/operations/ListedDocuments.js';
 import { type Answer, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'trusted-documents-'));
@@ -64,38 +57,6 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
   test('a listed document runs with more layout than text, but is not looked for in one of many kilobytes', async () => {
     expect(await send({ query: `#${'x'.repeat(9_000)}\n${listed}` })).toMatchObject({ status: 200 });
     expect(await send({ query: `#${'x'.repeat(11_000)}\n${listed}` })).toMatchObject({ status: 400 });
-  });
-
-  test('the time that it takes to refuse a document is billed to its caller', async () => {
-    const log = { debug() {}, info() {}, warn() {}, error() {} };
-    const mode = 'enforce';
-    const trustedDocuments = new TrustedDocuments({
-      paths: [write('work.json', manifest)],
-      mode,
-      log,
-      onUntrusted() {},
-    });
-    const noted: unknown[] = [];
-    const works = new WorkFinder({
-      schema: buildSchema('type Query { a: Int }'),
-      limits: loadConfig({ CACHE_URL: 'memory:' }).limits,
-      introspection: true,
-      trustedDocuments,
-      hooks: {} as OperationHooks,
-      log,
-      noteWork: (holder, beganAt) => noted.push([holder, beganAt <= performance.now()]),
-    });
-    await works.start();
-    try {
-      const caller = { ...anyone, kind: 'bearer', key: 'ada' } as const;
-      const signal = new AbortController().signal;
-      const identity = { caller, fromRouter: undefined, remoteAddress: undefined, peer: undefined };
-      const facts = { ...identity, requestId: '1', signal, startedAt: 0 };
-      expect(works.find(requestOf('POST', { query: '{ a }' }, 64), facts, 'http').by).toBe('refusal');
-      expect(noted).toEqual([['ada', true]]);
-    } finally {
-      await works.stop();
-    }
   });
 
   test('a listed document runs by its id over GET', async () => {

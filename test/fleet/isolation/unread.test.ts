@@ -130,7 +130,10 @@ it('what one caller leaves unread is bounded; another is served', async () => {
   const authorization = await provider.watcherOf([ids.taxpayerId]);
   for (let n = 1; n <= 6; n += 1) {
     eventStream(gateway.origin, readLarge, ids, authorization);
-    await until(async () => (await metric(gateway, 'gateway_requests_total{transport="sse",outcome="ok"}')) === n);
+    await until(
+      async () =>
+        (await metric(gateway, 'gateway_operations_total{operation="refreshJob",transport="sse",outcome="ok"}')) === n,
+    );
   }
   await until(async () => (await openStreams(gateway, 'sse')) <= 3, 5000);
   const headers = { authorization: `Bearer ${await provider.token({ sub: 'bob' })}`, accept: 'text/event-stream' };

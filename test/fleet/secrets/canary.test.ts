@@ -194,7 +194,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
   test('in anything the process wrote, at the most talkative level', () => {
     const output = gateway.output();
     expect(output).toContain('"audit":"token-revealed"');
-    expect(output).toContain('"audit":"client-link-created"');
+    expect(output).toContain('"audit":"client-link-requested"');
     for (const action of ['access-denied', 'token-refused', 'record-shown', 'job-shown']) {
       expect(output).toContain(`"audit":"${action}"`);
     }

@@ -1,24 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { GraphQLObjectType, GraphQLSchema, GraphQLString, parse } from 'graphql';
 import { LeasedCache } from '../../../src/cache/LeasedCache.js';
 import { SealedStore } from '../../../src/cache/SealedStore.js';
 import { Sealer } from '../../../src/cache/sealing.js';
 import { Secret } from '../../../src/config/secret.js';
-import { DocumentMemory } from '../../../src/operations/documents/DocumentMemory.js';
-import { PlanCache } from '../../../src/operations/plans/PlanCache.js';
 import { MemoryStore } from '../../../src/stores/MemoryStore.js';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
-
-const query = new GraphQLObjectType({ name: 'Query', fields: { a: { type: GraphQLString } } });
-const request = { method: 'POST', documentId: undefined, operationName: undefined, extensions: undefined } as const;
-
-const planCache = (memory: DocumentMemory, schema = new GraphQLSchema({ query }), onBug?: (error: unknown) => void) =>
-  new PlanCache(schema, {
-    memory: memory.plans,
-    maxRepresentations: 1,
-    ...(onBug && { onBug }),
-  });
 
 let running: TestGateway;
 
@@ -93,50 +80,4 @@ describe('memory', () => {
       await sandbox.stop();
     }
   });
-
-  it('notes the last 4,096 documents that were answered, to plan them when they come again', () => {
-    const plans = planCache(new DocumentMemory());
-    const documents = Array.from({ length: 4097 }, (_, n) => `query Q${n} { a }`);
-    for (const document of documents) plans.accept(document);
-    expect(plans.find(documents[0] ?? '', undefined, {})).toBeUndefined();
-    expect(plans.find(documents[4096] ?? '', undefined, {})).toBeDefined();
-  });
-
-  it('holds of documents, plans and requests what came again, as far as its share of the heap goes', () => {
-    const memory = new DocumentMemory(2_000_000);
-    const numbers = Array.from({ length: 20 }, (_, n) => n);
-    const textOf = (n: number) => `query Q${n} { ${'a '.repeat(200)} }`;
-    const longTextOf = (n: number) => `${textOf(n)} #${'x'.repeat(50_000)}`;
-    const nothings = Array.from({ length: 2000 }, () => ({}));
-    const plans = planCache(memory);
-    const offerAll = () => {
-      for (const n of numbers) {
-        memory.documents.offer(textOf(n), parse(textOf(n)));
-        plans.accept(longTextOf(n));
-        plans.find(longTextOf(n), undefined, {});
-        memory.requests.offer(textOf(n), { ...request, query: textOf(n), variables: { nothings } });
-      }
-      return {
-        documents: numbers.filter((n) => memory.documents.get(textOf(n))),
-        plans: numbers.filter((n) => memory.plans.get(longTextOf(n))),
-        requests: numbers.filter((n) => memory.requests.get(textOf(n))),
-      };
-    };
-    expect(offerAll()).toEqual({ documents: [], plans: numbers.slice(-4), requests: [] });
-    // 203 tokens of 525 bytes each, 50,000 characters of two, and 2,000 objects of 72
-    const kept = { documents: numbers.slice(-4), plans: numbers.slice(-4), requests: numbers.slice(-6) };
-    expect(offerAll()).toEqual(kept);
-  });
-});
-
-it('a plan that fails to be made leaves the document to Apollo, and is told of once', () => {
-  const schema = new GraphQLSchema({ query });
-  schema.getRootType = () => {
-    throw new Error('a mistake of ours');
-  };
-  const bugs: unknown[] = [];
-  const plans = planCache(new DocumentMemory(), schema, (error) => bugs.push(error));
-  plans.accept('{ a }');
-  expect([plans.find('{ a }', undefined, {}), plans.find('{ a }', undefined, {})]).toEqual([undefined, undefined]);
-  expect(bugs).toHaveLength(1);
 });

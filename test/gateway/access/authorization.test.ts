@@ -168,7 +168,7 @@ describe('the access token', () => {
     expect(gateway.sandbox.control.requests()).toEqual([]);
     const answer = await send(create, {}, await tokenFor(['client-links:create'], []));
     expect(errorsOf(answer)).toEqual([]);
-    expect(audits('client-link-created')).toMatchObject([{ outcome: 'created', callerKind: 'bearer' }]);
+    expect(audits('client-link-requested')).toMatchObject([{ outcome: 'created', callerKind: 'bearer' }]);
   });
 });
 

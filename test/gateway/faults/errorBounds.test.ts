@@ -4,7 +4,7 @@ import { transports } from '../../support/transports.js';
 
 let gateway: TestGateway;
 beforeAll(async () => {
-  gateway = await startTestGateway();
+  gateway = await startTestGateway({ MAX_ALIASES: '1000' });
 });
 afterAll(() => gateway.stop());
 
@@ -93,7 +93,9 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
       { input: { settings: { transcripts: { w2: Array(mistakes).fill(1) } } } },
     );
     expect(errors).toHaveLength(1);
-    expect(errors[0]?.message).toBe(`Variable input.settings.transcripts.w2.0 does not have the expected type${more}`);
+    expect(errors[0]?.message).toBe(
+      `Variable input.settings.transcripts.w2.0 does not have the expected type: expected String${more}`,
+    );
     expect(errors[0]?.extensions.violations).toHaveLength(listed);
     expect(text.length).toBeLessThan(3000);
   });

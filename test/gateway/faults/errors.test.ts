@@ -183,13 +183,16 @@ describe('A value that was sent is not read again', () => {
       { input: { settings: { transcripts: { w2: [1] }, flowTypo: 'x' } } },
     );
     expect(errors?.[0]?.extensions.violations).toEqual([
-      { path: 'input.settings.transcripts.w2.0', message: 'does not have the expected type' },
-      { path: 'input.settings', message: 'has a field that ClientLinkSettingsInput does not define' },
+      { path: 'input.settings.transcripts.w2.0', message: 'does not have the expected type: expected String' },
+      {
+        path: 'input.settings',
+        message: 'has a field that ClientLinkSettingsInput does not define. Did you mean "flowType"?',
+      },
     ]);
     const literal = await gateway.query('{ taxpayerToken(taxpayerId: 1.5, maxAgeSeconds: "x") { status } }');
     expect(literal.errors?.map(({ message }) => message)).toEqual([
-      'ID cannot represent a non-string and non-integer value.',
-      'Int cannot represent non-integer value.',
+      'taxpayerId: ID cannot represent a non-string and non-integer value.',
+      'maxAgeSeconds: Int cannot represent non-integer value.',
     ]);
     const syntax = await gateway.query('{ taxpayer(id: "a" }');
     expect(syntax.errors?.[0]?.message).toBe('Syntax Error: Expected Name, found "}".');

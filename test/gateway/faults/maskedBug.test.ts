@@ -72,7 +72,7 @@ describe('A bug of the gateway', () => {
     const lines = () => operations.map((line) => JSON.parse(line)).filter((line) => line.requestId === requestId);
     await until(() => lines().length > 0);
     const caller = expect.stringMatching(/^[\w-]{43}$/);
-    expect(lines()).toMatchObject([{ codes: ['INTERNAL_SERVER_ERROR'], caller, cause: 'Error', outcome: 'errors' }]);
+    expect(lines()).toMatchObject([{ codes: ['INTERNAL_SERVER_ERROR'], caller, cause: 'Error', outcome: 'failed' }]);
     expect(logs.filter((line) => JSON.parse(line).requestId === requestId)).toHaveLength(1);
     expect(operations.join('')).not.toContain(planted);
   });

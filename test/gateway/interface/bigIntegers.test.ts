@@ -166,7 +166,7 @@ describe('an integer in metadata that a double does not hold', () => {
       await transports.HTTP(gateway, body),
       await transports.WebSocket(gateway, body),
     ]) {
-      expect(text).toContain('"violations":[{"path":"id","message":"does not have the expected type"}]');
+      expect(text).toContain('"violations":[{"path":"id","message":"does not have the expected type: expected ID"}]');
       expect(text).not.toContain(id);
     }
   });

@@ -16,7 +16,7 @@ async function auditedAddress({ query, logs }: TestGateway, headers: Readonly<Re
   const answer = await query('mutation { createClientLink(input: {}) { replayed } }', {}, headers);
   expect(answer.errors).toBeUndefined();
   const lines = logs.slice(before).map((line) => JSON.parse(line));
-  return lines.find(({ audit }) => audit === 'client-link-created')?.address;
+  return lines.find(({ audit }) => audit === 'client-link-requested')?.address;
 }
 
 describe('the address of a caller', () => {

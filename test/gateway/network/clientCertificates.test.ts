@@ -99,16 +99,16 @@ describe('a client', () => {
   test('is named in audit lines: a machine as it is called, a person by a keyed hash', async () => {
     const query = 'mutation { createClientLink(input: {}) { replayed } }';
     expect(await send(router, { query })).toMatchObject({ status: 200 });
-    expect(lastAudited('client-link-created')).toMatchObject({ certificate: 'router.example' });
+    expect(lastAudited('client-link-requested')).toMatchObject({ certificate: 'router.example' });
     expect(await send(person, { query })).toMatchObject({ status: 200 });
-    expect(lastAudited('client-link-created').certificate).toMatch(/^[\w-]{20,}$/);
+    expect(lastAudited('client-link-requested').certificate).toMatch(/^[\w-]{20,}$/);
     expect(gateway.logs.join('')).not.toMatch(/planted/i);
   });
 
   test('has no name that only stands inside another one', async () => {
     const query = 'mutation { createClientLink(input: {}) { replayed } }';
     expect(await send(forger, { query })).toMatchObject({ status: 200 });
-    expect(lastAudited('client-link-created').certificate).toMatch(/^[\w-]{20,}$/);
+    expect(lastAudited('client-link-requested').certificate).toMatch(/^[\w-]{20,}$/);
   });
 
   test('is accepted by the authorities in the file as it is now; one that holds none changes nothing', async () => {

@@ -1,13 +1,15 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { type CollectedSpan, startCollector } from '../../support/collector.js';
 import type { Fault } from '../../support/fault.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 
-// A caller who meets an error tells the operator its request id. The log must then say what happened, to whom, and why.
+// A caller who meets an error tells the operator its request id. The log must then say what happened, to whom, and why; metrics
+// and trace say the same.
 
 interface Scene {
   readonly document?: string;
@@ -131,20 +133,27 @@ const idIn = (answer: string) => /"requestId":"([^"]+)"/.exec(answer)?.[1] ?? `n
 
 let gateway: TestGateway | undefined;
 let provider: TrustedProvider | undefined;
+let collector: Awaited<ReturnType<typeof startCollector>>;
+beforeEach(async () => {
+  collector = await startCollector();
+});
 afterEach(async () => {
   await gateway?.stop();
+  await collector.stop();
   await provider?.stop();
   gateway = undefined;
 });
 
 describe('the request id of an error', () => {
   it.each(Object.entries(scenes))(
-    '%s leads to a log line with caller and cause, on every transport',
+    '%s leads to a log line with caller and cause, on every transport, which metrics and trace agree with',
     async (code, scene) => {
       provider = await startTrustedProvider();
       if (scene.before === 'no keys') provider.outage(true);
       gateway = await startTestGateway({
         ...provider.env,
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+        OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
         DRAIN_TIMEOUT_MS: scene.before === 'draining' ? '4000' : '0',
         ...scene.env,
       });
@@ -159,10 +168,12 @@ describe('the request id of an error', () => {
       }
       if (scene.before === 'another record') await gateway.query(readRecord, { id: ids[1] }, { authorization });
       if (scene.fault) gateway.sandbox.control.arm({ endpoint: scene.fault[0], fault: scene.fault[1] });
+      const outcomes: unknown[] = [];
       const stopping = scene.before === 'draining' ? gateway.stop() : undefined;
 
       for (const [transport, send] of Object.entries(transports)) {
         if (transport === 'http' && notOverHttp.includes(code)) continue;
+        const before = await countsOf(gateway, code, transport);
         const requestId = await send({
           gateway,
           requestId: `${code}-${transport}`,
@@ -176,14 +187,28 @@ describe('the request id of an error', () => {
         expect(lines()).toMatchObject([
           {
             transport,
-            outcome: expect.stringMatching(/^(refused|errors)$/),
+            outcome: expect.stringMatching(/^(refused|errors|failed)$/),
             codes: [code],
             cause: expect.stringContaining(scene.cause),
             ...(isKnown && { caller: expect.stringMatching(/^[\w-]{43}$/), callerKind: 'bearer' }),
           },
         ]);
+        const [line] = lines();
+        outcomes.push(line?.outcome);
+        if (before === undefined) continue; // a gateway that drains shows no metrics
+        const after = await countsOf(gateway, code, transport);
+        expect(after?.errors).toBe((before?.errors ?? 0) + 1);
+        expect(after?.[`${line?.operation} ${line?.outcome}`]).toBe(
+          (before[`${line?.operation} ${line?.outcome}`] ?? 0) + 1,
+        );
       }
       await stopping;
+      await gateway.stop();
+      const told = collector.spans
+        .map(attributesOf)
+        .filter((span) => span['error.type'] === code && 'gateway.outcome' in span);
+      expect(told.map((span) => span['gateway.outcome'])).toEqual(expect.arrayContaining(outcomes));
+      expect(told).toHaveLength(outcomes.length);
     },
     30_000,
   );
@@ -193,8 +218,30 @@ describe('the request id of an error', () => {
   });
 });
 
+/** How often the code, and each operation with its outcome on the transport, were counted. */
+async function countsOf({ origin }: TestGateway, code: string, transport: string) {
+  const page = await fetch(`${origin}/metrics`)
+    .then((response) => (response.ok ? response.text() : undefined))
+    .catch(() => undefined);
+  if (page === undefined) return undefined;
+  const series = new RegExp(
+    `^gateway_operations_total\\{operation="(\\w+)",transport="${transport}",outcome="(\\w+)"\\} (\\d+)`,
+    'gm',
+  );
+  const counts: Record<string, number> = {};
+  for (const [, operation, outcome, count] of page.matchAll(series)) counts[`${operation} ${outcome}`] = Number(count);
+  counts['errors'] = Number(new RegExp(`gateway_errors_total\\{code="${code}"\\} (\\d+)`).exec(page)?.[1]);
+  return counts;
+}
+
+function attributesOf({ attributes }: CollectedSpan): Record<string, unknown> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
+}
+
 interface Line {
   readonly msg: string;
+  readonly outcome?: string;
+  readonly operation?: string;
   readonly requestId?: string;
   readonly requestIds?: readonly string[];
 }

@@ -27,12 +27,14 @@ describe('Metrics', () => {
     await query('{ __typename }');
     await query('{ noSuchField900001234 }');
     const page = await scrape(origin);
-    expect(seriesOf(page, 'gateway_operations_total{operation="taxpayerToken",outcome="ok"}')).toBe(1);
-    expect(seriesOf(page, 'gateway_operations_total{operation="several",outcome="ok"}')).toBe(1);
+    expect(seriesOf(page, 'gateway_operations_total{operation="taxpayerToken",transport="http",outcome="ok"}')).toBe(1);
+    expect(seriesOf(page, 'gateway_operations_total{operation="several",transport="http",outcome="ok"}')).toBe(1);
     // slow on purpose, so that it is told apart from what has to be quick
-    expect(seriesOf(page, 'gateway_operations_total{operation="refreshJob",outcome="errors"}')).toBe(2);
-    expect(seriesOf(page, 'gateway_operations_total{operation="introspection",outcome="ok"}')).toBe(1);
-    expect(seriesOf(page, 'gateway_operations_total{operation="none",outcome="errors"}')).toBe(1);
+    expect(seriesOf(page, 'gateway_operations_total{operation="refreshJob",transport="http",outcome="errors"}')).toBe(
+      2,
+    );
+    expect(seriesOf(page, 'gateway_operations_total{operation="introspection",transport="http",outcome="ok"}')).toBe(1);
+    expect(seriesOf(page, 'gateway_operations_total{operation="none",transport="http",outcome="refused"}')).toBe(1);
     expect(page).not.toContain('900001234');
     expect(page).not.toContain(id);
   });
@@ -71,7 +73,7 @@ describe('Metrics', () => {
     const { origin, stop } = await startTestGateway({ METRICS_PORT: String(port) });
     stops.push(stop);
     expect((await fetch(`${origin}/metrics`)).status).toBe(404);
-    expect(await scrape(`http://127.0.0.1:${port}`)).toContain('gateway_requests_total');
+    expect(await scrape(`http://127.0.0.1:${port}`)).toContain('gateway_operations_total');
     expect((await fetch(`http://127.0.0.1:${port}/graphql`)).status).toBe(404);
   });
 });

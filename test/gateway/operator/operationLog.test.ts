@@ -85,7 +85,7 @@ describe('The line of an operation', () => {
     await until(() => operations().length === 2);
     const [failed, shared] = operations();
     expect(failed).toMatchObject({
-      outcome: 'errors',
+      outcome: 'failed',
       calls: Array(3).fill({ endpoint: 'taxpayerToken', result: 'server-error' }),
     });
     expect(shared).toMatchObject({ calls: [{ result: 'ok' }], tiers: { service: 1 } });
@@ -202,8 +202,8 @@ describe('The line of an operation', () => {
     rawSocket(gateway.origin, { headers: { 'x-request-id': 'foreign', origin: 'https://evil.example' } });
     await until(() => operations().length === 3);
     expect(Object.fromEntries(operations().map(({ requestId, codes, cause }) => [requestId, [codes, cause]]))).toEqual({
-      silent: [['UNAUTHENTICATED'], 'The socket was closed before it was authenticated'],
-      early: [['UNAUTHENTICATED'], 'Unauthorized'],
+      silent: [[], 'The socket was closed before it was authenticated'],
+      early: [[], 'Unauthorized'],
       foreign: [['FORBIDDEN'], 'This origin is not allowed (CORS_ORIGINS)'],
     });
     expect(operations().every(({ transport, outcome }) => transport === 'ws' && outcome === 'refused')).toBe(true);
@@ -250,12 +250,12 @@ describe('An audit line', () => {
     const id = await start();
     await seeEverything(id);
     const actions = () => linesOf('audit').map(({ audit }) => audit);
-    expect(actions()).toEqual(['token-revealed', 'client-link-created']);
+    expect(actions()).toEqual(['token-revealed', 'client-link-requested']);
     await gateway.stop();
 
     await start({ AUDIT: 'all' });
     await seeEverything(id);
-    expect(actions()).toEqual(['record-shown', 'token-revealed', 'job-shown', 'client-link-created']);
+    expect(actions()).toEqual(['record-shown', 'token-revealed', 'job-shown', 'client-link-requested']);
     const [record, token, job] = linesOf('audit');
     expect(new Set([record, token, job].map((line) => line?.['taxpayer'])).size).toBe(1);
   });

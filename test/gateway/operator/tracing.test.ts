@@ -95,7 +95,12 @@ describe('Traces', () => {
       ...{ 'network.protocol.version': '1.1', 'http.response.status_code': 200 },
     });
     expect(attributesOf(named(spans, 'query'))).toEqual({
-      ...{ 'graphql.operation.type': 'query', 'gateway.operation': 'refreshJob', 'gateway.errors': 0 },
+      ...{
+        'graphql.operation.type': 'query',
+        'gateway.operation': 'refreshJob',
+        'gateway.errors': 0,
+        'gateway.outcome': 'ok',
+      },
     });
     expect(attributesOf(named(spans, readToken))).toEqual({
       ...{ 'http.request.method': 'GET', 'url.template': '/auth/tax-payer/{id}/token' },

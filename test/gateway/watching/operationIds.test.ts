@@ -45,7 +45,8 @@ describe('an operation id on a socket', () => {
     return { message: { type: 'subscribe', id, payload: { query } }, called, release: () => control.release(gate) };
   }
 
-  const answered = () => metric(gateway, 'gateway_requests_total{transport="ws",outcome="ok"}');
+  const answered = () =>
+    metric(gateway, 'gateway_operations_total{operation="taxpayerToken",transport="ws",outcome="ok"}');
 
   it('that is used again leaves no subscription behind when the socket ends, and mixes no results', async () => {
     const socket = await connected();

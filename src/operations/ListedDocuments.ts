@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
-import { withoutByteOrderMark } from '../../json.js';
+import { withoutByteOrderMark } from '../json.js';
 
 interface ListedDocument {
   readonly id: string;

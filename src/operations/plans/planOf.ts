@@ -10,7 +10,6 @@ import {
   type GraphQLOutputType,
   type GraphQLSchema,
   getNullableType,
-  getOperationAST,
   isEnumType,
   isLeafType,
   isListType,
@@ -19,63 +18,63 @@ import {
   isSpecifiedScalarType,
   isUnionType,
   Kind,
-  parse,
+  type OperationDefinitionNode,
   type SelectionSetNode,
+  Source,
   TypeNameMetaFieldDef,
   valueFromAST,
   visit,
 } from 'graphql';
-import { operationLabel } from '../observeOperations.js';
-import { mayAnswer, rootFieldsOf } from '../operationSize.js';
-import { variableReader } from '../variables.js';
-import type { Argument, Members, Plan, Resolve, Step } from './Plan.js';
+import type { Result } from '../answer.js';
+import type { Variables } from '../GraphQLRequest.js';
+import type { OperationContext } from '../OperationContext.js';
+import { type Argument, Execution, type Members, type Resolve, type Step } from './Execution.js';
 
 /** Most steps of a plan. Making a step takes about ten times as long as executing it; keeping it takes about a kilobyte. */
-const maxSteps = 2000;
+export const maxSteps = 2000;
 
-/** Thrown while planning an operation that cannot have a plan: Apollo executes it instead. */
-export class NotPlannable extends Error {}
+/** An operation in a form that answers as graphql-js would, in a fraction of its time. */
+export interface Plan {
+  /** Whether these variables, which are valid, need none of the special rules that plans leave to Apollo. */
+  readonly fits: (given: Variables) => boolean;
+  /** Errors that resolvers throw are in the result: it throws or rejects only for a bug. */
+  readonly run: (variables: Variables, context: OperationContext) => Result | Promise<Result>;
+}
+
+/** Thrown while planning an operation that cannot have a plan. */
+class NotPlannable extends Error {}
 
 /**
- * Makes the plan of a document that graphql-js has validated. There is no plan for: several operations; directives; lists and
+ * The plan of an operation that graphql-js has validated. Undefined, so that Apollo executes it, for: directives; lists and
  * abstract types other than `_entities` (this schema has none); introspection and `_service`; several mutations, which must
- * run one after the other; more than {@link maxSteps} steps. @throws NotPlannable
+ * run one after the other; more than {@link maxSteps} steps.
  */
-export function planOf(schema: GraphQLSchema, text: string, maxRepresentations: number): Plan {
-  const document = parse(text);
-  const operation = getOperationAST(document) ?? notPlannable(); // null when there are several
-  const { operation: type, selectionSet, variableDefinitions = [], name } = operation;
+export function planOf(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): Plan | undefined {
+  try {
+    return planned(schema, document, operation);
+  } catch (error) {
+    if (error instanceof NotPlannable) return undefined;
+    throw error;
+  }
+}
+
+function planned(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Plan {
+  const { operation: type, selectionSet, variableDefinitions = [] } = operation;
   const isOneMutation = selectionSet.selections.length === 1 && selectionSet.selections[0]?.kind === Kind.FIELD;
   if (type === 'subscription' || (type === 'mutation' && !isOneMutation)) notPlannable();
   assertPlannable(document);
   const root = schema.getRootType(type) ?? notPlannable();
-  const readVariables = variableReader(schema, variableDefinitions);
+  // An explicit null overrides a default, and could reach an argument that must not be null.
   const withDefault = variableDefinitions.filter((one) => one.defaultValue).map((one) => one.variable.name.value);
   const steps = new Planner(schema, document).steps(root, [operation]);
-  const entities = steps.filter(({ members }) => members);
-  const representations = variableOf(entities[0]?.args[0]);
-  // Representations must be counted: one variable must have them all.
-  if (entities.length > 1 || (entities.length === 1 && representations === undefined)) notPlannable();
-  const { fieldsWith } = rootFieldsOf(schema, document, operation, {});
+  const source = new Source(document.loc?.source.body ?? '');
   return {
-    type,
-    label: operationLabel(schema, operation, document),
-    operationName: name?.value,
-    steps,
-    readVariables: (given) => {
-      const represented = representations && given[representations];
-      if (Array.isArray(represented)) {
-        const { length } = represented;
-        if (length > maxRepresentations || !mayAnswer(fieldsWith(() => length))) return undefined;
-      }
-      // An explicit null overrides the default, and could reach an argument that must not be null.
-      if (withDefault.some((variable) => given[variable] === null)) return undefined;
-      try {
-        return readVariables(given, notPlannable);
-      } catch {
-        return undefined;
-      }
-    },
+    fits: (given) => !withDefault.some((variable) => given[variable] === null),
+    run: (variables, context) => new Execution(steps, source, variables, context).run(),
   };
 }
 
@@ -92,7 +91,6 @@ function assertPlannable(document: DocumentNode): void {
   });
 }
 
-const variableOf = (argument: Argument | undefined) => (argument?.from === 'variable' ? argument.variable : undefined);
 const isForPlans = (field: string) => !field.startsWith('_') || field === '__typename' || field === '_entities';
 
 class Planner {

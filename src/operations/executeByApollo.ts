@@ -1,0 +1,64 @@
+import { ApolloServer, type ApolloServerOptions } from '@apollo/server';
+import {
+  ApolloServerPluginCacheControlDisabled,
+  ApolloServerPluginInlineTraceDisabled,
+  ApolloServerPluginLandingPageDisabled,
+  ApolloServerPluginSchemaReportingDisabled,
+  ApolloServerPluginUsageReportingDisabled,
+} from '@apollo/server/plugin/disabled';
+import type { DocumentNode, GraphQLSchema } from 'graphql';
+import type { Result } from './answer.js';
+import type { Variables } from './GraphQLRequest.js';
+import type { OperationContext } from './OperationContext.js';
+
+export type Logger = NonNullable<ApolloServerOptions<OperationContext>['logger']>;
+
+/** What Apollo Server executes. `text` is that of `document`, which is valid. */
+export interface Executable {
+  readonly text: string;
+  readonly document: DocumentNode;
+  readonly operationName: string | undefined;
+  readonly variables: Variables;
+}
+
+/**
+ * Apollo Server only executes documents: they are parsed and validated already, and passed as an extension of the request.
+ * Its reports and traces are off, because they would send data elsewhere.
+ */
+export function createApolloServer(schema: GraphQLSchema, logger: Logger): ApolloServer<OperationContext> {
+  return new ApolloServer<OperationContext>({
+    schema,
+    includeStacktraceInErrorResponses: false,
+    stopOnTerminationSignals: false,
+    persistedQueries: false,
+    documentStore: null,
+    logger,
+    formatError: (_, error) => error as never, // `answerOf` masks errors
+    plugins: [
+      ApolloServerPluginCacheControlDisabled(),
+      ApolloServerPluginInlineTraceDisabled(),
+      ApolloServerPluginLandingPageDisabled(),
+      ApolloServerPluginSchemaReportingDisabled(),
+      ApolloServerPluginUsageReportingDisabled(),
+      {
+        // Apollo skips parsing and validation when the context has a document already.
+        async requestDidStart(context) {
+          Object.assign(context, { document: context.request.extensions?.['document'] });
+        },
+      },
+    ],
+  });
+}
+
+/** Apollo runs on a copy of `contextValue`, so what changes during the operation must be in an object that it refers to. */
+export async function executeByApollo(
+  apollo: ApolloServer<OperationContext>,
+  { text, document, operationName, variables }: Executable,
+  contextValue: OperationContext,
+): Promise<Result> {
+  const named = operationName === undefined ? {} : { operationName };
+  const request = { query: text, ...named, variables, extensions: { document } };
+  const { body } = await apollo.executeOperation(request, { contextValue });
+  if (body.kind !== 'single') throw new Error('The answer is incremental, which no schema of ours asks for');
+  return body.singleResult;
+}
