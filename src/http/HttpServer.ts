@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import { type AddressInfo, Server as NetServer } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TlsMaterial } from '../network/tlsFiles.js';
@@ -78,7 +78,10 @@ class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends Se
     const isPage = this.hasHeader('content-security-policy');
     const safe = ('encrypted' in this.req.socket ? overTls : overTcp)[isPage ? 'page' : 'answer'];
     const all = headers === undefined ? [...safe] : safe.concat(headers as string[]);
-    if (leavesMuchUnread(this.req)) all.push('connection', 'close');
+    if (leavesMuchUnread(this.req)) {
+      all.push('connection', 'close');
+      stopReading(this.req);
+    }
     return super.writeHead(status, all);
   }
 }
@@ -87,6 +90,20 @@ class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends Se
 function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
   if (complete) return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
+}
+
+/** How long the connection stays open after an answer that came before the end of a body, in milliseconds. */
+const lingerMs = 500;
+
+/**
+ * Reads no more of a body, and closes its connection a moment after the answer: closed with bytes unread it is reset, and a
+ * client that still writes gets an error in place of the answer.
+ */
+function stopReading(request: IncomingMessage): void {
+  request.read(); // Node.js discards the rest of a body of which nothing was read
+  request.socket.destroySoon = function closeLater(this: Socket) {
+    this.end(() => setTimeout(() => this.destroy(), lingerMs).unref());
+  };
 }
 
 /** The listening socket: routing by path, and a drain that loses no request. */

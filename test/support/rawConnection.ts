@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { connect } from 'node:net';
 
 export interface RawHttpAnswer {
@@ -21,7 +20,7 @@ export function rawHttp(origin: string) {
     text += chunk;
     change();
   });
-  const closed = once(socket, 'close').then(() => {
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve())).then(() => {
     isOver = true;
     change();
   });

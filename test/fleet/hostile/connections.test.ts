@@ -1,6 +1,15 @@
+import { once } from 'node:events';
+import { type OutgoingHttpHeaders, request } from 'node:http';
+import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import {
+  environmentFor,
+  type GatewayProcess,
+  spawnGateway,
+  startTestGateway,
+  type TestGateway,
+} from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { until } from '../../support/until.js';
 
@@ -112,6 +121,65 @@ describe('a connection', () => {
     const answer = await connection.answer();
     expect(answer?.status).toBe(status);
     if (target.includes('/graphql')) expect(answer?.body).toBe('{"data":{"__typename":"Query"}}');
+  });
+});
+
+describe('a body that is refused', () => {
+  let other: GatewayProcess; // in a process of its own, so that it can answer while this one writes
+  beforeAll(async () => {
+    other = await spawnGateway({ ...environmentFor(gateway.sandbox), ...provider.env, CACHE_URL: 'memory:' });
+  });
+  afterAll(() => other.stop());
+
+  const length = { 'content-length': '8000000' };
+  const chunks = { 'transfer-encoding': 'chunked' };
+  const events = { accept: 'text/event-stream' };
+  const parts = { accept: 'multipart/mixed;subscriptionSpec="1.0"' };
+  const h2c = { connection: 'upgrade', upgrade: 'h2c' };
+
+  it.each<[string, number, string, OutgoingHttpHeaders]>([
+    ['too large', 413, '/graphql', { ...length, authorization: 'AUTH' }],
+    ['too large, of unknown length', 413, '/graphql', { ...chunks, authorization: 'AUTH' }],
+    ['too large for an event stream', 413, '/graphql', { ...events, ...length, authorization: 'AUTH' }],
+    ['too large, on the path of streams', 413, '/graphql/stream', { ...events, ...chunks, authorization: 'AUTH' }],
+    ['too large for a multipart answer', 413, '/graphql', { ...parts, ...chunks, authorization: 'AUTH' }],
+    ['too large, with an upgrade', 413, '/graphql', { ...h2c, ...length, authorization: 'AUTH' }],
+    ['without a token', 401, '/graphql', length],
+    ['without a token, on the path of streams', 401, '/graphql/stream', { ...events, ...chunks }],
+    ['without a route', 404, '/nowhere', length],
+    ['of unknown length, without a route', 404, '/nowhere', chunks],
+  ])('because it is %s: a client that is still sending it gets the answer', async (_, status, path, rest) => {
+    const headers = { 'content-type': 'application/json', ...rest };
+    if ('authorization' in rest) headers.authorization = authorization.replace('Authorization: ', '');
+    const body = Buffer.alloc(8_000_000, 'x');
+    const send = () =>
+      new Promise<number | string | undefined>((resolve) => {
+        const sent = request(other.origin + path, { method: 'POST', agent: false, headers });
+        sent.on('response', (answer) => resolve(answer.resume().statusCode));
+        sent.on('error', ({ message }) => resolve(message)).end(body);
+      });
+    for (const answer of await Promise.all([send(), send(), send(), send()])) expect(answer).toBe(status);
+  });
+
+  it.each([
+    ['/graphql', 401, ['Content-Length: 1000000000', '']],
+    ['/graphql', 413, ['AUTH', 'Content-Length: 1000000000', '']],
+    ['/graphql/stream', 413, ['AUTH', 'Accept: text/event-stream', 'Content-Length: 1000000000', '']],
+    ['/graphql', 413, ['AUTH', 'Transfer-Encoding: chunked', '', '3b9aca00']],
+    ['/nowhere', 404, ['Content-Length: 1000000000', '']],
+  ])('is not read on: POST %s, answered with %i, however long its client goes on', async (path, status, lines) => {
+    const { hostname, port } = new URL(other.origin);
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true }).on('error', () => {});
+    const answered = once(socket, 'data');
+    const head = lines.map((line) => (line === 'AUTH' ? authorization : line));
+    socket.write([`POST ${path} HTTP/1.1`, host, json, ...head, ''].join('\r\n'));
+    const piece = Buffer.alloc(65_536, 'x');
+    const wrote = () => new Promise<boolean>((resolve) => socket.write(piece, (error) => resolve(!error)));
+    let taken = 0;
+    while (taken < 1_000_000_000 && (await wrote())) taken += piece.length;
+    expect(String(await answered)).toMatch(`HTTP/1.1 ${status} `);
+    expect(taken).toBeLessThan(64_000_000); // most of it waits in buffers of the system
+    socket.destroy();
   });
 });
 
