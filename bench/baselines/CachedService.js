@@ -6,7 +6,7 @@ import { toRefreshJob, toTaxpayerToken } from './schema.js';
 const tokenTtlMs = 15 * 60_000;
 const jobTtlMs = 1000;
 
-/** The three endpoints. `token` and `job` return null when the service answers 404. */
+/** `token` and `job` return null when the service answers 404. */
 export class CachedService {
   #upstream;
   #credentials;
@@ -35,19 +35,9 @@ export class CachedService {
     });
   }
 
-  createLink(body) {
-    return this.#call('/client-links', this.#credentials, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-  }
-
-  async #call(path, bearer, { headers, ...init } = {}) {
-    const response = await fetch(this.#upstream + path, {
-      ...init,
-      headers: { ...headers, Authorization: `Bearer ${bearer}`, 'Service-API-Version': '2024-01-01' },
-    });
+  async #call(path, bearer) {
+    const headers = { Authorization: `Bearer ${bearer}`, 'Service-API-Version': '2024-01-01' };
+    const response = await fetch(this.#upstream + path, { headers });
     if (response.status === 404) return null;
     if (!response.ok) throw new Error(`The service answered ${response.status}`);
     return response.json();

@@ -9,11 +9,10 @@ import { expressMiddleware } from '@as-integrations/express5';
 import DataLoader from 'dataloader';
 import express from 'express';
 import { parse } from 'graphql';
-import { listen, readOptions } from './options.js';
+import { listen, options } from './listening.js';
 import { federationDefs, resolvers, toRefreshJob, toTaxpayerToken, typeDefs } from './schema.js';
 import { callerVerifier } from './verifyCaller.js';
 
-const options = readOptions();
 const verifyCaller = callerVerifier(options);
 
 /** One per request, as the documentation asks. `cache` shares the HTTP responses that the service allows to be cached. */
@@ -31,10 +30,6 @@ class TaxpayerApi extends RESTDataSource {
     if (!token) return null;
     const path = `tax-payer/${encodeURIComponent(taxpayerId)}/refresh/${encodeURIComponent(jobId)}`;
     return orNull(this.get(path, { headers: this.#headers(token.accessToken) }).then(toRefreshJob));
-  }
-
-  createLink(body) {
-    return this.post('client-links', { body, headers: { authorization: `Bearer ${this.#credentials}` } });
   }
 
   #fetchToken(taxpayerId) {
@@ -64,7 +59,7 @@ app.use(
     }),
   }),
 );
-listen(httpServer, options.port);
+listen(httpServer);
 
 async function orNull(answer) {
   try {

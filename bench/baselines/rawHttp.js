@@ -2,14 +2,11 @@
 // caches the caller of each token. It shares its data cache with other baselines. No GraphQL server can be faster.
 
 import { createServer } from 'node:http';
-import { createClientLink, hotToken, jobStatus, typename } from '../queries.js';
+import { hotToken, jobStatus } from '../queries.js';
 import { CachedService } from './CachedService.js';
-import { acceptSockets, JobStreams } from './openStreams.js';
-import { listen, readOptions } from './options.js';
-import { toLinkBody } from './schema.js';
+import { listen, options } from './listening.js';
 import { callerVerifier } from './verifyCaller.js';
 
-const options = readOptions();
 const verifyCaller = callerVerifier(options);
 const service = new CachedService(options);
 /** The same number as in the gateway. */
@@ -19,14 +16,9 @@ const callers = new Map();
 const answers = new Map([
   [hotToken, answerHotToken],
   [jobStatus, answerJobStatus],
-  [createClientLink, answerCreateClientLink],
-  [typename, () => ({ __typename: 'Query' })],
 ]);
 
-const streams = new JobStreams(service);
-const server = createServer(serve);
-acceptSockets(server, verifyCaller);
-listen(server, options.port);
+listen(createServer(serve));
 
 function serve(request, response) {
   const chunks = [];
@@ -35,10 +27,6 @@ function serve(request, response) {
     try {
       const caller = await callerOf(request.headers.authorization);
       const { query, variables } = JSON.parse(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
-      if (request.url === '/graphql/stream') {
-        caller.require('refresh-jobs:read', variables.taxpayerId);
-        return streams.add(variables, response);
-      }
       const answer = answers.get(query) ?? aliasesAnswerer(query);
       if (!answer) return send(response, 400, { errors: [{ message: 'Not a query of the benchmark' }] });
       send(response, 200, { data: await answer(variables, caller) });
@@ -89,11 +77,6 @@ function aliasesAnswerer(query) {
   };
   answers.set(query, answer);
   return answer;
-}
-
-async function answerCreateClientLink({ input }, caller) {
-  caller.require('client-links:create');
-  return { createClientLink: { clientLink: await service.createLink(toLinkBody(input)), replayed: false } };
 }
 
 function send(response, status, body) {

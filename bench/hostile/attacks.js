@@ -1,11 +1,11 @@
 // The attacks of a hostile caller, one function each. Each is given the target and runs until `over` aborts. Whether an attack
 // reads, awaits or ignores the answers is part of it.
 
-import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'ws';
+import { openSocket } from '../caller.js';
 import { refusals } from './refusals.js';
 
 let agent = newAgent();
@@ -17,7 +17,7 @@ export function hangUp() {
   agent = newAgent();
 }
 
-/** By name. An attack that counts its answers resolves with their number. */
+/** By name. */
 export const attacks = {
   documents,
   'fields through fragments': fieldsThroughFragments,
@@ -124,7 +124,7 @@ async function unreadAnswers(target, over) {
 async function silentSockets(target, over) {
   const open = new Set();
   while (!over.aborted) {
-    const socket = new WebSocket(target.socketUrl, 'graphql-transport-ws');
+    const socket = new WebSocket(target.url.replace('http', 'ws'), 'graphql-transport-ws');
     open.add(socket);
     socket.on('error', () => {});
     socket.on('close', () => open.delete(socket));
@@ -177,7 +177,7 @@ async function unknownTaxpayers(target, over) {
 async function logLines(target, over) {
   const nested = `{"type":"ping","payload":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
   while (!over.aborted) {
-    const socket = new WebSocket(target.socketUrl, 'graphql-transport-ws');
+    const socket = new WebSocket(target.url.replace('http', 'ws'), 'graphql-transport-ws');
     socket.on('error', () => {});
     socket.on('open', () => socket.send(nested));
     post({ ...target, authorization: 'Bearer made.up.token' }, { query: '{ __typename }' });
@@ -244,19 +244,5 @@ function unreadPost({ origin, authorization }, operation) {
   socket.write(
     `POST /graphql HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
-  return socket;
-}
-
-/** A socket with an acknowledged `connection_init`; closed when the gateway refused it. */
-async function openSocket({ socketUrl, authorization }) {
-  const socket = new WebSocket(socketUrl, 'graphql-transport-ws');
-  socket.on('error', () => {});
-  const closed = once(socket, 'close').catch(() => {});
-  const acknowledged = (async () => {
-    await once(socket, 'open');
-    socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization } }));
-    await once(socket, 'message');
-  })();
-  await Promise.race([acknowledged.catch(() => {}), closed]);
   return socket;
 }

@@ -7,7 +7,6 @@ import { Secret } from '../../src/config/secret.ts';
 import { identifierReader } from '../../src/datasources/identifiers.ts';
 import { createLogger } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/Metrics.ts';
-import { Trail } from '../../src/observability/Trail.ts';
 import { realRuntime } from '../../src/process/Runtime.ts';
 import { wireServices } from '../../src/services.ts';
 import { MemoryStore } from '../../src/stores/MemoryStore.ts';
@@ -41,7 +40,6 @@ const { lags, jobLags, count } = office;
 parentPort.postMessage({
   count: { ...count, tokenCalls: service.tokenCalls, jobCalls: service.jobCalls },
   tokenCallsPerHour: service.tokenCallsPerHour,
-  watchCallsPerHour: office.watchCallsPerHour,
   refusedPerHour: office.refusedPerHour,
   changes: lags.shown,
   steps: lags.steps,
@@ -53,8 +51,6 @@ function openOffice() {
   const metrics = Object.assign(new Metrics(), { onTokenEvent: (event) => office.noteEvent(event) });
   const shared = { store, metrics, log: createLogger('silent', { write: () => {} }) };
   const start = () => startProcess(shared);
-  const perHour = () => new Array(24 * days).fill(0);
-  const thisHour = () => Math.floor((time.now - monthBegins) / hour);
   const office = {
     time,
     end,
@@ -62,24 +58,17 @@ function openOffice() {
     ids: cycles.map(({ id }) => identifierReader(256).taxpayerId(id)),
     start,
     members: Array.from({ length: processes }, start),
-    watchCallsPerHour: perHour(),
-    refusedPerHour: perHour(),
+    refusedPerHour: new Array(24 * days).fill(0),
     noteEvent(event) {
       if (!event.endsWith('-exhausted') || time.now < monthBegins) return;
-      office.refusedPerHour[thisHour()] += 1;
-      office.count[event === 'watch-share-exhausted' ? 'refusedWatches' : 'refused'] += 1;
+      office.refusedPerHour[Math.floor((time.now - monthBegins) / hour)] += 1;
+      if (event !== 'watch-share-exhausted') office.count.refused += 1;
     },
-    /** The trail of all watches of records, which counts their calls. */
-    watchTrail: Object.assign(new Trail(), {
-      call() {
-        office.watchCallsPerHour[thisHour()] += 1;
-      },
-    }),
     /** The process that answers the next request. */
     member: () => office.members[Math.floor(random() * processes)],
     lags: new Lags(),
     jobLags: new Lags(),
-    count: { looks: 0, jobs: 0, stale: 0, failed: 0, refused: 0, refusedWatches: 0 },
+    count: { looks: 0, jobs: 0, stale: 0, failed: 0, refused: 0 },
     /** The answer of `read`; undefined when the gateway answers with an error. */
     async attempt(read) {
       try {

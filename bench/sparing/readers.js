@@ -77,12 +77,11 @@ export function caseWorker(office, n, from) {
 
 /** Subscribes to a taxpayer's record until `until` or a final status, and again when it loses its process. */
 export async function recordWatcher(office, n, until) {
-  const { time, lags, ids, watchTrail: trail } = office;
+  const { time, lags, ids } = office;
   const holder = `watcher-${n}`;
   lags.watched(n, 1);
   while (time.now < until) {
-    const options = { maxMs: until - time.now, holder, trail };
-    for await (const view of office.member().recordWatches.watch(ids[n], options)) {
+    for await (const view of office.member().recordWatches.watch(ids[n], { maxMs: until - time.now, holder })) {
       office.saw(n, view);
       if (isFinal(view)) return lags.watched(n, -1);
     }

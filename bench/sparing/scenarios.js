@@ -1,6 +1,7 @@
 // Events in the life of a fleet, and how many token calls each may cost.
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { inParallel } from '../inParallel.js';
 import { watchAll } from './watchers.js';
 
 const exactly = (n) => ({ text: `${n}`, holds: ({ tokenCalls, failed }) => tokenCalls === n && failed === 0 });
@@ -11,7 +12,7 @@ const ids = ({ sandbox }) => sandbox.taxpayerIds;
 
 /** Reads every taxpayer once, so that the fleet has every token. */
 async function warm(fleet, drive) {
-  await drive.many(ids(fleet).length, 50, (n) => drive.token(n, ids(fleet)[n]));
+  await inParallel(ids(fleet).length, 50, (n) => drive.token(n, ids(fleet)[n]));
   await drive.forget();
 }
 
@@ -28,7 +29,7 @@ export const scenarios = [
     taxpayers: 1,
     promised: exactly(1),
     run: async (fleet, drive) => {
-      await drive.many(2000, 2000, (n) => drive.token(n, ids(fleet)[0]));
+      await inParallel(2000, 2000, (n) => drive.token(n, ids(fleet)[0]));
     },
   },
   {
@@ -36,7 +37,7 @@ export const scenarios = [
     taxpayers: 1000,
     promised: exactly(1000),
     run: async (fleet, drive) => {
-      await drive.many(20_000, 400, (n) => drive.token(n, ids(fleet)[Math.floor(n / 20)]));
+      await inParallel(20_000, 400, (n) => drive.token(n, ids(fleet)[Math.floor(n / 20)]));
     },
   },
   {
@@ -46,7 +47,7 @@ export const scenarios = [
     run: async (fleet, drive) => {
       await warm(fleet, drive);
       await replaceAll(fleet, 'stop');
-      await drive.many(2000, 200, (n) => drive.token(n, ids(fleet)[n % 100]));
+      await inParallel(2000, 200, (n) => drive.token(n, ids(fleet)[n % 100]));
     },
   },
   {
@@ -57,7 +58,7 @@ export const scenarios = [
       await warm(fleet, drive);
       await Promise.all(fleet.gateways.map((gateway) => gateway.kill()));
       fleet.gateways = await Promise.all(fleet.gateways.map(() => fleet.start()));
-      await drive.many(2000, 200, (n) => drive.token(n, ids(fleet)[n % 100]));
+      await inParallel(2000, 200, (n) => drive.token(n, ids(fleet)[n % 100]));
     },
   },
   {
@@ -76,7 +77,7 @@ export const scenarios = [
       const lost = drive.token(0, id);
       await fleet.sandbox.control('whenCalled', 'taxpayerToken', 1);
       fleet.gateways = others;
-      const waiting = drive.many(300, 300, (n) => drive.token(n, id));
+      const waiting = inParallel(300, 300, (n) => drive.token(n, id));
       await holder.kill();
       await lost;
       await waiting;
@@ -95,11 +96,11 @@ export const scenarios = [
       }
       await warm(fleet, drive);
       const ask = (n) => drive.job(n, ids(fleet)[n % 20], jobs.get(ids(fleet)[n % 20]));
-      await drive.many(500, 100, ask);
+      await inParallel(500, 100, ask);
       await fleet.sandbox.control('rotateAllTokens');
       // Statuses are cached for a second: only a longer load uses every one of the new tokens.
       for (let burst = 0; burst < 6; burst += 1) {
-        await drive.many(500, 200, ask);
+        await inParallel(500, 200, ask);
         await delay(500);
       }
     },
@@ -129,8 +130,8 @@ export const scenarios = [
     promised: exactly(0),
     run: async (fleet, drive) => {
       await warm(fleet, drive);
-      await drive.many(400, 100, (n) => drive.token(n, ids(fleet)[Math.floor(n / 4)]));
-      const underLoad = drive.many(8000, 100, (n) => drive.token(n, ids(fleet)[n % 100]));
+      await inParallel(400, 100, (n) => drive.token(n, ids(fleet)[Math.floor(n / 4)]));
+      const underLoad = inParallel(8000, 100, (n) => drive.token(n, ids(fleet)[n % 100]));
       await fleet.redis.restart();
       await underLoad;
     },
@@ -143,7 +144,7 @@ export const scenarios = [
     promised: atMost(400),
     run: async (fleet, drive) => {
       await fleet.redis.stop();
-      await drive.many(4000, 200, (n) => drive.token(n, ids(fleet)[Math.floor(n / 4) % 100]));
+      await inParallel(4000, 200, (n) => drive.token(n, ids(fleet)[Math.floor(n / 4) % 100]));
     },
   },
 ];
