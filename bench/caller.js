@@ -3,6 +3,7 @@
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
+import { quantile } from './quantile.js';
 
 /** Sends an operation. @returns how long it took, and the failure, if any: an answer that is not 200 or has errors is one */
 export function ask({ url, agent, authorization }, operation) {
@@ -39,4 +40,17 @@ export async function openSocket({ url, authorization }) {
 
 export function subscribe(socket, id, payload) {
   if (socket.readyState === socket.OPEN) socket.send(JSON.stringify({ id, type: 'subscribe', payload }));
+}
+
+/** What became of `answers` of {@link ask}. */
+export function outcomeOf(answers) {
+  const failures = answers.filter(({ failure }) => failure !== undefined);
+  if (failures.length > 0) process.stderr.write(`  first failure: ${failures[0].failure}\n`);
+  const [p50, p99] = [0.5, 0.99].map((share) =>
+    quantile(
+      answers.map(({ ms }) => ms),
+      share,
+    ),
+  );
+  return { requests: answers.length, failed: failures.length, p50, p99 };
 }

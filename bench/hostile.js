@@ -2,12 +2,12 @@
 // one, then all at once; reports what the honest callers noticed, and the memory afterwards.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { outcomeOf } from './caller.js';
 import { attacks } from './hostile/attacks.js';
 import { startWorld } from './hostile/world.js';
 import { residentMegabytes } from './measure.js';
+import { optionsOf } from './optionsOf.js';
 import { withStarted } from './processes.js';
-import { quantile } from './quantile.js';
 import { machine, table } from './report.js';
 
 const known = Object.keys(attacks);
@@ -19,44 +19,26 @@ const help = `One hostile caller beside twenty honest ones: npm run bench:hostil
 
 Ends with 1 when the gateway ended, or an honest caller was refused.
 `;
-
-const { values } = parseArgs({
-  options: {
-    attack: { type: 'string', multiple: true, default: known },
-    quick: { type: 'boolean' },
-    help: { type: 'boolean' },
-  },
+const values = optionsOf(help, {
+  attack: { type: 'string', multiple: true, default: known, among: known },
+  quick: { type: 'boolean' },
 });
 const names = values.attack;
 const seconds = values.quick
   ? { warmUp: 1, alone: 3, each: 3, all: 6, rest: 5 }
   : { warmUp: 5, alone: 20, each: 20, all: 120, rest: 60 };
 
-const unknown = names.find((name) => !known.includes(name));
-if (values.help) process.stdout.write(help);
-else if (unknown !== undefined) {
-  process.stderr.write(`--attack ${unknown} is not known\n\n${help}`);
-  process.exitCode = 2;
-} else await withStarted(run);
-
-async function run(start) {
+await withStarted(async (start) => {
   const { gateway, honest, attack } = await startWorld(start);
   const rows = [];
-  let alone;
   const phase = async (name, work) => {
     if (gateway.hasEnded()) return;
-    process.stdout.write(`${name}… `);
+    process.stderr.write(`${name}…\n`);
     honest.answers();
     await work();
-    const answers = honest.answers();
-    const failures = answers.filter(({ failure }) => failure !== undefined);
-    if (failures.length > 0) process.stderr.write(`\nThe first failure of "${name}": ${failures[0].failure}\n`);
-    const latencies = answers.map(({ ms }) => ms);
-    const [p50, p99] = [quantile(latencies, 0.5), quantile(latencies, 0.99)];
-    alone ??= p99;
+    const outcome = outcomeOf(honest.answers());
     const megabytes = gateway.hasEnded() ? Number.NaN : residentMegabytes(gateway.pid);
-    rows.push({ name, requests: answers.length, failed: failures.length, p50, p99, ratio: p99 / alone, megabytes });
-    process.stdout.write(`p99 ${p99.toFixed(1)} ms, ${failures.length} failed\n`);
+    rows.push({ name, ...outcome, megabytes });
   };
   // Warms up with every attack, one by one and together: before anything is compared, code is compiled and bounded caches are
   // full.
@@ -67,15 +49,16 @@ async function run(start) {
   for (const name of names) await phase(name, () => attack([name], seconds.each));
   if (names.length > 1) await phase('all at once', () => attack(names, seconds.all));
   await phase('a minute later', () => delay(seconds.rest * 1000));
-  report(rows);
+  process.stdout.write(`\nMeasured on ${machine()}.\n\n${tableOf(rows)}`);
   if (gateway.hasEnded()) process.stdout.write('The gateway ended.\n');
   if (gateway.hasEnded() || rows.some(({ failed }) => failed > 0)) process.exitCode = 1;
-}
+});
 
-function report(rows) {
-  const cells = rows.map(({ name, requests, failed, p50, p99, ratio, megabytes }) => [
-    ...[name, requests, failed, p50.toFixed(1), p99.toFixed(1), `${ratio.toFixed(2)}x`, Math.round(megabytes)],
-  ]);
+function tableOf(rows) {
+  const cells = rows.map(({ name, requests, failed, p50, p99, megabytes }) => {
+    const ratio = `${(p99 / rows[0].p99).toFixed(2)}x`;
+    return [name, requests, failed, p50.toFixed(1), p99.toFixed(1), ratio, Math.round(megabytes)];
+  });
   const columns = ['hostile caller', 'honest requests', 'failed', 'p50 ms', 'p99 ms', 'to alone', 'RSS MB after'];
-  process.stdout.write(`\nMeasured on ${machine()}.\n\n${table(columns, cells)}`);
+  return table(columns, cells);
 }

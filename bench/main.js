@@ -1,8 +1,8 @@
 // npm run bench: the gateway as it ships beside the alternatives one would write or choose, in one run on one machine.
 
-import { parseArgs } from 'node:util';
 import { baselines, compare, summaryTable } from './compare.js';
 import { socketsTable, startTable } from './idle.js';
+import { optionsOf } from './optionsOf.js';
 import * as processes from './processes.js';
 import { machine, writeSection } from './report.js';
 import { scenarios } from './scenarios.js';
@@ -15,27 +15,17 @@ const help = `Measures the gateway beside ${baselines.join(', ')}: npm run bench
   --write            puts the tables into docs/performance.md
   --help
 `;
-
-const { values } = parseArgs({
-  options: {
-    scenario: { type: 'string', multiple: true, default: names },
-    quick: { type: 'boolean', default: false },
-    write: { type: 'boolean' },
-    help: { type: 'boolean' },
-  },
+const values = optionsOf(help, {
+  scenario: { type: 'string', multiple: true, default: names, among: names },
+  quick: { type: 'boolean' },
+  write: { type: 'boolean' },
 });
 /** Warm-ups last until the JIT compiler has settled. Where nothing is asked for twice, requests count instead of seconds. */
 const options = values.quick
   ? { rounds: 3, seconds: 1, warmUpSeconds: 3, count: 200, warmUpCount: 1000, sockets: 400 }
   : { rounds: 5, seconds: 2, warmUpSeconds: 5, count: 800, warmUpCount: 4000, sockets: 10_000 };
-const unknown = values.scenario.find((name) => !names.includes(name));
-if (values.help) process.stdout.write(help);
-else if (unknown !== undefined) {
-  process.stderr.write(`--scenario ${unknown} is not known\n\n${help}`);
-  process.exitCode = 2;
-} else await processes.withStarted(run);
 
-async function run(start) {
+await processes.withStarted(async (start) => {
   processes.keepToHelperCores(process.pid); // the load comes from this process
   const service = await start(processes.startService({ taxpayers: 50, jobs: 100, core: 'helper' }));
   const issuer = await start(processes.startIssuer());
@@ -61,7 +51,7 @@ async function run(start) {
   if (values.scenario.includes('sockets')) sections.push(await socketsTable(startGateway, world));
   process.stdout.write(`\n${sections.join('\n')}`);
   if (!values.write) return;
-  const { rounds, seconds } = options;
-  const head = `Measured ${new Date().toISOString().slice(0, 10)} on ${machine()}. ${rounds} rounds of ${seconds} s each; cores: ${processes.pinning}.`;
-  writeSection('comparison', [`${head}\n`, ...sections].join('\n'), 'docs/performance.md');
-}
+  const how = `${options.rounds} rounds of ${options.seconds} s each; cores: ${processes.pinning}.`;
+  const head = `Measured ${new Date().toISOString().slice(0, 10)} on ${machine()}. ${how}\n`;
+  writeSection('comparison', [head, ...sections].join('\n'), 'docs/performance.md');
+});

@@ -1,57 +1,37 @@
 // npm run bench:sparing: counts the calls to the token endpoint by fleets of real gateway processes over a real store, through
 // restarts and kills. Prints a table; with --check it fails when a figure breaks a promise.
 
-import { parseArgs } from 'node:util';
+import { optionsOf } from './optionsOf.js';
 import { machine, table, writeSection } from './report.js';
 import { withFleet } from './sparing/fleet.js';
 import { reportOf, simulateMonth, usualMonth } from './sparing/month.js';
 import { scenarios } from './sparing/scenarios.js';
 
 const names = scenarios.map(({ name }) => name);
-const help = `Usage: npm run bench:sparing -- [--store lmdb|redis|both] [--scenario NAME[,NAME]] [--check] [--write] [--help]
-       npm run bench:sparing -- --month [--curve] [--seed N] [--check] [--write]
+const help = `The token calls of a fleet: npm run bench:sparing -- [options]
 
-  --check   ends with 1 when a figure is not what is promised
-  --write   puts the table into docs/token-broker.md
-  --month   a month of 2,000 taxpayers in virtual time: a fixed freshness of 15 minutes beside the learned one
-  --curve   the same with shares of 0.02 to 0.5
-  --seed    of the random numbers of the month, a whole number; ${usualMonth.seed} unless given
-
-Scenarios: ${names.join(', ')}
+  --scenario <name>  only this one; may be repeated. Names: ${names.join(', ')}
+  --store <name>     lmdb, redis or both (both)
+  --month            instead: a month of 2,000 taxpayers in virtual time, a fixed freshness of 15 minutes beside the learned one
+  --curve            the month with shares of 0.02 to 0.5 as well
+  --seed <n>         of the random numbers of the month (${usualMonth.seed})
+  --check            ends with 1 when a figure is not what is promised
+  --write            puts the table into docs/token-broker.md
+  --help
 `;
-
-const { values } = parseArgs({
-  options: {
-    store: { type: 'string', default: 'both' },
-    scenario: { type: 'string', default: names.join(',') },
-    check: { type: 'boolean' },
-    write: { type: 'boolean' },
-    month: { type: 'boolean' },
-    curve: { type: 'boolean' },
-    seed: { type: 'string', default: String(usualMonth.seed) },
-    help: { type: 'boolean' },
-  },
+const values = optionsOf(help, {
+  scenario: { type: 'string', multiple: true, default: names, among: names },
+  store: { type: 'string', among: ['lmdb', 'redis', 'both'], default: 'both' },
+  month: { type: 'boolean' },
+  curve: { type: 'boolean' },
+  seed: { type: 'string', default: String(usualMonth.seed) },
+  check: { type: 'boolean' },
+  write: { type: 'boolean' },
 });
-const wanted = values.scenario.split(',');
-const stores = values.store === 'both' ? ['lmdb', 'redis'] : [values.store];
-const problem = problemOfOptions();
-if (values.help) process.stdout.write(help);
-else if (problem !== undefined) {
-  process.stderr.write(`${problem}\n\n${help}`);
-  process.exitCode = 2;
-} else {
-  const broken = values.month ? await month() : await fleets();
-  for (const promise of broken) process.stderr.write(`Not as it is promised: ${promise}\n`);
-  if (values.check && broken.length > 0) process.exitCode = 1;
-}
 
-function problemOfOptions() {
-  const unknown = wanted.find((name) => !names.includes(name));
-  if (unknown !== undefined) return `--scenario ${unknown} is not known`;
-  if (stores.some((store) => store !== 'lmdb' && store !== 'redis')) return `--store ${values.store} is not known`;
-  if (!/^\d{1,9}$/.test(values.seed)) return 'The seed must be a whole number';
-  return undefined;
-}
+const broken = values.month ? await month() : await fleets();
+for (const promise of broken) process.stderr.write(`Not as it is promised: ${promise}\n`);
+if (values.check && broken.length > 0) process.exitCode = 1;
 
 /** Prints the figures of the month. @returns the promises that they break */
 async function month() {
@@ -66,9 +46,9 @@ async function month() {
 /** Runs the scenarios, and prints their figures. @returns the promises that they break */
 async function fleets() {
   const rows = [];
-  for (const store of stores) {
+  for (const store of values.store === 'both' ? ['lmdb', 'redis'] : [values.store]) {
     for (const scenario of scenarios) {
-      if (!wanted.includes(scenario.name) || (scenario.only ?? store) !== store) continue;
+      if (!values.scenario.includes(scenario.name) || (scenario.only ?? store) !== store) continue;
       process.stderr.write(`${store} ${scenario.name}…\n`);
       rows.push({ ...scenario, store, ...(await withFleet(scenario, store)) });
     }

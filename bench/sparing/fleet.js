@@ -1,13 +1,14 @@
 // A fleet of gateway processes over one shared store, and the counting around a scenario.
 
 import { Agent } from 'node:http';
-import { ask } from '../caller.js';
+import { ask, outcomeOf } from '../caller.js';
+import { inParallel } from '../inParallel.js';
 import { startGateway, startRedis, startService, temporaryDirectory, withStarted } from '../processes.js';
-import { quantile } from '../quantile.js';
 
 const size = 4;
 const tokenQuery = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
-const jobQuery = 'query ($id: ID!, $job: ID!) { refreshJob(taxpayerId: $id, jobId: $job) { status } }';
+const jobQuery =
+  'query ($taxpayerId: ID!, $jobId: ID!) { refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { status } }';
 
 /** Runs a scenario with a fresh fleet and returns its row of figures. */
 export function withFleet({ taxpayers, settings, run }, store) {
@@ -24,9 +25,6 @@ export function withFleet({ taxpayers, settings, run }, store) {
       TOKEN_FRESH_SECONDS: '900', // so that no record expires during a scenario: by default, a new one is fresh for a minute
       ...settings,
     };
-    const startMember = () => start(startGateway(sandbox, { env }));
-    const members = await Promise.all(Array.from({ length: size }, startMember));
-    const fleet = { sandbox, redis, start: startMember, gateways: members };
     const agent = new Agent({ keepAlive: true, maxSockets: 1000 });
     await start({ stop: () => agent.destroy() });
     const answers = [];
@@ -34,30 +32,29 @@ export function withFleet({ taxpayers, settings, run }, store) {
       const { url } = fleet.gateways[n % fleet.gateways.length];
       answers.push(await ask({ url, agent }, { query, variables }));
     };
-    await run(fleet, {
-      /** Sends a token query to the n-th gateway. */
-      token: (n, id) => send(n, tokenQuery, { id }),
-      job: (n, id, job) => send(n, jobQuery, { id, job }),
+    const startMember = () => start(startGateway(sandbox, { env }));
+    const fleet = {
+      sandbox,
+      redis,
+      ids: sandbox.taxpayerIds,
+      gateways: await Promise.all(Array.from({ length: size }, startMember)),
+      start: startMember,
+      /** Reads records from the gateways in turn; the n-th read is of the taxpayer with the index `of(n)`. */
+      records: (count, atOnce, of) => inParallel(count, atOnce, (n) => send(n, tokenQuery, { id: fleet.ids[of(n)] })),
+      /** Reads the statuses of `jobs` in turn. */
+      statuses: (count, atOnce, jobs) => inParallel(count, atOnce, (n) => send(n, jobQuery, jobs[n % jobs.length])),
       /** Adds an event of a subscription to the answers: `{ ms, failure }`. */
       note: (answer) => answers.push(answer),
-      /** Drops the answers and calls counted so far. */
-      forget: async () => {
+      /** Reads every taxpayer once, so that the fleet has every token. What came before the scenario does not count. */
+      warm: async () => {
+        await fleet.records(taxpayers, 50, (n) => n);
         answers.length = 0;
         await sandbox.control('resetCounters');
       },
-    });
-    const { taxpayerToken, refreshJob } = await sandbox.control('counters');
-    const failures = answers.filter(({ failure }) => failure !== undefined);
-    if (failures.length > 0) process.stderr.write(`  first failure: ${failures[0].failure}\n`);
-    const latencies = answers.map(({ ms }) => ms);
-    return {
-      processes: fleet.gateways.length,
-      requests: answers.length,
-      failed: failures.length,
-      tokenCalls: taxpayerToken,
-      jobCalls: refreshJob,
-      p50: quantile(latencies, 0.5),
-      p99: quantile(latencies, 0.99),
     };
+    await run(fleet);
+    const { taxpayerToken, refreshJob } = await sandbox.control('counters');
+    const calls = { tokenCalls: taxpayerToken, jobCalls: refreshJob };
+    return { processes: fleet.gateways.length, ...outcomeOf(answers), ...calls };
   });
 }

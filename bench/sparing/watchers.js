@@ -7,7 +7,7 @@ import { inParallel } from '../inParallel.js';
 const query = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
 
 /** Resolves when each of the `count` watchers has its first record. */
-export async function watchAll(gateways, ids, count) {
+export async function watchAll({ gateways, ids }, count) {
   const watchers = await inParallel(count, 50, (n) => watch(gateways[n % gateways.length], ids[n % ids.length]));
   await until(() => watchers.every(({ events }) => events.length > 0), 30_000);
   const told = watchers.map(({ events }) => events.length);
