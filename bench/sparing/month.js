@@ -1,7 +1,9 @@
 // npm run bench:sparing -- --month: simulates a month of an office of 2,000 taxpayers, once for each freshness rule.
 
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
-import { Worker } from 'node:worker_threads';
+import { fileURLToPath } from 'node:url';
 import { inParallel } from '../inParallel.js';
 import { quantile } from '../quantile.js';
 import { table } from '../report.js';
@@ -45,7 +47,7 @@ const promises = [
 /**
  * The figures of the month: `before`, with a fixed freshness; `after`, with the learned one; `seeds`, the latter with
  * `repeats` seeds; `budgeted`, with the default budget; with `curve` also `shares`, with other shares. Taxpayers do not affect
- * each other, so each part of them has its own thread and fleet; the figures do not depend on how many run at once.
+ * each other, so each part of them has its own process and fleet; the figures do not depend on how many run at once.
  */
 export async function simulateMonth({ curve = false, repeats = 1, onProgress = () => {}, ...month }) {
   const again = Array.from({ length: repeats - 1 }, (_, n) => ({ ...learned, seed: month.seed + 1 + n }));
@@ -79,16 +81,17 @@ export function reportOf(month) {
   return { broken: promises.filter(({ isMet }) => !isMet(month)).map(({ text }) => text), text: sections.join('\n') };
 }
 
-function run(workerData) {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL('./monthOfRule.js', import.meta.url), {
-      workerData,
-      resourceLimits: { maxYoungGenerationSizeMb: 64 }, // most objects live only as long as a call
-    });
-    worker.on('message', resolve);
-    worker.on('error', reject);
-    worker.on('exit', (code) => reject(new Error(`A thread of the month ended with ${code}`)));
-  });
+/** A process of its own for each, because a thread would not read TypeScript. */
+async function run(part) {
+  const program = fileURLToPath(new URL('./monthOfRule.js', import.meta.url));
+  // Most objects live only as long as a call.
+  const execArgv = ['--import', 'tsx', '--max-semi-space-size=32'];
+  const child = fork(program, [JSON.stringify(part)], { execArgv, serialization: 'advanced' });
+  const ended = once(child, 'exit').then(([code]) =>
+    Promise.reject(new Error(`A part of the month ended with ${code}`)),
+  );
+  const [result] = await Promise.race([once(child, 'message'), ended]);
+  return result;
 }
 
 function figuresOf(parts, { taxpayers }) {

@@ -1,6 +1,5 @@
-// Simulates a month of some of an office's taxpayers with one freshness rule, in a thread with virtual time.
+// Simulates a month of some of an office's taxpayers with one freshness rule, in virtual time: a process of its own.
 
-import { parentPort, workerData } from 'node:worker_threads';
 import { Sealer } from '../../src/cache/sealing.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { Secret } from '../../src/config/secret.ts';
@@ -17,7 +16,7 @@ import { day, hour, isOfficeTime, lifeCycles, minute, monthBegins, SimulatedServ
 import { caseWorker, dashboards, jobReader, recordWatcher } from './readers.js';
 
 const processes = 4;
-const { seed, taxpayers, days, settings, part, parts } = workerData;
+const { seed, taxpayers, days, settings, part, parts } = JSON.parse(process.argv[2]);
 const end = monthBegins + days * day;
 const outage = { from: monthBegins + 2 * day + 10 * hour, until: monthBegins + 2 * day + 10.5 * hour };
 
@@ -37,7 +36,7 @@ dashboards(office);
 for (let at = monthBegins + day + 12.5 * hour; at < end; at += 3.5 * day) deploy(at);
 await time.runUntil(end);
 const { lags, jobLags, count } = office;
-parentPort.postMessage({
+process.send({
   count: { ...count, tokenCalls: service.tokenCalls, jobCalls: service.jobCalls },
   tokenCallsPerHour: service.tokenCallsPerHour,
   refusedPerHour: office.refusedPerHour,
