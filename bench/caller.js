@@ -34,12 +34,21 @@ export async function openSocket({ url, authorization }) {
   const socket = new WebSocket(url.replace('http', 'ws'), 'graphql-transport-ws', { perMessageDeflate: false });
   socket.on('error', () => {});
   socket.once('open', () => socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization } })));
-  await new Promise((resolve) => socket.once('message', resolve).once('close', resolve));
+  await nextMessage(socket);
   return socket;
 }
 
+/** On a socket that has been closed, it does nothing. */
 export function subscribe(socket, id, payload) {
   if (socket.readyState === socket.OPEN) socket.send(JSON.stringify({ id, type: 'subscribe', payload }));
+}
+
+/** What the socket receives next; undefined when it is closed. */
+export async function nextMessage(socket) {
+  if (socket.readyState > socket.OPEN) return undefined;
+  return new Promise((resolve) => {
+    socket.once('message', (data) => resolve(String(data))).once('close', () => resolve(undefined));
+  });
 }
 
 /** What became of `answers` of {@link ask}. */

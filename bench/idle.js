@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { openSocket, subscribe } from './caller.js';
+import { nextMessage, openSocket, subscribe } from './caller.js';
 import { inParallel } from './inParallel.js';
 import { cpuMicroseconds, residentMegabytes } from './measure.js';
 import { addJobs } from './processes.js';
@@ -52,7 +52,9 @@ export async function socketsTable(startGateway, { service, issuer, sockets: wan
     const before = residentMegabytes(gateway.pid);
     const sockets = await inParallel(count, 50, async (n) => {
       const socket = await openSocket({ url: gateway.url, authorization: authorizations[n % callers] });
-      if (watches) await watch(socket, jobs[n % jobs.length]);
+      if (!watches) return socket;
+      subscribe(socket, '1', { query, variables: jobs[n % jobs.length] });
+      if (!(await nextMessage(socket))?.includes('"type":"next"')) socket.terminate();
       return socket;
     });
     const open = sockets.filter(({ readyState, OPEN }) => readyState === OPEN).length;
@@ -64,14 +66,6 @@ export async function socketsTable(startGateway, { service, issuer, sockets: wan
     await gateway.stop();
   }
   return table(['WebSockets of the gateway (`sockets`)', 'open', 'KB each', 'CPU µs/s each', 'calls/s'], rows);
-}
-
-/** Resolves with the first event; closes the socket after another answer. */
-async function watch(socket, variables) {
-  if (socket.readyState !== socket.OPEN) return;
-  subscribe(socket, '1', { query, variables });
-  const data = await new Promise((resolve) => socket.once('message', resolve).once('close', resolve));
-  if (!String(data).includes('"type":"next"')) socket.terminate();
 }
 
 async function costsPerSecond({ pid }, service, open) {

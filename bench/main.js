@@ -33,7 +33,8 @@ await processes.withStarted(async (start) => {
   // Two settings differ from the defaults, because the load comes from a single caller.
   const env = { ...issuer.env, RATE_LIMIT_PER_MINUTE: '100000000', TOKEN_BUDGET_PER_HOUR: '1000000' };
   const startGateway = () => processes.startGateway(service, { env, core: 'target' });
-  const starting = [startGateway, ...baselines.map((name) => () => processes.startBaseline(name, service, issuer))];
+  const startBaseline = (name) => processes.startBaseline(name, service, { env, core: 'target' });
+  const starting = [startGateway, ...baselines.map((name) => () => startBaseline(name))];
 
   const sections = [];
   const wanted = scenarios.filter(({ name }) => values.scenario.includes(name));

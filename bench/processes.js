@@ -66,26 +66,32 @@ export function addJobs(service, taxpayerIds) {
   });
 }
 
-/** An identity provider in this process. `env` are the settings of a gateway that trusts it. */
+/** An identity provider in this process. `env` are the settings of a target that trusts it. */
 export async function startIssuer() {
   const provider = await startIdentityProvider({ keys: ['ES256'] });
-  const { jwksUrl, issuer, audience } = provider;
   const reading = 'taxpayers:read refresh-jobs:read';
   return {
-    options: { jwksUrl, issuer, audience },
-    env: { AUTH_JWKS_URL: jwksUrl, AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience },
+    env: { AUTH_JWKS_URL: provider.jwksUrl, AUTH_ISSUER: provider.issuer, AUTH_AUDIENCE: provider.audience },
     /** The Authorization header of a caller who may read every taxpayer, unless `claims` say otherwise. */
     authorizationOf: async (sub, claims = { scope: `${reading} taxpayers:any` }) =>
-      `Bearer ${await provider.token({ sub, scope: reading, ...claims }, { expiresIn: 36_000 })}`,
+      `Bearer ${await provider.token({ sub, ...claims }, { expiresIn: 36_000 })}`,
     stop: () => provider.stop(),
   };
 }
 
 /** The gateway as it ships: the built entry with production settings, and with `env`. */
-export async function startGateway(service, { env, core, nodeFlags = [] }) {
-  const directory = temporaryDirectory('gateway');
-  const program = fileURLToPath(new URL('../dist/main.js', import.meta.url));
-  const child = launch(process.execPath, [...nodeFlags, program], {
+export function startGateway(service, options) {
+  return startTarget('gateway', '../dist/main.js', service, options);
+}
+
+/** One of the programs in `baselines/`, which read the same settings as the gateway. */
+export function startBaseline(name, service, options) {
+  return startTarget(name, `baselines/${name}.js`, service, options);
+}
+
+async function startTarget(name, program, service, { env, core, nodeFlags = [] }) {
+  const directory = temporaryDirectory(name);
+  const child = launch(process.execPath, [...nodeFlags, fileURLToPath(new URL(program, import.meta.url))], {
     core,
     cwd: directory.path,
     env: {
@@ -99,27 +105,16 @@ export async function startGateway(service, { env, core, nodeFlags = [] }) {
     },
   });
   const url = await firstLine(child, (line) => /"graphql":"([^"]+)"/.exec(line)?.[1]);
-  const origin = `http://127.0.0.1:${new URL(url).port}`;
   const endBy = (signal) => end(child, signal).finally(directory.remove);
   return {
-    name: 'gateway',
-    url: `${origin}/graphql`,
-    origin,
+    name,
+    url: `http://127.0.0.1:${new URL(url).port}/graphql`,
     pid: child.pid,
     output: child.stdout,
     hasEnded: () => isOver(child),
     stop: () => endBy('SIGTERM'),
     kill: () => endBy('SIGKILL'),
   };
-}
-
-/** One of the programs in `baselines/`. */
-export async function startBaseline(name, service, issuer) {
-  const program = fileURLToPath(new URL(`baselines/${name}.js`, import.meta.url));
-  const options = JSON.stringify({ upstream: service.url, ...client, ...issuer.options });
-  const child = launch(process.execPath, [program, options], { core: 'target', env: { NODE_ENV: 'production' } });
-  const { url } = await firstLine(child, (line) => line.startsWith('{') && JSON.parse(line));
-  return { name, url, pid: child.pid, stop: () => end(child, 'SIGTERM') };
 }
 
 /** A Redis; its data survives `restart`, in an append-only file. */

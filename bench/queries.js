@@ -13,20 +13,12 @@ export const jobStatus = `query JobStatus($taxpayerId: ID!, $jobId: ID!) {
 /** The statuses of `jobs` in one request, as for a list page. Another `prefix` of the aliases gives another document. */
 export function jobAliases(jobs, prefix) {
   const head = jobs.map((_, n) => `$t${n}: ID!, $j${n}: ID!`).join(', ');
-  const fields = jobs.map((_, n) => jobField(`${prefix}${n}`, `$t${n}`, `$j${n}`));
+  const fields = jobs.map((_, n) => {
+    return `  ${prefix}${n}: refreshJob(taxpayerId: $t${n}, jobId: $j${n}) { jobId name status observedAt }`;
+  });
   const variables = jobs.flatMap(({ taxpayerId, jobId }, n) => [
     [`t${n}`, taxpayerId],
     [`j${n}`, jobId],
   ]);
   return { query: `query JobAliases(${head}) {\n${fields.join('\n')}\n}`, variables: Object.fromEntries(variables) };
-}
-
-/** As {@link jobAliases}, with the ids as literals, so that other jobs give another document. */
-export function jobLiterals(jobs, prefix) {
-  const fields = jobs.map(({ taxpayerId, jobId }, n) => jobField(`${prefix}${n}`, `"${taxpayerId}"`, `"${jobId}"`));
-  return { query: `query JobLiterals {\n${fields.join('\n')}\n}` };
-}
-
-function jobField(alias, taxpayerId, jobId) {
-  return `  ${alias}: refreshJob(taxpayerId: ${taxpayerId}, jobId: ${jobId}) { jobId name status observedAt }`;
 }

@@ -1,7 +1,7 @@
 // What the comparison asks for. The sandbox's jobs are five for each of its first 20 taxpayers.
 
 import { addJobs } from './processes.js';
-import { hotToken, jobAliases, jobLiterals, jobStatus } from './queries.js';
+import { hotToken, jobAliases, jobStatus } from './queries.js';
 
 const entities = `query Entities($representations: [_Any!]!) {
   _entities(representations: $representations) { ... on RefreshJob { jobId name status observedAt } }
@@ -30,15 +30,6 @@ export const scenarios = [
     title: '50 jobs of 10 taxpayers in one request, 20 documents',
     meant: { apolloExpress: 20, mercuriusJit: 1 },
     operations: ({ jobs }) => Array.from({ length: 20 }, (_, n) => jobAliases(ofTenTaxpayers(jobs, n), `a${n}_`)),
-  },
-  {
-    name: 'new-documents',
-    title: 'The same with ids and other aliases written into each document, none of which is sent twice',
-    meant: { mercuriusJit: 1 },
-    without: ['rawHttp'],
-    asksOnce: true,
-    operations: ({ jobs }, count) =>
-      Array.from({ length: count }, (_, n) => jobLiterals(ofTenTaxpayers(jobs, n), `a${n}_`)),
   },
   {
     name: 'entities',

@@ -3,12 +3,11 @@
 import Fastify from 'fastify';
 import mercurius from 'mercurius';
 import { CachedService } from './CachedService.js';
-import { announce, options } from './listening.js';
+import { announce } from './listening.js';
 import { resolvers, typeDefs } from './schema.js';
-import { callerVerifier } from './verifyCaller.js';
+import { verifyCaller } from './verifyCaller.js';
 
-const verifyCaller = callerVerifier(options);
-const api = new CachedService(options);
+const api = new CachedService();
 
 const app = Fastify();
 await app.register(mercurius, {

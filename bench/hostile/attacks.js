@@ -2,7 +2,6 @@
 // reads, awaits or ignores the answers is part of it.
 
 import { Agent, request } from 'node:http';
-import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { openSocket, subscribe } from '../caller.js';
@@ -100,7 +99,7 @@ async function unreadAnswers(target, over) {
     const socket = await openSocket(target);
     subscribe(socket, '1', { query });
     if (socket.readyState === socket.OPEN) socket.pause();
-    open.push(unreadPost(target, { query }), { destroy: () => socket.terminate() });
+    open.push(post(target, { query }, { agent: false, read: () => {} }), { destroy: () => socket.terminate() });
     if (open.length > 200) open.shift().destroy();
   });
   for (const each of open) each.destroy();
@@ -188,9 +187,9 @@ function watchQuery({ jobs }, n) {
   return `subscription { refreshJobUpdated(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { status } }`;
 }
 
-/** Sends an operation and discards its answer. */
-function post(target, operation) {
-  return send(target, '/graphql', operation);
+/** Sends an operation and discards its answer, unless `more` says otherwise. */
+function post(target, operation, more) {
+  return send(target, '/graphql', operation, more);
 }
 
 function stream(target, query) {
@@ -201,27 +200,18 @@ function send(
   { origin, authorization },
   path,
   operation,
-  { method = 'POST', accept = 'application/json', agent: via = agent } = {},
+  { accept = 'application/json', read = discard, ...options } = {},
 ) {
   const headers = { authorization, accept, ...(operation && { 'content-type': 'application/json' }) };
-  const sent = request(`${origin}${path}`, { method, headers, agent: via });
+  const sent = request(`${origin}${path}`, { method: 'POST', agent, ...options, headers });
   sent.on('error', () => {});
-  sent.on('response', (response) => response.on('error', () => {}).resume());
+  sent.on('response', (response) => read(response.on('error', () => {})));
   sent.end(operation && JSON.stringify(operation));
   return sent;
 }
 
-/** Sends an operation and never reads its answer. */
-function unreadPost({ origin, authorization }, operation) {
-  const { hostname, port } = new URL(origin);
-  const socket = connect(Number(port), hostname);
-  const body = JSON.stringify(operation);
-  socket.on('error', () => {});
-  socket.pause();
-  socket.write(
-    `POST /graphql HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
-  return socket;
+function discard(response) {
+  response.resume();
 }
 
 /** A socket that never authenticates. */

@@ -21,7 +21,7 @@ export async function startWorld(start) {
   const nodeFlags = [`--max-old-space-size=${heapMegabytes}`];
   const gateway = await start(startGateway(service, { env: { ...issuer.env, ...limits }, nodeFlags, core: 'target' }));
   const target = {
-    origin: gateway.origin,
+    origin: new URL(gateway.url).origin,
     url: gateway.url,
     authorization: await issuer.authorizationOf('hostile'),
     freshAuthorizations: await inParallel(500, 16, () => issuer.authorizationOf('hostile')),

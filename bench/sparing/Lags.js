@@ -28,12 +28,6 @@ export class Lags {
     this.#watchers[thing] += by;
   }
 
-  /** Whether the thing has a change that starts to wait only with the next look. */
-  awaitsLook(thing) {
-    const waiting = this.#waiting[thing];
-    return waiting.length > 0 && waiting[waiting.length - 1].from === undefined;
-  }
-
   looked(thing, now) {
     for (const change of this.#waiting[thing]) change.from ??= now;
   }

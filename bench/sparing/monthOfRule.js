@@ -37,7 +37,7 @@ for (let at = monthBegins + day + 12.5 * hour; at < end; at += 3.5 * day) deploy
 await time.runUntil(end);
 const { lags, jobLags, count } = office;
 process.send({
-  count: { ...count, tokenCalls: service.tokenCalls, jobCalls: service.jobCalls },
+  count,
   tokenCallsPerHour: service.tokenCallsPerHour,
   refusedPerHour: office.refusedPerHour,
   changes: lags.shown,
@@ -61,13 +61,12 @@ function openOffice() {
     noteEvent(event) {
       if (!event.endsWith('-exhausted') || time.now < monthBegins) return;
       office.refusedPerHour[Math.floor((time.now - monthBegins) / hour)] += 1;
-      if (event !== 'watch-share-exhausted') office.count.refused += 1;
     },
     /** The process that answers the next request. */
     member: () => office.members[Math.floor(random() * processes)],
     lags: new Lags(),
     jobLags: new Lags(),
-    count: { looks: 0, jobs: 0, stale: 0, failed: 0, refused: 0 },
+    count: { looks: 0, stale: 0, failed: 0 },
     /** The answer of `read`; undefined when the gateway answers with an error. */
     async attempt(read) {
       try {
@@ -134,7 +133,6 @@ function follow(n, job, isWatcher) {
   const { startsAt, endsAt, endsAs } = job;
   const thing = office.jobLags.add();
   const change = { at: endsAt, before: startsAt, state: endsAs, stage: 'job' };
-  office.count.jobs += 1;
   time.at(endsAt, () => {
     office.jobLags.happened(thing, change);
     return false;

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { addJobs } from '../processes.js';
-import { watchAll } from './watchers.js';
+import { toldAuthorized, watchAll } from './watchers.js';
 
 const exactly = (n) => ({ text: `${n}`, holds: ({ tokenCalls, failed }) => tokenCalls === n && failed === 0 });
 const atMost = (n) => ({ text: `at most ${n}`, holds: ({ tokenCalls, failed }) => tokenCalls <= n && failed === 0 });
@@ -91,11 +91,12 @@ export const scenarios = [
     promised: exactly(150),
     run: async (fleet) => {
       const beganAt = performance.now();
-      const watching = await watchAll(fleet, 1000);
+      const sockets = await watchAll(fleet, 1000);
       await delay(90_000 - (performance.now() - beganAt));
+      const told = sockets.map(toldAuthorized);
       for (const id of fleet.ids) await fleet.sandbox.control('updateTaxpayer', id, { status: 'AUTHORIZED' });
-      for (const told of await watching.toldWithin(60_000)) fleet.note(told);
-      watching.end();
+      for (const answer of await Promise.all(told)) fleet.note(answer);
+      for (const socket of sockets) socket.terminate();
     },
   },
   {
