@@ -1,48 +1,59 @@
-// Runs a scenario over several targets: warms them up, then measures them in rounds.
+// Compares the gateway with the baselines in one scenario.
 
-import { measure, summary } from './measure.js';
+import { measure } from './measure.js';
+import { quantile } from './quantile.js';
+import { round, table } from './report.js';
 
-const atOnce = 8;
+export const baselines = ['apolloExpress', 'mercuriusJit', 'rawHttp'];
 
-/** Each round measures all targets in turn, so that a slow moment of the machine affects all of them. */
+/**
+ * Warms the targets up, then measures all of them in turn in each round, so that a slow moment of the machine affects all.
+ * @returns by name, the figures of the rounds
+ */
 export async function compare(scenario, targets, world) {
-  const taking = targets.filter(({ name }) => scenario.targets.includes(name));
-  const results = new Map(taking.map((target) => [target.name, []]));
-  const round = await preparedRounds(scenario, taking, world);
-  for (let turn = 0; turn < world.rounds; turn += 1) {
-    for (const target of taking) results.get(target.name).push(await round(target));
+  const { service, rounds, seconds, warmUpSeconds, count, warmUpCount } = world;
+  const operations = await scenario.operations(service, warmUpCount + rounds * count);
+  const bodies = bodiesOf(operations);
+  const warmUp = { bodies, seconds: warmUpSeconds };
+  const onlyOnce = (from, to) => ({ bodies: bodies.slice(from, to), onceEach: true });
+  const taking = targets.filter(({ name }) => !scenario.without?.includes(name));
+  for (const target of taking) {
+    if (scenario.before)
+      await measure(target, { ...world, bodies: bodiesOf(scenario.before(operations)), onceEach: true });
+    await measure(target, { ...world, ...(scenario.asksOnce ? onlyOnce(0, warmUpCount) : warmUp) });
   }
-  await world.service.control('setLatency', 0);
-  return [...results].map(([name, samples]) => ({ name, ...summary(samples) }));
+  const results = new Map(taking.map(({ name }) => [name, []]));
+  for (let turn = 0; turn < rounds; turn += 1) {
+    const from = warmUpCount + turn * count;
+    const load = scenario.asksOnce ? onlyOnce(from, from + count) : { bodies, seconds };
+    for (const target of taking) results.get(target.name).push(await measure(target, { ...world, ...load }));
+  }
+  return results;
 }
 
-/** Warms the targets up, with a service that answers at once. @returns a function that runs one round on a target */
-export async function preparedRounds(scenario, targets, world) {
-  const { seconds, warmUpSeconds, service, quick } = world;
-  const [amount, warmUpAmount] = [scenario.amount, scenario.warmUpAmount].map(
-    (full) => full && (quick ? full / 4 : full),
-  );
-  const [warmUp, load] = amount ? [{ amount: warmUpAmount }, { amount }] : [{ seconds: warmUpSeconds }, { seconds }];
-  const asked = await scenario.bodies(service, { ...world, amount, warmUpAmount });
-  const bodies = asked.map(asLoad);
-  const before = (await scenario.before?.(service, asked))?.map(asLoad);
-  for (const target of before ? targets : []) {
-    await measure(target, { ...world, bodies: before, amount: whole(before.length) });
-  }
-  for (const target of targets) {
-    if (amount) target.asked = 0; // with an amount, no request is sent twice
-    await measure(target, { ...world, bodies, ...warmUp });
-  }
-  await service.control('setLatency', scenario.latencyMs ?? 0);
-  return (target) => measure(target, { ...world, bodies, ...load });
+/** One row for each of `compared` (`{ scenario, results }`): the gateway's CPU, and the baselines' as multiples of it. */
+export function summaryTable(compared) {
+  const rows = compared.map(({ scenario: { name, title, meant = {} }, results }) => {
+    const gateway = results.get('gateway');
+    const ratios = baselines.map((each) => ratioCell(results.get(each), gateway, meant[each]));
+    const [cpuUs, p99Ms, calls] = ['cpuUs', 'p99Ms', 'calls'].map((column) => median(gateway.map((of) => of[column])));
+    return [`${title} (\`${name}\`)`, round(cpuUs), ...ratios, p99Ms.toFixed(2), round(1000 * calls)];
+  });
+  return table(['request', 'CPU µs', ...baselines, 'p99 ms', 'calls/1000'], rows);
 }
 
-function asLoad({ authorization, ...body }) {
-  const text = JSON.stringify(body);
-  return authorization === undefined ? text : { body: text, authorization };
+/** The median of the ratios of each round; bold when it is below what is `meant`. A dash when it was not measured. */
+function ratioCell(baseline, gateway, meant = 0) {
+  if (baseline === undefined) return '–';
+  const ratio = median(baseline.map(({ cpuUs }, turn) => cpuUs / gateway[turn].cpuUs));
+  const cell = ratio < meant ? `**${ratio.toFixed(2)}x**` : `${ratio.toFixed(2)}x`;
+  return meant > 0 ? `${cell} (${meant}x)` : cell;
 }
 
-/** `amount`, rounded up to a multiple of the connections, which share it evenly. */
-function whole(amount) {
-  return Math.ceil(amount / atOnce) * atOnce;
+function bodiesOf(operations) {
+  return operations.map((operation) => JSON.stringify(operation));
+}
+
+function median(numbers) {
+  return quantile(numbers, 0.5);
 }

@@ -1,114 +1,189 @@
-// Starts the real processes that a benchmark runs against: the sandbox, gateways, Redis. Each handle stops its process.
+// Starts what a benchmark runs against, each as a process of its own on loopback: the sandbox, gateways, baselines, Redis.
 
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../test/support/freePort.ts';
+import { startIdentityProvider } from '../test/support/identityProvider.ts';
+import { inParallel } from './inParallel.js';
 
-const dist = fileURLToPath(new URL('../dist/', import.meta.url));
+const client = { clientId: 'bench-client', clientSecret: 'bench-secret-not-real' };
+const cores = availableParallelism();
+const canPin = cores > 1 && spawnSync('taskset', ['--version']).status === 0;
+/** What is measured has a core of its own, where the system can do that. */
+const coresOf = { target: `${cores - 1}`, helper: `0-${Math.max(0, cores - 2)}` };
+export const pinning = canPin ? `targets on core ${cores - 1}, the rest elsewhere` : 'none';
 
-/** The arguments of Node.js for the sandbox of the tests as a process. `options` as in `startSandbox`, with `taxpayers`, `latencyMs`. */
-export function sandboxArguments(options) {
-  const support = new URL('../test/support/', import.meta.url);
-  const loader = ['--import', 'tsx'];
-  return [...loader, fileURLToPath(new URL('sandboxProcess.ts', support)), JSON.stringify(options)];
+/** Killed when the benchmark exits, also by a failure. */
+const running = new Set();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+/** Runs `work(start)`. Whatever `start` is given is stopped afterwards, the last one first. */
+export async function withStarted(work) {
+  const started = [];
+  const start = async (starting) => {
+    const thing = await starting;
+    started.push(thing);
+    return thing;
+  };
+  try {
+    return await work(start);
+  } finally {
+    for (const thing of started.reverse()) await thing.stop();
+  }
 }
 
-/** @returns `control(method, ...args)` of the sandbox whose process printed `controlUrl` */
-export function controlAt(controlUrl) {
-  return async (method, ...args) => {
+/**
+ * The sandbox, with `taxpayers`, and `jobs` that never end of the first twenty of them: `{ url, pid, control, taxpayerIds, jobs }`.
+ * `control(method, ...args)` calls its control.
+ */
+export async function startService({ taxpayers, jobs = 0, latencyMs = 0, core }) {
+  const program = fileURLToPath(new URL('../test/support/sandboxProcess.ts', import.meta.url));
+  const options = JSON.stringify({ ...client, taxpayers, latencyMs });
+  const child = launch(process.execPath, ['--import', 'tsx', program, options], { core });
+  const { url, controlUrl, taxpayerIds } = await firstLine(child, (line) => line.startsWith('{') && JSON.parse(line));
+  const control = async (method, ...args) => {
     const response = await fetch(`${controlUrl}/${method}`, { method: 'POST', body: JSON.stringify(args) });
     if (!response.ok) throw new Error(`The sandbox refused ${method}: ${await response.text()}`);
     return response.json();
   };
+  const service = { url, pid: child.pid, control, taxpayerIds, stop: () => end(child, 'SIGTERM') };
+  const owners = Array.from({ length: jobs }, (_, n) => taxpayerIds[n % 20]);
+  return { ...service, jobs: await addJobs(service, owners) };
 }
 
-/** @returns the sandbox as its own process */
-export async function startSandboxProcess(options) {
-  const client = { clientId: 'sandbox-client', clientSecret: 'sandbox-secret-not-real' };
-  const child = spawn(process.execPath, sandboxArguments({ ...client, ...options }));
-  const ready = JSON.parse(await firstLine(child, (line) => line.includes('"url"')));
-  return { ...ready, control: controlAt(ready.controlUrl), stop: () => end(child, 'SIGTERM') };
-}
-
-/** @returns a gateway as its own process, pointed at `sandbox`; `settings` are environment variables */
-export async function startGatewayProcess(sandbox, settings = {}) {
-  const directory = mkdtempSync(join(tmpdir(), 'gateway-bench-'));
-  const child = spawn(process.execPath, [join(dist, 'main.js')], {
-    cwd: directory,
-    env: {
-      PATH: process.env.PATH,
-      NODE_ENV: 'production',
-      PORT: '0',
-      HOST: '127.0.0.1',
-      AUTH_MODE: 'disabled',
-      UPSTREAM_BASE_URL: sandbox.url,
-      UPSTREAM_CLIENT_ID: 'sandbox-client',
-      UPSTREAM_CLIENT_SECRET: 'sandbox-secret-not-real',
-      TOKEN_BUDGET_PER_HOUR: '0',
-      RATE_LIMIT_PER_MINUTE: '0',
-      ...settings,
-    },
+/** A job that never ends for each of `taxpayerIds`: `{ taxpayerId, jobId }`. */
+export function addJobs(service, taxpayerIds) {
+  return inParallel(taxpayerIds.length, 16, async (n) => {
+    const taxpayerId = taxpayerIds[n];
+    const { jobId } = await service.control('addJob', { taxpayerId, endsAs: null });
+    return { taxpayerId, jobId };
   });
-  const ready = JSON.parse(await firstLine(child, (line) => line.includes('"msg":"ready"')));
-  const url = new URL(ready.graphql);
+}
+
+/** An identity provider in this process. `env` are the settings of a target that trusts it. */
+export async function startIssuer() {
+  const provider = await startIdentityProvider({ keys: ['ES256'] });
+  const reading = 'taxpayers:read refresh-jobs:read';
   return {
-    pid: child.pid,
-    origin: `http://127.0.0.1:${url.port}`,
-    stop: () => end(child, 'SIGTERM').finally(() => rmSync(directory, { recursive: true, force: true })),
-    kill: () => end(child, 'SIGKILL').finally(() => rmSync(directory, { recursive: true, force: true })),
+    env: { AUTH_JWKS_URL: provider.jwksUrl, AUTH_ISSUER: provider.issuer, AUTH_AUDIENCE: provider.audience },
+    /** The Authorization header of a caller who may read every taxpayer, unless `claims` say otherwise. */
+    authorizationOf: async (sub, claims = { scope: `${reading} taxpayers:any` }) =>
+      `Bearer ${await provider.token({ sub, ...claims }, { expiresIn: 36_000 })}`,
+    stop: () => provider.stop(),
   };
 }
 
-/** @returns a Redis on a free loopback port; its data survives `restart`, in an append-only file */
-export async function startRedisProcess() {
-  const directory = mkdtempSync(join(tmpdir(), 'redis-bench-'));
+/** The gateway as it ships: the built entry with production settings, and with `env`. */
+export function startGateway(service, options) {
+  return startTarget('gateway', '../dist/main.js', service, options);
+}
+
+/** One of the programs in `baselines/`, which read the same settings as the gateway. */
+export function startBaseline(name, service, options) {
+  return startTarget(name, `baselines/${name}.js`, service, options);
+}
+
+async function startTarget(name, program, service, { env, core, nodeFlags = [] }) {
+  const directory = temporaryDirectory(name);
+  const child = launch(process.execPath, [...nodeFlags, fileURLToPath(new URL(program, import.meta.url))], {
+    core,
+    cwd: directory.path,
+    env: {
+      NODE_ENV: 'production',
+      PORT: '0',
+      HOST: '127.0.0.1',
+      UPSTREAM_BASE_URL: service.url,
+      UPSTREAM_CLIENT_ID: client.clientId,
+      UPSTREAM_CLIENT_SECRET: client.clientSecret,
+      ...env,
+    },
+  });
+  const url = await firstLine(child, (line) => /"graphql":"([^"]+)"/.exec(line)?.[1]);
+  const endBy = (signal) => end(child, signal).finally(directory.remove);
+  return {
+    name,
+    url: `http://127.0.0.1:${new URL(url).port}/graphql`,
+    pid: child.pid,
+    output: child.stdout,
+    hasEnded: () => isOver(child),
+    stop: () => endBy('SIGTERM'),
+    kill: () => endBy('SIGKILL'),
+  };
+}
+
+/** A Redis; its data survives `restart`, in an append-only file. */
+export async function startRedis() {
+  const directory = temporaryDirectory('redis');
   const port = await freePort();
   const start = async () => {
-    const child = spawn('redis-server', [
-      ...['--port', `${port}`, '--bind', '127.0.0.1', '--dir', directory, '--save', '', '--appendonly', 'yes'],
-    ]);
-    await firstLine(child, (line) => line.includes('Ready to accept connections'));
-    return child;
+    const options = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', directory.path, '--save', ''];
+    const started = launch('redis-server', [...options, '--appendonly', 'yes']);
+    await firstLine(started, (line) => line.includes('Ready to accept connections'));
+    return started;
   };
   let child = await start();
   return {
     url: `redis://127.0.0.1:${port}`,
-    pid: child.pid,
     restart: async () => {
       await end(child, 'SIGKILL');
       child = await start();
     },
-    stop: () => end(child, 'SIGKILL').finally(() => rmSync(directory, { recursive: true, force: true })),
+    stop: () => end(child, 'SIGKILL').finally(directory.remove),
   };
 }
 
-/** A directory of its own for an LMDB store. */
-export function temporaryDirectory() {
-  const directory = mkdtempSync(join(tmpdir(), 'store-bench-'));
-  return { path: directory, remove: () => rmSync(directory, { recursive: true, force: true }) };
+export function temporaryDirectory(name) {
+  const path = mkdtempSync(join(tmpdir(), `${name}-bench-`));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-async function firstLine(child, isMeant) {
-  let text = '';
+/** Pins a running process to the cores on which nothing is measured. */
+export function keepToHelperCores(pid) {
+  if (canPin) spawnSync('taskset', ['-a', '-c', '-p', coresOf.helper, `${pid}`]);
+}
+
+/** Without a `core`, the system chooses. */
+function launch(command, args, { core, env, cwd } = {}) {
+  const pin = canPin && core !== undefined ? ['taskset', '-c', coresOf[core]] : [];
+  const [program, ...rest] = [...pin, command, ...args];
+  const stdio = ['ignore', 'pipe', 'inherit'];
+  const child = spawn(program, rest, { env: { PATH: process.env.PATH, ...env }, cwd, stdio });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  return child;
+}
+
+/** The first truthy result of `find` over the lines of output. Reads and drops the rest, so that the child never blocks. */
+function firstLine(child, find) {
   return new Promise((resolve, reject) => {
+    let text = '';
     const look = (chunk) => {
       text += chunk;
-      const line = text.split('\n').slice(0, -1).find(isMeant);
-      if (line !== undefined) resolve(line);
+      for (const line of text.split('\n').slice(0, -1)) {
+        const found = find(line);
+        if (!found) continue;
+        child.stdout.off('data', look).resume();
+        return resolve(found);
+      }
     };
-    child.stdout.on('data', look);
-    child.stderr.on('data', look);
+    child.stdout.setEncoding('utf8').on('data', look);
     child.once('exit', (code) => reject(new Error(`A process ended with ${code} before it was ready: ${text}`)));
   });
 }
 
 async function end(child, signal) {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (isOver(child)) return;
   const gone = once(child, 'exit');
   child.kill(signal);
   await gone;
+}
+
+function isOver({ exitCode, signalCode }) {
+  return exitCode !== null || signalCode !== null;
 }

@@ -6,49 +6,31 @@ import { toRefreshJob, toTaxpayerToken } from './schema.js';
 const tokenTtlMs = 15 * 60_000;
 const jobTtlMs = 1000;
 
-/** The three endpoints. `token` and `job` return null when the service answers 404. */
+const { UPSTREAM_BASE_URL: upstream, UPSTREAM_CLIENT_ID: id, UPSTREAM_CLIENT_SECRET: secret } = process.env;
+const credentials = Buffer.from(`${id}:${secret}`).toString('base64');
+
 export class CachedService {
-  #upstream;
-  #credentials;
   #tokens = new TtlCache(tokenTtlMs);
   #jobs = new TtlCache(jobTtlMs);
 
-  constructor({ upstream, clientId, clientSecret }) {
-    this.#upstream = upstream;
-    this.#credentials = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
-  }
-
   token(taxpayerId) {
     return this.#tokens.get(taxpayerId, async () => {
-      const record = await this.#call(`/auth/tax-payer/${encodeURIComponent(taxpayerId)}/token`, this.#credentials);
-      return record && toTaxpayerToken(record);
+      const path = `/auth/tax-payer/${encodeURIComponent(taxpayerId)}/token`;
+      return toTaxpayerToken(await this.#call(path, credentials));
     });
   }
 
   job(taxpayerId, jobId) {
     return this.#jobs.get(`${taxpayerId}\n${jobId}`, async () => {
-      const token = await this.token(taxpayerId);
-      if (!token) return null;
+      const { accessToken } = await this.token(taxpayerId);
       const path = `/tax-payer/${encodeURIComponent(taxpayerId)}/refresh/${encodeURIComponent(jobId)}`;
-      const job = await this.#call(path, token.accessToken);
-      return job && toRefreshJob(job);
+      return toRefreshJob(await this.#call(path, accessToken));
     });
   }
 
-  createLink(body) {
-    return this.#call('/client-links', this.#credentials, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-  }
-
-  async #call(path, bearer, { headers, ...init } = {}) {
-    const response = await fetch(this.#upstream + path, {
-      ...init,
-      headers: { ...headers, Authorization: `Bearer ${bearer}`, 'Service-API-Version': '2024-01-01' },
-    });
-    if (response.status === 404) return null;
+  async #call(path, bearer) {
+    const headers = { Authorization: `Bearer ${bearer}`, 'Service-API-Version': '2024-01-01' };
+    const response = await fetch(upstream + path, { headers });
     if (!response.ok) throw new Error(`The service answered ${response.status}`);
     return response.json();
   }

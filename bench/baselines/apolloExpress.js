@@ -3,23 +3,21 @@
 import { createServer } from 'node:http';
 import { RESTDataSource } from '@apollo/datasource-rest';
 import { ApolloServer } from '@apollo/server';
-import { ApolloServerPluginDrainHttpServer } from '@apollo/server/plugin/drainHttpServer';
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { expressMiddleware } from '@as-integrations/express5';
 import DataLoader from 'dataloader';
 import express from 'express';
 import { parse } from 'graphql';
-import { listen, readOptions } from './options.js';
+import { listen } from './listening.js';
 import { federationDefs, resolvers, toRefreshJob, toTaxpayerToken, typeDefs } from './schema.js';
-import { callerVerifier } from './verifyCaller.js';
+import { verifyCaller } from './verifyCaller.js';
 
-const options = readOptions();
-const verifyCaller = callerVerifier(options);
+const { UPSTREAM_BASE_URL, UPSTREAM_CLIENT_ID, UPSTREAM_CLIENT_SECRET } = process.env;
+const credentials = Buffer.from(`${UPSTREAM_CLIENT_ID}:${UPSTREAM_CLIENT_SECRET}`).toString('base64');
 
 /** One per request, as the documentation asks. `cache` shares the HTTP responses that the service allows to be cached. */
 class TaxpayerApi extends RESTDataSource {
-  baseURL = `${options.upstream}/`;
-  #credentials = Buffer.from(`${options.clientId}:${options.clientSecret}`).toString('base64');
+  baseURL = `${UPSTREAM_BASE_URL}/`;
   #tokens = new DataLoader((ids) => Promise.all(ids.map((id) => this.#fetchToken(id))));
 
   token(taxpayerId) {
@@ -27,19 +25,14 @@ class TaxpayerApi extends RESTDataSource {
   }
 
   async job(taxpayerId, jobId) {
-    const token = await this.token(taxpayerId);
-    if (!token) return null;
+    const { accessToken } = await this.token(taxpayerId);
     const path = `tax-payer/${encodeURIComponent(taxpayerId)}/refresh/${encodeURIComponent(jobId)}`;
-    return orNull(this.get(path, { headers: this.#headers(token.accessToken) }).then(toRefreshJob));
+    return toRefreshJob(await this.get(path, { headers: this.#headers(accessToken) }));
   }
 
-  createLink(body) {
-    return this.post('client-links', { body, headers: { authorization: `Bearer ${this.#credentials}` } });
-  }
-
-  #fetchToken(taxpayerId) {
+  async #fetchToken(taxpayerId) {
     const path = `auth/tax-payer/${encodeURIComponent(taxpayerId)}/token`;
-    return orNull(this.get(path, { headers: this.#headers(this.#credentials) }).then(toTaxpayerToken));
+    return toTaxpayerToken(await this.get(path, { headers: this.#headers(credentials) }));
   }
 
   #headers(bearer) {
@@ -48,10 +41,8 @@ class TaxpayerApi extends RESTDataSource {
 }
 
 const app = express();
-const httpServer = createServer(app);
 const server = new ApolloServer({
   schema: buildSubgraphSchema({ typeDefs: [parse(typeDefs), parse(federationDefs)], resolvers }),
-  plugins: [ApolloServerPluginDrainHttpServer({ httpServer })],
 });
 await server.start();
 app.use(
@@ -64,13 +55,4 @@ app.use(
     }),
   }),
 );
-listen(httpServer, options.port);
-
-async function orNull(answer) {
-  try {
-    return await answer;
-  } catch (error) {
-    if (error.extensions?.response?.status === 404) return null;
-    throw error;
-  }
-}
+listen(createServer(app));

@@ -3,28 +3,18 @@
 import Fastify from 'fastify';
 import mercurius from 'mercurius';
 import { CachedService } from './CachedService.js';
-import { announce, readOptions } from './options.js';
+import { announce } from './listening.js';
 import { resolvers, typeDefs } from './schema.js';
-import { callerVerifier } from './verifyCaller.js';
+import { verifyCaller } from './verifyCaller.js';
 
-const options = readOptions();
-const verifyCaller = callerVerifier(options);
-const api = new CachedService(options);
+const api = new CachedService();
 
 const app = Fastify();
 await app.register(mercurius, {
   schema: typeDefs,
   resolvers,
   jit: 1,
-  context: async (request) => ({ api, caller: await callerOrStatus(request.headers.authorization) }),
+  context: async (request) => ({ api, caller: await verifyCaller(request.headers.authorization) }),
 });
-await app.listen({ port: options.port, host: '127.0.0.1' });
+await app.listen({ port: 0, host: '127.0.0.1' });
 announce(app.server.address().port);
-process.once('SIGTERM', () => process.exit(0));
-
-/** Sets `statusCode` on the error, from which Fastify takes the HTTP status. */
-function callerOrStatus(authorization) {
-  return verifyCaller(authorization).catch((error) => {
-    throw Object.assign(error, { statusCode: error.extensions.http.status });
-  });
-}

@@ -2,57 +2,39 @@
 // caches the caller of each token. It shares its data cache with other baselines. No GraphQL server can be faster.
 
 import { createServer } from 'node:http';
-import { createClientLink, hotToken, jobStatus, typename } from '../queries.js';
+import { hotToken, jobStatus } from '../queries.js';
 import { CachedService } from './CachedService.js';
-import { acceptSockets, JobStreams } from './openStreams.js';
-import { listen, readOptions } from './options.js';
-import { toLinkBody } from './schema.js';
-import { callerVerifier } from './verifyCaller.js';
+import { listen } from './listening.js';
+import { verifyCaller } from './verifyCaller.js';
 
-const options = readOptions();
-const verifyCaller = callerVerifier(options);
-const service = new CachedService(options);
-/** The same number as in the gateway. */
-const maxCallers = 10_000;
+const service = new CachedService();
 const callers = new Map();
-
 const answers = new Map([
   [hotToken, answerHotToken],
   [jobStatus, answerJobStatus],
-  [createClientLink, answerCreateClientLink],
-  [typename, () => ({ __typename: 'Query' })],
 ]);
 
-const streams = new JobStreams(service);
-const server = createServer(serve);
-acceptSockets(server, verifyCaller);
-listen(server, options.port);
-
-function serve(request, response) {
-  const chunks = [];
-  request.on('data', (chunk) => chunks.push(chunk));
-  request.on('end', async () => {
-    try {
-      const caller = await callerOf(request.headers.authorization);
-      const { query, variables } = JSON.parse(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
-      if (request.url === '/graphql/stream') {
-        caller.require('refresh-jobs:read', variables.taxpayerId);
-        return streams.add(variables, response);
+listen(
+  createServer((request, response) => {
+    const chunks = [];
+    request.on('data', (chunk) => chunks.push(chunk));
+    request.on('end', async () => {
+      try {
+        const caller = await callerOf(request.headers.authorization);
+        const { query, variables } = JSON.parse(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+        const answer = answers.get(query) ?? aliasesAnswerer(query);
+        send(response, { data: await answer(variables, caller) });
+      } catch (error) {
+        send(response, { errors: [{ message: error.message }] });
       }
-      const answer = answers.get(query) ?? aliasesAnswerer(query);
-      if (!answer) return send(response, 400, { errors: [{ message: 'Not a query of the benchmark' }] });
-      send(response, 200, { data: await answer(variables, caller) });
-    } catch (error) {
-      send(response, error.extensions?.http?.status ?? 200, { errors: [{ message: error.message }] });
-    }
-  });
-}
+    });
+  }),
+);
 
 function callerOf(authorization) {
   const known = callers.get(authorization);
   if (known) return known;
   return verifyCaller(authorization).then((caller) => {
-    if (callers.size === maxCallers) callers.delete(callers.keys().next().value);
     callers.set(authorization, caller);
     return caller;
   });
@@ -60,9 +42,7 @@ function callerOf(authorization) {
 
 async function answerHotToken({ id }, caller) {
   caller.require('taxpayers:read', id);
-  const token = await service.token(id);
-  if (!token) return { taxpayerToken: null };
-  const { taxpayerId, name, status, provider, createdAt, fetchedAt, stale } = token;
+  const { taxpayerId, name, status, provider, createdAt, fetchedAt, stale } = await service.token(id);
   return { taxpayerToken: { taxpayerId, name, status, provider, createdAt, fetchedAt, stale } };
 }
 
@@ -73,7 +53,6 @@ async function answerJobStatus({ taxpayerId, jobId }, caller) {
 
 /** Parses the aliases of each document once; the n-th field asks for the n-th pair of variables. */
 function aliasesAnswerer(query) {
-  if (!query.startsWith('query JobAliases')) return undefined;
   const aliases = [...query.matchAll(/^ {2}(\w+): refreshJob/gm)].map(([, alias]) => alias);
   const answer = async (variables, caller) => {
     const found = aliases.map((_, n) => {
@@ -82,8 +61,8 @@ function aliasesAnswerer(query) {
     });
     const data = {};
     for (const [n, alias] of aliases.entries()) {
-      const job = await found[n];
-      data[alias] = job && { jobId: job.jobId, name: job.name, status: job.status, observedAt: job.observedAt };
+      const { jobId, name, status, observedAt } = await found[n];
+      data[alias] = { jobId, name, status, observedAt };
     }
     return data;
   };
@@ -91,13 +70,8 @@ function aliasesAnswerer(query) {
   return answer;
 }
 
-async function answerCreateClientLink({ input }, caller) {
-  caller.require('client-links:create');
-  return { createClientLink: { clientLink: await service.createLink(toLinkBody(input)), replayed: false } };
-}
-
-function send(response, status, body) {
+function send(response, body) {
   const text = JSON.stringify(body);
-  response.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) });
+  response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) });
   response.end(text);
 }

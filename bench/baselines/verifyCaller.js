@@ -3,19 +3,17 @@
 import { GraphQLError } from 'graphql';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 
-/** Returns a function from an Authorization header to the caller; it rejects with UNAUTHENTICATED. */
-export function callerVerifier({ jwksUrl, issuer, audience }) {
-  const keys = createRemoteJWKSet(new URL(jwksUrl));
-  return async function verifyCaller(authorization = '') {
-    try {
-      const { payload } = await jwtVerify(authorization.replace(/^Bearer /i, ''), keys, { issuer, audience });
-      return new Caller(payload);
-    } catch {
-      throw new GraphQLError('A valid access token is required.', {
-        extensions: { code: 'UNAUTHENTICATED', http: { status: 401 } },
-      });
-    }
-  };
+const { AUTH_JWKS_URL, AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience } = process.env;
+const keys = createRemoteJWKSet(new URL(AUTH_JWKS_URL));
+
+/** The caller of an Authorization header; rejects with UNAUTHENTICATED. */
+export async function verifyCaller(authorization = '') {
+  try {
+    const { payload } = await jwtVerify(authorization.replace(/^Bearer /i, ''), keys, { issuer, audience });
+    return new Caller(payload);
+  } catch {
+    throw new GraphQLError('A valid access token is required.', { extensions: { code: 'UNAUTHENTICATED' } });
+  }
 }
 
 class Caller {

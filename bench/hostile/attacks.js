@@ -1,11 +1,10 @@
 // The attacks of a hostile caller, one function each. Each is given the target and runs until `over` aborts. Whether an attack
 // reads, awaits or ignores the answers is part of it.
 
-import { once } from 'node:events';
 import { Agent, request } from 'node:http';
-import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'ws';
+import { openSocket, subscribe } from '../caller.js';
 import { refusals } from './refusals.js';
 
 let agent = newAgent();
@@ -17,7 +16,7 @@ export function hangUp() {
   agent = newAgent();
 }
 
-/** By name. An attack that counts its answers resolves with their number. */
+/** By name. */
 export const attacks = {
   documents,
   'fields through fragments': fieldsThroughFragments,
@@ -36,16 +35,13 @@ export const attacks = {
 /** Documents that are never repeated, over every transport. */
 async function documents(target, over) {
   const socket = await openSocket(target);
-  for (let n = unusedNumber(); !over.aborted; n += 1) {
-    const query = `query { ${uniqueAliases(n)} }`;
-    if (socket.readyState === socket.OPEN) {
-      socket.send(JSON.stringify({ id: `${n}`, type: 'subscribe', payload: { query } }));
-    }
-    post(target, { query: `query A { ${uniqueAliases(n)} }` });
+  await repeat(over, 20, (n) => {
+    const fields = sixty((m) => `a${n}_${m}_${'x'.repeat(150)}: __typename`);
+    subscribe(socket, `${n}`, { query: `query ${fields}` });
+    post(target, { query: `query A ${fields}` });
     post(target, { query: 'query ($x: ID) { __typename }', variables: { x: Array(60_000).fill([]), n } });
-    stream(target, `query B { ${uniqueAliases(n)} }`);
-    await delay(20);
-  }
+    stream(target, `query B ${fields}`);
+  });
   socket.terminate();
 }
 
@@ -58,7 +54,7 @@ const deepFragments = Array.from({ length: 5 }, (_, n) => {
 
 /** Short documents that expand to very many fields. Each is repeated, so that the gateway makes a plan of it. */
 async function fieldsThroughFragments(target, over) {
-  for (let n = unusedNumber(); !over.aborted; n += 1) {
+  await repeat(over, 0, async (n) => {
     for (const directive of ['', '@include(if: true)']) {
       const query = `query Q${n}($r: [_Any!]!) { _entities(representations: $r) ${directive} { ... on Taxpayer { ${deepTokens} } } } ${deepFragments}`;
       for (const count of [6, 6, 200]) {
@@ -67,7 +63,7 @@ async function fieldsThroughFragments(target, over) {
         await delay(10);
       }
     }
-  }
+  });
 }
 
 /** Subscriptions to thousands of fields, each left after its first event and begun again. */
@@ -79,133 +75,111 @@ async function fieldsOfEvents(target, over) {
     const { id, type } = JSON.parse(data);
     if (type === 'next') socket.send(JSON.stringify({ id, type: 'complete' }));
   });
-  for (let n = unusedNumber(); !over.aborted && socket.readyState === socket.OPEN; n += 1) {
-    socket.send(JSON.stringify({ id: `${n}`, type: 'subscribe', payload: { query } }));
-    await delay(10);
-  }
+  await repeat(over, 10, (n) => subscribe(socket, `${n}`, { query }));
   socket.terminate();
 }
 
 /** Small requests for answers of hundreds of megabytes. */
 async function largeAnswers(target, over) {
-  const aliases = (field) => `{ ${Array.from({ length: 60 }, (_, n) => `a${n}: ${field}`).join(' ')} }`;
-  const all = { query: aliases(`taxpayerToken(taxpayerId: "${target.heavy}") { metadata }`) };
-  const representations = Array(200).fill({ __typename: 'TaxpayerToken', taxpayerId: target.heavy });
-  const entities = {
-    query: `query ($r: [_Any!]!) ${aliases('_entities(representations: $r) { ... on TaxpayerToken { metadata } }')}`,
-    variables: { r: representations },
-  };
-  while (!over.aborted) {
+  const all = { query: sixty((n) => `a${n}: ${heavyField(target)}`) };
+  const entities = '_entities(representations: $r) { ... on TaxpayerToken { metadata } }';
+  const query = `query ($r: [_Any!]!) ${sixty((n) => `a${n}: ${entities}`)}`;
+  const r = Array(200).fill({ __typename: 'TaxpayerToken', taxpayerId: target.heavy });
+  await repeat(over, 50, () => {
     post(target, all);
-    post(target, entities);
-    await delay(50);
-  }
+    post(target, { query, variables: { r } });
+  });
 }
 
 /** Answers as large as allowed that nobody reads, over plain HTTP and over a socket. */
 async function unreadAnswers(target, over) {
-  const query = `{ ${Array.from({ length: 7 }, (_, n) => `a${n}: taxpayerToken(taxpayerId: "${target.heavy}") { metadata }`).join(' ')} }`;
+  const query = `{ ${Array.from({ length: 7 }, (_, n) => `a${n}: ${heavyField(target)}`).join(' ')} }`;
   const open = [];
-  while (!over.aborted) {
-    open.push(unreadPost(target, { query }));
+  await repeat(over, 100, async () => {
     const socket = await openSocket(target);
-    if (socket.readyState === socket.OPEN) {
-      socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload: { query } }));
-      socket.pause();
-    }
-    open.push({ destroy: () => socket.terminate() });
+    subscribe(socket, '1', { query });
+    if (socket.readyState === socket.OPEN) socket.pause();
+    open.push(post(target, { query }, { agent: false, read: () => {} }), { destroy: () => socket.terminate() });
     if (open.length > 200) open.shift().destroy();
-    await delay(100);
-  }
+  });
   for (const each of open) each.destroy();
 }
 
 /** Sockets that send much data but never authenticate. */
 async function silentSockets(target, over) {
   const open = new Set();
-  while (!over.aborted) {
-    const socket = new WebSocket(target.socketUrl, 'graphql-transport-ws');
+  await repeat(over, 5, () => {
+    const socket = socketThatSends(target, 'x'.repeat(200_000));
     open.add(socket);
-    socket.on('error', () => {});
     socket.on('close', () => open.delete(socket));
-    socket.on('open', () => socket.send('x'.repeat(200_000)));
-    await delay(5);
-  }
+  });
   for (const socket of open) socket.terminate();
 }
 
 /** Event streams whose client leaves before its token is verified. */
 async function streamsLeftEarly(target, over) {
-  for (let n = 0; !over.aborted; n += 1) {
-    const authorization = target.freshAuthorizations[n % target.freshAuthorizations.length];
-    const leaving = stream({ ...target, authorization }, watchQuery(target, n));
+  const tokens = target.freshAuthorizations;
+  await repeat(over, 5, (n) => {
+    const leaving = stream({ ...target, authorization: tokens[n % tokens.length] }, watchQuery(target, n));
     leaving.on('socket', (socket) => socket.once('connect', () => setImmediate(() => leaving.destroy())));
-    await delay(5);
-  }
+  });
 }
 
 /** PUT requests, by which the removed single-connection mode reserved streams. */
-async function reservedStreams(target, over) {
-  while (!over.aborted) {
-    send(target, 'PUT', '/graphql/stream');
-    await delay(5);
-  }
+function reservedStreams(target, over) {
+  return repeat(over, 5, () => send(target, '/graphql/stream', undefined, { method: 'PUT' }));
 }
 
 /** Long polls, event streams, and queries that cause calls to the service. */
 async function pollsStreamsAndCalls(target, over) {
   const open = [];
-  for (let n = unusedNumber(); !over.aborted; n += 1) {
+  await repeat(over, 10, (n) => {
     const { taxpayerId, jobId } = target.jobs[n % target.jobs.length];
-    post(target, { query: aliasesOf((m) => jobField(taxpayerId, jobId, `, waitSeconds: ${30 + ((n + m) % 200)}`)) });
-    post(target, { query: aliasesOf((m) => jobField(taxpayerId, `made-up-${n}-${m}`)) });
+    const job = (m, id, more = '') =>
+      `a${m}: refreshJob(taxpayerId: "${taxpayerId}", jobId: "${id}"${more}) { status }`;
+    post(target, { query: sixty((m) => job(m, jobId, `, waitSeconds: ${30 + ((n + m) % 200)}`)) });
+    post(target, { query: sixty((m) => job(m, `made-up-${n}-${m}`)) });
     open.push(stream(target, watchQuery(target, n)));
-    await delay(10);
-  }
+  });
   for (const each of open) each.destroy();
 }
 
 /** An endless supply of taxpayers, each of which costs a call to the token endpoint. */
-async function unknownTaxpayers(target, over) {
-  for (let n = unusedNumber(); !over.aborted; n += 1) {
-    post(target, { query: aliasesOf((m) => `taxpayerToken(taxpayerId: "nobody-${n}-${m}") { status }`) });
-    await delay(20);
-  }
+function unknownTaxpayers(target, over) {
+  return repeat(over, 20, (n) =>
+    post(target, { query: sixty((m) => `a${m}: taxpayerToken(taxpayerId: "nobody-${n}-${m}") { status }`) }),
+  );
 }
 
 /** Errors that might each write a log line, while nobody reads the log. */
-async function logLines(target, over) {
+function logLines(target, over) {
   const nested = `{"type":"ping","payload":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
-  while (!over.aborted) {
-    const socket = new WebSocket(target.socketUrl, 'graphql-transport-ws');
-    socket.on('error', () => {});
-    socket.on('open', () => socket.send(nested));
-    post({ ...target, authorization: 'Bearer made.up.token' }, { query: '{ __typename }' });
-    await delay(5);
+  return repeat(over, 5, () => {
+    const socket = socketThatSends(target, nested);
     setTimeout(() => socket.terminate(), 1000);
-  }
+    post({ ...target, authorization: 'Bearer made.up.token' }, { query: '{ __typename }' });
+  });
 }
 
-/** The first of a million numbers that no run of an attack has used, for documents and ids that are never repeated. */
-function unusedNumber() {
+/** Calls `act` until `over`, with numbers that no other run of an attack uses, for documents and ids that are never repeated. */
+async function repeat(over, everyMs, act) {
   runs += 1;
-  return runs * 1_000_000;
+  for (let n = runs * 1_000_000; !over.aborted; n += 1) {
+    await act(n);
+    await delay(everyMs);
+  }
 }
 
 function newAgent() {
   return new Agent({ keepAlive: true, maxSockets: 64 });
 }
 
-function aliasesOf(field) {
-  return `{ ${Array.from({ length: 60 }, (_, n) => `a${n}: ${field(n)}`).join(' ')} }`;
+function sixty(field) {
+  return `{ ${Array.from({ length: 60 }, (_, n) => field(n)).join(' ')} }`;
 }
 
-function uniqueAliases(n) {
-  return Array.from({ length: 60 }, (_, m) => `a${n}_${m}_${'x'.repeat(150)}: __typename`).join(' ');
-}
-
-function jobField(taxpayerId, jobId, more = '') {
-  return `refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}"${more}) { status }`;
+function heavyField({ heavy }) {
+  return `taxpayerToken(taxpayerId: "${heavy}") { metadata }`;
 }
 
 function watchQuery({ jobs }, n) {
@@ -213,50 +187,37 @@ function watchQuery({ jobs }, n) {
   return `subscription { refreshJobUpdated(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { status } }`;
 }
 
-/** Sends an operation and discards its answer. */
-function post(target, operation) {
-  return send(target, 'POST', '/graphql', JSON.stringify(operation));
+/** Sends an operation and discards its answer, unless `more` says otherwise. */
+function post(target, operation, more) {
+  return send(target, '/graphql', operation, more);
 }
 
 function stream(target, query) {
-  return send(target, 'POST', '/graphql/stream', JSON.stringify({ query }), {
-    accept: 'text/event-stream',
-    agent: false,
-  });
+  return send(target, '/graphql/stream', { query }, { accept: 'text/event-stream', agent: false });
 }
 
-function send({ origin, authorization }, method, path, body, { accept = 'application/json', agent: via = agent } = {}) {
-  const headers = { authorization, accept, ...(body !== undefined && { 'content-type': 'application/json' }) };
-  const sent = request(`${origin}${path}`, { method, headers, agent: via });
+function send(
+  { origin, authorization },
+  path,
+  operation,
+  { accept = 'application/json', read = discard, ...options } = {},
+) {
+  const headers = { authorization, accept, ...(operation && { 'content-type': 'application/json' }) };
+  const sent = request(`${origin}${path}`, { method: 'POST', agent, ...options, headers });
   sent.on('error', () => {});
-  sent.on('response', (response) => response.on('error', () => {}).resume());
-  sent.end(body);
+  sent.on('response', (response) => read(response.on('error', () => {})));
+  sent.end(operation && JSON.stringify(operation));
   return sent;
 }
 
-/** Sends an operation and never reads its answer. */
-function unreadPost({ origin, authorization }, operation) {
-  const { hostname, port } = new URL(origin);
-  const socket = connect(Number(port), hostname);
-  const body = JSON.stringify(operation);
-  socket.on('error', () => {});
-  socket.pause();
-  socket.write(
-    `POST /graphql HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
-  return socket;
+function discard(response) {
+  response.resume();
 }
 
-/** A socket with an acknowledged `connection_init`; closed when the gateway refused it. */
-async function openSocket({ socketUrl, authorization }) {
-  const socket = new WebSocket(socketUrl, 'graphql-transport-ws');
+/** A socket that never authenticates. */
+function socketThatSends({ url }, text) {
+  const socket = new WebSocket(url.replace('http', 'ws'), 'graphql-transport-ws');
   socket.on('error', () => {});
-  const closed = once(socket, 'close').catch(() => {});
-  const acknowledged = (async () => {
-    await once(socket, 'open');
-    socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization } }));
-    await once(socket, 'message');
-  })();
-  await Promise.race([acknowledged.catch(() => {}), closed]);
+  socket.on('open', () => socket.send(text));
   return socket;
 }

@@ -2,11 +2,11 @@
 
 /**
  * The changes of some things, such as records. A change waits from the first look after it or, while a watcher is subscribed,
- * from the change itself. Its wait ends when a look shows it. Its lag ends when a look would have shown it: that nobody looks
- * at night is not the fault of a freshness rule.
+ * from the change itself, until a look shows it. Its lag ends when a look would have shown it: that nobody looks at night is
+ * not the fault of a freshness rule.
  */
 export class Lags {
-  /** The lag and wait of each change that was shown. */
+  /** The lag of each change that was shown. */
   shown = [];
   /** As {@link shown}, but changes that were shown together count as one, with the figures of the first. */
   steps = [];
@@ -28,12 +28,6 @@ export class Lags {
     this.#watchers[thing] += by;
   }
 
-  /** Whether the thing has a change that starts to wait only with the next look. */
-  awaitsLook(thing) {
-    const waiting = this.#waiting[thing];
-    return waiting.length > 0 && waiting[waiting.length - 1].from === undefined;
-  }
-
   looked(thing, now) {
     for (const change of this.#waiting[thing]) change.from ??= now;
   }
@@ -49,7 +43,7 @@ export class Lags {
     const last = waiting.findIndex((change) => change.state === state);
     const seen = waiting.splice(0, last + 1).map(({ at, before, stage, from = now, hiddenUntil = now }) => {
       const lag = Math.min(now, Math.max(hiddenUntil, from)) - from;
-      return { stage, lasted: at - before, lag, wait: now - from };
+      return { stage, lasted: at - before, lag };
     });
     this.shown.push(...seen);
     this.steps.push(...seen.slice(0, 1));

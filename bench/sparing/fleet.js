@@ -1,72 +1,60 @@
 // A fleet of gateway processes over one shared store, and the counting around a scenario.
 
-import { startGatewayProcess, startRedisProcess, startSandboxProcess, temporaryDirectory } from '../processes.js';
-import { inParallel, Load, quantile } from './load.js';
+import { Agent } from 'node:http';
+import { ask, outcomeOf } from '../caller.js';
+import { inParallel } from '../inParallel.js';
+import { startGateway, startRedis, startService, temporaryDirectory, withStarted } from '../processes.js';
 
 const size = 4;
 const tokenQuery = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
-const jobQuery = 'query ($id: ID!, $job: ID!) { refreshJob(taxpayerId: $id, jobId: $job) { status } }';
+const jobQuery =
+  'query ($taxpayerId: ID!, $jobId: ID!) { refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { status } }';
 
-/** Runs `scenario` with a fresh fleet and returns its row of figures. */
-export async function withFleet({ store, taxpayers, settings: own = {} }, scenario) {
-  const sandbox = await startSandboxProcess({ latencyMs: 50, taxpayers });
-  const redis = store === 'redis' ? await startRedisProcess() : undefined;
-  const directory = temporaryDirectory();
-  // A fixed freshness, so that no record expires during a scenario: by default, a new record is fresh for a minute only.
-  const settings = { CACHE_URL: redis?.url ?? `lmdb:${directory.path}`, TOKEN_FRESH_SECONDS: '900', ...own };
-  const start = () => startGatewayProcess(sandbox, settings);
-  const fleet = { sandbox, redis, start, gateways: await Promise.all(Array.from({ length: size }, () => start())) };
-  const load = new Load();
-  const answers = [];
-  const record = async (answer) => answers.push(await answer);
-  const drive = {
-    /** Sends a token query to the n-th gateway. */
-    token: (n, id) => record(load.send(fleet.gateways[n % fleet.gateways.length].origin, tokenQuery, { id })),
-    job: (n, id, job) => record(load.send(fleet.gateways[n % fleet.gateways.length].origin, jobQuery, { id, job })),
-    many: inParallel,
-    /** Adds an event of a subscription to the answers: `{ ms, failure }`. */
-    note: (answer) => answers.push(answer),
-    /** Drops the answers and calls counted so far. */
-    forget: async () => {
-      answers.length = 0;
-      await sandbox.control('resetCounters');
-    },
-  };
-  try {
-    await scenario(fleet, drive);
-    const counters = await sandbox.control('counters');
-    const waits = await Promise.all(fleet.gateways.map(leaseWaits));
-    const failures = answers.filter(({ failure }) => failure !== undefined);
-    if (failures.length > 0) process.stderr.write(`  first failure: ${failures[0].failure}\n`);
-    return {
-      processes: fleet.gateways.length,
-      requests: answers.length,
-      failed: failures.length,
-      tokenCalls: counters.taxpayerToken,
-      jobCalls: counters.refreshJob,
-      leaseWaits: waits.reduce((sum, n) => sum + n, 0),
-      p50: quantile(
-        answers.map(({ ms }) => ms),
-        0.5,
-      ),
-      p99: quantile(
-        answers.map(({ ms }) => ms),
-        0.99,
-      ),
+/** Runs a scenario with a fresh fleet and returns its row of figures. */
+export function withFleet({ taxpayers, settings, run }, store) {
+  return withStarted(async (start) => {
+    const sandbox = await start(startService({ latencyMs: 50, taxpayers }));
+    const redis = store === 'redis' ? await start(startRedis()) : undefined;
+    const directory = temporaryDirectory('store');
+    await start({ stop: directory.remove });
+    const env = {
+      AUTH_MODE: 'disabled',
+      TOKEN_BUDGET_PER_HOUR: '0',
+      RATE_LIMIT_PER_MINUTE: '0',
+      CACHE_URL: redis?.url ?? `lmdb:${directory.path}`,
+      TOKEN_FRESH_SECONDS: '900', // so that no record expires during a scenario: by default, a new one is fresh for a minute
+      ...settings,
     };
-  } finally {
-    load.close();
-    await Promise.all(fleet.gateways.map((gateway) => gateway.stop()));
-    await redis?.stop();
-    await sandbox.stop();
-    directory.remove();
-  }
-}
-
-async function leaseWaits({ origin }) {
-  const text = await (await fetch(`${origin}/metrics`)).text();
-  return [...text.matchAll(/^gateway_lease_wait_seconds_count\{[^}]*\} (\d+)/gm)].reduce(
-    (sum, [, n]) => sum + Number(n),
-    0,
-  );
+    const agent = new Agent({ keepAlive: true, maxSockets: 1000 });
+    await start({ stop: () => agent.destroy() });
+    const answers = [];
+    const send = async (n, query, variables) => {
+      const { url } = fleet.gateways[n % fleet.gateways.length];
+      answers.push(await ask({ url, agent }, { query, variables }));
+    };
+    const startMember = () => start(startGateway(sandbox, { env }));
+    const fleet = {
+      sandbox,
+      redis,
+      ids: sandbox.taxpayerIds,
+      gateways: await Promise.all(Array.from({ length: size }, startMember)),
+      start: startMember,
+      /** Reads records from the gateways in turn; the n-th read is of the taxpayer with the index `of(n)`. */
+      records: (count, atOnce, of) => inParallel(count, atOnce, (n) => send(n, tokenQuery, { id: fleet.ids[of(n)] })),
+      /** Reads the statuses of `jobs` in turn. */
+      statuses: (count, atOnce, jobs) => inParallel(count, atOnce, (n) => send(n, jobQuery, jobs[n % jobs.length])),
+      /** Adds an event of a subscription to the answers: `{ ms, failure }`. */
+      note: (answer) => answers.push(answer),
+      /** Reads every taxpayer once, so that the fleet has every token. What came before the scenario does not count. */
+      warm: async () => {
+        await fleet.records(taxpayers, 50, (n) => n);
+        answers.length = 0;
+        await sandbox.control('resetCounters');
+      },
+    };
+    await run(fleet);
+    const { taxpayerToken, refreshJob } = await sandbox.control('counters');
+    const calls = { tokenCalls: taxpayerToken, jobCalls: refreshJob };
+    return { processes: fleet.gateways.length, ...outcomeOf(answers), ...calls };
+  });
 }

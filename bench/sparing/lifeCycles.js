@@ -72,10 +72,8 @@ function jobsOf(statuses, monthEnds, random) {
   return jobs;
 }
 
-/** The service in this thread, in place of node-fetch. It answers at once and counts its calls. */
+/** The service in this thread, in place of node-fetch. It answers at once and counts its token calls. */
 export class SimulatedService {
-  tokenCalls = 0;
-  jobCalls = 0;
   /** Token calls in each hour of the month. */
   tokenCallsPerHour;
   #cycles;
@@ -91,21 +89,13 @@ export class SimulatedService {
     const now = this.now();
     const [, kind, first, second, third] = new URL(url).pathname.split('/');
     const cycle = this.#cycles.get(kind === 'auth' ? second : first);
-    if (now >= monthBegins) this.#count(kind, now);
+    if (kind === 'auth' && now >= monthBegins) this.tokenCallsPerHour[Math.floor((now - monthBegins) / hour)] += 1;
     if (now >= this.outage.from && now < this.outage.until) return answer(503);
     const token = `token-not-real-${cycle.rotations.filter((at) => at <= now).length}`;
     if (kind === 'auth') return answer(200, recordOf(cycle, token, now));
     if (headers.Authorization !== `Bearer ${token}`) return answer(401);
     return answer(200, jobOf(cycle, third, now));
   };
-
-  #count(kind, now) {
-    if (kind !== 'auth') this.jobCalls += 1;
-    else {
-      this.tokenCalls += 1;
-      this.tokenCallsPerHour[Math.floor((now - monthBegins) / hour)] += 1;
-    }
-  }
 }
 
 /** The parts of a response that the gateway reads; a real one of node-fetch takes ten times as long to create. */

@@ -1,13 +1,11 @@
-// Simulates a month of some of an office's taxpayers with one freshness rule, in a thread with virtual time.
+// Simulates a month of some of an office's taxpayers with one freshness rule, in virtual time: a process of its own.
 
-import { parentPort, workerData } from 'node:worker_threads';
 import { Sealer } from '../../src/cache/sealing.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { Secret } from '../../src/config/secret.ts';
 import { identifierReader } from '../../src/datasources/identifiers.ts';
 import { createLogger } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/Metrics.ts';
-import { Trail } from '../../src/observability/Trail.ts';
 import { realRuntime } from '../../src/process/Runtime.ts';
 import { wireServices } from '../../src/services.ts';
 import { MemoryStore } from '../../src/stores/MemoryStore.ts';
@@ -18,7 +16,7 @@ import { day, hour, isOfficeTime, lifeCycles, minute, monthBegins, SimulatedServ
 import { caseWorker, dashboards, jobReader, recordWatcher } from './readers.js';
 
 const processes = 4;
-const { seed, taxpayers, days, settings, part, parts } = workerData;
+const { seed, taxpayers, days, settings, part, parts } = JSON.parse(process.argv[2]);
 const end = monthBegins + days * day;
 const outage = { from: monthBegins + 2 * day + 10 * hour, until: monthBegins + 2 * day + 10.5 * hour };
 
@@ -38,10 +36,9 @@ dashboards(office);
 for (let at = monthBegins + day + 12.5 * hour; at < end; at += 3.5 * day) deploy(at);
 await time.runUntil(end);
 const { lags, jobLags, count } = office;
-parentPort.postMessage({
-  count: { ...count, tokenCalls: service.tokenCalls, jobCalls: service.jobCalls },
+process.send({
+  count,
   tokenCallsPerHour: service.tokenCallsPerHour,
-  watchCallsPerHour: office.watchCallsPerHour,
   refusedPerHour: office.refusedPerHour,
   changes: lags.shown,
   steps: lags.steps,
@@ -53,8 +50,6 @@ function openOffice() {
   const metrics = Object.assign(new Metrics(), { onTokenEvent: (event) => office.noteEvent(event) });
   const shared = { store, metrics, log: createLogger('silent', { write: () => {} }) };
   const start = () => startProcess(shared);
-  const perHour = () => new Array(24 * days).fill(0);
-  const thisHour = () => Math.floor((time.now - monthBegins) / hour);
   const office = {
     time,
     end,
@@ -62,24 +57,16 @@ function openOffice() {
     ids: cycles.map(({ id }) => identifierReader(256).taxpayerId(id)),
     start,
     members: Array.from({ length: processes }, start),
-    watchCallsPerHour: perHour(),
-    refusedPerHour: perHour(),
+    refusedPerHour: new Array(24 * days).fill(0),
     noteEvent(event) {
       if (!event.endsWith('-exhausted') || time.now < monthBegins) return;
-      office.refusedPerHour[thisHour()] += 1;
-      office.count[event === 'watch-share-exhausted' ? 'refusedWatches' : 'refused'] += 1;
+      office.refusedPerHour[Math.floor((time.now - monthBegins) / hour)] += 1;
     },
-    /** The trail of all watches of records, which counts their calls. */
-    watchTrail: Object.assign(new Trail(), {
-      call() {
-        office.watchCallsPerHour[thisHour()] += 1;
-      },
-    }),
     /** The process that answers the next request. */
     member: () => office.members[Math.floor(random() * processes)],
     lags: new Lags(),
     jobLags: new Lags(),
-    count: { looks: 0, jobs: 0, stale: 0, failed: 0, refused: 0, refusedWatches: 0 },
+    count: { looks: 0, stale: 0, failed: 0 },
     /** The answer of `read`; undefined when the gateway answers with an error. */
     async attempt(read) {
       try {
@@ -146,7 +133,6 @@ function follow(n, job, isWatcher) {
   const { startsAt, endsAt, endsAs } = job;
   const thing = office.jobLags.add();
   const change = { at: endsAt, before: startsAt, state: endsAs, stage: 'job' };
-  office.count.jobs += 1;
   time.at(endsAt, () => {
     office.jobLags.happened(thing, change);
     return false;

@@ -4,47 +4,19 @@ import { hour, isOfficeTime, minute, monthBegins } from './lifeCycles.js';
 
 const second = 1000;
 
-/**
- * Two dashboards, each of which shows every taxpayer and refreshes each once a minute in office hours. All looks are counted,
- * but only two kinds really ask the broker: a look at a record that is no longer fresh, and the first look after a change. Any
- * other would be a cache hit with the record already shown. Once its share of the budget is spent, a dashboard is refused for
- * the rest of the hour: until then, every record that is not fresh is shown stale.
- */
+/** Two dashboards, each of which shows every taxpayer and refreshes each once a minute in office hours. */
 export function dashboards(office) {
   const { time, cycles, lags, members } = office;
   const batches = 60;
-  const dueAt = new Float64Array(cycles.length);
-  const spentUntil = [0, 0];
-  const show = async (n, process) => {
-    const member = members[process];
-    const refused = office.count.refused;
-    lags.looked(n, time.now);
-    const view = await office.look(member, n, `dashboard-${process}`);
-    if (view && !view.stale) dueAt[n] = time.now + member.broker.freshForMs(view);
-    else if (office.count.refused > refused) spentUntil[process] = time.now - (time.now % hour) + hour;
-  };
-  const showUnread = (n) => {
-    lags.looked(n, time.now);
-    lags.hid(n, Infinity);
-    office.count[dueAt[n] > 0 ? 'stale' : 'failed'] += 1;
-  };
   const refresh = (process, batch) => {
     time.at(nextOfficeTime(time.now + minute), () => refresh(process, batch));
     if (!isOfficeTime(time.now)) return false;
-    let isBusy = false;
     for (let n = batch; n < cycles.length; n += batches) {
       if (cycles[n].createdAt > time.now) continue;
       office.count.looks += 1;
-      const isFresh = time.now < dueAt[n];
-      if (isFresh && !lags.awaitsLook(n)) continue;
-      if (!isFresh && time.now < spentUntil[process]) {
-        showUnread(n);
-        continue;
-      }
-      isBusy = true;
-      void show(n, process);
+      lags.looked(n, time.now);
+      void office.look(members[process], n, `dashboard-${process}`);
     }
-    return isBusy;
   };
   for (let process = 0; process < 2; process += 1) {
     const startsAt = monthBegins + 137 + process * 29_400;
@@ -77,12 +49,11 @@ export function caseWorker(office, n, from) {
 
 /** Subscribes to a taxpayer's record until `until` or a final status, and again when it loses its process. */
 export async function recordWatcher(office, n, until) {
-  const { time, lags, ids, watchTrail: trail } = office;
+  const { time, lags, ids } = office;
   const holder = `watcher-${n}`;
   lags.watched(n, 1);
   while (time.now < until) {
-    const options = { maxMs: until - time.now, holder, trail };
-    for await (const view of office.member().recordWatches.watch(ids[n], options)) {
+    for await (const view of office.member().recordWatches.watch(ids[n], { maxMs: until - time.now, holder })) {
       office.saw(n, view);
       if (isFinal(view)) return lags.watched(n, -1);
     }

@@ -1,63 +1,47 @@
 // Events in the life of a fleet, and how many token calls each may cost.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { watchAll } from './watchers.js';
+import { addJobs } from '../processes.js';
+import { toldAuthorized, watchAll } from './watchers.js';
 
 const exactly = (n) => ({ text: `${n}`, holds: ({ tokenCalls, failed }) => tokenCalls === n && failed === 0 });
 const atMost = (n) => ({ text: `at most ${n}`, holds: ({ tokenCalls, failed }) => tokenCalls <= n && failed === 0 });
-
-/** The ids of the sandbox's generated taxpayers. */
-const ids = ({ sandbox }) => sandbox.taxpayerIds;
-
-/** Reads every taxpayer once, so that the fleet has every token. */
-async function warm(fleet, drive) {
-  await drive.many(ids(fleet).length, 50, (n) => drive.token(n, ids(fleet)[n]));
-  await drive.forget();
-}
-
-async function replaceAll(fleet, how) {
-  for (const [n, gateway] of fleet.gateways.entries()) {
-    await gateway[how]();
-    fleet.gateways[n] = await fleet.start();
-  }
-}
 
 export const scenarios = [
   {
     name: 'cold-stampede',
     taxpayers: 1,
     promised: exactly(1),
-    run: async (fleet, drive) => {
-      await drive.many(2000, 2000, (n) => drive.token(n, ids(fleet)[0]));
-    },
+    run: (fleet) => fleet.records(2000, 2000, () => 0),
   },
   {
     name: 'thousand-taxpayers',
     taxpayers: 1000,
     promised: exactly(1000),
-    run: async (fleet, drive) => {
-      await drive.many(20_000, 400, (n) => drive.token(n, ids(fleet)[Math.floor(n / 20)]));
-    },
+    run: (fleet) => fleet.records(20_000, 400, (n) => Math.floor(n / 20)),
   },
   {
     name: 'rolling-restart',
     taxpayers: 100,
     promised: exactly(0),
-    run: async (fleet, drive) => {
-      await warm(fleet, drive);
-      await replaceAll(fleet, 'stop');
-      await drive.many(2000, 200, (n) => drive.token(n, ids(fleet)[n % 100]));
+    run: async (fleet) => {
+      await fleet.warm();
+      for (const [n, gateway] of fleet.gateways.entries()) {
+        await gateway.stop();
+        fleet.gateways[n] = await fleet.start();
+      }
+      await fleet.records(2000, 200, (n) => n % 100);
     },
   },
   {
     name: 'kill-all',
     taxpayers: 100,
     promised: exactly(0),
-    run: async (fleet, drive) => {
-      await warm(fleet, drive);
+    run: async (fleet) => {
+      await fleet.warm();
       await Promise.all(fleet.gateways.map((gateway) => gateway.kill()));
-      fleet.gateways = await Promise.all(fleet.gateways.map(() => fleet.start()));
-      await drive.many(2000, 200, (n) => drive.token(n, ids(fleet)[n % 100]));
+      fleet.gateways = await Promise.all(fleet.gateways.map(fleet.start));
+      await fleet.records(2000, 200, (n) => n % 100);
     },
   },
   {
@@ -68,15 +52,14 @@ export const scenarios = [
       text: '2, p99 at most 4 s',
       holds: ({ tokenCalls, failed, p99 }) => tokenCalls === 2 && failed === 1 && p99 <= 4000,
     },
-    run: async (fleet, drive) => {
-      const [id] = ids(fleet);
+    run: async (fleet) => {
       await fleet.sandbox.control('arm', { endpoint: 'taxpayerToken', fault: { gate: 'never' }, times: 1 });
       const [holder, ...others] = fleet.gateways;
       fleet.gateways = [holder];
-      const lost = drive.token(0, id);
+      const lost = fleet.records(1, 1, () => 0);
       await fleet.sandbox.control('whenCalled', 'taxpayerToken', 1);
       fleet.gateways = others;
-      const waiting = drive.many(300, 300, (n) => drive.token(n, id));
+      const waiting = fleet.records(300, 300, () => 0);
       await holder.kill();
       await lost;
       await waiting;
@@ -87,19 +70,14 @@ export const scenarios = [
     name: 'token-rotation',
     taxpayers: 20,
     promised: exactly(20),
-    run: async (fleet, drive) => {
-      const jobs = new Map();
-      for (const taxpayerId of ids(fleet)) {
-        const { jobId } = await fleet.sandbox.control('addJob', { taxpayerId, endsAs: null });
-        jobs.set(taxpayerId, jobId);
-      }
-      await warm(fleet, drive);
-      const ask = (n) => drive.job(n, ids(fleet)[n % 20], jobs.get(ids(fleet)[n % 20]));
-      await drive.many(500, 100, ask);
+    run: async (fleet) => {
+      const jobs = await addJobs(fleet.sandbox, fleet.ids);
+      await fleet.warm();
+      await fleet.statuses(500, 100, jobs);
       await fleet.sandbox.control('rotateAllTokens');
       // Statuses are cached for a second: only a longer load uses every one of the new tokens.
       for (let burst = 0; burst < 6; burst += 1) {
-        await drive.many(500, 200, ask);
+        await fleet.statuses(500, 200, jobs);
         await delay(500);
       }
     },
@@ -111,15 +89,14 @@ export const scenarios = [
     settings: { TOKEN_FRESH_SECONDS: '' },
     // 1,000 watchers for two minutes: three reads of each taxpayer, a minute apart, as for one watcher
     promised: exactly(150),
-    run: async (fleet, drive) => {
+    run: async (fleet) => {
       const beganAt = performance.now();
-      const watching = await watchAll(fleet.gateways, ids(fleet), 1000);
+      const sockets = await watchAll(fleet, 1000);
       await delay(90_000 - (performance.now() - beganAt));
-      for (const id of ids(fleet)) {
-        await fleet.sandbox.control('updateTaxpayer', id, { status: 'AUTHORIZED' });
-      }
-      for (const told of await watching.toldWithin(60_000)) drive.note(told);
-      watching.end();
+      const told = sockets.map(toldAuthorized);
+      for (const id of fleet.ids) await fleet.sandbox.control('updateTaxpayer', id, { status: 'AUTHORIZED' });
+      for (const answer of await Promise.all(told)) fleet.note(answer);
+      for (const socket of sockets) socket.terminate();
     },
   },
   {
@@ -127,10 +104,10 @@ export const scenarios = [
     only: 'redis',
     taxpayers: 100,
     promised: exactly(0),
-    run: async (fleet, drive) => {
-      await warm(fleet, drive);
-      await drive.many(400, 100, (n) => drive.token(n, ids(fleet)[Math.floor(n / 4)]));
-      const underLoad = drive.many(8000, 100, (n) => drive.token(n, ids(fleet)[n % 100]));
+    run: async (fleet) => {
+      await fleet.warm();
+      await fleet.records(400, 100, (n) => Math.floor(n / 4));
+      const underLoad = fleet.records(8000, 100, (n) => n % 100);
       await fleet.redis.restart();
       await underLoad;
     },
@@ -141,9 +118,9 @@ export const scenarios = [
     taxpayers: 100,
     // without a shared store, each of the four processes asks once per taxpayer
     promised: atMost(400),
-    run: async (fleet, drive) => {
+    run: async (fleet) => {
       await fleet.redis.stop();
-      await drive.many(4000, 200, (n) => drive.token(n, ids(fleet)[Math.floor(n / 4) % 100]));
+      await fleet.records(4000, 200, (n) => Math.floor(n / 4) % 100);
     },
   },
 ];
