@@ -18,11 +18,11 @@ export const shared = {
     ],
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
-  testTimeout: 120_000,
 };
 
-/** What holds for a whole run. */
+/** What holds for a whole run. Jest takes none of it from a single project. */
 export const wholeRun = {
+  testTimeout: 120_000,
   reporters: ['default', '<rootDir>/test/support/closingLineReporter.js'],
   // What a worker keeps of the modules of earlier tests is only let go with the worker.
   workerIdleMemoryLimit: '1.5GB',
@@ -34,7 +34,7 @@ export default {
   ...wholeRun,
   testSequencer: '<rootDir>/test/support/slowestFirst.js',
   projects: [
-    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/test/unit/**/*.test.ts'], testTimeout: 20_000 },
+    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/test/unit/**/*.test.ts'] },
     { ...shared, displayName: 'gateway', testMatch: ['<rootDir>/test/gateway/**/*.test.ts'] },
     {
       ...shared,

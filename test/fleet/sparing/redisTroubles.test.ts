@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
-import { startRedis, type TestRedis } from '../../support/redis.js';
+import { startRedis } from '../../support/redis.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { until } from '../../support/until.js';
 
