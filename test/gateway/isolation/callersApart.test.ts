@@ -108,6 +108,37 @@ describe('An outage of an endpoint', () => {
   });
 });
 
+describe('The breaker of a caller', () => {
+  it('opens when five ids fail in a row within ten seconds: not for one id, nor with an answer between', async () => {
+    const fleet = await startFleet({ breakerResetMs: 60_000 });
+    try {
+      const { control } = fleet.sandbox;
+      const [bad, good] = control.addTaxpayers(2).map((id) => fleet.ids.taxpayerId(id)) as [never, never];
+      const read = (id: never, job: string) =>
+        outcomeOf(fleet.members[0]?.jobs.status(id, fleet.ids.jobId(job), undefined, { holder: 'one' }));
+      const fail = async (...jobs: string[]) => {
+        for (const job of jobs) expect(await read(bad, job)).toBe('UPSTREAM_UNAVAILABLE');
+      };
+      const another = () => read(good, control.addJob({ taxpayerId: good, endsAs: null }).jobId);
+      control.arm({ endpoint: 'refreshJob', taxpayerId: bad, fault: { status: 500 } });
+      await fail(...Array(8).fill('same'));
+      expect(await another()).toBe('answered');
+      await fail('a', 'b', 'c', 'd');
+      expect(await another()).toBe('answered');
+      await fail('a', 'b', 'c', 'd');
+      fleet.advance(10_000);
+      await fail('e');
+      expect(await another()).toBe('answered');
+      await fail('a', 'b', 'c', 'd', 'e');
+      expect(await another()).toBe('UPSTREAM_UNAVAILABLE');
+      fleet.advance(60_000);
+      expect(await another()).toBe('answered');
+    } finally {
+      await fleet.stop();
+    }
+  });
+});
+
 describe('A trial that a pause of the fleet refuses', () => {
   it('proves nothing: once the pause is over, one call is the trial for all', async () => {
     const fleet = await startFleet({ size: 2, breakerResetMs: 1000 });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../support/fleet.js';
+import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../../support/fleet.js';
 
 const minute = 60_000;
 const day = 24 * 60 * minute;
