@@ -33,8 +33,8 @@ async function build() {
     },
     addTaxpayers: (count: number) => control.addTaxpayers(count, { status: 'AUTHORIZED' }) as [string, ...string[]],
     isWell: (gateway: TestGateway) =>
-      until(async () => (await metric(gateway, 'gateway_store_degraded')) === 0, 60_000),
-    areStored: (count: number) => until(async () => (await records()).length === count, 60_000),
+      until(async () => (await metric(gateway, 'gateway_store_degraded')) === 0, 30_000),
+    areStored: (count: number) => until(async () => (await records()).length === count, 30_000),
     stop: async () => {
       redis.resume();
       await Promise.all(gateways.map((gateway) => gateway.stop()));
@@ -207,7 +207,7 @@ async function afterwards(ask: () => Promise<string>): Promise<string> {
   await until(async () => {
     outcome = await ask();
     return outcome !== 'UPSTREAM_UNAVAILABLE, again';
-  }, 60_000);
+  }, 30_000);
   return outcome;
 }
 
@@ -275,6 +275,16 @@ scene('A link whose process ended while Redis was silent has an unknown outcome'
   await one.gateway.stop();
   redis.resume();
   expect(await afterwards(() => create(two, 'key'))).toBe('OUTCOME_UNKNOWN');
+  expect(control.counters().createClientLink).toBe(1);
+});
+
+scene('A link whose record was damaged has an unknown outcome', async ({ redis, control, start }) => {
+  await create(await start(), 'key');
+  for (const key of await redis.keys()) {
+    if (Number(await redis.command('PTTL', key)) > day / 2) await redis.command('APPEND', key, 'x');
+  }
+  const two = await start({ UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '2000' }); // how long it waits
+  expect(await create(two, 'key')).toBe('OUTCOME_UNKNOWN');
   expect(control.counters().createClientLink).toBe(1);
 });
 
