@@ -33,8 +33,8 @@ async function build() {
     },
     addTaxpayers: (count: number) => control.addTaxpayers(count, { status: 'AUTHORIZED' }) as [string, ...string[]],
     isWell: (gateway: TestGateway) =>
-      until(async () => (await metric(gateway, 'gateway_store_degraded')) === 0, 30_000),
-    areStored: (count: number) => until(async () => (await records()).length === count, 30_000),
+      until(async () => (await metric(gateway, 'gateway_store_degraded')) === 0, 20_000),
+    areStored: (count: number) => until(async () => (await records()).length === count, 20_000),
     stop: async () => {
       redis.resume();
       await Promise.all(gateways.map((gateway) => gateway.stop()));
@@ -207,7 +207,7 @@ async function afterwards(ask: () => Promise<string>): Promise<string> {
   await until(async () => {
     outcome = await ask();
     return outcome !== 'UPSTREAM_UNAVAILABLE, again';
-  }, 30_000);
+  }, 20_000);
   return outcome;
 }
 
