@@ -20,8 +20,9 @@ export const shared = {
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
 };
 
-/** What holds for a whole run. */
+/** What holds for a whole run. Jest takes none of it from a single project. */
 export const wholeRun = {
+  testTimeout: 120_000,
   reporters: ['default', '<rootDir>/test/support/closingLineReporter.js'],
   // What a worker keeps of the modules of earlier tests is only let go with the worker.
   workerIdleMemoryLimit: '1.5GB',

@@ -22,10 +22,9 @@ storeContract('The store of the simulator', async () => {
   let lines = 0;
   let isOver = false;
   const goOn = async () => {
-    // As fast as real time, because the contract measures how long it waits.
     while (!isOver) {
       await world.time.runUntil(performance.now() - startedAt + skippedMs);
-      await sleep(1, undefined, { ref: false }); // unref'd: the contract does not stop every store that it opens
+      await sleep(1);
     }
   };
   const end = goOn();
@@ -40,7 +39,6 @@ storeContract('The store of the simulator', async () => {
       const until = world.now + ms;
       while (world.now < until) await sleep(1);
     },
-    url: undefined,
     stop: async () => {
       isOver = true;
       await end;

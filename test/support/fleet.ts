@@ -138,16 +138,6 @@ export async function startFleet({
   };
 }
 
-/** A `once` that starts every read without deduplication, and the names it was called with. */
-export function notedOnce() {
-  const names: string[] = [];
-  const once = <T>(name: string, start: () => Promise<T>) => {
-    names.push(name);
-    return start();
-  };
-  return { names, once };
-}
-
 /** The error code of a failed read, or `answered`. */
 export async function outcomeOf(read: unknown): Promise<string> {
   try {

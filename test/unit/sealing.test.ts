@@ -1,4 +1,3 @@
-import { hkdfSync } from 'node:crypto';
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
@@ -83,32 +82,6 @@ describe('Sealer', () => {
     expect(other?.open('k', sealed)).toBeUndefined();
   });
 
-  const namesOf = ({ rings }: Sealer) => rings.map((each) => each.name(['a']));
-  const nameUnder = (material: KeyMaterial) => new Sealer(material).current.name(['a']);
-
-  it('knows the previous keys, and none of them twice', () => {
-    const materials = [fromKey(2), fromKey(1), fromClient('older')];
-    const during = new Sealer(fromKey(2), [fromKey(1), fromKey(2), fromClient('older')]);
-    expect(namesOf(during)).toEqual(materials.map(nameUnder));
-  });
-
-  it('can be rotated while it is in use', () => {
-    const rotating = new Sealer(fromClient('first'));
-    const [first, second] = [fromClient('first'), fromClient('second')];
-    rotating.rotate(second);
-    expect(namesOf(rotating)).toEqual([second, first].map(nameUnder));
-    rotating.rotate(second);
-    expect(namesOf(rotating)).toHaveLength(2);
-    rotating.rotate(first);
-    expect(namesOf(rotating)).toEqual([first, second].map(nameUnder));
-  });
-
-  it('forgets all but the two newest keys before the current one', () => {
-    const rotating = new Sealer(fromClient('0'));
-    for (let rotation = 1; rotation <= 30; rotation++) rotating.rotate(fromClient(`${rotation}`));
-    expect(namesOf(rotating)).toEqual(['30', '29', '28'].map((secret) => nameUnder(fromClient(secret))));
-  });
-
   it('gives digests that depend on the purpose, the text and the key', () => {
     const digests = [
       sealer.digest('a', 'text'),
@@ -128,52 +101,5 @@ describe('Sealer', () => {
 
   it('refuses to work without key material', () => {
     expect(() => new Sealer(fromClient(''))).toThrow('must not be empty');
-  });
-});
-
-describe('The keys of a sealer', () => {
-  const idOf = (from: KeyMaterial['from'], input: Buffer) =>
-    Buffer.from(hkdfSync('sha256', input, 'taxpayer-gateway/store', `v1/${from}/id`, 4)).toString('hex');
-  const idsOf = ({ rings }: Sealer) => rings.map(({ id }) => id.toString('hex'));
-
-  it('come from the bytes that an encryption key stands for in base64', () => {
-    const bytes = Buffer.from('fbff00fe3e3f', 'hex');
-    const secret = new Secret(bytes.toString('base64'));
-    expect(idsOf(new Sealer({ from: 'encryption-key', secret }))).toEqual([idOf('encryption-key', bytes)]);
-  });
-
-  it.each(['pässword €', 'c29tZXRoaW5n'])('come from the text of a client secret as it is: %s', (secret) => {
-    expect(idsOf(new Sealer(fromClient(secret)))).toEqual([idOf('client-secret', Buffer.from(secret, 'utf8'))]);
-  });
-
-  const [first, second] = [1, 2].map((byte) => Buffer.alloc(32, byte)) as [Buffer, Buffer];
-  const client = idOf('client-secret', Buffer.from('client secret'));
-  const secretOf = (bytes: Buffer) => new Secret(bytes.toString('base64'));
-  it.each([
-    ['are those of the encryption key alone', second, undefined, [idOf('encryption-key', second)]],
-    [
-      'are those of the encryption key, then of the previous one',
-      second,
-      first,
-      [idOf('encryption-key', second), idOf('encryption-key', first)],
-    ],
-    ['are those of the client secret alone when no key is configured', undefined, undefined, [client]],
-    [
-      'are those of the client secret, then of the previous key, once the key was taken out of use',
-      undefined,
-      first,
-      [client, idOf('encryption-key', first)],
-    ],
-  ])('%s', (_, key, previous, expected) => {
-    const configured = {
-      encryptionKey: key && secretOf(key),
-      previousEncryptionKey: previous && secretOf(previous),
-    };
-    expect(idsOf(Sealer.of(configured, new Secret('client secret')))).toEqual(expected);
-  });
-
-  it('also seal an empty text', () => {
-    const ring = new Sealer(fromKey(1)).current;
-    expect(ring.open('name', ring.seal('name', Buffer.of()))).toEqual(Buffer.of());
   });
 });

@@ -1,9 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { LeasedCache } from '../../../src/cache/LeasedCache.js';
-import { SealedStore } from '../../../src/cache/SealedStore.js';
-import { Sealer } from '../../../src/cache/sealing.js';
-import { Secret } from '../../../src/config/secret.js';
-import { MemoryStore } from '../../../src/stores/MemoryStore.js';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 
@@ -34,34 +29,6 @@ describe('memory', () => {
     expect([await reads('memory'), await reads('store')]).toEqual([3, 0]);
     for (const id of ids.slice(0, 3)) await ask(id);
     expect([await reads('memory'), await reads('store')]).toEqual([3, 3]);
-  });
-
-  it('holds as much as `maxBytes` allows, and answers with what is larger than all of it', async () => {
-    const sealer = new Sealer({ from: 'client-secret', secret: new Secret('a-secret') });
-    const cache = new LeasedCache<unknown>({
-      kind: 'token',
-      store: new SealedStore({ store: new MemoryStore(), sealer, scope: [] }),
-      codec: { encode: (value) => value, decode: (value) => value },
-      maxEntries: 1000,
-      maxBytes: 1_000_000,
-      ttlMs: () => 60_000,
-      workMs: 1000,
-    });
-    const read = async (id: string, value: unknown) =>
-      (await cache.read(id, { acceptable: () => true, fetch: async () => value })).value;
-    const held = (ids: readonly string[]) => ids.filter((id) => cache.peek(id) !== undefined);
-
-    const texts = ['t1', 't2', 't3', 't4', 't5'];
-    for (const id of texts) await read(id, 'x'.repeat(240_000));
-    expect(held(texts)).toEqual(texts.slice(-4));
-
-    // 60 kB of JSON, but more than a megabyte once it is read: nothing in the text says so.
-    const empty = Array.from({ length: 20_000 }, () => ({}));
-    expect(await read('empty', empty)).toEqual(empty);
-    expect(await read('large', 'x'.repeat(2_000_000))).toHaveLength(2_000_000);
-    expect(held(['empty', 'large'])).toEqual([]);
-    expect(held(texts)).toEqual(texts.slice(-4));
-    expect(await read('large', 'not asked for')).toHaveLength(2_000_000); // the store has it
   });
 
   it('lasts in a small process, however large the records', async () => {

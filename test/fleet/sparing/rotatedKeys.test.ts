@@ -1,15 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import {
-  environmentFor,
-  type GatewayProcess,
-  postQuery,
-  spawnGateway,
-  startTestGateway,
-} from '../../support/gateway.js';
-import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { postQuery, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startRedis, type TestRedis } from '../../support/redis.js';
 
 const [oldKey, newKey] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'));
 
@@ -24,24 +18,20 @@ const readToken = (origin: string, id: string) =>
 const codeOf = ({ errors }: { errors?: readonly { extensions: { code: string } }[] }) => errors?.[0]?.extensions.code;
 
 describe('Two gateways in a rolling rotation of CACHE_ENCRYPTION_KEY', () => {
-  let directory: string;
-  let sandbox: Sandbox;
-  let gateways: { old: GatewayProcess; new: GatewayProcess };
-  beforeEach(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'rotation-test-'));
-    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
-    const env = { ...environmentFor(sandbox), CACHE_URL: `lmdb:${directory}`, TOKEN_BUDGET_PER_HOUR: '3' };
-    const started = await Promise.all([
-      spawnGateway({ ...env, CACHE_ENCRYPTION_KEY: oldKey }),
-      spawnGateway({ ...env, CACHE_ENCRYPTION_KEY: newKey, CACHE_ENCRYPTION_KEY_PREVIOUS: oldKey }),
-    ]);
-    gateways = { old: started[0], new: started[1] };
+  let redis: TestRedis;
+  let gateways: { old: TestGateway; new: TestGateway };
+  beforeAll(async () => {
+    redis = await startRedis();
+    const env = { CACHE_URL: redis.url, TOKEN_BUDGET_PER_HOUR: '3' };
+    const old = await startTestGateway({ ...env, CACHE_ENCRYPTION_KEY: oldKey });
+    const keys = { CACHE_ENCRYPTION_KEY: newKey, CACHE_ENCRYPTION_KEY_PREVIOUS: oldKey };
+    gateways = { old, new: await startTestGateway({ ...env, ...keys, UPSTREAM_BASE_URL: old.sandbox.url }) };
   });
-  afterEach(async () => {
-    await Promise.all([gateways.old.stop(), gateways.new.stop()]);
-    await sandbox.stop();
-    rmSync(directory, { recursive: true });
+  afterAll(async () => {
+    await Promise.all([gateways.new.stop(), gateways.old.stop()]);
+    await redis.stop();
   });
+  beforeEach(() => gateways.old.sandbox.control.resetCounters());
 
   it.each([
     ['old', 'new'],
@@ -49,11 +39,11 @@ describe('Two gateways in a rolling rotation of CACHE_ENCRYPTION_KEY', () => {
   ] as const)(
     'create one link for a key: the %s one begins, the %s one waits for it and gives it again',
     async (a, b) => {
-      const { control } = sandbox;
+      const { control } = gateways.old.sandbox;
       control.arm({ endpoint: 'createClientLink', fault: { gate: 'held' }, times: 1 });
-      const first = createLink(gateways[a].origin, 'key-1');
+      const first = createLink(gateways[a].origin, `created by ${a}`);
       await control.whenCalled('createClientLink', 1);
-      const second = createLink(gateways[b].origin, 'key-1');
+      const second = createLink(gateways[b].origin, `created by ${a}`);
       await new Promise((resolve) => setTimeout(resolve, 300));
       control.release('held');
       const [created, given] = [(await first).data?.createClientLink, (await second).data?.createClientLink];
@@ -67,15 +57,16 @@ describe('Two gateways in a rolling rotation of CACHE_ENCRYPTION_KEY', () => {
     ['old', 'new'],
     ['new', 'old'],
   ] as const)('remember an unknown outcome: of the %s one, said again by the %s one', async (a, b) => {
-    const { control } = sandbox;
+    const { control } = gateways.old.sandbox;
     control.arm({ endpoint: 'createClientLink', fault: { cut: 'before' }, times: 1 });
-    expect(codeOf(await createLink(gateways[a].origin, 'key-1'))).toBe('OUTCOME_UNKNOWN');
-    expect(codeOf(await createLink(gateways[b].origin, 'key-1'))).toBe('OUTCOME_UNKNOWN');
+    for (const each of [gateways[a], gateways[b]]) {
+      expect(codeOf(await createLink(each.origin, `unknown to ${a}`))).toBe('OUTCOME_UNKNOWN');
+    }
     expect(control.counters().createClientLink).toBe(1);
   });
 
   it('ask once for a taxpayer, and keep one budget', async () => {
-    const { control } = sandbox;
+    const { control } = gateways.old.sandbox;
     control.setLatency(200);
     const [one, two, three, four] = control.addTaxpayers(4) as [string, string, string, string];
     for (const id of [one, two]) {

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect, it } from '@jest/globals';
+import { afterAll, afterEach, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { makeAuthority } from '../../support/certificate.js';
 import { environmentFor, spawnGateway, startTestGateway } from '../../support/gateway.js';
@@ -134,11 +134,13 @@ it.each([
   expect(await runCommand(env, ['check'])).toMatchObject({ code: 0, stderr: '' });
 });
 
-async function sentinel() {
-  const started = await startRedisSentinel();
-  stops.push(started.stop);
+/** One for all tests: it takes seconds until it knows its replica. */
+let started: ReturnType<typeof startRedisSentinel> | undefined;
+const sentinel = () => {
+  started ??= startRedisSentinel();
   return started;
-}
+};
+afterAll(async () => (await started)?.stop());
 
 /** The address, as of a plain Redis, of one that is behind TLS. */
 async function tlsPort(): Promise<string> {

@@ -1,10 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { isTerminal } from '../../../src/datasources/RefreshJobs.js';
 import { Trail } from '../../../src/observability/Trail.js';
-import { type Fleet, type Member, notedOnce, startFleet } from '../../support/fleet.js';
+import { type Fleet, type Member, startFleet } from '../../support/fleet.js';
 import { until } from '../../support/until.js';
-
-const processing = { id: 'job-1', status: 'processing', startedAt: '2026-01-05T10:00:00.000Z' };
 
 describe('RefreshJobs', () => {
   let fleet: Fleet;
@@ -23,15 +20,6 @@ describe('RefreshJobs', () => {
     return { taxpayer: fleet.ids.taxpayerId(id), job: fleet.ids.jobId(jobId) };
   }
   const calls = () => fleet.sandbox.control.counters().refreshJob;
-
-  it.each([
-    ['processing', false],
-    ['completed', true],
-    ['failed', true],
-    ['paused', false],
-  ])('takes a job that is %s for over: %s', (status, isOver) => {
-    expect(isTerminal({ ...processing, status } as never)).toBe(isOver);
-  });
 
   it('answers from memory for a second, and then asks again', async () => {
     const { taxpayer, job } = newJob();
@@ -77,15 +65,6 @@ describe('RefreshJobs', () => {
     fleet.advance(1);
     one.jobs.dropExpired();
     expect(isHeld()).toBe(false);
-  });
-
-  it('does once per operation what it does for one job, and finds the token on behalf of the caller', async () => {
-    const { taxpayer, job } = newJob();
-    const { names, once } = notedOnce();
-    const trail = new Trail();
-    await one.jobs.status(taxpayer, job, undefined, { once, trail });
-    expect(names).toEqual([`job ${taxpayer}/${job}`]);
-    expect(trail.calls?.map(({ endpoint }) => endpoint)).toEqual(['taxpayerToken', 'refreshJob']);
   });
 
   it('tells since when a status has not changed', async () => {

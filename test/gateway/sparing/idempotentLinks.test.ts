@@ -1,15 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { LmdbStore } from '../../../src/stores/LmdbStore.js';
-import { MemoryStore } from '../../../src/stores/MemoryStore.js';
-import { RedisStore } from '../../../src/stores/RedisStore.js';
-import type { Store } from '../../../src/stores/Store.js';
-import { StoreError } from '../../../src/stores/StoreError.js';
 import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../../support/fleet.js';
-import { startRedis } from '../../support/redis.js';
 
 const input = { metadata: { case: 'C-1' }, settings: { prefillData: { personalInfo: { ssn: 'planted-ssn-000-11' } } } };
 const mine = { caller: 'caller-1', key: 'key-1' };
@@ -152,17 +143,6 @@ describe('createClientLink with an idempotency key', () => {
     expect(second?.linkOutcomes).toEqual(['unknown']);
   });
 
-  it('sends nothing when the store cannot tell whether the key is known, and says so', async () => {
-    const away = () => Promise.reject(new StoreError('unreachable'));
-    const { one, posts } = await scene({ connect: (shared) => Object.assign(Object.create(shared), { claim: away }) });
-    await expect(one.create(input, mine)).rejects.toMatchObject({
-      ...{ code: 'UPSTREAM_UNAVAILABLE', message: 'The shared store does not answer; nothing was sent' },
-      cause: expect.any(StoreError),
-    });
-    expect(posts()).toBe(0);
-    expect(fleet.members[0]?.linkOutcomes).toEqual(['failed']);
-  });
-
   it('keeps apart what ends alike: a caller and a key, and another caller with the rest of it as key', async () => {
     const { one, posts } = await scene();
     await one.create(input, { caller: 'a', key: 'b' });
@@ -178,101 +158,5 @@ describe('createClientLink with an idempotency key', () => {
     fleet.advance(1000);
     expect((await one.create(input, mine)).replayed).toBe(false);
     expect(posts()).toBe(2);
-  });
-});
-
-describe('a stored record that cannot be read', () => {
-  const ends: (() => unknown)[] = [];
-  afterEach(async () => {
-    for (const end of ends.splice(0).reverse()) await end();
-  });
-
-  /** A store that notes the key written last, and fails after very many calls, so that a loop without pauses ends. */
-  function watched(store: Store) {
-    const seen = { calls: 0, key: '' };
-    const proxy = new Proxy(store, {
-      get: (target, method) => {
-        const value = Reflect.get(target, method);
-        if (typeof value !== 'function') return value;
-        return (...args: unknown[]) => {
-          if (method === 'set') seen.key = String(args[0]);
-          if (++seen.calls > 5000) throw new Error('The store is asked without a pause');
-          return value.apply(target, args);
-        };
-      },
-    });
-    return { store: proxy, seen };
-  }
-
-  function lmdb() {
-    const directory = mkdtempSync(join(tmpdir(), 'links-test-'));
-    ends.push(() => rmSync(directory, { recursive: true }));
-    return LmdbStore.open(directory);
-  }
-
-  async function askAfter(store: Store, spoil: (key: string, fleet: Fleet) => Promise<unknown> | undefined) {
-    const { store: shared, seen } = watched(store);
-    const fleet = await startFleet({ size: 2, store: shared });
-    ends.push(fleet.stop);
-    const [one, two] = fleet.members;
-    await one?.links.create(input, mine);
-    await spoil(seen.key, fleet);
-    const outcome = outcomeOf(two?.links.create(input, mine) ?? Promise.reject());
-    seen.calls = 0;
-    await delay(400); // real time has to pass: the test counts how often the store is asked meanwhile
-    expect(seen.calls).toBeLessThan(40);
-    fleet.advance(30_000); // longer than any creation can be under way
-    expect(await outcome).toBe('OUTCOME_UNKNOWN');
-    expect(fleet.sandbox.control.counters().createClientLink).toBe(1);
-  }
-
-  async function redis() {
-    const server = await startRedis();
-    ends.push(() => server.stop());
-    return RedisStore.open(server.url);
-  }
-
-  it.each([
-    ['LMDB', lmdb],
-    ['Redis', redis],
-  ])('gives OUTCOME_UNKNOWN after one of its bits flipped in %s', async (_, open) => {
-    const store = await open();
-    await askAfter(store, async (key) => {
-      const bytes = Buffer.from((await store.get(key)) ?? []);
-      bytes[40] = (bytes[40] ?? 0) ^ 1;
-      await store.set(key, bytes, 3_600_000);
-    });
-  });
-
-  it('gives OUTCOME_UNKNOWN when other bytes are in its place', async () => {
-    const store = lmdb();
-    await askAfter(store, (key) => store.set(key, Buffer.from('something else'), 3_600_000));
-  });
-
-  it('gives OUTCOME_UNKNOWN when it has expired by the gateway’s clock but not by the store’s', async () => {
-    await askAfter(lmdb(), async (_, fleet) => fleet.advance(24 * 3_600_000));
-  });
-});
-
-describe('the stored record of a creation', () => {
-  it('does not contain the input, the key or the caller in clear text', async () => {
-    const written: Buffer[] = [];
-    const store = new (class extends MemoryStore {
-      override claim(key: string, value: Buffer, ttlMs: number) {
-        written.push(Buffer.from(key), value);
-        return super.claim(key, value, ttlMs);
-      }
-      override set(key: string, value: Buffer, ttlMs: number) {
-        written.push(Buffer.from(key), value);
-        return super.set(key, value, ttlMs);
-      }
-    })();
-    const fleet = await startFleet({ store });
-    await fleet.members[0]?.links.create(input, mine);
-    const bytes = Buffer.concat(written).toString('latin1');
-    expect(written.length).toBeGreaterThan(2);
-    for (const planted of ['planted-ssn', 'C-1', 'caller-1', 'key-1', fleet.sandbox.url])
-      expect(bytes).not.toContain(planted);
-    await fleet.stop();
   });
 });

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { MemoryStore } from '../../src/stores/MemoryStore.js';
-import { faults } from '../support/faults.js';
-import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../support/fleet.js';
+import { faults } from '../../support/faults.js';
+import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../../support/fleet.js';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -40,20 +39,6 @@ describe('token policies', () => {
     expect(calls()).toBe(1);
     fleet.advance(1);
     await one.broker.record(id);
-    expect(calls()).toBe(2);
-  });
-
-  it('fetches a fresher record on request, but at most once a minute', async () => {
-    const { id, one, calls } = await scene({ freshness: { minMs: 15 * minute } });
-    await one.broker.record(id);
-    fleet.advance(minute - 1);
-    await one.broker.record(id, 0);
-    expect(calls()).toBe(1);
-    fleet.advance(1);
-    await one.broker.record(id, 0);
-    expect(calls()).toBe(2);
-    fleet.advance(2 * minute);
-    await one.broker.record(id, 3 * minute);
     expect(calls()).toBe(2);
   });
 
@@ -164,20 +149,6 @@ describe('token policies', () => {
     expect(await outcomeOf(one.broker.record(id))).toBe('NOT_FOUND');
   });
 
-  it('never gives a Retry-After above one hour, however long the store keeps the counter', async () => {
-    class Forgetful extends MemoryStore {
-      override increment(key: string, by: number) {
-        return super.increment(key, by, 24 * hour);
-      }
-    }
-    const { id, one, control } = await scene({ budgetPerHour: 1, store: new Forgetful() });
-    await one.broker.record(fleet.ids.taxpayerId(control.addTaxpayer().id));
-    await expect(one.broker.record(id)).rejects.toMatchObject({
-      code: 'TOKEN_BUDGET_EXHAUSTED',
-      retryAfterSeconds: 3600,
-    });
-  });
-
   it('spends the hourly budget of the fleet, then refuses with a Retry-After', async () => {
     const { one, two, control } = await scene({ budgetPerHour: 3 });
     const ids = control.addTaxpayers(5).map((id) => fleet.ids.taxpayerId(id));
@@ -185,9 +156,7 @@ describe('token policies', () => {
     for (const [n, id] of ids.entries()) outcomes.push(await outcomeOf((n % 2 ? one : two).broker.record(id)));
     expect(outcomes).toEqual(['answered', 'answered', 'answered', 'TOKEN_BUDGET_EXHAUSTED', 'TOKEN_BUDGET_EXHAUSTED']);
     expect(control.counters().taxpayerToken).toBe(3);
-    expect([...one.budgetLeft, ...two.budgetLeft].sort()).toEqual([0, 0, 1, 2]);
     expect([...one.events, ...two.events]).toContain('budget-exhausted');
-
     fleet.advance(hour / 2);
     await expect(one.broker.record(ids[4] as never)).rejects.toMatchObject({ retryAfterSeconds: 1800 });
     fleet.advance(hour / 2);
@@ -199,6 +168,30 @@ describe('token policies', () => {
     control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
     expect(await outcomeOf(one.broker.record(id))).toBe('TOKEN_BUDGET_EXHAUSTED');
     expect(control.counters().taxpayerToken).toBe(2);
+  });
+
+  it('answers from memory at once, and drops what is over: an absence after 30 seconds, a record after 30 days', async () => {
+    const { id, one } = await scene();
+    const nobody = fleet.ids.taxpayerId('nobody');
+    await one.broker.record(id);
+    expect(one.broker.record(id)).not.toBeInstanceOf(Promise);
+    await outcomeOf(one.broker.record(nobody));
+    fleet.advance(30_000);
+    one.broker.dropExpired();
+    expect(one.broker.stale(id)).toBeDefined();
+    fleet.advance(30 * 24 * hour);
+    one.broker.dropExpired();
+    expect(one.broker.stale(id)).toBeUndefined();
+    expect(one.events).toEqual(['absent-remembered', 'stale-served']);
+  });
+
+  it('shows watchers no stale record', async () => {
+    const { id, one, control } = await scene();
+    await one.broker.record(id);
+    fleet.advance(24 * hour);
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
+    expect(await outcomeOf(one.broker.poll(id, {}))).not.toBe('answered');
+    expect(await one.broker.record(id)).toMatchObject({ stale: true });
   });
 
   it('never caches a failure: the next reader calls again', async () => {

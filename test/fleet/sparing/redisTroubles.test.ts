@@ -1,0 +1,322 @@
+import { expect, it } from '@jest/globals';
+import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { metric } from '../../support/liveJob.js';
+import { startRedis } from '../../support/redis.js';
+import { startSandbox } from '../../support/sandbox.js';
+import { until } from '../../support/until.js';
+
+type Scenery = Awaited<ReturnType<typeof build>>;
+
+const day = 24 * 3_600_000;
+
+async function build() {
+  const redis = await startRedis();
+  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  const { control } = sandbox;
+  const gateways: TestGateway[] = [];
+  const env = { CACHE_URL: redis.url, UPSTREAM_BASE_URL: sandbox.url, TOKEN_BUDGET_PER_HOUR: '0' };
+  /** The keys of the records, which alone are kept for days. */
+  const records = async () => {
+    const keys = await redis.keys();
+    const left = await Promise.all(keys.map((key) => redis.command('PTTL', key)));
+    return keys.filter((_, n) => Number(left[n]) > 2 * day);
+  };
+  return {
+    redis,
+    control,
+    records,
+    /** A process that has nothing in memory. */
+    start: async (more: Environment = {}) => {
+      const gateway = await startTestGateway({ ...env, ...more });
+      gateways.push(gateway);
+      return gateway;
+    },
+    addTaxpayers: (count: number) => control.addTaxpayers(count, { status: 'AUTHORIZED' }) as [string, ...string[]],
+    isWell: (gateway: TestGateway) =>
+      until(async () => (await metric(gateway, 'gateway_store_degraded')) === 0, 20_000),
+    areStored: (count: number) => until(async () => (await records()).length === count, 20_000),
+    stop: async () => {
+      redis.resume();
+      await Promise.all(gateways.map((gateway) => gateway.stop()));
+      await Promise.all([redis.stop(), sandbox.stop()]);
+    },
+  };
+}
+
+/** A test with a Redis of its own. */
+function scene(title: string, run: (scenery: Scenery) => Promise<void>): void {
+  it(title, async () => {
+    const scenery = await build();
+    await run(scenery).finally(scenery.stop);
+  });
+}
+
+async function read({ query }: TestGateway, id: string): Promise<string> {
+  const document = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId stale } }';
+  const { data, errors } = await query<{ taxpayerToken: { taxpayerId: string; stale: boolean } }>(document, { id });
+  if (errors) return String(errors[0]?.extensions.code);
+  expect(data?.taxpayerToken.stale).toBe(false);
+  return String(data?.taxpayerToken.taxpayerId);
+}
+
+const storeLines = ({ logs }: TestGateway) => logs.filter((line) => line.includes('the store of CACHE_URL'));
+
+scene(
+  'Redis that is dead from the start costs nobody an answer, and others no call once it is back',
+  async (scenery) => {
+    const { redis, control, start, areStored } = scenery;
+    const [id] = scenery.addTaxpayers(1);
+    await redis.kill();
+    const one = await start();
+    expect(await read(one, id)).toBe(id);
+    await redis.restart();
+    await areStored(1);
+    expect(await read(await start(), id)).toBe(id);
+    expect(control.tokenCalls(id)).toBe(1);
+  },
+);
+
+scene('Redis that is killed on the way gets what it missed, twice, and each time is told once', async (scenery) => {
+  const { redis, control, start, isWell, areStored } = scenery;
+  const [before, ...during] = scenery.addTaxpayers(3);
+  const one = await start();
+  expect(await read(one, before)).toBe(before);
+  for (const id of during) {
+    await redis.kill();
+    expect(await read(one, id)).toBe(id);
+    await redis.restart(); // empty
+    await areStored(1);
+    await isWell(one);
+    expect(await read(await start(), id)).toBe(id);
+    expect(control.tokenCalls(id)).toBe(1);
+  }
+  expect(await read(one, before)).toBe(before);
+  expect(control.tokenCalls(before)).toBe(1);
+  expect(storeLines(one).map((line) => /cannot be used|used again/.exec(line)?.[0])).toEqual(
+    Array(2).fill(['cannot be used', 'used again']).flat(),
+  );
+});
+
+scene('Redis that falls silent is not waited for at each read', async (scenery) => {
+  const { redis, control, start, areStored } = scenery;
+  const one = await start();
+  const ids = scenery.addTaxpayers(40);
+  redis.pause();
+  const startedAt = performance.now();
+  for (const id of ids) expect(await read(one, id)).toBe(id);
+  expect(performance.now() - startedAt).toBeLessThan(ids.length * 300); // an operation has 250 ms
+  redis.resume();
+  await areStored(ids.length);
+  const two = await start();
+  for (const id of ids) expect(await read(two, id)).toBe(id);
+  expect(control.counters().taxpayerToken).toBe(ids.length);
+});
+
+scene('Redis that is full, or a replica that takes no writes, is still read', async (scenery) => {
+  const { redis, control, start, isWell, areStored } = scenery;
+  const troubles = [
+    [
+      ['CONFIG', 'SET', 'maxmemory', '1'],
+      ['CONFIG', 'SET', 'maxmemory', '0'],
+    ],
+    [
+      ['REPLICAOF', '127.0.0.1', '1'], // a master that is not there: the data stays
+      ['REPLICAOF', 'NO', 'ONE'],
+    ],
+  ] as const;
+  const ids = scenery.addTaxpayers(3);
+  await read(await start(), ids[0]);
+  for (const [n, [begin, end]] of troubles.entries()) {
+    const [known, unknown] = ids.slice(n) as [string, string];
+    await redis.command(...(begin as readonly [string, ...string[]]));
+    const one = await start();
+    expect([await read(one, known), await read(one, unknown)]).toEqual([known, unknown]);
+    await redis.command(...(end as readonly [string, ...string[]]));
+    await isWell(one);
+    await areStored(n + 2);
+  }
+  for (const id of ids) expect([await read(await start(), id), control.tokenCalls(id)]).toEqual([id, 1]);
+});
+
+scene(
+  'Entries that were lost, replaced, damaged or swapped count as absent, and no store as failing',
+  async (scenery) => {
+    const { redis, control, records, start, areStored } = scenery;
+    const [lost, ...others] = scenery.addTaxpayers(3);
+    const [one, two] = others as [string, string];
+    const calls = () => [lost, one, two].map((id) => control.tokenCalls(id));
+    const readBoth = async () => {
+      const gateway = await start();
+      for (const id of [one, two]) expect(await read(gateway, id)).toBe(id);
+      await areStored(2);
+      expect(storeLines(gateway)).toEqual([]);
+    };
+    await read(await start(), lost);
+    await redis.command('FLUSHALL');
+    expect(await read(await start(), lost)).toBe(lost);
+    await redis.command('FLUSHALL');
+    await readBoth();
+    expect(calls()).toEqual([2, 1, 1]);
+    const [first, second] = (await records()) as [string, string];
+    await redis.command('RENAME', first, 'aside');
+    await redis.command('RENAME', second, first);
+    await redis.command('RENAME', 'aside', second);
+    await readBoth();
+    expect(calls()).toEqual([2, 2, 2]);
+    for (const key of await records()) await redis.command('APPEND', key, 'x');
+    await readBoth();
+    expect(calls()).toEqual([2, 3, 3]);
+    for (const key of await records()) {
+      await redis.command('DEL', key);
+      await redis.command('LPUSH', key, 'x');
+    }
+    await readBoth();
+    expect(calls()).toEqual([2, 4, 4]);
+  },
+);
+
+scene('A process spends a part of the budget while Redis is away, which counts once it is back', async (scenery) => {
+  const { redis, control, start, isWell, areStored } = scenery;
+  const env = { TOKEN_BUDGET_PER_HOUR: '64', RATE_LIMIT_PER_MINUTE: '0' };
+  await redis.kill();
+  const one = await start(env);
+  for (const id of scenery.addTaxpayers(40)) {
+    expect([id, 'TOKEN_BUDGET_EXHAUSTED']).toContain(await read(one, id));
+  }
+  const alone = control.counters().taxpayerToken;
+  expect(alone).toBeGreaterThan(0);
+  expect(alone).toBeLessThanOrEqual(16);
+  await redis.restart();
+  await isWell(one);
+  await areStored(alone);
+  for (const id of scenery.addTaxpayers(2)) expect(await read(one, id)).toBe(id); // tells of the others
+  const two = await start(env);
+  for (const id of scenery.addTaxpayers(80)) await read(two, id);
+  expect(control.counters().taxpayerToken).toBeLessThanOrEqual(64);
+  expect(control.counters().taxpayerToken).toBeGreaterThan(32);
+});
+
+scene('Every key in Redis ends by itself', async (scenery) => {
+  const { redis, control, start } = scenery;
+  const one = await start({ TOKEN_BUDGET_PER_HOUR: '100' });
+  const [id] = scenery.addTaxpayers(1);
+  const job = control.addJob({ taxpayerId: id, endsAs: null }).jobId;
+  await one.query('query ($id: ID!, $job: ID!) { refreshJob(taxpayerId: $id, jobId: $job) { status } }', { id, job });
+  await create(one, 'key');
+  await control.arm({ endpoint: 'taxpayerToken', fault: { status: 429 }, times: 1 });
+  await read(one, 'nobody');
+  const keys = await redis.keys();
+  expect(keys.length).toBeGreaterThanOrEqual(4);
+  for (const key of keys) expect([key, Number(await redis.command('PTTL', key)) !== -1]).toEqual([key, true]);
+});
+
+/** `created` or `replayed` with the id of the link, or the code of the error. */
+async function create({ query }: TestGateway, key: string, name = 'a name'): Promise<string> {
+  const document = `mutation ($key: String!, $metadata: JSONObject) {
+    createClientLink(input: { idempotencyKey: $key, metadata: $metadata }) { clientLink { id } replayed }
+  }`;
+  type Created = { createClientLink: { clientLink: { id: string }; replayed: boolean } };
+  const { data, errors } = await query<Created>(document, { key, metadata: { name } });
+  const error = errors?.[0]?.extensions;
+  if (error) return error.code + (error.retryable ? ', again' : '');
+  return `${data?.createClientLink.replayed ? 'replayed' : 'created'} ${data?.createClientLink.clientLink.id}`;
+}
+
+/** The outcome once the store answers again; each process notices that by itself. */
+async function afterwards(ask: () => Promise<string>): Promise<string> {
+  let outcome = '';
+  await until(async () => {
+    outcome = await ask();
+    return outcome !== 'UPSTREAM_UNAVAILABLE, again';
+  }, 20_000);
+  return outcome;
+}
+
+/** Pauses Redis while the service creates a link. */
+async function pauseRedisWhileCreating({ control, redis }: Scenery, gateway: TestGateway, fault = {}) {
+  control.arm({ endpoint: 'createClientLink', fault: { gate: 'held', ...fault }, times: 1 });
+  const creating = create(gateway, 'key');
+  await control.whenCalled('createClientLink', 1);
+  redis.pause();
+  return { creating };
+}
+
+scene(
+  'A link is replayed by the process that created it while Redis is silent, and by others afterwards',
+  async (scenery) => {
+    const { redis, control } = scenery;
+    const [one, two] = [await scenery.start(), await scenery.start()];
+    const link = (await create(one, 'key')).replace('created ', '');
+    redis.pause();
+    expect(await create(one, 'key')).toBe(`replayed ${link}`);
+    expect(await create(one, 'key', 'another name')).toBe('IDEMPOTENCY_CONFLICT');
+    for (let n = 0; n < 3; n++) expect(await create(two, 'key')).toBe('UPSTREAM_UNAVAILABLE, again');
+    redis.resume();
+    expect(await afterwards(() => create(two, 'key'))).toBe(`replayed ${link}`);
+    await redis.kill();
+    await redis.restart();
+    expect(await create(one, 'key')).toBe(`replayed ${link}`); // though Redis lost it
+    expect(control.counters().createClientLink).toBe(1);
+  },
+);
+
+scene('A new key is refused without a call while Redis is silent, and unused afterwards', async (scenery) => {
+  const { redis, control } = scenery;
+  const [one, two] = [await scenery.start(), await scenery.start()];
+  redis.pause();
+  const refused = [create(one, 'a'), create(one, 'a'), create(two, 'a'), create(one, 'b')];
+  expect(new Set(await Promise.all(refused))).toEqual(new Set(['UPSTREAM_UNAVAILABLE, again']));
+  expect(control.counters().createClientLink).toBe(0);
+  redis.resume();
+  expect(await afterwards(() => create(one, 'a'))).toMatch(/^created /);
+  expect(await afterwards(() => create(two, 'b'))).toMatch(/^created /);
+  expect(control.counters().createClientLink).toBe(2);
+});
+
+scene('A link that was created while Redis was silent is shared afterwards', async (scenery) => {
+  const { redis, control } = scenery;
+  const [one, two] = [await scenery.start(), await scenery.start()];
+  const { creating } = await pauseRedisWhileCreating(scenery, one);
+  control.release('held');
+  const link = (await creating).replace('created ', '');
+  expect(await create(one, 'key')).toBe(`replayed ${link}`);
+  redis.resume();
+  expect(await afterwards(() => create(two, 'key'))).toBe(`replayed ${link}`);
+  expect(control.counters().createClientLink).toBe(1);
+});
+
+scene('A link whose process ended while Redis was silent has an unknown outcome', async (scenery) => {
+  const { redis, control } = scenery;
+  const env = { UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '2000' }; // how long it waits for a creation
+  const [one, two] = [await scenery.start(), await scenery.start(env)];
+  const { creating } = await pauseRedisWhileCreating(scenery, one);
+  for (const key of ['a', 'b', 'c']) await create(one, key); // from then on Redis is not asked
+  control.release('held');
+  expect(await creating).toMatch(/^created /);
+  await one.gateway.stop();
+  redis.resume();
+  expect(await afterwards(() => create(two, 'key'))).toBe('OUTCOME_UNKNOWN');
+  expect(control.counters().createClientLink).toBe(1);
+});
+
+scene('A link whose record was damaged has an unknown outcome', async ({ redis, control, start }) => {
+  await create(await start(), 'key');
+  for (const key of await redis.keys()) {
+    if (Number(await redis.command('PTTL', key)) > day / 2) await redis.command('APPEND', key, 'x');
+  }
+  const two = await start({ UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '2000' }); // how long it waits
+  expect(await create(two, 'key')).toBe('OUTCOME_UNKNOWN');
+  expect(control.counters().createClientLink).toBe(1);
+});
+
+scene('A creation that surely failed while Redis was silent may be tried again', async (scenery) => {
+  const { redis, control } = scenery;
+  const one = await scenery.start();
+  const { creating } = await pauseRedisWhileCreating(scenery, one, { status: 422 });
+  control.release('held');
+  expect(await creating).toBe('UPSTREAM_REJECTED');
+  expect(await create(one, 'key')).toBe('UPSTREAM_UNAVAILABLE, again');
+  redis.resume();
+  expect(await afterwards(() => create(one, 'key'))).toMatch(/^created /);
+  expect(control.counters().createClientLink).toBe(2);
+});

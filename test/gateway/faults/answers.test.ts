@@ -1,0 +1,202 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+
+const maxBytes = 10_000;
+
+let service: Awaited<ReturnType<typeof startService>>;
+let gateway: TestGateway;
+beforeAll(async () => {
+  service = await startService();
+  gateway = await startTestGateway({
+    ...{ UPSTREAM_BASE_URL: service.url, MAX_RESPONSE_BYTES: `${maxBytes}`, BREAKER_RESET_MS: '1' },
+    ...{ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' },
+  });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await service.stop();
+});
+beforeEach(() => {
+  service.arrivals.length = 0;
+  service.answer = (request, response) => response.end(recordOf(request.url));
+});
+
+let taxpayers = 0;
+/** Reads the record of a taxpayer nobody has asked for yet; `answered` or the code of the error. */
+const get = async ({ query } = gateway) =>
+  codeOf(await query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id: `t-${taxpayers++}` }));
+const post = async ({ query } = gateway) =>
+  codeOf(await query('mutation { createClientLink(input: {}) { replayed } }'));
+const codeOf = ({ errors }: Awaited<ReturnType<TestGateway['query']>>) => errors?.[0]?.extensions.code ?? 'answered';
+
+/** The right answer to a request with this path; spaces behind it make it so long. */
+function recordOf(path = '', length = 0): string {
+  const record = { access_token: 't', taxpayer_id: path.split('/')[3], provider_id: 'irs', status: 'CREATED' };
+  return JSON.stringify(path === '/client-links' ? { id: 'link', url: 'https://x.example' } : record).padEnd(length);
+}
+
+describe('A request that fails', () => {
+  it('is repeated no sooner than the service asks, if it is a GET', async () => {
+    const { answer } = service;
+    service.answer = (request, response) => {
+      if (service.arrivals.length > 1) answer(request, response);
+      else response.writeHead(503, { 'retry-after': '1' }).end();
+    };
+    expect(await get()).toBe('answered');
+    const [first = 0, second = 0] = service.arrivals;
+    expect(second - first).toBeGreaterThan(990);
+  });
+
+  it('is no POST on a connection that the service closed while it was idle', async () => {
+    service.answer = (request, response) => {
+      response.once('finish', () => response.socket?.resetAndDestroy());
+      response.writeHead(201).end(recordOf(request.url));
+    };
+    for (let n = 0; n < 5; n += 1) expect(await post()).toBe('answered');
+    expect(service.arrivals).toHaveLength(5);
+  });
+
+  it.each([501, 511, 520, 524, 599])('has an unknown outcome, if it is a POST, after a %i', async (status) => {
+    service.answer = (_, response) => response.writeHead(status).end();
+    expect(await post()).toBe('OUTCOME_UNKNOWN');
+    expect(service.arrivals).toHaveLength(1);
+  });
+
+  it('surely did not arrive where TLS fails or the host is not found', async () => {
+    const plain = createTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    await once(plain.listen(0, '127.0.0.1'), 'listening');
+    const { port } = plain.address() as AddressInfo;
+    for (const url of [`https://127.0.0.1:${port}`, 'http://no-such-host.invalid']) {
+      const other = await startTestGateway({ UPSTREAM_BASE_URL: url });
+      expect(await post(other)).toMatch(/^UPSTREAM_(UNAVAILABLE|TIMEOUT)$/);
+      await other.stop();
+    }
+    plain.close();
+  });
+});
+
+describe('An answer', () => {
+  const manyHeaders = Object.fromEntries(Array.from({ length: 3000 }, (_, n) => [`x-${n}`, 'some value']));
+  const encoded = (encoding: string): RequestListener => {
+    return (_, response) => response.writeHead(200, { 'content-encoding': encoding }).end('nothing of the kind');
+  };
+  it.each<[string, RequestListener]>([
+    ['headers too large', (_, response) => response.writeHead(200, { 'x-long': 'a'.repeat(40_000) }).end('{}')],
+    ['too many headers', (_, response) => response.writeHead(200, manyHeaders).end('{}')],
+    ['no HTTP', (_, response) => response.socket?.end('SSH-2.0-x\r\n')],
+    [
+      'two lengths',
+      (_, response) => response.socket?.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}x'),
+    ],
+    ['broken Brotli', encoded('br')],
+    ['broken deflate', encoded('deflate')],
+    ['an unknown encoding', encoded('x-strange')],
+  ])('with %s breaks the contract and is not asked for again', async (_, answer) => {
+    service.answer = answer;
+    expect([await get(), await post()]).toEqual(['UPSTREAM_INVALID_RESPONSE', 'OUTCOME_UNKNOWN']);
+    expect(service.arrivals).toHaveLength(2);
+  });
+
+  it('that stops being HTTP in the middle is a broken connection, and asked for again', async () => {
+    const start = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+    service.answer = (_, response) => response.socket?.end(`${start}zz\r\n{}\r\n`);
+    expect(await get()).toBe('UPSTREAM_UNAVAILABLE');
+    expect(service.arrivals).toHaveLength(3);
+  });
+
+  it('is taken when it is exactly as large as allowed, and not with one byte more', async () => {
+    service.answer = (request, response) => response.end(recordOf(request.url, maxBytes));
+    expect(await get()).toBe('answered');
+    service.answer = (request, response) => response.end(recordOf(request.url, maxBytes + 1));
+    expect(await get()).toBe('UPSTREAM_INVALID_RESPONSE');
+  });
+
+  it.each([{ 'content-length': '10' }, {}])(
+    'that is an error and never ends is not waited for: %j',
+    async (headers) => {
+      service.answer = (_, response) => response.writeHead(404, headers).write('{');
+      expect(await get()).toBe('NOT_FOUND');
+      await service.whenNoConnections();
+    },
+  );
+});
+
+describe('A compressed answer', () => {
+  const packings: [string, (text: string) => Buffer][] = [
+    ['br', brotliCompressSync],
+    ['deflate', deflateSync],
+    ['gzip', gzipSync],
+  ];
+  /** Sends more after the compressed data until the connection is closed. */
+  function goOn(response: ServerResponse, data: Buffer): void {
+    response.write(Buffer.concat([data, Buffer.from('more')]));
+    const timer = setInterval(() => response.write('more'), 5);
+    response.once('close', () => clearInterval(timer));
+  }
+
+  it.each(packings)('(%s) that ends with its data leaves the connection in use', async (encoding, pack) => {
+    service.answer = (request, response) =>
+      response.writeHead(200, { 'content-encoding': encoding }).end(pack(recordOf(request.url)));
+    const before = service.connections();
+    for (let n = 0; n < 4; n += 1) expect(await get()).toBe('answered');
+    expect(service.connections() - before).toBeLessThan(4);
+  });
+
+  it.each(packings)('(%s) with more bytes behind it has its connection cut', async (encoding, pack) => {
+    const outcomes: string[] = [];
+    for (const [status, text] of [
+      [200, undefined],
+      [404, '{}'],
+      [200, '{'],
+    ] as const) {
+      service.answer = (request, response) => {
+        response.writeHead(status, { 'content-encoding': encoding });
+        goOn(response, pack(text ?? recordOf(request.url)));
+      };
+      outcomes.push(await get());
+      await service.whenNoConnections();
+    }
+    // What follows gzip data would be another member of it.
+    const first = encoding === 'gzip' ? 'UPSTREAM_INVALID_RESPONSE' : 'answered';
+    expect(outcomes).toEqual([first, 'NOT_FOUND', 'UPSTREAM_INVALID_RESPONSE']);
+  });
+});
+
+/** A service that answers as the test says, whatever HTTP it speaks. */
+async function startService() {
+  let connections = 0;
+  let open = 0;
+  const server = createServer((request, response) => {
+    running.arrivals.push(performance.now());
+    request.resume().once('end', () => running.answer(request, response));
+  });
+  server.on('connection', (socket) => {
+    connections += 1;
+    open += 1;
+    socket.once('close', () => {
+      open -= 1;
+      server.emit('one-closed');
+    });
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const running = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** When each request came, in milliseconds. */
+    arrivals: [] as number[],
+    answer: ((_, response) => response.end()) as RequestListener,
+    /** Accepted so far. */
+    connections: () => connections,
+    whenNoConnections: async () => {
+      while (open > 0) await once(server, 'one-closed');
+    },
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return running;
+}

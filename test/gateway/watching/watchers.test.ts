@@ -1,0 +1,260 @@
+import { subscribe } from 'node:diagnostics_channel';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { loadConfig, type UpstreamCredentials } from '../../../src/config/config.js';
+import type { JobId, TaxpayerId } from '../../../src/datasources/identifiers.js';
+import { createLogger } from '../../../src/observability/log.js';
+import { Metrics } from '../../../src/observability/Metrics.js';
+import { type RunningServices, startServices } from '../../../src/services.js';
+import { environmentFor } from '../../support/gateway.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+
+const hour = 3_600_000;
+
+let sandbox: Sandbox;
+let running: RunningServices;
+let metrics: Metrics;
+/** Calls to the service that it has not answered. */
+let underWay = 0;
+subscribe('http.client.request.start', () => {
+  underWay += 1;
+});
+subscribe('http.client.response.finish', () => {
+  underWay -= 1;
+});
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+});
+afterAll(() => sandbox.stop());
+beforeEach(() => {
+  sandbox.control.resetCounters();
+  // Timers are ours, so that nothing waits; the sockets to the service are real.
+  const ofTheLoop = ['setImmediate', 'nextTick', 'queueMicrotask', 'hrtime'] as const;
+  const doNotFake = [...ofTheLoop, 'setInterval', 'clearInterval'] as const;
+  jest.useFakeTimers({ now: Math.ceil(Date.now() / hour) * hour, doNotFake: [...doNotFake] });
+});
+afterEach(async () => {
+  jest.useRealTimers();
+  sandbox.control.disarmAll();
+  await running.stop();
+});
+
+/** What one process of the gateway has between its resolvers and the service. */
+async function start(env: Readonly<Record<string, string>> = {}): Promise<RunningServices> {
+  const config = loadConfig({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...env });
+  metrics = new Metrics();
+  running = await startServices({
+    config,
+    upstream: config.upstream as UpstreamCredentials,
+    log: createLogger('error'),
+    logDestination: { write: () => {} },
+    metrics,
+    tracing: undefined,
+  });
+  return running;
+}
+
+/** Lets the service answer until `isDone`, or until it has nothing left to answer. */
+async function answered(isDone: () => boolean): Promise<void> {
+  for (let idle = 0; idle < 500 && !isDone(); idle = underWay > 0 ? 0 : idle + 1) await new Promise(setImmediate);
+}
+
+/** Lets time pass from timer to timer, with answers between, until `isDone`. */
+async function pass(isDone: () => boolean): Promise<void> {
+  await answered(isDone);
+  for (let timers = 0; timers < 200 && !isDone(); timers += 1) {
+    jest.advanceTimersToNextTimer();
+    await answered(isDone);
+  }
+  expect(isDone()).toBe(true);
+}
+
+/** What a watch has brought so far: words of its views, then `end` or the code of its error. */
+function follow<View>(watch: AsyncIterable<View>, wordOf: (view: View) => string) {
+  const seen: string[] = [];
+  void (async () => {
+    try {
+      for await (const view of watch) seen.push(wordOf(view));
+      seen.push('end');
+    } catch (error) {
+      seen.push((error as { readonly code: string }).code);
+    }
+  })();
+  return seen;
+}
+
+describe('Watchers of a job', () => {
+  function addJob() {
+    const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
+    const { jobId } = sandbox.control.addJob({ taxpayerId: id, endsAs: null });
+    return {
+      ids: [id as TaxpayerId, jobId as JobId] as const,
+      polls: () => sandbox.control.jobCalls(id, jobId),
+      become: (next: string) => sandbox.control.updateJob(id, jobId, { status: next }),
+    };
+  }
+  const watch = (job: ReturnType<typeof addJob>, holder?: string) =>
+    follow(running.jobWatches.watch(job.ids, { holder }), ({ job: { status } }) => status);
+  const arrivals = () => sandbox.control.requests('refreshJob').map(({ receivedAt }) => receivedAt);
+
+  it('are told of each change and of the end, and polled for the more seldom the longer nothing changes', async () => {
+    await start({ JOB_POLL_MIN_MS: '1000', JOB_POLL_MAX_MS: '60000' });
+    const job = addJob();
+    const seen = watch(job);
+    await pass(() => job.polls() === 12);
+    const [began = 0, ...times] = arrivals();
+    for (const [n, time] of times.entries()) {
+      const lastedMs = (n === 0 ? began : (times[n - 1] ?? 0)) - began;
+      const due = Math.min(60_000, Math.max(1000, lastedMs / 2));
+      expect(time - began - lastedMs).toBeGreaterThanOrEqual(0.9 * due - 1);
+      expect(time - began - lastedMs).toBeLessThanOrEqual(1.1 * due + 1);
+    }
+    job.become('failed');
+    await pass(() => seen.includes('end'));
+    expect(seen).toEqual(['processing', 'failed', 'end']);
+    expect(job.polls()).toBe(13);
+    expect(running.jobWatches.polled).toBe(0);
+  });
+
+  it('who join late get what is known, and tell those before what a query has found out', async () => {
+    const { jobs } = await start({ JOB_POLL_MIN_MS: '60000', JOB_POLL_MAX_MS: '60000' });
+    const job = addJob();
+    const early = watch(job);
+    await answered(() => early.length === 1);
+    const late = watch(job);
+    await answered(() => late.length === 1);
+    expect(job.polls()).toBe(1);
+    job.become('completed');
+    jest.advanceTimersByTime(1001);
+    await jobs.status(...job.ids);
+    const last = watch(job);
+    await answered(() => early.includes('end') && late.includes('end'));
+    expect([early, late]).toEqual(Array(2).fill(['processing', 'completed', 'end']));
+    expect(last).toEqual(['completed', 'end']);
+    expect(job.polls()).toBe(2);
+  });
+
+  it('hear nothing of passing faults, and no poll is made sooner than the service asks', async () => {
+    await start();
+    const job = addJob();
+    const seen = watch(job);
+    await answered(() => seen.length === 1);
+    const fault = { status: 429, headers: { 'retry-after': '100' } } as const;
+    sandbox.control.arm({ endpoint: 'refreshJob', times: 1, fault });
+    job.become('completed');
+    await pass(() => seen.includes('end'));
+    expect(seen).toEqual(['processing', 'completed', 'end']);
+    const [asked = 0, after = 0] = arrivals().slice(-2);
+    expect(after - asked).toBeGreaterThanOrEqual(100_000);
+  });
+
+  it('are polled for in turn, so that one whose calls are refused does not block the others', async () => {
+    const { jobs } = await start({ BREAKER_RESET_MS: '60000' });
+    sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+    for (let n = 0; n < 5; n += 1) {
+      const failed = jobs.status(...addJob().ids, undefined, { holder: 'hostile' }) as Promise<unknown>;
+      let isOver = false;
+      failed.catch(() => {}).finally(() => (isOver = true));
+      await pass(() => isOver);
+    }
+    sandbox.control.disarmAll();
+    const job = addJob();
+    const [hostile, honest] = [watch(job, 'hostile'), watch(job, 'honest')];
+    await pass(() => honest.length === 1);
+    job.become('completed');
+    await pass(() => honest.includes('end'));
+    expect([hostile, honest]).toEqual(Array(2).fill(['processing', 'completed', 'end']));
+  });
+
+  it('are followed for their longest time, and not polled for once they have gone', async () => {
+    const { jobWatches } = await start({ JOB_WATCH_MAX_SECONDS: '100' });
+    const [job, other] = [addJob(), addJob()];
+    const beganAt = Date.now();
+    const seen = watch(job);
+    const watches = Array.from({ length: 20 }, () => jobWatches.watch(other.ids));
+    await Promise.all(watches.map((each) => each.next()));
+    expect(jobWatches.polled).toBe(2);
+    const waiting = watches.map((each) => each.next());
+    await Promise.all(watches.map((each) => each.return()));
+    expect(await Promise.all(waiting)).toEqual(waiting.map(() => ({ value: undefined, done: true })));
+    await pass(() => seen.includes('end'));
+    expect(Date.now() - beganAt).toBe(100_000);
+    expect(seen).toEqual(['processing', 'end']);
+    expect([jobWatches.polled, other.polls()]).toEqual([0, 1]);
+  });
+});
+
+describe('Watchers of a record', () => {
+  function addTaxpayer(status = 'CREATED') {
+    const id = sandbox.control.addTaxpayer({ status, createdAt: new Date().toISOString() }).id as TaxpayerId;
+    return {
+      id,
+      calls: () => sandbox.control.tokenCalls(id),
+      become: (next: string) => sandbox.control.updateTaxpayer(id, { status: next }),
+    };
+  }
+  const watch = (id: TaxpayerId) =>
+    follow(running.recordWatches.watch(id), ({ record, stale }) => record.status + (stale ? ', stale' : ''));
+
+  it('are told at once what a job of the process found out, and nothing of a token that was replaced by itself', async () => {
+    const { jobs, ids } = await start({ TOKEN_FRESH_SECONDS: '3600' });
+    const taxpayer = addTaxpayer();
+    const { jobId } = sandbox.control.addJob({ taxpayerId: taxpayer.id, endsAs: null });
+    const seen = watch(taxpayer.id);
+    await answered(() => seen.length === 1);
+    const readJob = () => jobs.status(taxpayer.id, ids.jobId(jobId));
+    for (const status of ['CREATED', 'AUTHORIZED']) {
+      taxpayer.become(status);
+      sandbox.control.rotateToken(taxpayer.id);
+      jest.advanceTimersByTime(60_001);
+      await readJob();
+    }
+    await answered(() => seen.length === 2);
+    expect(seen).toEqual(['CREATED', 'AUTHORIZED']);
+    expect(taxpayer.calls()).toBe(3);
+  });
+
+  it('see a stale record if they come while the service is down, and nothing of that if they came before', async () => {
+    await start({ TOKEN_FRESH_SECONDS: '60', BREAKER_RESET_MS: '100' });
+    const taxpayer = addTaxpayer();
+    const early = watch(taxpayer.id);
+    await answered(() => early.length === 1);
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
+    await pass(() => taxpayer.calls() > 6);
+    const late = watch(taxpayer.id);
+    await answered(() => late.length === 1);
+    sandbox.control.disarmAll();
+    await pass(() => late.length === 2);
+    taxpayer.become('COMPLETED');
+    await pass(() => early.includes('end') && late.includes('end'));
+    expect(late).toEqual(['CREATED, stale', 'CREATED', 'COMPLETED', 'end']);
+    expect(early).toEqual(['CREATED', 'COMPLETED', 'end']);
+  });
+
+  it('wait for the next hour when their share is spent, hear nothing, and leave the rest to queries', async () => {
+    const budget = { TOKEN_BUDGET_PER_HOUR: '16', TOKEN_BUDGET_WATCH_SHARE: '0.5' };
+    const { broker } = await start({ TOKEN_FRESH_SECONDS: '60', JOB_WATCH_MAX_SECONDS: '7200', ...budget });
+    const taxpayer = addTaxpayer();
+    const beganAt = Date.now();
+    const seen = watch(taxpayer.id);
+    await pass(() => taxpayer.calls() === 8);
+    taxpayer.become('COMPLETED');
+    for (let others = 0; others < 7; others += 1) await broker.record(addTaxpayer().id);
+    expect(Date.now() - beganAt).toBeLessThan(hour);
+    await pass(() => seen.includes('end'));
+    expect(seen).toEqual(['CREATED', 'COMPLETED', 'end']);
+    expect(Date.now() - beganAt).toBeGreaterThanOrEqual(hour);
+    expect(taxpayer.calls()).toBe(9);
+  });
+
+  it('wait quietly for a record that is fresh for longer than a timer can run', async () => {
+    await start({ TOKEN_FRESH_SECONDS: '2592000', JOB_WATCH_MAX_SECONDS: '604800' });
+    const seen = watch(addTaxpayer().id);
+    await answered(() => seen.length === 1);
+    const reads = async () => (await metrics.registry.metrics()).match(/^gateway_cache_reads_total.*$/gm);
+    const before = await reads();
+    jest.advanceTimersByTime(hour);
+    await answered(() => seen.length === 2);
+    expect(await reads()).toEqual(before);
+  });
+});
