@@ -27,7 +27,6 @@ export const wholeRun = {
   // What a worker keeps of the modules of earlier tests is only let go with the worker.
   workerIdleMemoryLimit: '1.5GB',
   maxWorkers: 2,
-  testTimeout: 120_000, // not read from a project
 };
 
 /** One project: `npm test -- --selectProjects unit`. CONTRIBUTING.md says what each needs. */

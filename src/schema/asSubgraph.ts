@@ -17,29 +17,17 @@ export type Reference = (key: Key, context: RequestContext) => unknown;
 export type Key = (member: string) => string;
 
 /**
- * The definitions that the Federation 2 subgraph specification requires, as @apollo/subgraph adds them for the @link of
- * `buildSchema.ts`: names that are imported there stand alone, all others have a prefix.
+ * What the Federation 2 subgraph specification requires, and the directives that this schema uses, so that its SDL is valid by
+ * itself: names that are imported by the @link of `buildSchema.ts` stand alone, all others have a prefix.
  */
 const definitions = `
   directive @link(url: String, as: String, for: link__Purpose, import: [link__Import]) repeatable on SCHEMA
   directive @key(fields: federation__FieldSet!, resolvable: Boolean = true) repeatable on OBJECT | INTERFACE
-  directive @federation__requires(fields: federation__FieldSet!) on FIELD_DEFINITION
-  directive @federation__provides(fields: federation__FieldSet!) on FIELD_DEFINITION
-  directive @federation__external(reason: String) on OBJECT | FIELD_DEFINITION
   directive @tag(name: String!) repeatable on FIELD_DEFINITION | OBJECT | INTERFACE | UNION | ARGUMENT_DEFINITION | SCALAR | ENUM | ENUM_VALUE | INPUT_OBJECT | INPUT_FIELD_DEFINITION | SCHEMA
-  directive @federation__extends on OBJECT | INTERFACE
-  directive @federation__shareable repeatable on OBJECT | FIELD_DEFINITION
-  directive @federation__inaccessible on FIELD_DEFINITION | OBJECT | INTERFACE | UNION | ARGUMENT_DEFINITION | SCALAR | ENUM | ENUM_VALUE | INPUT_OBJECT | INPUT_FIELD_DEFINITION
-  directive @federation__override(from: String!, label: String) on FIELD_DEFINITION
   directive @federation__composeDirective(name: String) repeatable on SCHEMA
-  directive @federation__interfaceObject on OBJECT
   directive @authenticated on FIELD_DEFINITION | OBJECT | INTERFACE | SCALAR | ENUM
   directive @requiresScopes(scopes: [[federation__Scope!]!]!) on FIELD_DEFINITION | OBJECT | INTERFACE | SCALAR | ENUM
-  directive @federation__policy(policies: [[federation__Policy!]!]!) on FIELD_DEFINITION | OBJECT | INTERFACE | SCALAR | ENUM
-  directive @federation__context(name: String!) repeatable on INTERFACE | OBJECT | UNION
-  directive @federation__fromContext(field: federation__ContextFieldValue) on ARGUMENT_DEFINITION
   directive @cost(weight: Int!) on ARGUMENT_DEFINITION | ENUM | FIELD_DEFINITION | INPUT_FIELD_DEFINITION | OBJECT | SCALAR
-  directive @federation__listSize(assumedSize: Int, slicingArguments: [String!], sizedFields: [String!], requireOneSlicingArgument: Boolean = true) on FIELD_DEFINITION
 
   enum link__Purpose {
     "\`SECURITY\` features provide metadata necessary to securely resolve fields."
@@ -50,8 +38,6 @@ const definitions = `
   scalar link__Import
   scalar federation__FieldSet
   scalar federation__Scope
-  scalar federation__Policy
-  scalar federation__ContextFieldValue
   scalar _Any
   type _Service { sdl: String }
   extend type Query {
