@@ -72,7 +72,7 @@ function clientSdl(): string {
 
 /** What codegen.yml says, without the command line of GraphQL Code Generator: it brings loaders of 60 MB that nobody here uses. */
 async function keepGenerated(): Promise<void> {
-  const { generates, documents, ...shared } = parseYaml(read('codegen.yml'));
+  const { generates, documents, ...shared } = parseYaml(read('codegen.yml'), { merge: true });
   const plugins = { 'typescript-operations': typescriptOperations, 'typed-document-node': typedDocumentNode };
   for (const [filename, { plugins: names, config }] of Object.entries<{ plugins: string[]; config: object }>(
     generates,

@@ -1,5 +1,5 @@
 import { type ConnectOptions, eventStreams } from './connect.js';
-import type { RefreshJobUpdatedSubscription, TaxpayerTokenUpdatedSubscription } from './generated/graphql.js';
+import type { RefreshJobUpdatedSubscription, TaxpayerTokenUpdatedSubscription } from './generated/strict.js';
 import { type GatewayProblem, problemsOf, retryAfterSeconds, WatchFailed } from './problems.js';
 
 /** One status of a refresh job. */

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { composeServices } from '@theguild/federation-composition';
 import { buildASTSchema, type GraphQLField, isNonNullType, isObjectType, parse } from 'graphql';
 import { composeSupergraph, subgraphs } from '../../../examples/supergraph/composeSupergraph.js';
+import type * as strict from '../../../packages/client/src/generated/strict.js';
 import type { AccessTokenQuery, RefreshJobQuery, TaxpayerTokenQuery } from '../../../packages/client/src/index.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { faultSamples } from '../../support/faults.js';
@@ -109,14 +110,26 @@ describe('A field marked @semanticNonNull', () => {
 });
 
 describe('The typed client', () => {
-  it('has no null where only an error makes one, and keeps the others', () => {
-    const status = ({ taxpayerToken }: TaxpayerTokenQuery): string => taxpayerToken.status;
-    const job = ({ refreshJob }: RefreshJobQuery): string => refreshJob.status;
-    const token = ({ taxpayerToken }: AccessTokenQuery): string => taxpayerToken.accessToken;
+  it('has null wherever an error may make one, as the guides read it with errorPolicy all', () => {
+    const status = (data?: TaxpayerTokenQuery): string | undefined => data?.taxpayerToken?.status;
+    // @ts-expect-error With an error beside it the record is null.
+    const unread = (data: TaxpayerTokenQuery): string => data.taxpayerToken.status;
+    // @ts-expect-error So is the job.
+    const job = (data: RefreshJobQuery): string => data.refreshJob.status;
+    // @ts-expect-error The access token alone may be refused.
+    const token = (data: AccessTokenQuery): string | undefined => data.taxpayerToken?.accessToken;
+    expect(status({ taxpayerToken: null })).toBeUndefined();
+    for (const read of [unread, job]) expect(() => read({ taxpayerToken: null, refreshJob: null })).toThrow(TypeError);
+    expect(token({ taxpayerToken: null })).toBeUndefined();
+  });
+
+  it('has, for clients that throw for an error, no null where only an error makes one, and keeps the others', () => {
+    const status = ({ taxpayerToken }: strict.TaxpayerTokenQuery): string => taxpayerToken.status;
+    const token = ({ taxpayerToken }: strict.AccessTokenQuery): string => taxpayerToken.accessToken;
     // @ts-expect-error A taxpayer may have no name.
-    const name = ({ taxpayerToken }: TaxpayerTokenQuery): string => taxpayerToken.name;
-    const record = { status: 'AUTHORIZED', name: null } as TaxpayerTokenQuery['taxpayerToken'];
+    const name = ({ taxpayerToken }: strict.TaxpayerTokenQuery): string => taxpayerToken.name;
+    const record = { status: 'AUTHORIZED', name: null } as strict.TaxpayerTokenQuery['taxpayerToken'];
     expect([status({ taxpayerToken: record }), name({ taxpayerToken: record })]).toEqual(['AUTHORIZED', null]);
-    expect([job, token].map((read) => typeof read)).toEqual(['function', 'function']);
+    expect(typeof token).toBe('function');
   });
 });

@@ -154,14 +154,14 @@ export type TaxpayerTokenQueryVariables = Exact<{
 }>;
 
 
-export type TaxpayerTokenQuery = { taxpayerToken: { taxpayerId: string, name: string | null, provider: Provider, providerId: string, status: TaxpayerStatus, metadata: Record<string, unknown> | null, createdAt: string | null, fetchedAt: string, stale: boolean } };
+export type TaxpayerTokenQuery = { taxpayerToken: { taxpayerId: string, name: string | null, provider: Provider, providerId: string, status: TaxpayerStatus, metadata: Record<string, unknown> | null, createdAt: string | null, fetchedAt: string, stale: boolean } | null };
 
 export type AccessTokenQueryVariables = Exact<{
   taxpayerId: string | number;
 }>;
 
 
-export type AccessTokenQuery = { taxpayerToken: { taxpayerId: string, accessToken: string } };
+export type AccessTokenQuery = { taxpayerToken: { taxpayerId: string, accessToken: string | null } | null };
 
 export type RefreshJobQueryVariables = Exact<{
   taxpayerId: string | number;
@@ -170,7 +170,7 @@ export type RefreshJobQueryVariables = Exact<{
 }>;
 
 
-export type RefreshJobQuery = { refreshJob: { taxpayerId: string, jobId: string, name: string, status: RefreshJobStatus, observedAt: string } };
+export type RefreshJobQuery = { refreshJob: { taxpayerId: string, jobId: string, name: string, status: RefreshJobStatus, observedAt: string } | null };
 
 export type CreateClientLinkMutationVariables = Exact<{
   input: CreateClientLinkInput;
