@@ -33,8 +33,8 @@ describe('memory', () => {
 
   it('lasts in a small process, however large the records', async () => {
     const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
-    const ids = sandbox.control.addTaxpayers(150, { metadata: { notes: 'x'.repeat(900_000) } });
-    const env = { ...environmentFor(sandbox), CACHE_URL: 'memory:', NODE_OPTIONS: '--max-old-space-size=160' };
+    const ids = sandbox.control.addTaxpayers(130, { metadata: { notes: 'x'.repeat(900_000) } });
+    const env = { ...environmentFor(sandbox), CACHE_URL: 'memory:', NODE_OPTIONS: '--max-old-space-size=96' };
     const small = await spawnGateway(env);
     try {
       const document = 'query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { status metadata } }';
