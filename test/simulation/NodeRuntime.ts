@@ -1,6 +1,6 @@
 import type { Runtime, Timer } from '../../src/process/Runtime.js';
 import { seeded } from '../support/seeded.js';
-import { beginsAt, type World } from './World.js';
+import { beginsAt, World } from './World.js';
 
 /** The clock, timers and random numbers of one process. While it is paused, due work waits; when it wakes, timers run first. */
 export class NodeRuntime implements Runtime {
@@ -27,6 +27,10 @@ export class NodeRuntime implements Runtime {
   readonly monotonicNow = () => (this.world.now - this.#bornAt) * this.clock.rate;
   readonly random = () => this.#random();
   readonly randomBytes = (count: number) => Buffer.from(Array.from({ length: count }, () => this.#random() * 256));
+  readonly getRandomValues = (bytes: Uint8Array) => {
+    for (const n of bytes.keys()) bytes[n] = this.#random() * 256;
+    return bytes;
+  };
   readonly randomUUID = () => {
     const hex = this.randomBytes(16).toString('hex');
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
@@ -35,6 +39,12 @@ export class NodeRuntime implements Runtime {
   readonly setInterval = (run: () => void, ms: number) => this.#timer(run, Math.max(1, ms), true);
   readonly clearTimer = (timer: Timer | undefined) => (timer as SimulatedTimer | undefined)?.cancel();
   readonly setImmediate = (run: () => void) => void this.world.after(0.002, () => this.#due(0.002, run));
+
+  /** Runs `work` as this process, until the next event. */
+  run<T>(work: () => T): T {
+    World.running = this;
+    return work();
+  }
 
   /** Delivers something from outside after `ms`, such as an answer or a request. */
   receive(ms: number, run: () => void): void {
@@ -49,7 +59,7 @@ export class NodeRuntime implements Runtime {
       this.world.after(waitMs + rank, () => this.#due(rank, run));
       return false;
     }
-    run();
+    this.run(run);
     return undefined;
   }
 

@@ -1,5 +1,8 @@
 // Virtual time, which passes only from one event to the next. Timers are events too.
 
+import { setImmediate } from 'node:timers';
+import { replacePlatform } from './platform.js';
+
 /** An event queue in place of a clock. */
 export class VirtualTime {
   /** Epoch milliseconds. */
@@ -24,6 +27,12 @@ export class VirtualTime {
       setInterval: (run, ms) => this.#repeat(run, Math.max(1, ms)),
       clearTimer: (timer) => timer?.cancel(),
     };
+  }
+
+  /** Makes this time the platform's, until `restorePlatform()`; `rest` may have random numbers. */
+  install(rest) {
+    const runtime = this.runtime(rest);
+    replacePlatform(() => runtime);
   }
 
   /** Calls `run` at `time`. It returns false when it left no asynchronous work that the next event must wait for. */
