@@ -7,6 +7,7 @@ import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
 import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import { replacePlatform, restorePlatform } from '../support/platform.js';
 import { StoreLink } from '../support/StoreLink.js';
 import { until } from '../support/until.js';
 
@@ -16,14 +17,15 @@ const material = (secret: string) => ({ from: 'client-secret', secret: new Secre
 const closings: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closings.splice(0)) await close();
+  restorePlatform();
 });
 
 /** Processes over one store, and a clock that all of them read. */
 function scene() {
   let clock = 1_000_000;
   const now = () => clock;
-  const runtime = { ...realRuntime, now };
-  const shared = new MemoryStore({ runtime: { ...realRuntime, monotonicNow: now } });
+  replacePlatform(() => ({ now, monotonicNow: now }));
+  const shared = new MemoryStore();
   closings.push(() => shared.close());
 
   function processWith(...secrets: readonly [string, ...string[]]) {
@@ -31,7 +33,7 @@ function scene() {
     const store = link.store;
     const [current, ...previous] = secrets.map(material) as [ReturnType<typeof material>];
     const sealer = new Sealer(current, previous);
-    const options = { store, sealer, scope: ['test'], runtime };
+    const options = { store, sealer, scope: ['test'] };
     const sealed = new SealedStore(options);
     const entries = new SubjectEntries(store, sealed, (subject) => [['test', subject]]);
     const done: ForgetRecord[] = [];
@@ -42,14 +44,13 @@ function scene() {
       kind: 'test',
       maxEntries: 100,
       workMs: 5000,
-      runtime,
       mayHaveForgotten: (subject, beganAt) => forgets.mayHaveForgotten(subject, beganAt),
     });
     const forgets: Forgets = new Forgets({
       store: sealed,
       entries,
       keepers: [cache],
-      runtime,
+      runtime: realRuntime,
       takeUnsettled: () => store.takeUnsettled(),
       isRotating: () => sealer.rings.length > 1,
       onForgotten: (record) => done.push(record),

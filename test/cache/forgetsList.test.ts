@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { type ForgetRecord, Forgets, recordMs, writeForget } from '../../src/cache/Forgets.js';
 import { leaseMs } from '../../src/cache/keepLease.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
@@ -7,6 +7,7 @@ import { type KeyMaterial, Sealer } from '../../src/cache/sealing.js';
 import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { leaseKeyOf, type Store } from '../../src/stores/Store.js';
+import { restorePlatform } from '../support/platform.js';
 import { encryptionKey } from '../support/sealed.js';
 import { VirtualTime } from '../support/VirtualTime.js';
 
@@ -19,6 +20,8 @@ const minute = 60_000;
 /** Everything that could go on without time has done so. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
+afterEach(restorePlatform);
+
 /**
  * A process over a store, in virtual time. `log` tells what it forgot and erased, in order; `changes` are what the store does
  * in place of what it would.
@@ -26,8 +29,8 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 function scene(...keys: readonly KeyMaterial[]) {
   const [current = newKey, ...previous] = keys;
   const time = new VirtualTime(startsAt);
-  const runtime = time.runtime(realRuntime);
-  const memory = new MemoryStore({ runtime });
+  time.install();
+  const memory = new MemoryStore();
   const changes: Partial<Store> = {};
   const log: string[] = [];
   const calls: { readonly method: string; readonly args: readonly unknown[] }[] = [];
@@ -42,7 +45,7 @@ function scene(...keys: readonly KeyMaterial[]) {
       };
     },
   });
-  const sealed = new SealedStore({ store, sealer: new Sealer(current, previous), scope: ['scope'], runtime });
+  const sealed = new SealedStore({ store, sealer: new Sealer(current, previous), scope: ['scope'] });
   const entries = new SubjectEntries(store, sealed, (subject) => [['known', subject]]);
   const said = { isUnsettled: (): boolean => false, isRotating: false };
   const done: ForgetRecord[] = [];
@@ -54,17 +57,15 @@ function scene(...keys: readonly KeyMaterial[]) {
       store: sealed,
       entries,
       keepers: names.map(keeperOf),
-      runtime,
+      runtime: realRuntime,
       takeUnsettled: () => said.isUnsettled(),
       isRotating: () => said.isRotating,
       onForgotten: (record) => done.push(record),
     });
   /** A process that knows one of the keys. */
-  const withKey = (one: KeyMaterial) =>
-    new SealedStore({ store: memory, sealer: new Sealer(one), scope: ['scope'], runtime });
+  const withKey = (one: KeyMaterial) => new SealedStore({ store: memory, sealer: new Sealer(one), scope: ['scope'] });
   return {
     time,
-    runtime,
     memory,
     changes,
     log,
@@ -77,7 +78,7 @@ function scene(...keys: readonly KeyMaterial[]) {
     withKey,
     forgets: forgetsOf('it'),
     takeLog: () => log.splice(0),
-    write: (record: ForgetRecord) => writeForget(sealed, record, runtime),
+    write: (record: ForgetRecord) => writeForget(sealed, record),
     setList: (value: unknown) => sealed.set(listName, value, recordMs),
     list: () => sealed.look(listName) as Promise<{ records: ForgetRecord[] } | undefined>,
     plant: () => sealed.set(['known', who], 'value', 24 * recordMs),
@@ -575,10 +576,10 @@ describe('Looking at the list from time to time', () => {
   });
 
   it('does not keep the process alive', async () => {
-    const { forgetsOf, runtime } = scene();
+    const { forgetsOf } = scene();
     const timers: { isHeld: boolean }[] = [];
-    const setTimer = runtime.setTimeout;
-    runtime.setTimeout = (run: () => void, ms: number) => {
+    const setTimer = globalThis.setTimeout;
+    globalThis.setTimeout = ((run: () => void, ms: number) => {
       const timer = setTimer(run, ms);
       const state = { isHeld: true };
       timers.push(state);
@@ -588,7 +589,7 @@ describe('Looking at the list from time to time', () => {
           return timer;
         },
       });
-    };
+    }) as typeof setTimeout;
     const forgets = forgetsOf('it');
     await forgets.start();
     expect(timers).toEqual([{ isHeld: false }]);

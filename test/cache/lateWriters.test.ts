@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { openStore } from '../../src/stores/openStore.js';
 import type { Store } from '../../src/stores/Store.js';
+import { replacePlatform, restorePlatform } from '../support/platform.js';
 import { readerOver, readId, readName } from '../support/reader.js';
 import { startRedis } from '../support/redis.js';
 import { until } from '../support/until.js';
@@ -16,10 +16,13 @@ import { until } from '../support/until.js';
 const anything = () => true;
 
 describe('A holder whose lease is over when it is done', () => {
+  afterEach(restorePlatform);
+
   /** Processes over one store, whose clock can be moved, and a fetch of the first of them that ends when told. */
   function scene() {
     let clock = 1000;
-    const store = new MemoryStore({ runtime: { ...realRuntime, monotonicNow: () => clock } });
+    replacePlatform(() => ({ monotonicNow: () => clock }));
+    const store = new MemoryStore();
     const [late, next, later] = [readerOver(store), readerOver(store), readerOver(store)];
     /** Begins to read; resolves once the lease is held, with what ends the fetch and gives the answer. */
     const begin = (cache: typeof late.cache, acceptable: (entry: { value: string }) => boolean = anything) =>

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { keepLease, leaseMarginMs, leaseMs } from '../../src/cache/keepLease.js';
 import { LeasedCache } from '../../src/cache/LeasedCache.js';
 import type { EntryName } from '../../src/cache/OneKeyStore.js';
@@ -12,6 +12,7 @@ import { Trail } from '../../src/observability/Trail.js';
 import { pause, realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { leaseKeyOf, type Store } from '../../src/stores/Store.js';
+import { restorePlatform } from '../support/platform.js';
 import { VirtualTime } from '../support/VirtualTime.js';
 
 const startsAt = 1_000_000;
@@ -45,13 +46,15 @@ const only = (value: string) => (entry: Entry<string>) => entry.value === value;
 const none = () => false;
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
+afterEach(restorePlatform);
+
 /** Processes over one store, in a time that passes only when it is told to. */
 function scene() {
   const time = new VirtualTime(startsAt);
-  const runtime = { ...time.runtime(realRuntime), random: () => 1 }; // looks at a lease after 20, 60, 140, 300, 500, … ms
-  const shared = new MemoryStore({ runtime });
+  time.install({ random: () => 1 }); // looks at a lease after 20, 60, 140, 300, 500, … ms
+  const shared = new MemoryStore();
   const since = () => time.now - startsAt;
-  const sealedOver = (store: Store) => new SealedStore({ store, sealer, scope: ['test'], runtime });
+  const sealedOver = (store: Store) => new SealedStore({ store, sealer, scope: ['test'] });
   const sealed = sealedOver(shared);
   const x: EntryName = ['text', 'x'];
 
@@ -79,7 +82,6 @@ function scene() {
       ttlMs: () => hour,
       maxEntries: 10,
       workMs,
-      runtime,
       onRead: (...read) => reads.push(read),
       onLeaseWait: (...wait) => waits.push(wait),
       ...options,
@@ -90,7 +92,7 @@ function scene() {
       const reading: Reading = {};
       const fetch = async (signal: AbortSignal, before?: Entry<string>) => {
         fetches.push({ at: since(), before: before?.value, signal });
-        if (takesMs > 0) await pause(runtime, takesMs);
+        if (takesMs > 0) await pause(realRuntime, takesMs);
         if (brings instanceof Error) throw brings;
         return brings;
       };
@@ -112,7 +114,6 @@ function scene() {
   }
 
   return {
-    runtime,
     sealed,
     shared,
     sealedOver,
@@ -263,9 +264,9 @@ describe('The newest entry known', () => {
   });
 
   it('is told to the fetch when memory dropped it for another meanwhile', async () => {
-    const { processWith, pass, sealed, shared, runtime, x } = scene();
+    const { processWith, pass, sealed, shared, x } = scene();
     const acquire: Store['acquire'] = async (key, ...rest) => {
-      if (key === sealed.stores[0]?.keyOf(x)) await pause(runtime, 10);
+      if (key === sealed.stores[0]?.keyOf(x)) await pause(realRuntime, 10);
       return shared.acquire(key, ...rest);
     };
     const { cache, read, begin, fetches } = processWith({ maxEntries: 1, alter: { acquire } });
@@ -816,7 +817,7 @@ describe('What was fetched under a lease that was lost', () => {
 describe('A lease', () => {
   /** Takes it and renews it, for so long at most; tells how long each renewal was to last. */
   async function renewed(longestMs: number, alter: Partial<Store> = {}) {
-    const { runtime, shared, sealedOver, x, pass, now, sealed } = scene();
+    const { shared, sealedOver, x, pass, now, sealed } = scene();
     const renewals: [at: number, ttlMs: number][] = [];
     const store = new Proxy<Store>(shared, {
       get: (target, method) => {
@@ -830,7 +831,7 @@ describe('A lease', () => {
       },
     });
     await sealed.acquire(x, 'me', leaseMs);
-    const lease = keepLease({ store: sealedOver(store), name: x, owner: 'me', longestMs, runtime });
+    const lease = keepLease({ store: sealedOver(store), name: x, owner: 'me', longestMs, runtime: realRuntime });
     const isHeld = async () => (await sealed.leaseOwner(x)) !== undefined;
     return { renewals, lease, pass, isHeld, release: () => sealed.release(x, 'me') };
   }

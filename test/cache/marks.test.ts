@@ -1,9 +1,9 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SealedStore, scopeOf } from '../../src/cache/SealedStore.js';
 import { type KeyMaterial, Sealer } from '../../src/cache/sealing.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import type { Store } from '../../src/stores/Store.js';
+import { restorePlatform } from '../support/platform.js';
 import { counted, encryptionKey } from '../support/sealed.js';
 import { VirtualTime } from '../support/VirtualTime.js';
 
@@ -22,11 +22,12 @@ let other: SealedStore;
 beforeEach(() => {
   time = new VirtualTime(1_000_000);
   time.now += minute;
-  store = new MemoryStore({ runtime: runtime() });
+  time.install();
+  store = new MemoryStore();
   [one, other] = [processWith(), processWith()];
 });
 
-const runtime = () => time.runtime(realRuntime);
+afterEach(restorePlatform);
 
 /** Lets `ms` milliseconds go by, once what is under way waits for them. */
 async function pass(ms: number): Promise<void> {
@@ -35,10 +36,16 @@ async function pass(ms: number): Promise<void> {
   await new Promise(setImmediate);
 }
 
-function processWith({ aheadMs = 0, keys = [oldKey], over = store as Store } = {}): SealedStore {
+function processWith({ keys = [oldKey], over = store as Store } = {}): SealedStore {
   const [current, ...previous] = keys as [KeyMaterial];
-  const clock = { ...runtime(), now: () => time.now + aheadMs };
-  return new SealedStore({ store: over, sealer: new Sealer(current, previous), scope: [], runtime: clock });
+  return new SealedStore({ store: over, sealer: new Sealer(current, previous), scope: [] });
+}
+
+/** A process whose clock is that far ahead sets a mark for a minute. */
+async function setAhead(aheadMs: number, text: string): Promise<void> {
+  time.now += aheadMs;
+  await processWith().setMark(name, text, minute);
+  time.now -= aheadMs;
 }
 
 /** `store` with one operation changed. */
@@ -87,15 +94,15 @@ describe('A mark', () => {
   });
 
   it('is absent when a clock further ahead than ten seconds wrote it', async () => {
-    await processWith({ aheadMs: skewMs }).setMark(name, 'of a tolerable clock', minute);
+    await setAhead(skewMs, 'of a tolerable clock');
     expect(await one.mark(name)).toBe('of a tolerable clock');
-    await processWith({ aheadMs: skewMs + 1 }).setMark(name, 'of a wrong clock', minute);
+    await setAhead(skewMs + 1, 'of a wrong clock');
     expect(await one.mark(name)).toBeUndefined();
   });
 
   it('of this process counts when one with a wrong clock has written over it', async () => {
     await one.setMark(name, 'mine', minute);
-    await processWith({ aheadMs: hour }).setMark(name, 'of a wrong clock', minute);
+    await setAhead(hour, 'of a wrong clock');
     expect(await one.mark(name)).toBe('mine');
   });
 });
@@ -127,7 +134,7 @@ describe('A mark that is prolonged', () => {
   });
 
   it('is written over one of a wrong clock', async () => {
-    await processWith({ aheadMs: hour }).setMark(name, 'of a wrong clock', minute);
+    await setAhead(hour, 'of a wrong clock');
     await one.prolongMark(name, 'mine', minute);
     expect(await other.mark(name)).toBe('mine');
   });

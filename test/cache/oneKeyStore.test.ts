@@ -1,10 +1,10 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { OneKeyStore } from '../../src/cache/OneKeyStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { failureKeyOf, leaseKeyOf } from '../../src/stores/Store.js';
+import { replacePlatform, restorePlatform } from '../support/platform.js';
 
 const ring = new Sealer({ from: 'client-secret', secret: new Secret('a-secret') }).current;
 const minute = 60_000;
@@ -16,8 +16,10 @@ describe('A store of one key', () => {
   beforeEach(() => {
     store = new MemoryStore();
     now = 1000;
-    one = new OneKeyStore(ring, { store, scope: ['scope'], runtime: { ...realRuntime, now: () => now } });
+    replacePlatform(() => ({ now: () => now }));
+    one = new OneKeyStore(ring, { store, scope: ['scope'] });
   });
+  afterEach(restorePlatform);
   const lasting = (value: unknown) => ({ value, expiresAt: now + minute, ttlMs: minute });
   const subject = (...parts: string[]) => ({ subject: 'somebody', parts });
 

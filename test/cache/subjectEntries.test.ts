@@ -1,11 +1,11 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import type { EntryName } from '../../src/cache/OneKeyStore.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { SubjectEntries } from '../../src/cache/SubjectEntries.js';
 import { type KeyRing, Sealer } from '../../src/cache/sealing.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import type { Store } from '../../src/stores/Store.js';
+import { restorePlatform } from '../support/platform.js';
 import { encryptionKey } from '../support/sealed.js';
 import { VirtualTime } from '../support/VirtualTime.js';
 
@@ -29,10 +29,12 @@ describe.each([
   const sealer = new Sealer(current, previous);
   const { rings } = sealer;
 
+  afterEach(restorePlatform);
+
   function scene(known: readonly string[] = ['known']) {
-    const runtime = new VirtualTime(1_000_000).runtime(realRuntime);
-    const memory = new MemoryStore({ runtime });
-    const sealed = new SealedStore({ store: memory, sealer, scope: ['scope'], runtime });
+    new VirtualTime(1_000_000).install();
+    const memory = new MemoryStore();
+    const sealed = new SealedStore({ store: memory, sealer, scope: ['scope'] });
     const entriesOver = (store: Store) =>
       new SubjectEntries(store, sealed, (subject) => known.map((each) => [each, subject]));
     const entryWithLease = async (name: EntryName, value: string) => {

@@ -1,9 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Watched, Watcher } from '../../src/datasources/Watcher.js';
 import { GatewayError } from '../../src/errors/errors.js';
 import { realRuntime } from '../../src/process/Runtime.js';
 import type { CallOptions } from '../../src/upstream/ResilientFetch.js';
+import { restorePlatform } from '../support/platform.js';
 import { VirtualTime } from '../support/VirtualTime.js';
 
 /** A number that changes; from 100 on it is final. */
@@ -36,9 +37,12 @@ describe('Watcher', () => {
   let counts: number[];
   beforeEach(() => {
     time = new VirtualTime(0);
+    time.install();
     [brings, polls, held, standIn, counts] = [[1], [], undefined, undefined, []];
     watcher = newWatcher();
   });
+
+  afterEach(restorePlatform);
 
   function newWatcher(own: Partial<Watched<string, View>> = {}, watchMaxMs = maxMs) {
     const watched: Watched<string, View> = {
@@ -57,8 +61,7 @@ describe('Watcher', () => {
       retryInMs: (failures, askedMs) => Math.max(askedMs, failures * 10),
       ...own,
     };
-    const runtime = time.runtime(realRuntime);
-    return new Watcher({ watched, watchMaxMs, onWatchers: (count) => counts.push(count), runtime });
+    return new Watcher({ watched, watchMaxMs, onWatchers: (count) => counts.push(count), runtime: realRuntime });
   }
 
   /** Reads in the background; what was read so far, and how it ended. */

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { realRuntime } from '../../src/process/Runtime.js';
 import type { Delivery } from '../../src/stores/Delivery.js';
 import { FallbackStore, type FallbackStoreOptions } from '../../src/stores/FallbackStore.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { RedisStore } from '../../src/stores/RedisStore.js';
 import { leaseKeyOf, type Store, type StoreEntry } from '../../src/stores/Store.js';
 import { StoreError } from '../../src/stores/StoreError.js';
+import { real, replacePlatform, restorePlatform } from '../support/platform.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { until } from '../support/until.js';
 
@@ -180,14 +180,10 @@ describe('FallbackStore over a real Redis', () => {
   describe('of what was written about somebody who was forgotten meanwhile', () => {
     const isForgotten = (key: string): boolean => key === 'forgotten';
     /** Keeps both of `keys` back; `primary` takes them, and whatever else, from the moment that it no longer `fails`. */
-    const cutOff = async (
-      forgottenKeys: Delivery['forgottenKeys'],
-      keys = ['forgotten', 'kept'],
-      runtime = realRuntime,
-    ) => {
+    const cutOff = async (forgottenKeys: Delivery['forgottenKeys'], keys = ['forgotten', 'kept']) => {
       const inner = new MemoryStore();
       const primary = new Moody(inner);
-      const one = new FallbackStore(primary, { limitMs: 60_000, probeEveryMs: 20, runtime });
+      const one = new FallbackStore(primary, { limitMs: 60_000, probeEveryMs: 20 });
       one.delivery.forgottenKeys = forgottenKeys;
       primary.fails = true;
       for (const key of keys) await one.set(key, bytes('old'), 60_000);
@@ -238,9 +234,9 @@ describe('FallbackStore over a real Redis', () => {
 
     it('asks again who that is while it has much to tell', async () => {
       let pausedMs = 0;
-      const runtime = { ...realRuntime, monotonicNow: () => realRuntime.monotonicNow() + pausedMs };
+      replacePlatform(() => ({ monotonicNow: () => real.monotonicNow() + pausedMs }));
       const forgottenKeys = async () => (pausedMs === 0 ? () => false : isForgotten);
-      const { inner, primary, one, isTold } = await cutOff(forgottenKeys, ['forgotten', 'first'], runtime); // the latest is told first
+      const { inner, primary, one, isTold } = await cutOff(forgottenKeys, ['forgotten', 'first']); // the latest is told first
       const { set } = primary;
       primary.set = (key, ...rest) => {
         if (key === 'first') pausedMs = 100; // meanwhile the other is forgotten
@@ -250,6 +246,7 @@ describe('FallbackStore over a real Redis', () => {
       await isTold();
       expect([await inner.get('first'), await inner.get('forgotten')]).toEqual([bytes('old'), undefined]);
       await one.close();
+      restorePlatform();
     });
   });
 

@@ -1,20 +1,19 @@
 import { describe, expect, it } from '@jest/globals';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import { real, replacePlatform, restorePlatform } from '../support/platform.js';
 import { storeContract } from './storeContract.js';
 
 storeContract('MemoryStore', async () => {
   let skippedMs = 0;
-  const store = new MemoryStore({
-    runtime: { ...realRuntime, monotonicNow: () => performance.now() + skippedMs },
-  });
+  replacePlatform(() => ({ monotonicNow: () => real.monotonicNow() + skippedMs }));
+  const store = new MemoryStore();
   return {
     open: async () => store,
     pass: async (ms) => {
       skippedMs += ms;
     },
     url: undefined,
-    stop: async () => undefined,
+    stop: async () => restorePlatform(),
   };
 });
 

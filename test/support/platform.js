@@ -2,6 +2,9 @@
 
 const { clearTimeout: clearReal } = globalThis;
 
+/** The platform's own clocks. */
+export const real = { now: Date.now, monotonicNow: performance.now.bind(performance) };
+
 /** What is replaced, and the name by which a source of time and chance has it. */
 const functions = [
   [Date, 'now', 'now'],

@@ -1,18 +1,21 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
-import { type Runtime, realRuntime } from '../../src/process/Runtime.js';
+import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import type { Store } from '../../src/stores/Store.js';
 import { CallGate } from '../../src/upstream/CallGate.js';
 import type { Endpoint } from '../../src/upstream/ResilientFetch.js';
+import { replacePlatform, restorePlatform } from '../support/platform.js';
 
-const runtimeAt = (now: () => number): Runtime => ({ ...realRuntime, now, monotonicNow: now });
-const sealedOn = (store: Store, runtime: Runtime) => {
+const clockIs = (now: () => number) => replacePlatform(() => ({ now, monotonicNow: now }));
+afterEach(restorePlatform);
+const sealedOn = (store: Store) => {
   const sealer = new Sealer({ from: 'client-secret', secret: new Secret('gate-secret') });
-  return new SealedStore({ store, sealer, scope: [], runtime });
+  return new SealedStore({ store, sealer, scope: [] });
 };
+const runtime = realRuntime;
 
 type Asked = readonly (number | undefined)[];
 const oneByOne = async (gates: readonly CallGate[], asked: Asked) => {
@@ -32,9 +35,9 @@ it.each([
   ];
   for (const asked of orders) {
     let ms = 0;
-    const runtime = runtimeAt(() => ms);
-    const store = new MemoryStore({ runtime });
-    const newGate = () => new CallGate({ store: sealedOn(store, runtime), runtime, onClosed: () => {} });
+    clockIs(() => ms);
+    const store = new MemoryStore();
+    const newGate = () => new CallGate({ store: sealedOn(store), runtime, onClosed: () => {} });
     const told = asked.map(newGate);
     await close(told, asked);
     const gates = [...told, newGate()];
@@ -50,9 +53,9 @@ it.each([
 
 it('writes the longest silence, and few others, when many calls of a process are answered with 429 at the same time', async () => {
   let ms = 0;
-  const runtime = runtimeAt(() => ms);
+  clockIs(() => ms);
   const asked: string[] = [];
-  const store = new Proxy(new MemoryStore({ runtime }), {
+  const store = new Proxy(new MemoryStore(), {
     get(target, name) {
       const member = target[name as keyof MemoryStore];
       if (typeof member !== 'function') return member;
@@ -60,7 +63,7 @@ it('writes the longest silence, and few others, when many calls of a process are
       return (member as () => unknown).bind(target);
     },
   });
-  const gate = new CallGate({ store: sealedOn(store, runtime), runtime, onClosed: () => {} });
+  const gate = new CallGate({ store: sealedOn(store), runtime, onClosed: () => {} });
   const closing = Array.from({ length: 50 }, () => {
     ms += 1;
     return gate.closeForRateLimit('taxpayerToken', 'any', 7);
@@ -79,8 +82,8 @@ describe('A gate that is closed', () => {
   let gate: CallGate;
   beforeEach(() => {
     [ms, closed] = [1_000_000, []];
-    const runtime = runtimeAt(() => ms);
-    sealed = sealedOn(new MemoryStore({ runtime }), runtime);
+    clockIs(() => ms);
+    sealed = sealedOn(new MemoryStore());
     gate = new CallGate({ store: sealed, runtime, onClosed: (...which) => closed.push(which) });
   });
   const refusalOf = (endpoint: Endpoint, credential = 'mine') =>

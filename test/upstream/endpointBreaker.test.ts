@@ -1,7 +1,7 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { GatewayError } from '../../src/errors/errors.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { type CallRecord, EndpointBreaker } from '../../src/upstream/EndpointBreaker.js';
+import { replacePlatform, restorePlatform } from '../support/platform.js';
 
 const resetMs = 5000;
 const windowMs = 10_000;
@@ -13,8 +13,11 @@ describe('EndpointBreaker', () => {
   let breaker: EndpointBreaker;
   beforeEach(() => {
     now = 1_000_000;
-    breaker = new EndpointBreaker(resetMs, { ...realRuntime, monotonicNow: () => now });
+    replacePlatform(() => ({ monotonicNow: () => now }));
+    breaker = new EndpointBreaker(resetMs);
   });
+
+  afterEach(restorePlatform);
 
   /** How a call ended: its outcome, or why it was not made. */
   async function call(outcome: CallRecord['outcome'], holder?: string, subject?: string): Promise<unknown> {

@@ -4,8 +4,8 @@ import { type AddressInfo, createServer as createTcpServer, type Socket, type Se
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { GatewayError } from '../../src/errors/errors.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { ResilientFetch, type ResilientFetchOptions, type ServiceRequest } from '../../src/upstream/ResilientFetch.js';
+import { real, replacePlatform, restorePlatform } from '../support/platform.js';
 
 const limits = { timeoutMs: 2000, deadlineMs: 8000, breakerResetMs: 60_000, maxResponseBytes: 10_000 };
 
@@ -17,6 +17,7 @@ beforeEach(async () => {
   service = await startService();
 });
 afterEach(async () => {
+  restorePlatform();
   http.stop();
   await service.stop();
 });
@@ -34,10 +35,11 @@ const using = (options: Partial<ResilientFetchOptions>) => {
   http = new ResilientFetch({ ...limits, ...options });
 };
 
-/** Breakers on a clock of their own. */
+const chanceIs = (random: number) => replacePlatform(() => ({ random: () => random }));
+/** A clock that can be moved. */
 const usingClock = () => {
   let ms = 0;
-  using({ runtime: { ...realRuntime, monotonicNow: () => performance.now() + ms, random: () => 0 } });
+  replacePlatform(() => ({ monotonicNow: () => real.monotonicNow() + ms, random: () => 0 }));
   return { advance: (by: number) => (ms += by) };
 };
 /** Tries again until the attempt succeeds. */
@@ -53,7 +55,7 @@ const until = async <T>(attempt: () => Promise<T>): Promise<T> => {
 
 describe('A repeated GET', () => {
   it('waits a random time before each repetition, up to twice as long each time', async () => {
-    using({ runtime: { ...realRuntime, random: () => 0.999 } });
+    chanceIs(0.999);
     service.answer = (_, response) => response.writeHead(500).end();
     await expect(http.call(get())).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE' });
     const [first = 0, second = 0, third = 0] = service.arrivals;
@@ -63,7 +65,7 @@ describe('A repeated GET', () => {
   });
 
   it('waits as long as Retry-After asks', async () => {
-    using({ runtime: { ...realRuntime, random: () => 0 } });
+    chanceIs(0);
     service.answer = (_, response) =>
       service.arrivals.length === 1
         ? response.writeHead(503, { 'retry-after': '1' }).end()
@@ -114,7 +116,7 @@ describe('A repeated GET', () => {
   });
 
   it('ends when its caller aborts, also between two tries', async () => {
-    using({ runtime: { ...realRuntime, random: () => 0.999 } });
+    chanceIs(0.999);
     const beforeTry = jest.fn(async () => {});
     const caller = new AbortController();
     service.answer = (_, response) => response.writeHead(503, { 'retry-after': '3' }).end();
@@ -412,7 +414,8 @@ describe('What is told of a try', () => {
   const tries: unknown[][] = [];
   beforeEach(() => {
     tries.length = 0;
-    using({ runtime: { ...realRuntime, random: () => 0 }, onTry: (...told) => tries.push(told) });
+    chanceIs(0);
+    using({ onTry: (...told) => tries.push(told) });
   });
   const told = (outcome: string, details: object) => [
     expect.any(String),
@@ -475,8 +478,8 @@ describe('What is told of a try', () => {
     ['EPIPE to 10.0.0.1', 'UPSTREAM_UNAVAILABLE', 'the connection was lost'],
     [undefined, 'UPSTREAM_UNAVAILABLE', 'the connection was lost'],
   ])('of an error with the code %j is a code of a known form alone', async (errorCode, code, reason) => {
+    chanceIs(0);
     using({
-      runtime: { ...realRuntime, random: () => 0 },
       fetch: async () => Promise.reject(Object.assign(new Error('secret'), { code: errorCode })),
     });
     await expect(http.call(get())).rejects.toMatchObject({ code, reason });
