@@ -7,9 +7,9 @@ import { Secret } from '../../src/config/secret.ts';
 import { identifierReader } from '../../src/datasources/identifiers.ts';
 import { createLogger } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/Metrics.ts';
-import { realRuntime } from '../../src/process/Runtime.ts';
 import { wireServices } from '../../src/services.ts';
 import { MemoryStore } from '../../src/stores/MemoryStore.ts';
+import { real, replacePlatform, restorePlatform } from '../../test/support/platform.js';
 import { startSandbox } from '../../test/support/sandbox.ts';
 import { seeded } from '../../test/support/seeded.js';
 
@@ -22,8 +22,9 @@ export async function simulateDay() {
   const startedAt = Date.now();
   let clock = startedAt;
   const now = () => clock;
-  const store = new MemoryStore({ runtime: { ...realRuntime, monotonicNow: now }, maxEntries: 1_000_000 });
-  const shared = { sandbox, store, now, metrics: new Metrics(), log: createLogger('silent', { write: () => {} }) };
+  replacePlatform(() => ({ now, monotonicNow: () => real.monotonicNow() + now(), random: () => 0 }));
+  const store = new MemoryStore({ maxEntries: 1_000_000 });
+  const shared = { sandbox, store, metrics: new Metrics(), log: createLogger('silent', { write: () => {} }) };
   const deploy = () => Array.from({ length: day.members }, () => member(shared));
   let members = deploy();
   const { taxpayerId, jobId } = identifierReader(256);
@@ -60,6 +61,7 @@ export async function simulateDay() {
   const { taxpayerToken } = control.counters();
   for (const { stop } of members) stop();
   await sandbox.stop();
+  restorePlatform();
   const text = [
     `A simulated day: ${day.members} processes, ${day.requests} requests for ${tally.asked.size} taxpayers, ${tally.deploys} deploys of`,
     `all processes, ${tally.rotations} rotated tokens, a service outage of 30 minutes. Token calls: ${taxpayerToken}`,
@@ -69,7 +71,7 @@ export async function simulateDay() {
   return { ...tally, tokenCalls: taxpayerToken, text };
 }
 
-function member({ sandbox, store, now, metrics, log }) {
+function member({ sandbox, store, metrics, log }) {
   const clientSecret = new Secret('day-secret');
   return wireServices({
     config: loadConfig({
@@ -86,7 +88,6 @@ function member({ sandbox, store, now, metrics, log }) {
     sealer: new Sealer({ from: 'client-secret', secret: clientSecret }),
     baseUrl: sandbox.url,
     credentials: () => ({ clientId: 'day', clientSecret }),
-    runtime: { ...realRuntime, now, monotonicNow: () => performance.now() + now(), random: () => 0 },
   });
 }
 
