@@ -38,7 +38,6 @@ async function costsOf(alg) {
     issuers: new Map([[issuer, { keys: source, audience: [audience] }]]),
     rights: { scopesClaims: ['scope'], scopesMap: new Map(), taxpayersClaim: 'taxpayer_ids' },
     tokenTypes: ['at+jwt'],
-    now: Date.now,
   };
   const ways = {
     [joseAlone]: (n) => jwtVerify(signed[n], keySet, { issuer, audience }),

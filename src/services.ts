@@ -132,7 +132,7 @@ export function wireServices(wiring: Wiring) {
   const sealedOver = (reached: Store) => new SealedStore({ store: reached, sealer, scope, runtime });
   const sealed = sealedOver(store);
   const http = resilientFetch(wiring);
-  const episodes = endpointEpisodes(wiring.log, runtime);
+  const episodes = endpointEpisodes(wiring.log);
   const service = taxpayerService(wiring, http, sealed, episodes);
   const cache = {
     maxEntries: config.cache.maxEntries,
@@ -142,7 +142,7 @@ export function wireServices(wiring: Wiring) {
     mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
   const { keepMs } = config.cache;
-  const places = servicePlaces(config, workTime, runtime);
+  const places = servicePlaces(config, workTime);
   const shared = { service, store: sealed, places, keepMs, runtime };
   const { onTokenEvent: onEvent, onBudget } = metrics;
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
@@ -215,9 +215,9 @@ const silenceCauses = {
 
 type EndpointEpisodes = Readonly<Record<Endpoint, Episodes>>;
 
-function endpointEpisodes(log: Logger, runtime: Runtime): EndpointEpisodes {
+function endpointEpisodes(log: Logger): EndpointEpisodes {
   const texts = { begins: 'calls to the service fail', ends: 'calls to the service work again' };
-  const of = (endpoint: Endpoint) => new Episodes({ log, about: { endpoint }, ...texts, runtime });
+  const of = (endpoint: Endpoint) => new Episodes({ log, about: { endpoint }, ...texts });
   return { createClientLink: of('createClientLink'), taxpayerToken: of('taxpayerToken'), refreshJob: of('refreshJob') };
 }
 
@@ -253,13 +253,12 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
 const readWorkMs = 0.5;
 
 /** Limits reads and creations at the service, under way and waiting, per caller and in all; their work on the store counts. */
-function servicePlaces(config: Config, workTime: WorkTime, runtime: Runtime): FairQueue {
+function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
   return new FairQueue({
     perHolder: 32,
     perProcess: 256,
     maxWaiting: 1000,
     maxWaitMs: config.service.deadlineMs,
-    runtime,
     onEnter: (holder) => workTime.spend(holder, readWorkMs),
   });
 }

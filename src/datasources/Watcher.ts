@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type ErrorCode, GatewayError } from '../errors/errors.js';
-import { longestTimerMs, type Runtime, type Timer } from '../process/Runtime.js';
+import { longestTimerMs } from '../process/pause.js';
+import type { Runtime, Timer } from '../process/Runtime.js';
 import { LatestValue } from './LatestValue.js';
 import type { ReadCall } from './reading.js';
 

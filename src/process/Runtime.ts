@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { pause as pauseFor } from './pause.js';
 
 /**
  * Clocks, timers and random numbers. All code that reads and writes at the service takes them from here only, so that a test
@@ -26,9 +27,6 @@ export interface Timer {
   unref(): this;
 }
 
-/** The longest a timer of Node.js can be, in milliseconds; longer ones fire at once. */
-export const longestTimerMs = 2_147_483_647;
-
 export const realRuntime: Runtime = {
   now: () => Date.now(),
   monotonicNow: () => performance.now(),
@@ -42,23 +40,10 @@ export const realRuntime: Runtime = {
 };
 
 interface PauseOptions {
-  /** Ends the pause early when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** Whether it keeps the process alive. Default true. */
   readonly ref?: boolean;
 }
 
-/** Resolves after `ms` milliseconds. Never rejects. */
-export function pause(runtime: Runtime, ms: number, { signal, ref = true }: PauseOptions = {}): Promise<void> {
-  if (signal?.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const end = () => {
-      runtime.clearTimer(timer);
-      signal?.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = runtime.setTimeout(end, ms);
-    if (!ref) timer.unref();
-    signal?.addEventListener('abort', end);
-  });
+export function pause(_: Runtime, ms: number, options: PauseOptions = {}): Promise<void> {
+  return pauseFor(ms, options);
 }
