@@ -195,10 +195,9 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly Memory
   });
 }
 
-function resilientFetch({ config, metrics, tracing, runtime, fetch, ways, baseUrl }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, fetch, ways, baseUrl }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
-    ...(runtime && { runtime }),
     ...(fetch && { fetch }),
     newAgent: ways?.service.newAgentFor(baseUrl),
     onTry: (endpoint, outcome, seconds, details) => {
@@ -222,11 +221,10 @@ function endpointEpisodes(log: Logger): EndpointEpisodes {
 }
 
 function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore, episodes: EndpointEpisodes) {
-  const { config, metrics, baseUrl, credentials, runtime = realRuntime } = wiring;
+  const { config, metrics, baseUrl, credentials } = wiring;
   const { apiVersion } = config.service;
   const gate = new CallGate({
     store: sealed,
-    runtime,
     onClosed: (endpoint, reason) => {
       metrics.gateClosed.inc({ endpoint, reason });
       episodes[endpoint].failed(reason, silenceCauses[reason]);
@@ -234,7 +232,6 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
   });
   return new TaxpayerService({
     ...{ baseUrl, apiVersion, credentials, http, gate, maxDepth: config.limits.metadataDepth },
-    runtime,
     onForbidden: (endpoint) => {
       metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
       episodes[endpoint].failed(

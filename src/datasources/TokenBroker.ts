@@ -75,7 +75,6 @@ export class TokenBroker {
     });
     this.#budget = new TokenBudget({
       store,
-      runtime,
       perHour: options.budgetPerHour,
       callerShare: options.budgetCallerShare,
       watchShare: options.budgetWatchShare,

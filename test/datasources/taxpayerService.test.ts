@@ -8,7 +8,6 @@ import { Secret } from '../../src/config/secret.js';
 import { identifierReader } from '../../src/datasources/identifiers.js';
 import { AccessTokenRefused, TaxpayerService } from '../../src/datasources/TaxpayerService.js';
 import type { GatewayError } from '../../src/errors/errors.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { CallGate } from '../../src/upstream/CallGate.js';
 import { ResilientFetch } from '../../src/upstream/ResilientFetch.js';
@@ -45,7 +44,7 @@ describe('TaxpayerService', () => {
       apiVersion: '2.0',
       credentials: () => ({ clientId: 'client', clientSecret: new Secret('secret') }),
       http,
-      gate: new CallGate({ store, runtime: realRuntime, onClosed: (...closed) => seen.push(closed) }),
+      gate: new CallGate({ store, onClosed: (...closed) => seen.push(closed) }),
       maxDepth: 10,
       onForbidden: (endpoint) => seen.push([endpoint, 'forbidden']),
       onOutcome: (endpoint, failure) => seen.push(failure ? [endpoint, failure] : [endpoint]),

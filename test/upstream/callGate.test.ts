@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import type { Store } from '../../src/stores/Store.js';
 import { CallGate } from '../../src/upstream/CallGate.js';
@@ -15,7 +14,6 @@ const sealedOn = (store: Store) => {
   const sealer = new Sealer({ from: 'client-secret', secret: new Secret('gate-secret') });
   return new SealedStore({ store, sealer, scope: [] });
 };
-const runtime = realRuntime;
 
 type Asked = readonly (number | undefined)[];
 const oneByOne = async (gates: readonly CallGate[], asked: Asked) => {
@@ -37,7 +35,7 @@ it.each([
     let ms = 0;
     clockIs(() => ms);
     const store = new MemoryStore();
-    const newGate = () => new CallGate({ store: sealedOn(store), runtime, onClosed: () => {} });
+    const newGate = () => new CallGate({ store: sealedOn(store), onClosed: () => {} });
     const told = asked.map(newGate);
     await close(told, asked);
     const gates = [...told, newGate()];
@@ -63,7 +61,7 @@ it('writes the longest silence, and few others, when many calls of a process are
       return (member as () => unknown).bind(target);
     },
   });
-  const gate = new CallGate({ store: sealedOn(store), runtime, onClosed: () => {} });
+  const gate = new CallGate({ store: sealedOn(store), onClosed: () => {} });
   const closing = Array.from({ length: 50 }, () => {
     ms += 1;
     return gate.closeForRateLimit('taxpayerToken', 'any', 7);
@@ -84,7 +82,7 @@ describe('A gate that is closed', () => {
     [ms, closed] = [1_000_000, []];
     clockIs(() => ms);
     sealed = sealedOn(new MemoryStore());
-    gate = new CallGate({ store: sealed, runtime, onClosed: (...which) => closed.push(which) });
+    gate = new CallGate({ store: sealed, onClosed: (...which) => closed.push(which) });
   });
   const refusalOf = (endpoint: Endpoint, credential = 'mine') =>
     gate.pass(endpoint, credential).then(
