@@ -43,7 +43,6 @@ interface Parts {
 /** The real classes of one process, wired as the product wires them, over a simulated world. */
 export function wireProcess({ world, node, runtime, line, config, fetch, secret }: Parts) {
   const store = new FallbackStore(line, {
-    runtime,
     onDegraded: (trouble) => world.tell(`node ${node}`, `goes on alone: ${trouble}`),
     onRecovered: () => world.tell(`node ${node}`, 'uses the store again'),
   });
