@@ -129,7 +129,7 @@ export interface Wiring extends Surroundings {
 export function wireServices(wiring: Wiring) {
   const { config, metrics, store, sealer, runtime = realRuntime, workTime = new WorkTime() } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
-  const sealedOver = (reached: Store) => new SealedStore({ store: reached, sealer, scope, runtime });
+  const sealedOver = (reached: Store) => new SealedStore({ store: reached, sealer, scope });
   const sealed = sealedOver(store);
   const http = resilientFetch(wiring);
   const episodes = endpointEpisodes(wiring.log);
@@ -182,12 +182,11 @@ export function wireServices(wiring: Wiring) {
 }
 
 function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly MemoryKeeper[]): Forgets {
-  const { sealer, health, audit, runtime = realRuntime } = wiring;
+  const { sealer, health, audit } = wiring;
   return new Forgets({
     store: sealed,
     entries: new SubjectEntries(wiring.store, sealed, (id) => Object.values(tokenNames(id))),
     keepers,
-    runtime,
     takeUnsettled: () => health?.takeUnsettled() ?? false,
     isRotating: () => sealer.rings.length > 1,
     onForgotten: ({ id: requestId, subject: taxpayer }) =>

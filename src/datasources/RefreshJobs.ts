@@ -36,7 +36,7 @@ export class RefreshJobs {
   readonly #cache: LeasedCache<Observation>;
 
   constructor(private readonly options: ReadingOptions & { readonly broker: TokenBroker }) {
-    const { cache, store, keepMs, runtime } = options;
+    const { cache, store, keepMs } = options;
     this.#cache = new LeasedCache({
       ...cache,
       kind: 'job',
@@ -45,7 +45,6 @@ export class RefreshJobs {
       codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
       ttlMs: ({ job }) => (isTerminal(job) ? keepMs : processingTtlMs),
       subjectOf: (id) => id.slice(0, id.indexOf('/')),
-      runtime,
     });
   }
 

@@ -71,7 +71,6 @@ export class TokenBroker {
       codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : absenceMs),
       skewMs,
-      runtime,
     });
     this.#budget = new TokenBudget({
       store,

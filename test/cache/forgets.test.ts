@@ -5,7 +5,6 @@ import { SealedStore } from '../../src/cache/SealedStore.js';
 import { SubjectEntries } from '../../src/cache/SubjectEntries.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { replacePlatform, restorePlatform } from '../support/platform.js';
 import { StoreLink } from '../support/StoreLink.js';
@@ -50,7 +49,6 @@ function scene() {
       store: sealed,
       entries,
       keepers: [cache],
-      runtime: realRuntime,
       takeUnsettled: () => store.takeUnsettled(),
       isRotating: () => sealer.rings.length > 1,
       onForgotten: (record) => done.push(record),

@@ -4,7 +4,6 @@ import { leaseMs } from '../../src/cache/keepLease.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { SubjectEntries } from '../../src/cache/SubjectEntries.js';
 import { type KeyMaterial, Sealer } from '../../src/cache/sealing.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { leaseKeyOf, type Store } from '../../src/stores/Store.js';
 import { restorePlatform } from '../support/platform.js';
@@ -57,7 +56,6 @@ function scene(...keys: readonly KeyMaterial[]) {
       store: sealed,
       entries,
       keepers: names.map(keeperOf),
-      runtime: realRuntime,
       takeUnsettled: () => said.isUnsettled(),
       isRotating: () => said.isRotating,
       onForgotten: (record) => done.push(record),

@@ -9,7 +9,7 @@ import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
 import { GatewayError } from '../../src/errors/errors.js';
 import { Trail } from '../../src/observability/Trail.js';
-import { pause, realRuntime } from '../../src/process/Runtime.js';
+import { pause } from '../../src/process/pause.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { leaseKeyOf, type Store } from '../../src/stores/Store.js';
 import { restorePlatform } from '../support/platform.js';
@@ -92,7 +92,7 @@ function scene() {
       const reading: Reading = {};
       const fetch = async (signal: AbortSignal, before?: Entry<string>) => {
         fetches.push({ at: since(), before: before?.value, signal });
-        if (takesMs > 0) await pause(realRuntime, takesMs);
+        if (takesMs > 0) await pause(takesMs);
         if (brings instanceof Error) throw brings;
         return brings;
       };
@@ -266,7 +266,7 @@ describe('The newest entry known', () => {
   it('is told to the fetch when memory dropped it for another meanwhile', async () => {
     const { processWith, pass, sealed, shared, x } = scene();
     const acquire: Store['acquire'] = async (key, ...rest) => {
-      if (key === sealed.stores[0]?.keyOf(x)) await pause(realRuntime, 10);
+      if (key === sealed.stores[0]?.keyOf(x)) await pause(10);
       return shared.acquire(key, ...rest);
     };
     const { cache, read, begin, fetches } = processWith({ maxEntries: 1, alter: { acquire } });
@@ -831,7 +831,7 @@ describe('A lease', () => {
       },
     });
     await sealed.acquire(x, 'me', leaseMs);
-    const lease = keepLease({ store: sealedOver(store), name: x, owner: 'me', longestMs, runtime: realRuntime });
+    const lease = keepLease({ store: sealedOver(store), name: x, owner: 'me', longestMs });
     const isHeld = async () => (await sealed.leaseOwner(x)) !== undefined;
     return { renewals, lease, pass, isHeld, release: () => sealed.release(x, 'me') };
   }

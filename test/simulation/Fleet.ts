@@ -283,9 +283,9 @@ export class Fleet {
     const troubles = isSlow ? { ...this.#troubles, of: () => 'slow' as const } : this.#troubles;
     const store = new StoreLine(world, -1, runtime, this.store, troubles);
     const secret = new Secret(`secret-${this.#secret}`);
-    const sealer = new Sealer({ from: 'client-secret', secret }, [], runtime);
+    const sealer = new Sealer({ from: 'client-secret', secret });
     const scope = scopeOf(baseUrl, clientId, this.#config.service.apiVersion);
-    const sealed = new SealedStore({ store, sealer, scope, runtime });
+    const sealed = new SealedStore({ store, sealer, scope });
     const entries = new SubjectEntries(store, sealed, (id) => Object.values(tokenNames(id)));
     const subject = this.#taxpayer(taxpayer);
     const id = runtime.randomUUID();
@@ -293,9 +293,9 @@ export class Fleet {
     auditor.forgotten.push(forgotten);
     const disturbance = auditor.disturb({ kind: 'forget', from: world.now, until: Infinity, taxpayer });
     const work = async () => {
-      await writeForget(sealed, { id, state: 'begun', subject, at: runtime.now() }, runtime);
+      await writeForget(sealed, { id, state: 'begun', subject, at: Date.now() });
       await entries.erase(subject);
-      await writeForget(sealed, { id, state: 'done', subject, at: runtime.now() }, runtime);
+      await writeForget(sealed, { id, state: 'done', subject, at: Date.now() });
       forgotten.doneAt = world.now;
       // Each process erases once more after a store fault, and a paused process erases when it wakes.
       const isRepeated = this.plan.steps.some((step) => step.do === 'store' || step.do === 'pause');

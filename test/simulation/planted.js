@@ -67,13 +67,13 @@ export const planted = [
   defect(
     'the time limit of a fetch is not cleared',
     leased,
-    '    } finally {\n      this.#runtime.clearTimer(timer);\n    }',
+    '    } finally {\n      clearTimeout(timer);\n    }',
     '    } finally {\n    }',
   ),
   defect(
     'each version of an entry is the same',
     leased,
-    'const version = this.#runtime.randomUUID();',
+    'const version = crypto.randomUUID();',
     "const version = 'same';",
   ),
   defect(
@@ -272,7 +272,7 @@ export const planted = [
   defect(
     'what has not expired counts as expired',
     'cache/OneKeyStore.ts',
-    'if (found.expiresAt > runtime.now())',
-    'if (found.expiresAt < runtime.now())',
+    'if (found.expiresAt > Date.now())',
+    'if (found.expiresAt < Date.now())',
   ),
 ];

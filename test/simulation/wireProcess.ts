@@ -47,7 +47,7 @@ export function wireProcess({ world, node, runtime, line, config, fetch, secret 
     onRecovered: () => world.tell(`node ${node}`, 'uses the store again'),
   });
   const credentials = { clientId, clientSecret: new Secret(secret()) };
-  const sealer = new Sealer({ from: 'client-secret', secret: credentials.clientSecret }, [], runtime);
+  const sealer = new Sealer({ from: 'client-secret', secret: credentials.clientSecret });
   const wired = wireServices({
     ...{ config, log, metrics, store, sealer, baseUrl, runtime, health: store },
     workTime: new WorkTime({ now: runtime.monotonicNow, utilization: () => 0, ranShare: () => 1 }),
