@@ -28,7 +28,6 @@ import type { LogDestination } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
 import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { openWatchedStore } from './observability/watchedStore.js';
-import { type Runtime, realRuntime } from './process/Runtime.js';
 import type { OpenedStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
 import { CallGate } from './upstream/CallGate.js';
@@ -114,8 +113,6 @@ export interface Wiring extends Surroundings {
   readonly baseUrl: string;
   /** Asked for at each call, because the secret may be rotated while we run. */
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
-  /** Default: the process's own. */
-  readonly runtime?: Runtime;
   /** Default: measures this process. */
   readonly workTime?: WorkTime;
   /** Makes the HTTP requests. Default: node-fetch. */
@@ -127,7 +124,7 @@ export interface Wiring extends Surroundings {
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
-  const { config, metrics, store, sealer, runtime = realRuntime, workTime = new WorkTime() } = wiring;
+  const { config, metrics, store, sealer, workTime = new WorkTime() } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
   const sealedOver = (reached: Store) => new SealedStore({ store: reached, sealer, scope });
   const sealed = sealedOver(store);
@@ -143,7 +140,7 @@ export function wireServices(wiring: Wiring) {
   };
   const { keepMs } = config.cache;
   const places = servicePlaces(config, workTime);
-  const shared = { service, store: sealed, places, keepMs, runtime };
+  const shared = { service, store: sealed, places, keepMs };
   const { onTokenEvent: onEvent, onBudget } = metrics;
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
   const longestPauseMs = config.service.breakerResetMs;
@@ -152,12 +149,11 @@ export function wireServices(wiring: Wiring) {
   const jobWatches = jobWatcher({
     ...config.jobs,
     jobs,
-    runtime,
     onWatchers: (count) => metrics.jobWatchers.set(count),
   });
   const { watchMaxMs } = config.jobs;
   const onWatchers = (count: number) => metrics.recordWatchers.set(count);
-  const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers, runtime });
+  const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers });
   const workMs = config.service.deadlineMs + leaseMarginMs;
   const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
   const forgets: Forgets = forgetsOf(wiring, sealed, [

@@ -1,7 +1,6 @@
 // Growth of watchers of jobs in one process: the gateway's own watcher, over jobs that change with every poll.
 
 import { jobWatcher } from '../../src/datasources/jobWatcher.ts';
-import { realRuntime } from '../../src/process/Runtime.ts';
 import { bytesEach, round, table } from '../report.js';
 
 const watchersOfAJob = 10;
@@ -30,7 +29,6 @@ async function watched(size) {
     pollMinMs: 200,
     pollMaxMs: 200,
     watchMaxMs: 3_600_000,
-    runtime: realRuntime,
     onWatchers: () => {},
   });
   const before = heapBytes();

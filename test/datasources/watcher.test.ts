@@ -2,7 +2,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Watched, Watcher } from '../../src/datasources/Watcher.js';
 import { GatewayError } from '../../src/errors/errors.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import type { CallOptions } from '../../src/upstream/ResilientFetch.js';
 import { restorePlatform } from '../support/platform.js';
 import { VirtualTime } from '../support/VirtualTime.js';
@@ -61,7 +60,7 @@ describe('Watcher', () => {
       retryInMs: (failures, askedMs) => Math.max(askedMs, failures * 10),
       ...own,
     };
-    return new Watcher({ watched, watchMaxMs, onWatchers: (count) => counts.push(count), runtime: realRuntime });
+    return new Watcher({ watched, watchMaxMs, onWatchers: (count) => counts.push(count) });
   }
 
   /** Reads in the background; what was read so far, and how it ended. */

@@ -36,12 +36,11 @@ describe('the source', () => {
   });
 
   test('uses chance that can be guessed for waits and samples alone', () => {
-    expect(filesWith(/(?:Math|runtime)\.random\(/).sort()).toEqual([
+    expect(filesWith(/Math\.random\(/).sort()).toEqual([
       'auth/KeySet.ts', // when keys are read again
       'cache/LeasedCache.ts', // between looks at a lease
       'datasources/recordWatcher.ts', // between polls
       'observability/Tracing.ts', // which traces are kept
-      'process/Runtime.ts', // for the others
       'stores/LmdbStore.ts', // when it tidies up
       'stores/redisClient.ts', // when it connects again
       'upstream/ResilientFetch.ts', // between tries

@@ -226,7 +226,7 @@ export class Fleet {
     const line = new StoreLine(world, node, runtime, this.store, this.#troubles, this.#storeAudit);
     const { store, wired, rotate } = runtime.run(() =>
       wireProcess({
-        ...{ world, node, runtime, line, config: this.#config },
+        ...{ world, node, line, config: this.#config },
         fetch: this.service.fetchFor(node, life, runtime),
         secret: () => `secret-${this.#secret}`,
       }),

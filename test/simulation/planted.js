@@ -250,7 +250,7 @@ export const planted = [
     'this.#schedule(this.#watched.retryInMs(this.#failures, askedMs));',
     '',
   ),
-  defect('the longest time of a watch is not cleared', watcher, '      runtime.clearTimer(timer);\n', ''),
+  defect('the longest time of a watch is not cleared', watcher, '      clearTimeout(timer);\n', ''),
   defect(
     'what was erased is forgotten when the erasing begins, and not when it is done',
     'cache/Forgets.ts',

@@ -23,9 +23,8 @@ const restorations = [];
 export function replacePlatform(current) {
   restorePlatform();
   for (const [owner, name, ownName] of functions) {
-    const real = owner[name];
-    const replacement = (...args) => (current()?.[ownName] ?? real).apply(owner, args);
-    put(owner, name, replacement);
+    const platforms = owner[name];
+    put(owner, name, (...args) => (current()?.[ownName] ?? platforms).apply(owner, args));
   }
   const clear = (timer) => (timer?.cancel ? timer.cancel() : clearReal(timer));
   put(globalThis, 'clearTimeout', clear);
@@ -37,9 +36,9 @@ export function restorePlatform() {
 }
 
 function put(owner, name, replacement) {
-  const real = owner[name];
+  const platforms = owner[name];
   owner[name] = replacement;
   restorations.push(() => {
-    owner[name] = real;
+    owner[name] = platforms;
   });
 }
