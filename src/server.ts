@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
@@ -30,6 +29,7 @@ import type { OperationHooks } from './operations/OperationRecord.js';
 import { Operations } from './operations/Operations.js';
 import { TrustedDocuments } from './operations/TrustedDocuments.js';
 import { serveMetrics } from './process/metricsServer.js';
+import { pause } from './process/pause.js';
 import { resolvers } from './resolvers/index.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
@@ -152,7 +152,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && live.upgrade(request, ...rest));
   const listeningOn = await http.listen();
   closings.push(async () => {
-    const over = delay(config.drainTimeoutMs, undefined, { ref: false });
+    const over = pause(config.drainTimeoutMs, { ref: false });
     // Streams first: once the watchers stop, the streams that they feed would seem to end normally.
     const drained = streams.drain(config.drainTimeoutMs);
     services.stopWatches();

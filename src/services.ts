@@ -28,7 +28,6 @@ import type { LogDestination } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
 import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { openWatchedStore } from './observability/watchedStore.js';
-import { type Runtime, realRuntime } from './process/Runtime.js';
 import type { OpenedStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
 import { CallGate } from './upstream/CallGate.js';
@@ -114,8 +113,6 @@ export interface Wiring extends Surroundings {
   readonly baseUrl: string;
   /** Asked for at each call, because the secret may be rotated while we run. */
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
-  /** Default: the process's own. */
-  readonly runtime?: Runtime;
   /** Default: measures this process. */
   readonly workTime?: WorkTime;
   /** Makes the HTTP requests. Default: node-fetch. */
@@ -127,12 +124,12 @@ export interface Wiring extends Surroundings {
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
-  const { config, metrics, store, sealer, runtime = realRuntime, workTime = new WorkTime() } = wiring;
+  const { config, metrics, store, sealer, workTime = new WorkTime() } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
-  const sealedOver = (reached: Store) => new SealedStore({ store: reached, sealer, scope, runtime });
+  const sealedOver = (reached: Store) => new SealedStore({ store: reached, sealer, scope });
   const sealed = sealedOver(store);
   const http = resilientFetch(wiring);
-  const episodes = endpointEpisodes(wiring.log, runtime);
+  const episodes = endpointEpisodes(wiring.log);
   const service = taxpayerService(wiring, http, sealed, episodes);
   const cache = {
     maxEntries: config.cache.maxEntries,
@@ -142,8 +139,8 @@ export function wireServices(wiring: Wiring) {
     mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
   const { keepMs } = config.cache;
-  const places = servicePlaces(config, workTime, runtime);
-  const shared = { service, store: sealed, places, keepMs, runtime };
+  const places = servicePlaces(config, workTime);
+  const shared = { service, store: sealed, places, keepMs };
   const { onTokenEvent: onEvent, onBudget } = metrics;
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
   const longestPauseMs = config.service.breakerResetMs;
@@ -152,12 +149,11 @@ export function wireServices(wiring: Wiring) {
   const jobWatches = jobWatcher({
     ...config.jobs,
     jobs,
-    runtime,
     onWatchers: (count) => metrics.jobWatchers.set(count),
   });
   const { watchMaxMs } = config.jobs;
   const onWatchers = (count: number) => metrics.recordWatchers.set(count);
-  const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers, runtime });
+  const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers });
   const workMs = config.service.deadlineMs + leaseMarginMs;
   const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
   const forgets: Forgets = forgetsOf(wiring, sealed, [
@@ -182,12 +178,11 @@ export function wireServices(wiring: Wiring) {
 }
 
 function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly MemoryKeeper[]): Forgets {
-  const { sealer, health, audit, runtime = realRuntime } = wiring;
+  const { sealer, health, audit } = wiring;
   return new Forgets({
     store: sealed,
     entries: new SubjectEntries(wiring.store, sealed, (id) => Object.values(tokenNames(id))),
     keepers,
-    runtime,
     takeUnsettled: () => health?.takeUnsettled() ?? false,
     isRotating: () => sealer.rings.length > 1,
     onForgotten: ({ id: requestId, subject: taxpayer }) =>
@@ -195,10 +190,9 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly Memory
   });
 }
 
-function resilientFetch({ config, metrics, tracing, runtime, fetch, ways, baseUrl }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, fetch, ways, baseUrl }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
-    ...(runtime && { runtime }),
     ...(fetch && { fetch }),
     newAgent: ways?.service.newAgentFor(baseUrl),
     onTry: (endpoint, outcome, seconds, details) => {
@@ -215,18 +209,17 @@ const silenceCauses = {
 
 type EndpointEpisodes = Readonly<Record<Endpoint, Episodes>>;
 
-function endpointEpisodes(log: Logger, runtime: Runtime): EndpointEpisodes {
+function endpointEpisodes(log: Logger): EndpointEpisodes {
   const texts = { begins: 'calls to the service fail', ends: 'calls to the service work again' };
-  const of = (endpoint: Endpoint) => new Episodes({ log, about: { endpoint }, ...texts, runtime });
+  const of = (endpoint: Endpoint) => new Episodes({ log, about: { endpoint }, ...texts });
   return { createClientLink: of('createClientLink'), taxpayerToken: of('taxpayerToken'), refreshJob: of('refreshJob') };
 }
 
 function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore, episodes: EndpointEpisodes) {
-  const { config, metrics, baseUrl, credentials, runtime = realRuntime } = wiring;
+  const { config, metrics, baseUrl, credentials } = wiring;
   const { apiVersion } = config.service;
   const gate = new CallGate({
     store: sealed,
-    runtime,
     onClosed: (endpoint, reason) => {
       metrics.gateClosed.inc({ endpoint, reason });
       episodes[endpoint].failed(reason, silenceCauses[reason]);
@@ -234,7 +227,6 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
   });
   return new TaxpayerService({
     ...{ baseUrl, apiVersion, credentials, http, gate, maxDepth: config.limits.metadataDepth },
-    runtime,
     onForbidden: (endpoint) => {
       metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
       episodes[endpoint].failed(
@@ -253,13 +245,12 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
 const readWorkMs = 0.5;
 
 /** Limits reads and creations at the service, under way and waiting, per caller and in all; their work on the store counts. */
-function servicePlaces(config: Config, workTime: WorkTime, runtime: Runtime): FairQueue {
+function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
   return new FairQueue({
     perHolder: 32,
     perProcess: 256,
     maxWaiting: 1000,
     maxWaitMs: config.service.deadlineMs,
-    runtime,
     onEnter: (holder) => workTime.spend(holder, readWorkMs),
   });
 }

@@ -6,7 +6,6 @@ import { Secret } from '../../src/config/secret.ts';
 import { identifierReader } from '../../src/datasources/identifiers.ts';
 import { createLogger } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/Metrics.ts';
-import { realRuntime } from '../../src/process/Runtime.ts';
 import { wireServices } from '../../src/services.ts';
 import { MemoryStore } from '../../src/stores/MemoryStore.ts';
 import { seeded } from '../../test/support/seeded.js';
@@ -27,7 +26,7 @@ const time = new VirtualTime(knownFrom);
 const now = () => time.now;
 const cycles = lifeCycles({ taxpayers, days, random: seeded(seed) }).filter((_, n) => n % parts === part);
 const random = seeded(seed + 1 + part);
-const runtime = time.runtime({ ...realRuntime, random });
+time.install({ random });
 const service = new SimulatedService({ cycles, days, now, outage });
 const office = openOffice();
 for (let at = knownFrom; at < monthBegins; at += hour) time.at(at, isOfficeTime(at) ? lookAtAll : () => false);
@@ -46,7 +45,7 @@ process.send({
 });
 
 function openOffice() {
-  const store = new MemoryStore({ runtime, maxEntries: 100_000 });
+  const store = new MemoryStore({ maxEntries: 100_000 });
   const metrics = Object.assign(new Metrics(), { onTokenEvent: (event) => office.noteEvent(event) });
   const shared = { store, metrics, log: createLogger('silent', { write: () => {} }) };
   const start = () => startProcess(shared);
@@ -169,7 +168,6 @@ function startProcess({ store, metrics, log }) {
     sealer: new Sealer({ from: 'client-secret', secret: clientSecret }),
     baseUrl: 'http://service.invalid',
     credentials: () => ({ clientId: 'month', clientSecret }),
-    runtime,
     fetch: service.fetch,
   });
 }

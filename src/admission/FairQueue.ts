@@ -1,4 +1,3 @@
-import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { type Holder, rateLimited } from './Ledger.js';
 
 export interface FairQueueOptions {
@@ -10,7 +9,6 @@ export interface FairQueueOptions {
   readonly maxWaitMs: number;
   /** Called for each arrival, also for those that wait or are refused. */
   readonly onEnter?: (holder: Holder) => void;
-  readonly runtime?: Runtime;
 }
 
 /** A bounded number of places for concurrent work; no holder gets more than its share. Work waits while it has no place. */
@@ -46,16 +44,16 @@ export class FairQueue {
   }
 
   #wait(holder: Holder): Promise<void> {
-    const { runtime = realRuntime, maxWaiting, maxWaitMs } = this.options;
+    const { maxWaiting, maxWaitMs } = this.options;
     const waiting = this.#waiting.get(holder) ?? new Set();
     if (waiting.size >= maxWaiting) throw this.#refused(holder);
     this.#waiting.set(holder, waiting);
     return new Promise((resolve, reject) => {
       const begin = () => {
-        runtime.clearTimer(timer);
+        clearTimeout(timer);
         resolve();
       };
-      const timer = runtime.setTimeout(() => {
+      const timer = setTimeout(() => {
         waiting.delete(begin);
         if (waiting.size === 0) this.#waiting.delete(holder);
         reject(this.#refused(holder));

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { GatewayError, unauthenticated } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import type { DeveloperKeys } from './developerKeys.js';
 import type { KeyPlace } from './discovery.js';
@@ -24,7 +23,6 @@ type Mode =
 export type AuthenticatorOptions = Mode & {
   /** As in {@link TokenPolicy}. */
   readonly decisionClaims?: readonly string[] | undefined;
-  readonly runtime?: Runtime;
   /** HTTP agents for reading key sets. Default: Node's own. */
   readonly agentFor?: AgentFor;
   /** Called when a key set could not be read. */
@@ -59,13 +57,13 @@ export class Authenticator {
   readonly #digests = new LatestDigests();
 
   constructor(options: AuthenticatorOptions) {
-    const { runtime = realRuntime, onKeySetFailure, onKeySetRead, agentFor } = options;
+    const { onKeySetFailure, onKeySetRead, agentFor } = options;
     const { issuers, keysMaxAgeMs: maxAgeMs } = options.mode === 'jwt' ? options : { issuers: [], keysMaxAgeMs: 0 };
     this.keySets = new Map(
       issuers.map(({ issuer, jwksUrl }) => [
         issuer,
         new KeySet({
-          ...{ issuer, jwksUrl, maxAgeMs, runtime, agentFor },
+          ...{ issuer, jwksUrl, maxAgeMs, agentFor },
           onFailure: (...failure) => onKeySetFailure?.(issuer, ...failure),
           onRead: () => onKeySetRead?.(issuer),
         }),
@@ -102,7 +100,7 @@ export class Authenticator {
     if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? boundRefused : malformedHeader);
     const token = authorization.slice(prefix[0].length);
     const digest = this.#digests.of(token);
-    const now = this.#policy.now();
+    const now = Date.now();
     const known = this.#remembered.get(digest, now);
     if (known !== undefined) return known.caller;
     const refused = this.#refused.get(digest);
@@ -116,10 +114,10 @@ export class Authenticator {
     if (shared) return shared;
     if (!tokenForm.test(token)) throw unauthenticated(malformedHeader);
     const verifying = verifyToken(token, policy)
-      .then((verified) => this.#remembered.add(digest, verified, policy.now()))
+      .then((verified) => this.#remembered.add(digest, verified, Date.now()))
       .catch((error: unknown) => {
         const isRefused = error instanceof GatewayError && error.code === 'UNAUTHENTICATED';
-        if (isRefused) this.#refused.set(digest, { error, at: policy.now() });
+        if (isRefused) this.#refused.set(digest, { error, at: Date.now() });
         throw error;
       })
       .finally(() => this.#verifying.delete(digest));
@@ -129,15 +127,14 @@ export class Authenticator {
 }
 
 function policyOf(options: AuthenticatorOptions, keySets: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {
-  const { mode, decisionClaims, runtime = realRuntime } = options;
-  const { now } = runtime;
+  const { mode, decisionClaims } = options;
   if (mode === 'disabled') return undefined;
-  if (mode === 'developer') return { ...options.developerKeys.policy, decisionClaims, now };
+  if (mode === 'developer') return { ...options.developerKeys.policy, decisionClaims };
   const { rights, tokenTypes } = options;
   const issuers = new Map(
     options.issuers.map(({ issuer, audience }) => [issuer, { keys: keySets.get(issuer) as KeySet, audience }]),
   );
-  return { issuers, rights, tokenTypes, decisionClaims, now };
+  return { issuers, rights, tokenTypes, decisionClaims };
 }
 
 const places = 256;

@@ -4,7 +4,6 @@ import { decisionTokenForm } from '../config/settings.js';
 import { watchSecretFile } from '../config/watchFile.js';
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import {
   type Asker,
   askDecisionPoint,
@@ -44,7 +43,6 @@ export interface DecisionPointOptions extends Omit<DecisionAddress, 'authorizati
   readonly onDecided?: (isAllowed: boolean, from: 'asked' | 'remembered') => void;
   /** Called when the token's file has changed; `isUsed`: whether the new token is well formed and now in use. */
   readonly onToken?: (isUsed: boolean) => void;
-  readonly runtime?: Runtime;
 }
 
 /** Time for a call and its retry together, in milliseconds. */
@@ -69,15 +67,13 @@ export class DecisionPoint {
   readonly #keys = new BoundedCache<string>({ max: 10_000 });
   /** The key of the hashes, known to this process only. */
   readonly #secret: string;
-  readonly #runtime: Runtime;
   #address: DecisionAddress;
   readonly #unwatch: () => void;
 
   constructor(private readonly options: DecisionPointOptions) {
-    const { url, agent, token, tokenFile, onToken, runtime = realRuntime } = options;
+    const { url, agent, token, tokenFile, onToken } = options;
     this.#address = { url, agent };
-    this.#runtime = runtime;
-    this.#secret = runtime.randomBytes(32).toString('base64url');
+    this.#secret = crypto.getRandomValues(Buffer.alloc(32)).toString('base64url');
     const use = (secret: Secret) => {
       const text = secret.reveal();
       const isUsed = decisionTokenForm.test(text);
@@ -123,9 +119,9 @@ export class DecisionPoint {
 
   /** Calls `look` when a decision expires; returns how to cancel that. */
   whenOver({ until }: Decision, look: () => void): () => void {
-    const leftMs = until - this.#runtime.monotonicNow();
-    const timer: Timer = this.#runtime.setTimeout(look, Math.max(leftMs, 0)).unref();
-    return () => this.#runtime.clearTimer(timer);
+    const leftMs = until - performance.now();
+    const timer = setTimeout(look, Math.max(leftMs, 0)).unref();
+    return () => clearTimeout(timer);
   }
 
   #begin(asker: Asker, fresh: ReadonlyMap<string, Question>): void {
@@ -142,11 +138,11 @@ export class DecisionPoint {
   async #decide(asker: Asker, questions: readonly Question[]): Promise<readonly Decision[]> {
     const { ttlMs, onDecided } = this.options;
     const leavePlace = asker.takePlace?.();
-    const askedAt = this.#runtime.monotonicNow();
+    const askedAt = performance.now();
     const limit = new AbortController();
-    const timer = this.#runtime.setTimeout(() => limit.abort(), deadlineMs);
+    const timer = setTimeout(() => limit.abort(), deadlineMs);
     const answer = await this.#callTwiceAtMost(asker, questions, limit.signal).finally(() => {
-      this.#runtime.clearTimer(timer);
+      clearTimeout(timer);
       leavePlace?.();
     });
     if ('fault' in answer) throw undecided(answer.cause);
@@ -164,10 +160,10 @@ export class DecisionPoint {
   }
 
   async #call(asker: Asker, questions: readonly Question[], signal: AbortSignal) {
-    const startedAt = this.#runtime.monotonicNow();
+    const startedAt = performance.now();
     const answer = await askDecisionPoint(this.#address, asker, questions, signal);
     const [outcome, cause] = 'fault' in answer ? [answer.fault, answer.cause] : (['ok', undefined] as const);
-    const seconds = (this.#runtime.monotonicNow() - startedAt) / 1000;
+    const seconds = (performance.now() - startedAt) / 1000;
     this.options.onCall?.({ endpoint: endpointFor(questions), outcome, cause, seconds });
     return answer;
   }
@@ -181,7 +177,7 @@ export class DecisionPoint {
 
   #held(key: string): Decision | undefined {
     const decision = this.#allowed.get(key) ?? this.#refused.get(key);
-    return decision !== undefined && this.#runtime.monotonicNow() < decision.until ? decision : undefined;
+    return decision !== undefined && performance.now() < decision.until ? decision : undefined;
   }
 
   /** A hash of all that the answer may depend on. Only the last part can contain a line break, so no two texts collide. */

@@ -1,6 +1,6 @@
 import { type CryptoKey, createLocalJWKSet, errors, type JWK, type JWSHeaderParameters } from 'jose';
 import { GatewayError } from '../errors/errors.js';
-import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
+import { pause } from '../process/pause.js';
 import { type KeyPlace, readIssuerKeys } from './discovery.js';
 import type { ReadFailure, ReadFault } from './readJson.js';
 
@@ -27,7 +27,6 @@ export interface KeySetOptions extends KeyPlace {
   readonly maxAgeMs?: number;
   /** Time for one read. */
   readonly deadlineMs?: number;
-  readonly runtime?: Runtime;
 }
 
 const lookAgainMs = 10_000;
@@ -60,7 +59,6 @@ export class KeySet implements KeySource {
       refreshMs: 600_000,
       maxAgeMs: 86_400_000,
       deadlineMs: 5_000,
-      runtime: realRuntime,
       agentFor: undefined,
       ...options,
     };
@@ -72,7 +70,7 @@ export class KeySet implements KeySource {
 
   /** How long ago the provider last confirmed the held keys, in milliseconds; undefined before that. */
   get keysAgeMs(): number | undefined {
-    return this.#held && this.#options.runtime.monotonicNow() - this.#held.confirmedAt;
+    return this.#held && performance.now() - this.#held.confirmedAt;
   }
 
   get usableForMs(): number {
@@ -110,7 +108,7 @@ export class KeySet implements KeySource {
   }
 
   #mayLookAgain(): boolean {
-    const now = this.#options.runtime.monotonicNow();
+    const now = performance.now();
     if (now < this.#mayLookAgainAt || this.#waitMs() > 0) return false;
     this.#mayLookAgainAt = now + lookAgainMs;
     return true;
@@ -118,7 +116,7 @@ export class KeySet implements KeySource {
 
   /** What is left of the backoff after a failed read. */
   #waitMs(): number {
-    return Math.max(0, this.#retryAt - this.#options.runtime.monotonicNow());
+    return Math.max(0, this.#retryAt - performance.now());
   }
 
   /** One read at a time, shared by concurrent callers. Never rejects. */
@@ -130,19 +128,19 @@ export class KeySet implements KeySource {
   }
 
   async #readOnce(): Promise<void> {
-    const { runtime, deadlineMs, onFailure, onRead } = this.#options;
+    const { deadlineMs, onFailure, onRead } = this.#options;
     // Not AbortSignal.timeout: Node.js may collect such a signal if only AbortSignal.any refers to it, and it never aborts.
     const limit = new AbortController();
-    const timer = runtime.setTimeout(() => limit.abort(), deadlineMs).unref();
+    const timer = setTimeout(() => limit.abort(), deadlineMs).unref();
     const read = await readIssuerKeys(this.#options, AbortSignal.any([limit.signal, this.#stopped.signal]));
-    runtime.clearTimer(timer);
+    clearTimeout(timer);
     if (!('fault' in read)) {
       this.#hold(read);
       return onRead();
     }
     if (this.#stopped.signal.aborted) return;
     this.#backoffMs = Math.min(2 * this.#backoffMs || firstBackoffMs, lastBackoffMs);
-    this.#retryAt = runtime.monotonicNow() + this.#backoffMs * (1 + runtime.random() / 4);
+    this.#retryAt = performance.now() + this.#backoffMs * (1 + Math.random() / 4);
     this.#failure = read;
     onFailure(read.fault, read.cause);
   }
@@ -153,19 +151,18 @@ export class KeySet implements KeySource {
       const choose = createLocalJWKSet({ keys: [...keys] });
       this.#held = { version: this.version + 1, text, choose, confirmedAt: 0 };
     }
-    this.#held.confirmedAt = this.#options.runtime.monotonicNow();
+    this.#held.confirmedAt = performance.now();
     this.#backoffMs = 0;
     this.#retryAt = -Infinity;
   }
 
   async #keepFresh(): Promise<void> {
-    const { maxAgeMs, runtime } = this.#options;
-    const refreshMs = Math.min(this.#options.refreshMs, maxAgeMs / 2);
+    const refreshMs = Math.min(this.#options.refreshMs, this.#options.maxAgeMs / 2);
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       await this.#read();
-      const pauseMs = this.#waitMs() || refreshMs * (0.9 + runtime.random() / 5);
-      await pause(runtime, pauseMs, { ref: false, signal });
+      const pauseMs = this.#waitMs() || refreshMs * (0.9 + Math.random() / 5);
+      await pause(pauseMs, { ref: false, signal });
     }
   }
 }

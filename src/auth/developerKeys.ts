@@ -2,7 +2,6 @@ import { link, mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import * as z from 'zod';
-import { realRuntime } from '../process/Runtime.js';
 import type { Scope } from './caller.js';
 import type { KeySource } from './KeySet.js';
 import type { TokenPolicy } from './verifyToken.js';
@@ -37,7 +36,7 @@ export class DeveloperKeys {
   }
 
   /** The policy that verifies tokens of this key pair. */
-  get policy(): Omit<TokenPolicy, 'now'> {
+  get policy(): TokenPolicy {
     const source: KeySource = {
       version: 1,
       usableForMs: Infinity,
@@ -86,7 +85,7 @@ export async function loadDeveloperKeys(directory: string): Promise<DeveloperKey
 async function create(directory: string, file: string): Promise<string> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const { privateKey } = await generateKeyPair(algorithm, { extractable: true });
-  const draft = path.join(directory, `.${fileName}.${realRuntime.randomUUID()}`);
+  const draft = path.join(directory, `.${fileName}.${crypto.randomUUID()}`);
   await writeFile(draft, `${JSON.stringify(await exportJWK(privateKey))}\n`, { mode: 0o600, flag: 'wx' });
   const linked = link(draft, file).catch((error) => {
     if (error.code !== 'EEXIST') throw error;

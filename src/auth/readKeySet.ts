@@ -1,7 +1,6 @@
 import { createPublicKey } from 'node:crypto';
 import type { JWK } from 'jose';
 import * as z from 'zod';
-import { realRuntime } from '../process/Runtime.js';
 import { type AgentFor, type ReadFailure, readJson } from './readJson.js';
 
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
@@ -26,7 +25,7 @@ export async function readKeySet(
   if (!set.success) return notAKeySet;
   const usable: JWK[] = [];
   for (const [index, member] of set.data.keys.entries()) {
-    if (index % keysPerTurn === keysPerTurn - 1) await new Promise<void>(realRuntime.setImmediate);
+    if (index % keysPerTurn === keysPerTurn - 1) await new Promise((resolve) => setImmediate(resolve));
     const key = keySchema.safeParse(member).data;
     if (key !== undefined) usable.push(key);
   }

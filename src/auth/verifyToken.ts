@@ -15,7 +15,6 @@ export interface TokenPolicy {
   readonly tokenTypes: readonly string[];
   /** Claims that a decision point is told; undefined without a decision point. */
   readonly decisionClaims?: readonly string[] | undefined;
-  readonly now: () => number;
 }
 
 export interface TrustedIssuer {
@@ -74,7 +73,7 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   if (!claims.success) throw unauthenticated(wrongClaims[claims.error.issues[0]?.path[0] ?? ''] ?? malformed);
   const { sub: subject, exp, nbf, iat } = claims.data;
   const validFrom = (Math.max(nbf, iat) - toleranceSeconds) * 1000;
-  if (validFrom > policy.now()) throw unauthenticated(notYetValid);
+  if (validFrom > Date.now()) throw unauthenticated(notYetValid);
   if (isOtherThanAccessToken(header, payload)) {
     throw unauthenticated('This is not an access token but an ID token or another token of the issuer');
   }
@@ -110,7 +109,7 @@ async function verifySignature(token: string, policy: TokenPolicy) {
           audience: [...audience],
           requiredClaims: ['sub', 'exp'],
           clockTolerance: toleranceSeconds,
-          currentDate: new Date(policy.now()),
+          currentDate: new Date(Date.now()),
         });
         return { header, payload, issuer, source, version };
       } catch (error) {

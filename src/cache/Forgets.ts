@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { pause, type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
+import { pause } from '../process/pause.js';
 import { leaseMs } from './keepLease.js';
 import { isSubjectKey } from './OneKeyStore.js';
 import { heldPauseMs, type SealedStore } from './SealedStore.js';
@@ -26,17 +26,17 @@ const maxRecords = 1000;
 const lookEveryMs = 2000;
 
 /** Puts `next` on the list; it replaces the record with the same id. @throws StoreError */
-export async function writeForget(store: SealedStore, next: ForgetRecord, runtime = realRuntime): Promise<void> {
+export async function writeForget(store: SealedStore, next: ForgetRecord): Promise<void> {
   let before: Buffer | undefined;
   for (;;) {
-    const owner = runtime.randomUUID();
+    const owner = crypto.randomUUID();
     const turn = await store.acquire(listName, owner, leaseMs, before);
-    if (turn.state === 'held') await pause(runtime, heldPauseMs);
+    if (turn.state === 'held') await pause(heldPauseMs);
     else if (turn.state === 'found') before = turn.entry.bytes;
     else {
       const records = await recordsOf(store);
       const recent = records.filter(({ id, at }) => id !== next.id && Math.abs(next.at - at) < recordMs);
-      const kept = recent.length < maxRecords ? recent : [{ ...next, id: runtime.randomUUID(), subject: undefined }];
+      const kept = recent.length < maxRecords ? recent : [{ ...next, id: crypto.randomUUID(), subject: undefined }];
       if (await store.settle(listName, { records: [...kept, next] }, recordMs, owner)) return;
     }
   }
@@ -58,7 +58,6 @@ export interface ForgetsOptions {
   readonly store: SealedStore;
   readonly entries: SubjectEntries;
   readonly keepers: readonly MemoryKeeper[];
-  readonly runtime: Runtime;
   /** Whether the store failed to answer since this was last called: old values may then be written late. */
   readonly takeUnsettled: () => boolean;
   /** Whether keys are being rotated: entries may then lie under a key that the erasing process does not know. */
@@ -74,24 +73,22 @@ export interface ForgetsOptions {
  */
 export class Forgets {
   readonly #seen = new Set<string>();
-  #lookedAt: number;
+  #lookedAt = Date.now();
   #wasUnsettled = false;
   #stopped = false;
-  #timer: Timer | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
-  constructor(private readonly options: ForgetsOptions) {
-    this.#lookedAt = options.runtime.now();
-  }
+  constructor(private readonly options: ForgetsOptions) {}
 
   /** Looks now, and every two seconds from then on. */
   async start(): Promise<void> {
     await this.look().catch(() => undefined);
-    if (!this.#stopped) this.#timer = this.options.runtime.setTimeout(() => void this.start(), lookEveryMs).unref();
+    if (!this.#stopped) this.#timer = setTimeout(() => void this.start(), lookEveryMs).unref();
   }
 
   stop(): void {
     this.#stopped = true;
-    this.options.runtime.clearTimer(this.#timer);
+    clearTimeout(this.#timer);
   }
 
   /** @throws StoreError when something could not be erased; the next look tries again */
@@ -119,7 +116,7 @@ export class Forgets {
   }
 
   #forgetAllIfLate(): void {
-    const now = this.options.runtime.now();
+    const now = Date.now();
     const isLate = now - this.#lookedAt > recordMs / 2;
     this.#lookedAt = now;
     if (isLate) this.#forget(undefined);
@@ -127,7 +124,7 @@ export class Forgets {
 
   /** Whether `subject` may have been forgotten since `beganAt`. Asked by a reader that lost its lease while it read. */
   async mayHaveForgotten(subject: string, beganAt: number): Promise<boolean> {
-    if (Math.abs(this.options.runtime.now() - beganAt) > recordMs / 2) return true;
+    if (Math.abs(Date.now() - beganAt) > recordMs / 2) return true;
     const records = await recordsOf(this.options.store);
     return records.some((each) => each.subject === undefined || each.subject === subject);
   }

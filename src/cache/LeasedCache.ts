@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
+import { pause } from '../process/pause.js';
 import { heldBytes } from './heldBytes.js';
 import { type KeptLease, keepLease, leaseMarginMs, leaseMs } from './keepLease.js';
 import type { EntryName } from './OneKeyStore.js';
@@ -46,7 +46,6 @@ interface Flight<Value> {
  * A failure is never cached: only readers that were already waiting get it, in this process and in others.
  */
 export class LeasedCache<Value> {
-  readonly #runtime: Runtime;
   readonly #memory: BoundedCache<Entry<Value>>;
   readonly #flights = new Map<string, Flight<Value>>();
   /** Reads that wait for a place, by holder and id: a holder without a free place must not hold up another holder's read. */
@@ -56,7 +55,6 @@ export class LeasedCache<Value> {
   readonly #skewMs: number;
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
-    this.#runtime = options.runtime ?? realRuntime;
     this.#subjectOf = options.subjectOf ?? ((id) => id);
     this.#longestHoldMs = options.workMs + leaseMarginMs;
     this.#skewMs = options.skewMs ?? 1000;
@@ -70,7 +68,7 @@ export class LeasedCache<Value> {
 
   /** Whether the entry was fetched less than `ageMs` ago. One dated in the future, beyond clock skew, is never young. */
   isYoungerThan(entry: Entry<Value>, ageMs: number): boolean {
-    const age = this.#runtime.now() - entry.fetchedAt;
+    const age = Date.now() - entry.fetchedAt;
     return age < ageMs && age >= -this.#skewMs;
   }
 
@@ -110,14 +108,14 @@ export class LeasedCache<Value> {
   /** Drops from memory the entries that have outlived their time to live in the store. */
   dropExpired(): void {
     for (const [id, { value, fetchedAt }] of [...this.#memory.entries()]) {
-      if (this.#runtime.now() - fetchedAt >= this.options.ttlMs(value)) this.#memory.delete(id);
+      if (Date.now() - fetchedAt >= this.options.ttlMs(value)) this.#memory.delete(id);
     }
   }
 
   async #join(id: string, request: ReadRequest<Value>): Promise<Entry<Value>> {
     const parts = [this.options.kind, id];
     const name = this.options.subjectOf ? { subject: this.#subjectOf(id), parts } : parts;
-    const reader = { ...request, id, name, askedAt: this.#runtime.now(), isForgotten: false };
+    const reader = { ...request, id, name, askedAt: Date.now(), isForgotten: false };
     // A reader without `inPlace` may hold a place already, so it must not wait for those who wait for one: '' names nobody.
     const wait = request.inPlace ? JSON.stringify([request.holder, id]) : '';
     for (;;) {
@@ -165,9 +163,9 @@ export class LeasedCache<Value> {
     let refused: Buffer | undefined;
     let before = this.peek(id);
     // By a monotonic clock: correcting a wall clock would end or prolong the wait.
-    const patienceEndsAt = this.#runtime.monotonicNow() + this.#longestHoldMs + workMs;
-    while (this.#runtime.monotonicNow() < patienceEndsAt) {
-      const owner = this.#runtime.randomUUID();
+    const patienceEndsAt = performance.now() + this.#longestHoldMs + workMs;
+    while (performance.now() < patienceEndsAt) {
+      const owner = crypto.randomUUID();
       const turn = await store.acquire(name, owner, leaseMs, refused);
       if (turn.state === 'held') {
         const brought = await this.#waitForOwner(reader, turn.owner, patienceEndsAt);
@@ -180,9 +178,9 @@ export class LeasedCache<Value> {
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
         before = this.peek(id) ?? entry ?? before; // memory may evict it before the fetch
       } else {
-        const lease = keepLease({ store, name, owner, runtime: this.#runtime, longestMs: this.#longestHoldMs });
+        const lease = keepLease({ store, name, owner, longestMs: this.#longestHoldMs });
         try {
-          const beganAt = this.#runtime.now();
+          const beganAt = Date.now();
           const fetched = await this.#fetch(reader, before);
           return await this.#publish(reader, owner, { fetched, lease, beganAt, before: refused });
         } catch (error) {
@@ -202,19 +200,19 @@ export class LeasedCache<Value> {
   async #fetch(reader: Reader<Value>, before?: Entry<Value>) {
     const { id, fetch, trail } = reader;
     const work = new AbortController();
-    const timer = this.#runtime.setTimeout(() => work.abort(), this.options.workMs);
-    const startedAt = this.#runtime.monotonicNow();
+    const timer = setTimeout(() => work.abort(), this.options.workMs);
+    const startedAt = performance.now();
     try {
       const value = await fetch(work.signal, before);
-      const version = this.#runtime.randomUUID();
-      const entry: Entry<Value> = { version, value, fetchedAt: this.#runtime.now(), startedAt };
+      const version = crypto.randomUUID();
+      const entry: Entry<Value> = { version, value, fetchedAt: Date.now(), startedAt };
       const reason = this.#memory.has(id) ? 'outdated' : 'absent';
       this.#keep(reader, entry); // also over one with a later time: the clock that wrote it may have been ahead
       this.options.onRead?.(this.options.kind, 'fetched', reason);
       trail?.read('fetched');
       return entry;
     } finally {
-      this.#runtime.clearTimer(timer);
+      clearTimeout(timer);
     }
   }
 
@@ -248,21 +246,21 @@ export class LeasedCache<Value> {
   async #waitForOwner(reader: Reader<Value>, owner: Buffer, until: number) {
     const { name } = reader;
     const { store, codec, kind, onLeaseWait } = this.options;
-    const waitedFrom = this.#runtime.monotonicNow();
+    const waitedFrom = performance.now();
     // No work lasts longer: this lease is forged, or the store's clock is wrong. Left alone, it would block every reader.
     const deadAt = waitedFrom + this.#longestHoldMs;
     let pauseMs = firstPauseMs;
     do {
-      const leftMs = deadAt - this.#runtime.monotonicNow();
+      const leftMs = deadAt - performance.now();
       if (leftMs <= 0) {
         await store.release(name, owner);
         break;
       }
-      const jitter = 0.5 + this.#runtime.random() / 2;
-      await pause(this.#runtime, Math.min(pauseMs * jitter, leftMs, until - this.#runtime.monotonicNow()));
+      const jitter = 0.5 + Math.random() / 2;
+      await pause(Math.min(pauseMs * jitter, leftMs, until - performance.now()));
       pauseMs = Math.min(2 * pauseMs, longestPauseMs);
-    } while (this.#runtime.monotonicNow() < until && (await store.leaseOwner(name))?.equals(owner));
-    onLeaseWait?.(kind, (this.#runtime.monotonicNow() - waitedFrom) / 1000);
+    } while (performance.now() < until && (await store.leaseOwner(name))?.equals(owner));
+    onLeaseWait?.(kind, (performance.now() - waitedFrom) / 1000);
     const stored = decodeEntry((await store.find(name))?.value, codec);
     const entry = stored && this.#keepNewer(reader, stored);
     if (entry && this.#willDo(entry, reader)) return entry;
@@ -283,7 +281,7 @@ export class LeasedCache<Value> {
 
   /** Whether the entry is dated further ahead of our clock than clock skew allows. */
   #isOfWrongClock({ fetchedAt }: Entry<Value>): boolean {
-    return fetchedAt - this.#runtime.now() > this.#skewMs;
+    return fetchedAt - Date.now() > this.#skewMs;
   }
 
   /** Replaces an unacceptable entry in memory by an acceptable one, without comparing times: the machines' clocks differ. */

@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { failureKeyOf, leaseKeyOf, type Store, type Turn } from '../stores/Store.js';
 import type { KeyRing } from './sealing.js';
 
@@ -28,7 +27,6 @@ export interface OneKeyStoreOptions {
   readonly store: Store;
   /** The settings that change every answer (base URL, client id, API version). They are part of every name. */
   readonly scope: readonly string[];
-  readonly runtime?: Runtime;
 }
 
 /**
@@ -126,11 +124,10 @@ export class OneKeyStore {
   }
 
   #open(key: string, bytes: Buffer): Found {
-    const { runtime = realRuntime } = this.options;
     try {
       const found = content.parse(JSON.parse(String(this.ring.open(key, bytes))));
       // A store whose clock is wrong, or that was rolled back, may still hold an expired entry.
-      if (found.expiresAt > runtime.now()) return { ...found, bytes };
+      if (found.expiresAt > Date.now()) return { ...found, bytes };
     } catch {
       // Foreign, tampered with, or under another encryption key.
     }

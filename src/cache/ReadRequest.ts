@@ -1,5 +1,4 @@
 import type { Trail } from '../observability/Trail.js';
-import type { Runtime } from '../process/Runtime.js';
 import type { SealedStore } from './SealedStore.js';
 import type { Codec, Entry } from './StoredEntries.js';
 
@@ -48,7 +47,6 @@ export interface LeasedCacheOptions<Value> {
   readonly mayHaveForgotten?: (subject: string, beganAt: number) => Promise<boolean>;
   /** How far two clocks of the fleet may be apart, in milliseconds. Default 1000. */
   readonly skewMs?: number;
-  readonly runtime?: Runtime;
   readonly onRead?: (kind: string, tier: CacheTier, reason: ReadReason) => void;
   readonly onLeaseWait?: (kind: string, seconds: number) => void;
 }

@@ -1,5 +1,5 @@
 import { BoundedCache } from '../process/BoundedCache.js';
-import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
+import { pause } from '../process/pause.js';
 import type { Turn } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import { type EntryName, type Found, OneKeyStore, type OneKeyStoreOptions } from './OneKeyStore.js';
@@ -38,13 +38,10 @@ export interface SealedStoreOptions extends OneKeyStoreOptions {
  * claims that expire.
  */
 export class SealedStore {
-  readonly #runtime: Runtime;
   readonly #ownMarks = new BoundedCache<OwnMark>({ max: maxOwnMarks });
   readonly #stores = new WeakMap<KeyRing, OneKeyStore>();
 
-  constructor(private readonly options: SealedStoreOptions) {
-    this.#runtime = options.runtime ?? realRuntime;
-  }
+  constructor(private readonly options: SealedStoreOptions) {}
 
   /** Current key first. */
   get stores(): readonly OneKeyStore[] {
@@ -78,18 +75,18 @@ export class SealedStore {
 
   /** Writes a mark, unless there is one that lasts longer: of several written at the same time the longest stays. */
   async prolongMark(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
-    const endsAt = this.#runtime.now() + ttlMs;
+    const endsAt = Date.now() + ttlMs;
     const lastsLonger = (mark: Found | undefined) => mark !== undefined && mark.expiresAt >= endsAt;
     if (lastsLonger(this.#ownMark(name))) return;
     const mine = this.#rememberMark(name, value, ttlMs);
     // True until another call in this process begins to write a longer mark.
     const isLongest = () => this.#ownMarks.get(this.#keyOf(name)) === mine;
-    const leftMs = () => Math.max(1, endsAt - this.#runtime.now());
-    const owner = this.#runtime.randomUUID();
+    const leftMs = () => Math.max(1, endsAt - Date.now());
+    const owner = crypto.randomUUID();
     for (let tries = 0, shorter: Buffer | undefined; tries < mostTriesOfMark && isLongest(); tries += 1) {
       const turn = await this.acquire(name, owner, leaseOfMarkMs, shorter);
       if (turn.state === 'taken' && (await this.settle(name, value, leftMs(), owner))) return;
-      if (turn.state === 'held') await pause(this.#runtime, heldPauseMs);
+      if (turn.state === 'held') await pause(heldPauseMs);
       if (turn.state !== 'found') continue;
       if (lastsLonger(this.#believed(turn.entry))) return;
       shorter = turn.entry.bytes;
@@ -181,21 +178,21 @@ export class SealedStore {
 
   #rememberMark(name: EntryName, value: unknown, ttlMs: number): OwnMark {
     const found = { ...this.#lasting(value, ttlMs), bytes: Buffer.alloc(0) };
-    const mark = { found, ttlMs, setAt: this.#runtime.monotonicNow() };
+    const mark = { found, ttlMs, setAt: performance.now() };
     this.#ownMarks.set(this.#keyOf(name), mark);
     return mark;
   }
 
   /** Undefined for a mark that a clock far ahead of ours wrote. */
   #believed(mark: Found | undefined): Found | undefined {
-    return mark && mark.expiresAt <= this.#runtime.now() + mark.ttlMs + skewMs ? mark : undefined;
+    return mark && mark.expiresAt <= Date.now() + mark.ttlMs + skewMs ? mark : undefined;
   }
 
   #ownMark(name: EntryName): Found | undefined {
     if (this.#ownMarks.size === 0) return undefined;
     const key = this.#keyOf(name);
     const own = this.#ownMarks.get(key);
-    const agoMs = own ? this.#runtime.monotonicNow() - own.setAt : 0;
+    const agoMs = own ? performance.now() - own.setAt : 0;
     if (own && agoMs >= 0 && agoMs < own.ttlMs) return own.found;
     this.#ownMarks.delete(key);
     return undefined;
@@ -210,7 +207,7 @@ export class SealedStore {
   }
 
   #lasting(value: unknown, ttlMs: number) {
-    return { value, expiresAt: this.#runtime.now() + ttlMs, ttlMs };
+    return { value, expiresAt: Date.now() + ttlMs, ttlMs };
   }
 
   /** Takes something under every key or under none. `take` returns a function that gives it back; this, one for all keys. */
@@ -238,7 +235,7 @@ export class SealedStore {
     const newest = newestOf(found);
     if (!newest?.expiresAt || found[0]?.expiresAt) return newest;
     const { bytes: _, ...content } = newest;
-    const leftMs = Math.max(1, content.expiresAt - this.#runtime.now());
+    const leftMs = Math.max(1, content.expiresAt - Date.now());
     const { stores } = this;
     const withdraw = await stores[0]?.claim(name, content, leftMs).catch(() => undefined);
     // Erasing goes from the oldest key to the current: a value erased under its old key must not survive as this copy.

@@ -1,4 +1,3 @@
-import type { Runtime } from '../process/Runtime.js';
 import type { EntryName } from './OneKeyStore.js';
 import type { SealedStore } from './SealedStore.js';
 
@@ -14,7 +13,6 @@ interface Lease {
   readonly owner: string;
   /** After this many milliseconds other processes take the holder for dead. */
   readonly longestMs: number;
-  readonly runtime: Runtime;
 }
 
 /** A lease that this process renews. */
@@ -26,16 +24,16 @@ export interface KeptLease {
 }
 
 /** Renews `lease` until `letGo`, until it is lost, or for `longestMs`. A lost lease ends the renewals, not the work. */
-export function keepLease({ store, name, owner, longestMs, runtime }: Lease): KeptLease {
-  const endsAt = runtime.monotonicNow() + longestMs;
+export function keepLease({ store, name, owner, longestMs }: Lease): KeptLease {
+  const endsAt = performance.now() + longestMs;
   const renew = async () => {
-    const leftMs = endsAt - runtime.monotonicNow();
+    const leftMs = endsAt - performance.now();
     const isHeld = leftMs > 0 && (await store.renew(name, owner, Math.min(leaseMs, leftMs)));
     if (isHeld) return;
     kept.letGo();
     kept.isLost = true;
   };
-  const timer = runtime.setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
-  const kept = { isLost: false, letGo: () => runtime.clearTimer(timer) };
+  const timer = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
+  const kept = { isLost: false, letGo: () => clearInterval(timer) };
   return kept;
 }

@@ -1,7 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, hkdfSync } from 'node:crypto';
 import type { Secret } from '../config/secret.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import { type Runtime, realRuntime } from '../process/Runtime.js';
 
 /** What the keys of stored entries are derived from. */
 export interface KeyMaterial {
@@ -33,21 +32,13 @@ export class Sealer {
   #rings: readonly KeyRing[];
 
   /** Uses the configured key and the previous one. Without a configured key, the client secret takes its place. */
-  static of(
-    { encryptionKey: key, previousEncryptionKey: previous }: ConfiguredKeys,
-    clientSecret: Secret,
-    runtime?: Runtime,
-  ): Sealer {
+  static of({ encryptionKey: key, previousEncryptionKey: previous }: ConfiguredKeys, clientSecret: Secret): Sealer {
     const current: KeyMaterial = { from: key ? 'encryption-key' : 'client-secret', secret: key ?? clientSecret };
-    return new Sealer(current, previous ? [{ from: 'encryption-key', secret: previous }] : [], runtime);
+    return new Sealer(current, previous ? [{ from: 'encryption-key', secret: previous }] : []);
   }
 
-  constructor(
-    current: KeyMaterial,
-    previous: readonly KeyMaterial[] = [],
-    private readonly runtime = realRuntime,
-  ) {
-    this.#rings = newestOnce([current, ...previous].map((material) => new KeyRing(material, runtime)));
+  constructor(current: KeyMaterial, previous: readonly KeyMaterial[] = []) {
+    this.#rings = newestOnce([current, ...previous].map((material) => new KeyRing(material)));
   }
 
   /** Current first. */
@@ -61,7 +52,7 @@ export class Sealer {
 
   /** Makes `current` the key of new entries; of the keys before it the newest two stay known. */
   rotate(current: KeyMaterial): void {
-    this.#rings = newestOnce([new KeyRing(current, this.runtime), ...this.#rings]);
+    this.#rings = newestOnce([new KeyRing(current), ...this.#rings]);
   }
 
   /** A keyed hash of `text`, to tell texts apart in logs. It changes when the key is rotated. */
@@ -80,10 +71,7 @@ export class KeyRing {
   /** Names by their parts: computing an HMAC costs ten times as much as a lookup here. */
   readonly #known = new BoundedCache<string>({ max: MAX_KNOWN_NAMES });
 
-  constructor(
-    { from, secret }: KeyMaterial,
-    private readonly runtime = realRuntime,
-  ) {
+  constructor({ from, secret }: KeyMaterial) {
     const input = Buffer.from(secret.reveal(), from === 'encryption-key' ? 'base64' : 'utf8');
     if (input.length === 0) throw new TypeError('The key material of a Sealer must not be empty.');
     const derive = (use: string, bytes: number) =>
@@ -106,7 +94,11 @@ export class KeyRing {
 
   /** Encrypts `bytes` to be stored under `name`. */
   seal(name: string, bytes: Uint8Array): Buffer {
-    const header = Buffer.concat([Buffer.of(VERSION), this.id, this.runtime.randomBytes(NONCE_BYTES)]);
+    const header = Buffer.concat([
+      Buffer.of(VERSION),
+      this.id,
+      crypto.getRandomValues(Buffer.allocUnsafe(NONCE_BYTES)),
+    ]);
     const cipher = createCipheriv('aes-256-gcm', this.#encryption, header.subarray(-NONCE_BYTES));
     cipher.setAAD(Buffer.concat([header, Buffer.from(name)]));
     return Buffer.concat([header, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);

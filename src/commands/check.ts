@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -86,7 +85,7 @@ async function store({ cache: { url } }: Config): Promise<Found> {
       const startedAt = performance.now();
       const bytes = Buffer.from('check');
       // Several, because a cluster keeps them on several servers.
-      const keys = Array.from({ length: 8 }, () => `check-${randomUUID()}`);
+      const keys = Array.from({ length: 8 }, () => `check-${crypto.randomUUID()}`);
       await Promise.all(keys.map((key) => opened.set(key, bytes, limitMs)));
       const deleted = await Promise.all(keys.map((key) => opened.compareAndDelete(key, bytes)));
       const isWritten = deleted.every(Boolean);

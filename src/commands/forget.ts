@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { writeForget } from '../cache/Forgets.js';
 import type { Sealer } from '../cache/sealing.js';
 import { identifierReader, type TaxpayerId } from '../datasources/identifiers.js';
@@ -27,7 +26,7 @@ export const forget: Command = {
   async run({ config, argument }) {
     const subject = identifierReader(config.limits.idLength).taxpayerId(argument);
     return withStoreOf(config, async ({ sealer, sealed, entries }) => {
-      const request = randomUUID();
+      const request = crypto.randomUUID();
       await writeForget(sealed, { id: request, state: 'begun', subject, at: Date.now() });
       const erased = await entries.erase(subject);
       await writeForget(sealed, { id: request, state: 'done', subject, at: Date.now() });

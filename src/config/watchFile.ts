@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { withoutByteOrderMark } from '../json.js';
+import { pause } from '../process/pause.js';
 import { Secret } from './secret.js';
 
 /** Poll interval of a watched file, in milliseconds. Polled, because mounted secrets are swapped by a symbolic link. */
@@ -46,7 +46,7 @@ async function follow(
       await onChange(now);
     }
     seen = now;
-    await sleep(lookEveryMs, undefined, { ref: false, signal }).catch(() => {});
+    await pause(lookEveryMs, { ref: false, signal });
   }
 }
 

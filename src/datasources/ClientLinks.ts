@@ -6,7 +6,7 @@ import { heldBytes } from '../cache/heldBytes.js';
 import type { Claim, SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import { pause, type Runtime } from '../process/Runtime.js';
+import { pause } from '../process/pause.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 import type { ClientLink, ClientLinkRequest } from './wire.js';
@@ -20,7 +20,6 @@ export interface ClientLinksOptions {
   readonly places: FairQueue;
   /** Longest time a creation can be under way, in milliseconds. An older one that has no result will never get one. */
   readonly workMs: number;
-  readonly runtime: Runtime;
   readonly onOutcome: (outcome: LinkOutcome) => void;
 }
 
@@ -63,18 +62,16 @@ interface Attempt {
  */
 export class ClientLinks {
   /** The records this process wrote, by name: the shared store may have lost or refused them. */
-  readonly #own: BoundedCache<LinkRecord>;
+  readonly #own = new BoundedCache<LinkRecord>({
+    max: 10_000,
+    maxSize: 16 * 1024 * 1024, // bytes
+    sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
+    ttl: idempotencyTtlMs - 1, // lru-cache still returns an entry whose age equals its ttl
+    ttlResolution: 0,
+    perf: Date, // the record in the store expires by this clock
+  });
 
-  constructor(private readonly options: ClientLinksOptions) {
-    this.#own = new BoundedCache({
-      max: 10_000,
-      maxSize: 16 * 1024 * 1024, // bytes
-      sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
-      ttl: idempotencyTtlMs - 1, // lru-cache still returns an entry whose age equals its ttl
-      ttlResolution: 0,
-      perf: { now: options.runtime.now },
-    });
-  }
+  constructor(private readonly options: ClientLinksOptions) {}
 
   /**
    * @param idempotency the caller's key together with who the caller is; undefined creates without protection
@@ -101,7 +98,7 @@ export class ClientLinks {
   }
 
   async #createOnce(attempt: Attempt): Promise<CreatedLink> {
-    const { runtime, workMs } = this.options;
+    const { workMs } = this.options;
     /**
      * What we wait for: the end of an earlier try, identified by `startedAt`, or (undefined) a record that can be read.
      * `sinceMs` is monotonic, because the wall clock may be set back during the wait.
@@ -119,12 +116,12 @@ export class ClientLinks {
       if (record?.state === 'unknown') throw unknown();
       const startedAt = record?.startedAt;
       if (waiting === undefined || waiting.startedAt !== startedAt) {
-        waiting = { startedAt, sinceMs: runtime.monotonicNow() };
+        waiting = { startedAt, sinceMs: performance.now() };
       }
       // Clocks differ, so the limit is on our own wait, unless the creation is too old even with the largest skew.
-      const isTooOld = startedAt !== undefined && runtime.now() - startedAt > workMs + mostSkewMs;
-      if (isTooOld || runtime.monotonicNow() - waiting.sinceMs > workMs) throw unknown();
-      await pause(runtime, lookAgainMs);
+      const isTooOld = startedAt !== undefined && Date.now() - startedAt > workMs + mostSkewMs;
+      if (isTooOld || performance.now() - waiting.sinceMs > workMs) throw unknown();
+      await pause(lookAgainMs);
     }
   }
 
@@ -139,7 +136,7 @@ export class ClientLinks {
   /** Records that a try begins; undefined when the key has a record already. */
   async #claim({ name, text, input }: Attempt): Promise<Claim | undefined> {
     if (this.#own.has(text)) return undefined;
-    const begun: LinkRecord = { state: 'under-way', input, startedAt: this.options.runtime.now() };
+    const begun: LinkRecord = { state: 'under-way', input, startedAt: Date.now() };
     try {
       const claim = await this.options.store.claim(name, begun, idempotencyTtlMs);
       if (claim !== undefined) this.#own.set(text, begun);

@@ -36,7 +36,7 @@ export class RefreshJobs {
   readonly #cache: LeasedCache<Observation>;
 
   constructor(private readonly options: ReadingOptions & { readonly broker: TokenBroker }) {
-    const { cache, store, keepMs, runtime } = options;
+    const { cache, store, keepMs } = options;
     this.#cache = new LeasedCache({
       ...cache,
       kind: 'job',
@@ -45,7 +45,6 @@ export class RefreshJobs {
       codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
       ttlMs: ({ job }) => (isTerminal(job) ? keepMs : processingTtlMs),
       subjectOf: (id) => id.slice(0, id.indexOf('/')),
-      runtime,
     });
   }
 
@@ -95,10 +94,10 @@ export class RefreshJobs {
     const dueMs = renewedAtMs(entry.fetchedAt);
     if (this.#isCurrent(entry, dueMs)) return;
     shownOf(entry).renewalBegan = true;
-    const { places, runtime } = this.options;
+    const { places } = this.options;
     const isShown = () => this.#cache.peek(idOf(taxpayerId, jobId)) === entry && this.#isCurrent(entry, sharedMs);
     const renew = async () => void (isShown() && (await this.#read(taxpayerId, jobId, dueMs, { holder, written })));
-    runtime.setImmediate(() => void places.run(holder, renew).catch(() => undefined));
+    setImmediate(() => void places.run(holder, renew).catch(() => undefined));
   }
 
   async #lookUp(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall): Promise<JobView> {
@@ -137,7 +136,7 @@ export class RefreshJobs {
 
   #observationOf(id: string, job: JobStatus): Observation {
     const before = this.#cache.peek(id)?.value;
-    const now = this.options.runtime.now();
+    const now = Date.now();
     // Never later than now: a time from a clock that was ahead would keep polls at their fastest until we reach it.
     return { job, unchangedSince: before?.job.status === job.status ? Math.min(before.unchangedSince, now) : now };
   }

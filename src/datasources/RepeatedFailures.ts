@@ -1,6 +1,5 @@
 import { type ErrorCode, GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import type { Runtime } from '../process/Runtime.js';
 
 const firstPauseMs = 1000;
 
@@ -31,7 +30,6 @@ export class RepeatedFailures {
   constructor(
     max: number,
     private readonly longestPauseMs: number,
-    private readonly runtime: Pick<Runtime, 'monotonicNow'>,
   ) {
     this.#failures = new BoundedCache({ max });
   }
@@ -58,7 +56,7 @@ export class RepeatedFailures {
 
   #throwInPause(id: string): void {
     const { error, until = 0 } = this.#failures.get(id) ?? {};
-    const leftMs = until - this.runtime.monotonicNow();
+    const leftMs = until - performance.now();
     if (error === undefined || leftMs <= 0) return;
     const { code, message, reason } = error;
     throw new GatewayError(code, message, { reason, retryAfterSeconds: Math.ceil(leftMs / 1000) });
@@ -67,7 +65,7 @@ export class RepeatedFailures {
   #note(id: string, error: GatewayError): void {
     const times = (this.#failures.get(id)?.times ?? 0) + 1;
     const pauseMs = times === 1 ? 0 : Math.min(this.longestPauseMs, firstPauseMs * 2 ** (times - 2));
-    this.#failures.set(id, { times, error, until: this.runtime.monotonicNow() + pauseMs });
+    this.#failures.set(id, { times, error, until: performance.now() + pauseMs });
   }
 
   /** Forgets the failures of `id`, or of all ids. */

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Secret } from '../config/secret.js';
 import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/errors.js';
-import type { Runtime } from '../process/Runtime.js';
 import type { CallGate } from '../upstream/CallGate.js';
 import { ForbiddenRequests } from '../upstream/ForbiddenRequests.js';
 import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/ResilientFetch.js';
@@ -22,7 +21,6 @@ export interface TaxpayerServiceOptions {
   readonly gate: CallGate;
   /** Deepest nesting of a record's metadata. */
   readonly maxDepth: number;
-  readonly runtime?: Runtime;
   /** Called when a caller's calls will be refused for a while, because several different requests of that caller got a 403. */
   readonly onForbidden: (endpoint: Endpoint) => void;
   /** Called after a call with all its tries; `failure` says what was wrong with the service, if anything. */
@@ -55,11 +53,10 @@ export class AccessTokenRefused extends Error {}
 
 /** The REST service, one method per endpoint (interface, part 4): exact requests out, validated answers in. */
 export class TaxpayerService {
-  readonly #forbidden: ForbiddenRequests;
+  readonly #forbidden = new ForbiddenRequests();
   readonly #decode: ReturnType<typeof decoders>;
 
   constructor(private readonly options: TaxpayerServiceOptions) {
-    this.#forbidden = new ForbiddenRequests(options.runtime);
     this.#decode = decoders(options.maxDepth);
   }
 

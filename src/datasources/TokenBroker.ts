@@ -62,8 +62,8 @@ export class TokenBroker {
   readonly #credentials = new Credentials();
 
   constructor(private readonly options: TokenBrokerOptions) {
-    const { store, runtime, onEvent } = options;
-    this.#failures = new RepeatedFailures(options.cache.maxEntries, options.longestPauseMs, runtime);
+    const { store, onEvent } = options;
+    this.#failures = new RepeatedFailures(options.cache.maxEntries, options.longestPauseMs);
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'token',
@@ -71,11 +71,9 @@ export class TokenBroker {
       codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : absenceMs),
       skewMs,
-      runtime,
     });
     this.#budget = new TokenBudget({
       store,
-      runtime,
       perHour: options.budgetPerHour,
       callerShare: options.budgetCallerShare,
       watchShare: options.budgetWatchShare,
@@ -137,7 +135,7 @@ export class TokenBroker {
   /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
   freshForMs({ fetchedAt, freshMs }: TokenView): number {
     // At most `freshMs`: the machine that read the record may have a clock that is ahead.
-    return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - this.options.runtime.now()));
+    return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - Date.now()));
   }
 
   async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
@@ -194,9 +192,8 @@ export class TokenBroker {
     { signal, ...call }: ReadCall & { readonly signal: AbortSignal },
     read: (credential: Credential) => Promise<T>,
   ): Promise<T> {
-    const { runtime } = this.options;
     let credential = await endingWith(signal, this.credential(id, undefined, call));
-    const beganAt = runtime.now();
+    const beganAt = Date.now();
     let before: Credential | undefined;
     for (let refused = 1; ; refused += 1) {
       const { version } = credential;
@@ -208,7 +205,7 @@ export class TokenBroker {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
       this.#note(id, version, true);
-      credential.refusedAt ??= runtime.monotonicNow();
+      credential.refusedAt ??= performance.now();
       if ((before && isSuccessor(credential, before, beganAt)) || refused === mostRefused) {
         await this.#coolDown(id, version);
         throw notAuthorized();
@@ -238,7 +235,7 @@ export class TokenBroker {
     const held = this.#cache.peek(id);
     if (held?.version !== version || isRefused(held) === wasRefused) return;
     const view = this.#newView(held);
-    const freshMs = Math.min(view.freshMs, this.options.runtime.now() - view.fetchedAt + refetchCoolDownMs);
+    const freshMs = Math.min(view.freshMs, Date.now() - view.fetchedAt + refetchCoolDownMs);
     held.view = wasRefused ? { ...view, freshMs, stale: true } : view;
   }
 
@@ -260,7 +257,7 @@ export class TokenBroker {
     };
     try {
       const record = await this.#failures.run(id, read);
-      const since = unchangedSince(record, this.options.runtime.now(), before && readingOf(before));
+      const since = unchangedSince(record, Date.now(), before && readingOf(before));
       return { kind: 'record', record, unchangedSince: since };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;

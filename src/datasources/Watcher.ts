@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { type ErrorCode, GatewayError } from '../errors/errors.js';
-import { longestTimerMs, type Runtime, type Timer } from '../process/Runtime.js';
+import { longestTimerMs } from '../process/pause.js';
 import { LatestValue } from './LatestValue.js';
 import type { ReadCall } from './reading.js';
 
@@ -26,7 +26,6 @@ export interface WatcherSurroundings {
   /** A watch ends normally after this time, in milliseconds. */
   readonly watchMaxMs: number;
   readonly onWatchers: (count: number) => void;
-  readonly runtime: Runtime;
 }
 
 interface WatcherOptions<Key, View> extends WatcherSurroundings {
@@ -60,15 +59,14 @@ export class Watcher<Key, View> {
    * slow reader gets the newest view, not every one. Fails only with a permanent error.
    */
   watch(key: Key, { holder, trail, written, onEnd, maxMs = Infinity }: WatchOptions = {}) {
-    const { runtime } = this.options;
     const loop = this.#loopOf(key);
     const reader = new LatestValue<View>(() => {
-      runtime.clearTimer(timer);
+      clearTimeout(timer);
       this.options.onWatchers(--this.#watchers);
       loop.leave(reader);
       onEnd?.();
     });
-    const timer = runtime.setTimeout(() => reader.return(), Math.min(maxMs, this.options.watchMaxMs)).unref();
+    const timer = setTimeout(() => reader.return(), Math.min(maxMs, this.options.watchMaxMs)).unref();
     this.options.onWatchers(++this.#watchers);
     if (this.#stopped) void reader.return();
     else loop.join(reader, { holder, trail, written });
@@ -141,19 +139,17 @@ class PollLoop<Key, View> {
   /** In the order in which polls are made for them. */
   readonly #readers = new Map<LatestValue<View>, Reader<View>>();
   #latest: View | undefined;
-  #timer: Timer | undefined;
+  #timer: NodeJS.Timeout | undefined;
   #failures = 0;
   #ended = false;
   readonly #watched: Watched<Key, View>;
-  readonly #runtime: Runtime;
 
   constructor(
     readonly key: Key,
-    { watched, runtime }: WatcherOptions<Key, View>,
+    { watched }: WatcherOptions<Key, View>,
     private readonly onEnd: () => void,
   ) {
     this.#watched = watched;
-    this.#runtime = runtime;
   }
 
   join(reader: LatestValue<View>, call: ReadCall): void {
@@ -185,7 +181,7 @@ class PollLoop<Key, View> {
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#runtime.clearTimer(this.#timer);
+    clearTimeout(this.#timer);
     this.onEnd();
     for (const reader of this.#readers.keys()) void reader.return();
   }
@@ -248,7 +244,7 @@ class PollLoop<Key, View> {
   }
 
   #schedule(pauseMs: number): void {
-    this.#runtime.clearTimer(this.#timer);
-    this.#timer = this.#runtime.setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
   }
 }

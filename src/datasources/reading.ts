@@ -3,7 +3,6 @@ import type { FairQueue } from '../admission/FairQueue.js';
 import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { upstreamTimeout } from '../errors/errors.js';
-import type { Runtime } from '../process/Runtime.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { WrittenIds } from './identifiers.js';
 import type { TaxpayerService } from './TaxpayerService.js';
@@ -20,7 +19,6 @@ export interface ReadingOptions {
   >;
   /** Longest time that anything about a taxpayer is kept, in milliseconds. */
   readonly keepMs: number;
-  readonly runtime: Runtime;
 }
 
 export interface ReadCall extends CallOptions {

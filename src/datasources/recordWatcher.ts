@@ -25,7 +25,7 @@ export function recordWatcher({ broker, ...options }: RecordWatcherOptions) {
       dueInMs: (view) => broker.freshForMs(view),
       // With jitter, because all watchers wait for the same moment when the budget is spent.
       retryInMs: (failures, askedMs) =>
-        Math.max(Math.min(retryMaxMs, 1000 * 2 ** failures), askedMs) * (1 + options.runtime.random() / 10),
+        Math.max(Math.min(retryMaxMs, 1000 * 2 ** failures), askedMs) * (1 + Math.random() / 10),
     },
   });
 }

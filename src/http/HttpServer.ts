@@ -3,9 +3,9 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, Se
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { TlsMaterial } from '../network/tlsFiles.js';
 import type { Logger } from '../observability/log.js';
+import { pause } from '../process/pause.js';
 import {
   closeWithConnection,
   followHandshakes,
@@ -178,15 +178,15 @@ export class HttpServer {
     const leftOf = (ms: number) => Math.max(0, startedAt + ms - performance.now());
     const { acceptUntilMs, quietForMs, closeListenerByMs, keepIdleUntilMs } = drainPhases(timeoutMs);
     for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close');
-    if (timeoutMs > 0) await delay(acceptUntilMs);
+    if (timeoutMs > 0) await pause(acceptUntilMs);
     const closed = once(this.server, 'close');
     this.#closingListener = this.#closeListener(quietForMs, leftOf(closeListenerByMs));
     await this.#closingListener;
     this.#closingListener = undefined;
-    await Promise.race([closed, delay(leftOf(keepIdleUntilMs))]);
+    await Promise.race([closed, pause(leftOf(keepIdleUntilMs))]);
     this.server.closeIdleConnections();
     while (this.#inFlight.size > 0 && leftOf(timeoutMs) > 0) {
-      await Promise.race([closed, delay(20)]);
+      await Promise.race([closed, pause(20)]);
       this.server.closeIdleConnections();
     }
     this.server.closeAllConnections();

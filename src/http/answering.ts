@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Answer } from '../operations/answer.js';
 import type { RequestFacts } from '../operations/OperationContext.js';
 import type { Operations } from '../operations/Operations.js';
+import { pause } from '../process/pause.js';
 import { type AnswerForm, contentTypeOf, readAccept, statusIn } from './mediaTypes.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
@@ -11,7 +10,7 @@ const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
 /** The request id: the caller's, if well formed, or a new one. */
 export function requestIdOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
-  return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
+  return typeof given === 'string' && requestIdForm.test(given) ? given : crypto.randomUUID();
 }
 
 /** A caller's limit on root fields, and what is left of it. */
@@ -49,7 +48,7 @@ export async function refuseInTurn(
   const waitMs = operations.waitOfRefusal(facts);
   // Not `response.socket`: a pipelined response has none yet.
   if (waitMs === Number.POSITIVE_INFINITY) return void response.req.socket.destroy();
-  if (waitMs > 0) await delay(waitMs, undefined, { ref: false });
+  if (waitMs > 0) await pause(waitMs, { ref: false });
   if (response.headersSent || response.destroyed) return;
   const form = readAccept(response.req.headers.accept).json;
   const status = statusIn(form, refusal);

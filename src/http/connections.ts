@@ -2,8 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
+import { pause } from '../process/pause.js';
 
 /** Closes a pipelined response with its connection: Node.js emits `close` only for the first response in line. */
 export function closeWithConnection(response: ServerResponse): void {
@@ -92,8 +92,8 @@ export async function whenNobodyConnects(
   server.on('connection', count);
   const nobodyConnects = async (pauseMs: number): Promise<boolean> => {
     const before = accepted;
-    if (pauseMs > 0) await delay(pauseMs);
-    await nextTurn();
+    if (pauseMs > 0) await pause(pauseMs);
+    await new Promise((resolve) => setImmediate(resolve));
     return accepted === before;
   };
   const startedAt = performance.now();

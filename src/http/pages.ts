@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import helmet from 'helmet';
 import { writePage } from './answering.js';
@@ -17,7 +16,7 @@ const sandboxOrigins = ['https://embeddable-sandbox.cdn.apollographql.com', 'htt
 export function apolloSandboxPage(options: ExplorerOptions): Handler {
   return async (request, response) => {
     if (!isRead(request, response)) return;
-    const nonce = randomBytes(16).toString('base64');
+    const nonce = crypto.getRandomValues(Buffer.alloc(16)).toString('base64');
     const headers = await options.headers();
     const initialState = { document: options.firstQuery, headers, pollForSchemaUpdates: false };
     secureHeaders(request, response, {

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { LiveTransport } from '../operations/OperationRecord.js';
+import { pause } from '../process/pause.js';
 
 /** How to close one socket or response: after finishing queries and mutations, with a reason; or at once. */
 interface OpenStream {
@@ -38,7 +38,7 @@ export class OpenStreams {
       this.#emptied = resolve;
     });
     for (const stream of [...this.#open]) stream.shutDown();
-    await Promise.race([emptied, delay(timeoutMs, undefined, { ref: false })]);
+    await Promise.race([emptied, pause(timeoutMs, { ref: false })]);
     for (const stream of [...this.#open]) stream.destroy();
   }
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { CloseCode, type Message, MessageType, type PingMessage, parseMessage } from 'graphql-ws';
 import type { RawData, WebSocket } from 'ws';
@@ -170,7 +169,7 @@ export class SocketConnection {
       const run = () => operations.run(id, parameters, size);
       const running = this.#trace?.run(run) ?? run();
       running.catch((error) => {
-        this.options.operations.refuse(error, { requestId: randomUUID(), startedAt: performance.now() }, 'ws');
+        this.options.operations.refuse(error, { requestId: crypto.randomUUID(), startedAt: performance.now() }, 'ws');
         this.#close(CloseCode.InternalServerError, 'Internal server error');
       });
     }

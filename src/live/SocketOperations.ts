@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Answer } from '../operations/answer.js';
@@ -50,7 +49,7 @@ export class SocketOperations {
     const operation: RunningOperation = { id, left: new AbortController(), isSubscription: false };
     const refusal = this.#refusalNow();
     if (refusal !== undefined) {
-      const facts = { ...identity, client, requestId: randomUUID(), startedAt: performance.now() };
+      const facts = { ...identity, client, requestId: crypto.randomUUID(), startedAt: performance.now() };
       return this.#refuse(operation, operations.refuse(refusal, facts, 'ws'), size);
     }
     this.#running.add(operation);
@@ -96,7 +95,7 @@ export class SocketOperations {
   async #perform(running: RunningOperation, parameters: Parameters, size: number): Promise<void> {
     const { operations, streams, send, identity, client } = this.options;
     const { id, left } = running;
-    const known = { requestId: randomUUID(), startedAt: performance.now(), client };
+    const known = { requestId: crypto.randomUUID(), startedAt: performance.now(), client };
     const facts = { ...identity, ...known, signal: left.signal };
     let operation: Operation;
     try {

@@ -1,4 +1,3 @@
-import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import type { Logger } from './log.js';
 
 interface Episode {
@@ -7,7 +6,7 @@ interface Episode {
   count: number;
   /** The first success since the last failure. */
   worksSince: number | undefined;
-  timer: Timer | undefined;
+  timer: NodeJS.Timeout | undefined;
 }
 
 export interface EpisodeOptions {
@@ -18,7 +17,6 @@ export interface EpisodeOptions {
   readonly ends: string;
   /** An episode ends after this time without a failure, from the first success on, in milliseconds. Default 5000. */
   readonly quietMs?: number;
-  readonly runtime?: Runtime;
 }
 
 /**
@@ -28,11 +26,7 @@ export interface EpisodeOptions {
 export class Episodes {
   readonly #open = new Map<string, Episode>();
 
-  readonly #runtime: Runtime;
-
-  constructor(private readonly options: EpisodeOptions) {
-    this.#runtime = options.runtime ?? realRuntime;
-  }
+  constructor(private readonly options: EpisodeOptions) {}
 
   /** Something failed. `trouble` is of a small set; `cause` is a short text without a value, a name or an id. */
   failed(trouble: string, cause: string): void {
@@ -41,10 +35,10 @@ export class Episodes {
     if (open !== undefined) {
       open.count += 1;
       open.worksSince = undefined;
-      this.#runtime.clearTimer(open.timer);
+      clearTimeout(open.timer);
       return;
     }
-    const begunAt = this.#runtime.monotonicNow();
+    const begunAt = performance.now();
     this.#open.set(trouble, { begunAt, cause, count: 1, worksSince: undefined, timer: undefined });
     log.warn({ ...about, trouble, cause }, begins);
   }
@@ -53,14 +47,14 @@ export class Episodes {
   worked(): void {
     for (const [trouble, open] of this.#open) {
       if (open.worksSince !== undefined) continue;
-      open.worksSince = this.#runtime.monotonicNow();
-      open.timer = this.#runtime.setTimeout(() => this.#end(trouble, open), this.options.quietMs ?? 5000).unref();
+      open.worksSince = performance.now();
+      open.timer = setTimeout(() => this.#end(trouble, open), this.options.quietMs ?? 5000).unref();
     }
   }
 
   /** Drops the open episodes without a line. */
   stop(): void {
-    for (const { timer } of this.#open.values()) this.#runtime.clearTimer(timer);
+    for (const { timer } of this.#open.values()) clearTimeout(timer);
     this.#open.clear();
   }
 

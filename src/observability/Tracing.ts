@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Attributes, SpanKind } from '@opentelemetry/api';
 import type { DecisionCall } from '../auth/DecisionPoint.js';
 import type { Handler } from '../http/HttpServer.js';
 import type { OperationRecord } from '../operations/OperationRecord.js';
+import { pause } from '../process/pause.js';
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
 import { epochMs, type RecordedSpan, type SpanBegin } from './RecordedSpan.js';
@@ -236,7 +236,7 @@ export class Tracing {
 
   /** Sends the remaining spans, within a time limit. */
   async stop(): Promise<void> {
-    await Promise.race([this.#export.stop().catch(() => {}), delay(stopMs, undefined, { ref: false })]);
+    await Promise.race([this.#export.stop().catch(() => {}), pause(stopMs, { ref: false })]);
   }
 
   /** Runs `work` in `position`, its asynchronous parts included. */

@@ -1,6 +1,5 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setImmediate as turn } from 'node:timers/promises';
 import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
 import { withoutByteOrderMark } from '../json.js';
@@ -100,7 +99,7 @@ async function addFile(listed: ListedDocuments, file: string): Promise<void> {
     const problem = listed.add(document);
     if (problem !== undefined) fail(`${problem}, see ${JSON.stringify(document.id.slice(0, 100))}`, file);
     added += 1;
-    if (added % documentsPerTurn === 0) await turn();
+    if (added % documentsPerTurn === 0) await new Promise((resolve) => setImmediate(resolve));
   }
 }
 

@@ -1,4 +1,4 @@
-import { longestTimerMs } from './Runtime.js';
+import { longestTimerMs } from './pause.js';
 
 /** Runs `action` once at `time` (epoch milliseconds, `Infinity` for never); returns what cancels it. */
 export function atTime(time: number, action: () => void): () => void {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import * as z from 'zod';
 
 /** Statuses and providers are plain strings: a service may have some that no catalogue knows. */
@@ -65,7 +64,7 @@ export function sandboxState(jobDurationMs: number) {
 
   /** What is not given gets a plausible value that is clearly not real. */
   const addTaxpayer = (props: Partial<SandboxTaxpayer> = {}) => {
-    const id = props.id ?? randomUUID();
+    const id = props.id ?? crypto.randomUUID();
     return put(taxpayers, id, {
       id,
       name: nobody,
@@ -73,7 +72,7 @@ export function sandboxState(jobDurationMs: number) {
       providerId: 'service-sandbox',
       createdAt: new Date().toISOString(),
       status: 'CREATED',
-      accessToken: `sandbox-token-not-real-${randomUUID()}`,
+      accessToken: `sandbox-token-not-real-${crypto.randomUUID()}`,
       ...props,
     });
   };
@@ -82,7 +81,7 @@ export function sandboxState(jobDurationMs: number) {
     put(taxpayers, id, { ...found(taxpayers.get(id)), ...changes });
 
   const addJob = (props: Partial<SandboxJob> & { readonly taxpayerId: string }) => {
-    const jobId = props.jobId ?? randomUUID();
+    const jobId = props.jobId ?? crypto.randomUUID();
     return put(jobs, `${props.taxpayerId}/${jobId}`, {
       jobId,
       name: 'Data refresh (not real)',
@@ -121,7 +120,7 @@ export function sandboxState(jobDurationMs: number) {
     /** Creates the link and the taxpayer who will follow it. */
     addLink(settings: ClientLinkSettings, metadata: Readonly<Record<string, unknown>>): SandboxLink {
       const { id: taxpayerId } = addTaxpayer({ name: prefilledName(settings), metadata });
-      const id = randomUUID();
+      const id = crypto.randomUUID();
       return put(links, id, { id, taxpayerId, settings });
     },
     startJobFromLink(link: SandboxLink): void {

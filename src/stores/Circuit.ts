@@ -1,4 +1,3 @@
-import type { Runtime } from '../process/Runtime.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
@@ -21,7 +20,6 @@ export class Circuit {
     private readonly limitMs: number,
     private readonly onOpen: (trouble: StoreTrouble, detail?: string) => void,
     private readonly onClose: () => void,
-    private readonly runtime: Runtime,
   ) {}
 
   get isClosed(): boolean {
@@ -31,7 +29,7 @@ export class Circuit {
   async ask<T>(work: () => Promise<T>): Promise<Answer<T>> {
     if (!this.#isClosed) return { answered: false, asked: false };
     try {
-      const value = await timeLimit(work, this.limitMs, this.runtime);
+      const value = await timeLimit(work, this.limitMs);
       this.#failures = 0;
       return { answered: true, value };
     } catch (error) {
@@ -51,7 +49,7 @@ export class Circuit {
   /** Calls the store even while the circuit is open; success closes it. */
   async probe(work: () => Promise<unknown>): Promise<boolean> {
     if (this.#isClosed) return (await this.ask(work)).answered;
-    const isPassed = timeLimit(work, this.limitMs, this.runtime).then(() => true);
+    const isPassed = timeLimit(work, this.limitMs).then(() => true);
     if (!(await isPassed.catch(() => false))) return false;
     if (this.#isClosed) return true; // another probe closed it
     this.#isClosed = true;

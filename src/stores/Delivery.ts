@@ -1,4 +1,3 @@
-import type { Runtime } from '../process/Runtime.js';
 import type { Store } from './Store.js';
 import type { WriteJournal } from './WriteJournal.js';
 
@@ -19,7 +18,6 @@ export class Delivery {
   constructor(
     private readonly journal: WriteJournal,
     private readonly primary: Store,
-    private readonly runtime: Runtime,
   ) {}
 
   /** The delivery in progress, if any. Never rejects. */
@@ -51,8 +49,8 @@ export class Delivery {
     let isForgotten: KeyTest = () => false;
     let askedAt = Number.NEGATIVE_INFINITY;
     await this.journal.deliver(this.primary, async (key) => {
-      if (this.runtime.monotonicNow() - askedAt >= askAgainMs) {
-        askedAt = this.runtime.monotonicNow();
+      if (performance.now() - askedAt >= askAgainMs) {
+        askedAt = performance.now();
         isForgotten = await this.forgottenKeys(this.primary);
       }
       return isForgotten(key);

@@ -1,4 +1,3 @@
-import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import { type Answer, Circuit, failuresToOpen } from './Circuit.js';
 import { Delivery } from './Delivery.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
@@ -11,7 +10,6 @@ export interface FallbackStoreOptions {
   readonly limitMs?: number;
   /** Pause between two probes of a primary that failed. Default 1000 ms. */
   readonly probeEveryMs?: number;
-  readonly runtime?: Runtime;
   /** The primary stopped answering; once per episode. */
   readonly onDegraded?: (trouble: StoreTrouble, detail?: string) => void;
   /** The primary answers reads and writes again; once per episode. `count` is how many operations it missed. */
@@ -39,8 +37,7 @@ export class FallbackStore implements Store {
   readonly kind: Store['kind'];
   /** Delivers what this process wrote while the primary did not answer. */
   readonly delivery: Delivery;
-  readonly #runtime: Runtime;
-  readonly #journal: WriteJournal;
+  readonly #journal = new WriteJournal();
   readonly #reads: Circuit;
   readonly #writes: Circuit;
   readonly #probeEveryMs: number;
@@ -49,7 +46,7 @@ export class FallbackStore implements Store {
   #missed = 0;
   #recoveredAt = Number.NEGATIVE_INFINITY;
   #probeMs: number;
-  #probeTimer: Timer | undefined;
+  #probeTimer: NodeJS.Timeout | undefined;
   #closed = false;
   #unsettled = false;
 
@@ -58,12 +55,10 @@ export class FallbackStore implements Store {
     private readonly options: FallbackStoreOptions = {},
   ) {
     this.kind = primary.kind;
-    this.#runtime = options.runtime ?? realRuntime;
-    this.#journal = new WriteJournal(this.#runtime);
-    this.delivery = new Delivery(this.#journal, primary, this.#runtime);
+    this.delivery = new Delivery(this.#journal, primary);
     this.#probeEveryMs = options.probeEveryMs ?? 1000;
     this.#probeMs = this.#probeEveryMs;
-    const newCircuit = () => new Circuit(options.limitMs ?? 250, this.#onOpen, this.#onClose, this.#runtime);
+    const newCircuit = () => new Circuit(options.limitMs ?? 250, this.#onOpen, this.#onClose);
     this.#reads = newCircuit();
     this.#writes = newCircuit();
   }
@@ -83,7 +78,7 @@ export class FallbackStore implements Store {
   }
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
-    const write: PendingWrite = { kind: 'set', value, expiresAt: this.#runtime.monotonicNow() + ttlMs };
+    const write: PendingWrite = { kind: 'set', value, expiresAt: performance.now() + ttlMs };
     this.#journal.supersede(key, write);
     const answer = await this.#write(() => this.primary.set(key, value, ttlMs));
     if (answer.answered) this.#journal.forgetWrite(key);
@@ -120,7 +115,7 @@ export class FallbackStore implements Store {
       this.#journal.add(leaseKey, {
         kind: 'added',
         value: owner,
-        expiresAt: this.#runtime.monotonicNow() + ttlMs,
+        expiresAt: performance.now() + ttlMs,
         asked,
       });
       return { state: 'taken' };
@@ -134,7 +129,7 @@ export class FallbackStore implements Store {
     const leaseKey = leaseKeyOf(key);
     const here = this.#journal.get(leaseKey);
     if (here && !here.value.equals(owner)) return false;
-    if (here) this.#journal.add(leaseKey, { ...here, expiresAt: this.#runtime.monotonicNow() + ttlMs });
+    if (here) this.#journal.add(leaseKey, { ...here, expiresAt: performance.now() + ttlMs });
     const answer = await this.#write(() => this.primary.renew(key, owner, ttlMs)); // a delivery may have brought it our lease
     return here !== undefined || !answer.answered || answer.value;
   }
@@ -148,7 +143,7 @@ export class FallbackStore implements Store {
       await this.set(entry.key, entry.value, entry.ttlMs);
       return this.compareAndDelete(leaseKey, owner);
     }
-    const expiresAt = this.#runtime.monotonicNow() + entry.ttlMs;
+    const expiresAt = performance.now() + entry.ttlMs;
     const write: PendingWrite = { kind: 'covered', value: entry.value, expiresAt, owner: Buffer.from(owner) };
     this.#journal.supersede(entry.key, write);
     const answer = await this.#write(() => this.primary.settle(key, owner, entry));
@@ -199,9 +194,9 @@ export class FallbackStore implements Store {
       if (!this.degraded) await this.delivery.complete();
     };
     const isPending = !this.#closed && !this.#journal.isEmpty;
-    if (isPending) await timeLimit(deliver, lastDeliveryMs, this.#runtime).catch(() => undefined);
+    if (isPending) await timeLimit(deliver, lastDeliveryMs).catch(() => undefined);
     this.#closed = true;
-    this.#runtime.clearTimer(this.#probeTimer);
+    clearTimeout(this.#probeTimer);
     this.#journal.close();
     await this.primary.close();
   }
@@ -247,7 +242,7 @@ export class FallbackStore implements Store {
 
   readonly #onOpen = (trouble: StoreTrouble, detail?: string): void => {
     if (this.degraded || this.#closed) return;
-    this.#degradedSince = this.#runtime.monotonicNow();
+    this.#degradedSince = performance.now();
     // Backoff: each time the primary fails soon after a recovery, the pause between probes doubles, up to 30 times the first.
     const relapsed = this.#degradedSince - this.#recoveredAt < 10 * this.#probeMs;
     this.#probeMs = relapsed ? Math.min(2 * this.#probeMs, 30 * this.#probeEveryMs) : this.#probeEveryMs;
@@ -257,7 +252,7 @@ export class FallbackStore implements Store {
 
   readonly #onClose = (): void => {
     if (this.#degradedSince === undefined || !this.#reads.isClosed || !this.#writes.isClosed) return;
-    this.#recoveredAt = this.#runtime.monotonicNow();
+    this.#recoveredAt = performance.now();
     const durationMs = this.#recoveredAt - this.#degradedSince;
     const missed = this.#missed;
     this.#degradedSince = undefined;
@@ -268,15 +263,13 @@ export class FallbackStore implements Store {
 
   /** Probes until the primary answers and has every write; also after one lost answer, since no write may follow soon. */
   #scheduleProbe(): void {
-    this.#runtime.clearTimer(this.#probeTimer);
-    this.#probeTimer = this.#runtime
-      .setTimeout(async () => {
-        this.#probeTimer = undefined;
-        if ((await this.#probe()) && !this.#journal.isEmpty) this.delivery.begin();
-        await this.delivery.underWay;
-        if ((this.degraded || !this.#journal.isEmpty) && !this.#closed) this.#scheduleProbe();
-      }, this.#probeMs)
-      .unref();
+    clearTimeout(this.#probeTimer);
+    this.#probeTimer = setTimeout(async () => {
+      this.#probeTimer = undefined;
+      if ((await this.#probe()) && !this.#journal.isEmpty) this.delivery.begin();
+      await this.delivery.underWay;
+      if ((this.degraded || !this.#journal.isEmpty) && !this.#closed) this.#scheduleProbe();
+    }, this.#probeMs).unref();
   }
 
   /** Probes with real writes, because a full server still accepts deletions. */

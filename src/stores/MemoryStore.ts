@@ -1,5 +1,4 @@
 import { BoundedCache } from '../process/BoundedCache.js';
-import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError } from './StoreError.js';
 
@@ -11,12 +10,10 @@ export class MemoryStore implements Store {
   readonly degraded = false;
   readonly takeUnsettled = () => false;
   readonly #entries: BoundedCache<Entry>;
-  readonly #now: () => number;
   #closed = false;
 
-  constructor(options: { maxEntries?: number; maxBytes?: number; runtime?: Runtime } = {}) {
-    const { maxEntries: max = 100_000, maxBytes: maxSize = 128 * 1024 * 1024, runtime = realRuntime } = options;
-    this.#now = runtime.monotonicNow;
+  constructor(options: { maxEntries?: number; maxBytes?: number } = {}) {
+    const { maxEntries: max = 100_000, maxBytes: maxSize = 128 * 1024 * 1024 } = options;
     const sizeCalculation = ({ value }: Entry, key: string) => value.length + key.length + 64;
     this.#entries = new BoundedCache({ max, maxSize, sizeCalculation });
   }
@@ -27,12 +24,12 @@ export class MemoryStore implements Store {
   }
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
-    this.#write(key, value, this.#now() + ttlMs);
+    this.#write(key, value, performance.now() + ttlMs);
   }
 
   async claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
     if (this.#live(key)) return false;
-    this.#write(key, value, this.#now() + ttlMs);
+    this.#write(key, value, performance.now() + ttlMs);
     return true;
   }
 
@@ -41,19 +38,19 @@ export class MemoryStore implements Store {
     if (entry && !refused?.equals(entry)) return { state: 'found', entry: Buffer.from(entry) };
     const holder = this.#live(leaseKeyOf(key))?.value;
     if (holder) return { state: 'held', owner: Buffer.from(holder) };
-    this.#write(leaseKeyOf(key), owner, this.#now() + ttlMs);
+    this.#write(leaseKeyOf(key), owner, performance.now() + ttlMs);
     return { state: 'taken' };
   }
 
   async renew(key: string, owner: Buffer, ttlMs: number): Promise<boolean> {
     if (!this.#live(leaseKeyOf(key))?.value.equals(owner)) return false;
-    this.#write(leaseKeyOf(key), owner, this.#now() + ttlMs);
+    this.#write(leaseKeyOf(key), owner, performance.now() + ttlMs);
     return true;
   }
 
   async settle(key: string, owner: Buffer, entry: StoreEntry): Promise<boolean> {
     if (!this.#live(leaseKeyOf(key))?.value.equals(owner)) return false;
-    this.#write(entry.key, entry.value, this.#now() + entry.ttlMs);
+    this.#write(entry.key, entry.value, performance.now() + entry.ttlMs);
     return this.compareAndDelete(leaseKeyOf(key), owner);
   }
 
@@ -67,7 +64,7 @@ export class MemoryStore implements Store {
     const entry = this.#live(key);
     const held = entry && countIn(entry.value);
     const count = (held ?? 0) + by;
-    const expiresAt = entry && held !== undefined ? entry.expiresAt : this.#now() + ttlMs;
+    const expiresAt = entry && held !== undefined ? entry.expiresAt : performance.now() + ttlMs;
     this.#write(key, Buffer.from(String(count)), expiresAt);
     return count;
   }
@@ -84,7 +81,7 @@ export class MemoryStore implements Store {
   #live(key: string): Entry | undefined {
     if (this.#closed) throw new StoreError('closed');
     const entry = this.#entries.get(key);
-    if (entry && entry.expiresAt > this.#now()) return entry;
+    if (entry && entry.expiresAt > performance.now()) return entry;
     if (entry) this.#entries.delete(key);
     return undefined;
   }

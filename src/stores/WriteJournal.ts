@@ -1,5 +1,4 @@
 import { BoundedCache } from '../process/BoundedCache.js';
-import type { Runtime } from '../process/Runtime.js';
 import { baseKeyOf, type Store } from './Store.js';
 
 /** A write of this process that the primary has not confirmed. */
@@ -25,10 +24,7 @@ export class WriteJournal {
   /** By key, the exact values that must be deleted from the primary. */
   readonly #deletions = new BoundedCache<readonly Buffer[]>({ max: maxEntries });
 
-  constructor(
-    private readonly runtime: Runtime,
-    maxBytes = defaultMaxBytes,
-  ) {
+  constructor(maxBytes = defaultMaxBytes) {
     this.#writes = new BoundedCache({
       max: maxEntries,
       maxSize: maxBytes,
@@ -47,7 +43,7 @@ export class WriteJournal {
 
   get(key: string): PendingWrite | undefined {
     const write = this.#writes.get(key);
-    return write && write.expiresAt > this.runtime.monotonicNow() ? write : undefined;
+    return write && write.expiresAt > performance.now() ? write : undefined;
   }
 
   add(key: string, write: PendingWrite): void {
@@ -118,7 +114,7 @@ export class WriteJournal {
 
   async #deliverWrite(key: string, write: PendingWrite, primary: Store): Promise<void> {
     const { value, kind } = write;
-    const ttlMs = write.expiresAt - this.runtime.monotonicNow();
+    const ttlMs = write.expiresAt - performance.now();
     if (ttlMs > 0) {
       if (kind === 'set') await primary.set(key, value, ttlMs);
       const isSettled =

@@ -1,4 +1,3 @@
-import { realRuntime } from '../process/Runtime.js';
 import { StoreError } from './StoreError.js';
 
 /**
@@ -6,15 +5,15 @@ import { StoreError } from './StoreError.js';
  * late answer is dropped. When the timer fires very late, this process was too busy to read an answer that may have arrived:
  * `work` gets the same time once more. Timers run before I/O, so it rejects only after one more round of I/O.
  */
-export function timeLimit<T>(work: () => Promise<T>, limitMs: number, runtime = realRuntime): Promise<T> {
+export function timeLimit<T>(work: () => Promise<T>, limitMs: number): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    const dueAt = runtime.monotonicNow() + limitMs;
-    const giveUp = () => runtime.setImmediate(() => reject(new StoreError('timed-out')));
-    let timer = runtime.setTimeout(() => {
-      if (runtime.monotonicNow() - dueAt <= limitMs / 5) giveUp();
-      else timer = runtime.setTimeout(giveUp, limitMs);
+    const dueAt = performance.now() + limitMs;
+    const giveUp = () => setImmediate(() => reject(new StoreError('timed-out')));
+    let timer = setTimeout(() => {
+      if (performance.now() - dueAt <= limitMs / 5) giveUp();
+      else timer = setTimeout(giveUp, limitMs);
     }, limitMs);
-    const end = () => runtime.clearTimer(timer);
+    const end = () => clearTimeout(timer);
     work().finally(end).then(resolve, reject);
   });
 }

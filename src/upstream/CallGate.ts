@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
-import type { Runtime } from '../process/Runtime.js';
 import type { Endpoint } from './ResilientFetch.js';
 
 const blockSchema = z.object({ reason: z.enum(['rate-limited', 'credentials-rejected']), until: z.number() });
@@ -16,7 +15,6 @@ const shortestSilenceSeconds = 1;
 
 interface CallGateOptions {
   readonly store: SealedStore;
-  readonly runtime: Runtime;
   readonly onClosed: (endpoint: Endpoint, reason: Block['reason']) => void;
 }
 
@@ -30,7 +28,7 @@ export class CallGate {
   /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED while the endpoint is closed */
   async pass(endpoint: Endpoint, credential: string): Promise<void> {
     const block = await this.#blockOf(endpoint, credential);
-    if (block && block.until > this.options.runtime.now()) throw this.#refusal(block);
+    if (block && block.until > Date.now()) throw this.#refusal(block);
   }
 
   /** Notes a 429 and returns the error for its caller. `retryAfterSeconds` is what the service asked for. */
@@ -47,7 +45,7 @@ export class CallGate {
 
   async #close(closed: readonly Endpoint[], credential: string, reason: Block['reason'], forMs: number) {
     const { store, onClosed } = this.options;
-    const block: Block = { reason, until: this.options.runtime.now() + forMs };
+    const block: Block = { reason, until: Date.now() + forMs };
     // A longer pause that was asked for earlier stays in force.
     const note = (endpoint: Endpoint) => store.prolongMark(nameOf(endpoint, credential), block, forMs);
     await Promise.all(closed.map(note));
@@ -62,7 +60,7 @@ export class CallGate {
 
   #refusal({ reason, until }: Block): GatewayError {
     if (reason === 'credentials-rejected') return credentialsRejected('HTTP 401, or 403 to several callers');
-    const retryAfterSeconds = Math.max(1, Math.ceil((until - this.options.runtime.now()) / 1000));
+    const retryAfterSeconds = Math.max(1, Math.ceil((until - Date.now()) / 1000));
     const message = 'The service asked for fewer calls';
     return new GatewayError('UPSTREAM_RATE_LIMITED', message, { retryAfterSeconds, reason: 'HTTP 429' });
   }

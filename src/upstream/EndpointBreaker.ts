@@ -1,6 +1,5 @@
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import { type Runtime, realRuntime } from '../process/Runtime.js';
 
 export type BreakerState = 'open' | 'half-open' | 'closed';
 
@@ -38,14 +37,11 @@ export class EndpointBreaker {
   #failedLast: string | undefined | null = null;
 
   /** @param resetMs how long calls are refused once there were too many failures */
-  constructor(
-    private readonly resetMs: number,
-    private readonly runtime: Runtime = realRuntime,
-  ) {}
+  constructor(private readonly resetMs: number) {}
 
   /** `open` while the calls of at least one holder are refused. */
   get state(): BreakerState {
-    const now = this.runtime.monotonicNow();
+    const now = performance.now();
     const states = new Set([this.#all, ...this.#holders.values()].map((breaker) => breaker.stateAt(now)));
     return states.has('open') ? 'open' : states.has('half-open') ? 'half-open' : 'closed';
   }
@@ -60,7 +56,7 @@ export class EndpointBreaker {
       if (trial === undefined) break;
       await trial; // it may end without a call: then this call may become the next trial
     }
-    const now = this.runtime.monotonicNow();
+    const now = performance.now();
     const onTrial = [this.#all, own].filter((breaker) => breaker.needsTrial(now));
     const record: CallRecord = { outcome: 'not-made' };
     const made = call(record).finally(() => this.#settle(about, record.outcome, onTrial));
@@ -70,7 +66,7 @@ export class EndpointBreaker {
 
   /** Why a call of the holder would not be made now; undefined when it would be. */
   refusalOf(holder: string | undefined): GatewayError | undefined {
-    const now = this.runtime.monotonicNow();
+    const now = performance.now();
     const isLast = this.#all.needsTrial(now) && holder === this.#failedLast;
     const allUntil = this.#all.openUntil + (isLast ? this.resetMs : 0);
     if (now < allUntil) return refused(allUntil - now);
@@ -93,7 +89,7 @@ export class EndpointBreaker {
       own.noteAnswer(onTrial.includes(own));
       this.#all.noteAnswer(isForAll);
     } else {
-      const at = this.runtime.monotonicNow();
+      const at = performance.now();
       if (onTrial.includes(own) || own.noteFailure({ at, by: subject, about: subject })) own.open(at, this.resetMs);
       if (isForAll || this.#all.noteFailure({ at, by: holder, about: taxpayer })) this.#all.open(at, this.resetMs);
     }

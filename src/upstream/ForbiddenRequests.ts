@@ -1,5 +1,4 @@
 import { BoundedCache } from '../process/BoundedCache.js';
-import { type Runtime, realRuntime } from '../process/Runtime.js';
 
 /** This many different requests in a row that get a 403 mean that the 403 is not about the requests. */
 const requestsInARow = 3;
@@ -16,20 +15,18 @@ const maxRuns = 500;
 export class ForbiddenRequests {
   readonly #runs = new BoundedCache<Run>({ max: maxRuns, memoMethod: () => new Run() });
 
-  constructor(private readonly runtime: Runtime = realRuntime) {}
-
   /** Whether the holder's calls are refused. `place` is the endpoint with the credentials the call would be made with. */
   refuses(place: string, holder: string | undefined): boolean {
     return (
       this.#runs.size > 0 &&
       holder !== undefined &&
-      this.runtime.monotonicNow() < (this.#runs.get(nameOf(place, holder))?.refusedUntil ?? 0)
+      performance.now() < (this.#runs.get(nameOf(place, holder))?.refusedUntil ?? 0)
     );
   }
 
   /** Notes a 403 and judges it by those before. `request` tells different requests apart. */
   note(place: string, holder: string | undefined, request: string) {
-    const now = this.runtime.monotonicNow();
+    const now = performance.now();
     // Without an identity, each request may come from another caller.
     const byEverybody = this.#runs.memo(nameOf(place)).add(holder ?? `request ${request}`, request, now);
     if (byEverybody >= requestsInARow) return 'about-the-credentials';

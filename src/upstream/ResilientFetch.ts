@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
-import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
+import { pause } from '../process/pause.js';
 import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
@@ -51,7 +51,6 @@ export interface ResilientFetchOptions {
   readonly newAgent?: NewAgent | undefined;
   /** Default: that of node-fetch. */
   readonly fetch?: typeof nodeFetch;
-  readonly runtime?: Runtime;
   /** After each try, with its duration in seconds. */
   readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number, details: TryDetails) => void;
 }
@@ -66,12 +65,10 @@ const maxRepetitions = 2;
 export class ResilientFetch {
   readonly #connections: Connections;
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
-  readonly #runtime: Runtime;
 
   constructor(private readonly options: ResilientFetchOptions) {
     this.#connections = new Connections(options.newAgent);
-    this.#runtime = options.runtime ?? realRuntime;
-    const breaker = () => new EndpointBreaker(options.breakerResetMs, this.#runtime);
+    const breaker = () => new EndpointBreaker(options.breakerResetMs);
     this.#breakers = { createClientLink: breaker(), taxpayerToken: breaker(), refreshJob: breaker() };
   }
 
@@ -82,7 +79,7 @@ export class ResilientFetch {
 
   /** @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived; whatever `beforeTry` throws */
   call(request: ServiceRequest): Promise<ServiceAnswer> {
-    const endsAt = this.#runtime.monotonicNow() + this.options.deadlineMs;
+    const endsAt = performance.now() + this.options.deadlineMs;
     return this.#breakers[request.endpoint].run(request, (record) => this.#callWithin(endsAt, request, record));
   }
 
@@ -100,8 +97,8 @@ export class ResilientFetch {
         return await this.#try(endsAt, request, record, tries - 1);
       } catch (error) {
         const pauseMs = this.#pauseAfter(tries, error);
-        if (tries === maxTries || this.#runtime.monotonicNow() + pauseMs >= endsAt) throw error;
-        await pause(this.#runtime, pauseMs, { signal: request.signal });
+        if (tries === maxTries || performance.now() + pauseMs >= endsAt) throw error;
+        await pause(pauseMs, { signal: request.signal });
         const isRefused = this.#breakers[request.endpoint].refusalOf(request.holder) !== undefined;
         if (isRefused || request.signal?.aborted) throw error; // others may have found an outage meanwhile
       }
@@ -111,10 +108,10 @@ export class ResilientFetch {
   async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
     const { method, url, headers, body = null, signal } = request;
     const { fetch = nodeFetch } = this.options;
-    const startedAt = this.#runtime.monotonicNow();
+    const startedAt = performance.now();
     const limit = new AbortController();
     const abort = () => limit.abort();
-    const timer = this.#runtime.setTimeout(abort, Math.min(this.options.timeoutMs, endsAt - startedAt));
+    const timer = setTimeout(abort, Math.min(this.options.timeoutMs, endsAt - startedAt));
     signal?.addEventListener('abort', abort, { once: true });
     const connection = { established: false };
     let outcome: TryOutcome = 'ok';
@@ -129,7 +126,7 @@ export class ResilientFetch {
         agent: this.#connections.agentFor(url, method === 'POST' ? connection : undefined),
         signal: limit.signal as never,
       });
-      const answer = await readAnswer(response, this.options.maxResponseBytes, limit, this.#runtime);
+      const answer = await readAnswer(response, this.options.maxResponseBytes, limit);
       // The proxy gave this answer and forwarded nothing (RFC 9110, section 15.5.8).
       if (answer.status === 407 && this.options.newAgent !== undefined) {
         throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, 407);
@@ -148,16 +145,16 @@ export class ResilientFetch {
         nothingDone.has(failure.status) || failure.status === 407 || certificateRefused.test(failure.reason ?? '');
       throw connection.established && !isCertain ? outcomeUnknown(failure) : failure;
     } finally {
-      this.#runtime.clearTimer(timer);
+      clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
-      const seconds = (this.#runtime.monotonicNow() - startedAt) / 1000;
+      const seconds = (performance.now() - startedAt) / 1000;
       request.trail?.call(request.endpoint, outcome, seconds);
       this.options.onTry?.(request.endpoint, outcome, seconds, { status, reason, repetition });
     }
   }
 
   #refuseIfOver(endsAt: number, signal: AbortSignal | undefined): void {
-    if (!signal?.aborted && this.#runtime.monotonicNow() < endsAt) return;
+    if (!signal?.aborted && performance.now() < endsAt) return;
     throw new TryFailure('timeout', { cause: signal?.reason, reason: 'no time left for a try' });
   }
 
@@ -167,7 +164,7 @@ export class ResilientFetch {
     if (!(error instanceof TryFailure) || error.kind === 'invalid') return Infinity;
     const askedMs = (error.retryAfterSeconds ?? 0) * 1000;
     // If the service asks for a longer pause, there is no retry: the caller is told when to return.
-    return askedMs > deadlineMs / 2 ? Infinity : Math.max(askedMs, this.#runtime.random() * 100 * 2 ** tries);
+    return askedMs > deadlineMs / 2 ? Infinity : Math.max(askedMs, Math.random() * 100 * 2 ** tries);
   }
 }
 

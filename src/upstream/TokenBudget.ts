@@ -1,7 +1,6 @@
 import type { SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import type { Runtime } from '../process/Runtime.js';
 import { StoreError } from '../stores/StoreError.js';
 
 interface TokenBudgetOptions {
@@ -12,7 +11,6 @@ interface TokenBudgetOptions {
   readonly callerShare: number;
   /** The share of them that all watchers together may use, from 0 to 1. */
   readonly watchShare: number;
-  readonly runtime: Runtime;
   /** The calls left, and the milliseconds until the hour ends. */
   readonly onLeft?: (left: number, resetsInMs: number) => void;
   readonly onExhausted?: (whose: 'fleet' | 'caller' | 'watch') => void;
@@ -92,7 +90,7 @@ export class TokenBudget {
   async spend(spender: Spender): Promise<void> {
     const { perHour, onLeft } = this.options;
     if (perHour === 0) return;
-    const number = Math.floor(this.options.runtime.now() / hourMs);
+    const number = Math.floor(Date.now() / hourMs);
     if (number !== this.#hour.number) this.#hour = new Hour(number);
     const hour = this.#hour;
     const caps = this.#capsOf(spender);
@@ -192,7 +190,7 @@ export class TokenBudget {
 
   /** Milliseconds until the hour ends; at most one hour, even if the clock changes. */
   #restOf(hour: Hour): number {
-    return Math.min(hourMs, Math.max(0, (hour.number + 1) * hourMs - this.options.runtime.now()));
+    return Math.min(hourMs, Math.max(0, (hour.number + 1) * hourMs - Date.now()));
   }
 
   /** With `cap`, the error refuses its holder alone: others who wait for the same read then try for themselves. */

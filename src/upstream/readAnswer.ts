@@ -2,7 +2,6 @@ import type { Readable } from 'node:stream';
 import type { Response } from 'node-fetch';
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 import { parseJson } from '../json.js';
-import { type Runtime, realRuntime } from '../process/Runtime.js';
 
 /** An answer in any status, with its body read within the limits. */
 export interface ServiceAnswer {
@@ -48,12 +47,7 @@ export const nothingDone: ReadonlySet<number | undefined> = new Set([408, 425, 5
  * body is not read or more bytes may follow it. Throws a TryFailure for a 5xx answer or another of `nothingDone`,
  * and for one that is too large or not JSON.
  */
-export async function readAnswer(
-  response: Response,
-  maxBytes: number,
-  limit: AbortController,
-  runtime: Runtime = realRuntime,
-): Promise<ServiceAnswer> {
+export async function readAnswer(response: Response, maxBytes: number, limit: AbortController): Promise<ServiceAnswer> {
   const { status, headers } = response;
   if (status >= 200 && status < 300) {
     const bytes = await bytesOf(response.body as Readable | null, maxBytes);
@@ -63,7 +57,7 @@ export async function readAnswer(
   }
   response.body?.on('error', () => {}); // of the abort
   limit.abort();
-  const seconds = retryAfterSeconds(headers.get('retry-after'), runtime.now());
+  const seconds = retryAfterSeconds(headers.get('retry-after'), Date.now());
   if (status < 500 && !nothingDone.has(status)) return { status, retryAfterSeconds: seconds, json: undefined };
   const reason = `HTTP ${status}`;
   throw new TryFailure(

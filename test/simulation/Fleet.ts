@@ -131,9 +131,9 @@ export class Fleet {
   }
 
   async stop(): Promise<void> {
-    for (const { wired, store } of this.processes) {
-      wired.stop();
-      await store.close();
+    for (const { wired, store, runtime } of this.processes) {
+      runtime.run(() => wired.stop());
+      await runtime.run(() => store.close());
     }
   }
 
@@ -224,11 +224,13 @@ export class Fleet {
       plan.seed * 64 + life,
     );
     const line = new StoreLine(world, node, runtime, this.store, this.#troubles, this.#storeAudit);
-    const { store, wired, rotate } = wireProcess({
-      ...{ world, node, runtime, line, config: this.#config },
-      fetch: this.service.fetchFor(node, life, runtime),
-      secret: () => `secret-${this.#secret}`,
-    });
+    const { store, wired, rotate } = runtime.run(() =>
+      wireProcess({
+        ...{ world, node, line, config: this.#config },
+        fetch: this.service.fetchFor(node, life, runtime),
+        secret: () => `secret-${this.#secret}`,
+      }),
+    );
     const settle = store.settle.bind(store);
     store.settle = (key, owner, entry) => {
       this.#storeAudit.valueMade(entry.value);
@@ -242,12 +244,12 @@ export class Fleet {
     this.processes[node] = process;
     this.#learnNames(wired.sealed);
     world.tell(`node ${node}`, `starts its life ${life}`);
-    auditor.world.after(0, () => {
-      void store.start().then(async () => {
-        if (plan.looksForForgets) await wired.forgets.start();
-        process.isUp = true;
-      });
-    });
+    const begin = async () => {
+      await store.start();
+      if (plan.looksForForgets) await wired.forgets.start();
+      process.isUp = true;
+    };
+    auditor.world.after(0, () => void runtime.run(begin));
   }
 
   #crash(node: number, forMs: number): void {
@@ -281,9 +283,9 @@ export class Fleet {
     const troubles = isSlow ? { ...this.#troubles, of: () => 'slow' as const } : this.#troubles;
     const store = new StoreLine(world, -1, runtime, this.store, troubles);
     const secret = new Secret(`secret-${this.#secret}`);
-    const sealer = new Sealer({ from: 'client-secret', secret }, [], runtime);
+    const sealer = new Sealer({ from: 'client-secret', secret });
     const scope = scopeOf(baseUrl, clientId, this.#config.service.apiVersion);
-    const sealed = new SealedStore({ store, sealer, scope, runtime });
+    const sealed = new SealedStore({ store, sealer, scope });
     const entries = new SubjectEntries(store, sealed, (id) => Object.values(tokenNames(id)));
     const subject = this.#taxpayer(taxpayer);
     const id = runtime.randomUUID();
@@ -291,16 +293,16 @@ export class Fleet {
     auditor.forgotten.push(forgotten);
     const disturbance = auditor.disturb({ kind: 'forget', from: world.now, until: Infinity, taxpayer });
     const work = async () => {
-      await writeForget(sealed, { id, state: 'begun', subject, at: runtime.now() }, runtime);
+      await writeForget(sealed, { id, state: 'begun', subject, at: Date.now() });
       await entries.erase(subject);
-      await writeForget(sealed, { id, state: 'done', subject, at: runtime.now() }, runtime);
+      await writeForget(sealed, { id, state: 'done', subject, at: Date.now() });
       forgotten.doneAt = world.now;
       // Each process erases once more after a store fault, and a paused process erases when it wakes.
       const isRepeated = this.plan.steps.some((step) => step.do === 'store' || step.do === 'pause');
       disturbance.until = isRepeated ? Infinity : world.now + 5000;
       world.tell('operator', `has forgotten ${subject}`);
     };
-    work().catch((error: Error) => world.tell('operator', `could not forget ${subject}: ${error.message}`));
+    runtime.run(work).catch((error: Error) => world.tell('operator', `could not forget ${subject}: ${error.message}`));
   }
 
   #process(node: number): Process {

@@ -1,9 +1,8 @@
-import type { Runtime, Timer } from '../../src/process/Runtime.js';
 import { seeded } from '../support/seeded.js';
-import { beginsAt, type World } from './World.js';
+import { beginsAt, World } from './World.js';
 
 /** The clock, timers and random numbers of one process. While it is paused, due work waits; when it wakes, timers run first. */
-export class NodeRuntime implements Runtime {
+export class NodeRuntime {
   /** In milliseconds since the simulation began. */
   pausedUntil = 0;
   /** A dead process runs nothing any more. */
@@ -26,15 +25,23 @@ export class NodeRuntime implements Runtime {
     Math.floor(beginsAt + this.world.now + this.clock.aheadMs + (this.clock.rate - 1) * this.world.now);
   readonly monotonicNow = () => (this.world.now - this.#bornAt) * this.clock.rate;
   readonly random = () => this.#random();
-  readonly randomBytes = (count: number) => Buffer.from(Array.from({ length: count }, () => this.#random() * 256));
+  readonly getRandomValues = (bytes: Uint8Array) => {
+    for (const n of bytes.keys()) bytes[n] = this.#random() * 256;
+    return bytes;
+  };
   readonly randomUUID = () => {
-    const hex = this.randomBytes(16).toString('hex');
+    const hex = Buffer.from(this.getRandomValues(new Uint8Array(16))).toString('hex');
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
   };
-  readonly setTimeout = (run: () => void, ms: number) => this.#timer(run, Math.max(1, ms), false);
-  readonly setInterval = (run: () => void, ms: number) => this.#timer(run, Math.max(1, ms), true);
-  readonly clearTimer = (timer: Timer | undefined) => (timer as SimulatedTimer | undefined)?.cancel();
+  readonly setTimeout = (run: () => void, ms = 0) => this.#timer(run, Math.max(1, ms), false);
+  readonly setInterval = (run: () => void, ms = 0) => this.#timer(run, Math.max(1, ms), true);
   readonly setImmediate = (run: () => void) => void this.world.after(0.002, () => this.#due(0.002, run));
+
+  /** Runs `work` as this process, until the next event. */
+  run<T>(work: () => T): T {
+    World.running = this;
+    return work();
+  }
 
   /** Delivers something from outside after `ms`, such as an answer or a request. */
   receive(ms: number, run: () => void): void {
@@ -49,7 +56,7 @@ export class NodeRuntime implements Runtime {
       this.world.after(waitMs + rank, () => this.#due(rank, run));
       return false;
     }
-    run();
+    this.run(run);
     return undefined;
   }
 
@@ -70,7 +77,7 @@ export class NodeRuntime implements Runtime {
   }
 }
 
-class SimulatedTimer implements Timer {
+class SimulatedTimer {
   isCancelled = false;
   event: { cancel(): void } | undefined;
 

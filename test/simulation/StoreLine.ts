@@ -116,7 +116,7 @@ export class StoreLine implements Store {
       if (fate.effectMs === undefined) return;
       const arrivesAt = Math.max(world.now + fate.effectMs, this.#arrivedAt.get(key) ?? 0);
       this.#arrivedAt.set(key, arrivesAt);
-      world.time.at(arrivesAt, () => {
+      world.at(arrivesAt, () => {
         const result = apply();
         this.#tell(what, shown(result), fate.error && 'its answer is lost');
         if (!fate.error) runtime.receive(fate.answerMs, () => resolve(result));

@@ -1,17 +1,16 @@
 import { createHash } from 'node:crypto';
 import { seeded } from '../support/seeded.js';
 import { VirtualTime } from '../support/VirtualTime.js';
+import type { NodeRuntime } from './NodeRuntime.js';
 
 /** Monday, 5 January 2026, 10:00 UTC: a full hour, because the budget counts per clock hour. */
 export const beginsAt = Date.UTC(2026, 0, 5, 10);
 
 /** What all parts of a simulation share: the virtual time, the random numbers and the trace. */
 export class World {
-  readonly time: {
-    now: number;
-    at(time: number, run: () => unknown): { cancel(): void };
-    runUntil(end: number): Promise<void>;
-  };
+  /** The process that runs now: what the platform tells is from its clocks, timers and random numbers. */
+  static running: NodeRuntime | undefined;
+  readonly time: VirtualTime;
   readonly #random: () => number;
   readonly #lines: string[] = [];
 
@@ -37,9 +36,16 @@ export class World {
     return this.#random() < share;
   }
 
-  /** Calls `run` in `ms`. It returns false when it left no asynchronous work that the next event must wait for. */
+  /** Calls `run` at `time`. It returns false when it left no asynchronous work that the next event must wait for. */
+  at(time: number, run: () => unknown) {
+    return this.time.at(time, () => {
+      World.running = undefined;
+      return run();
+    });
+  }
+
   after(ms: number, run: () => unknown) {
-    return this.time.at(this.time.now + ms, run);
+    return this.at(this.now + ms, run);
   }
 
   tell(who: string, what: string): void {

@@ -67,13 +67,13 @@ export const planted = [
   defect(
     'the time limit of a fetch is not cleared',
     leased,
-    '    } finally {\n      this.#runtime.clearTimer(timer);\n    }',
+    '    } finally {\n      clearTimeout(timer);\n    }',
     '    } finally {\n    }',
   ),
   defect(
     'each version of an entry is the same',
     leased,
-    'const version = this.#runtime.randomUUID();',
+    'const version = crypto.randomUUID();',
     "const version = 'same';",
   ),
   defect(
@@ -158,8 +158,8 @@ export const planted = [
   defect(
     'a pause asked for by the service is not looked at',
     gate,
-    'if (block && block.until > this.options.runtime.now()) throw',
-    'if (block && block.until < this.options.runtime.now()) throw',
+    'if (block && block.until > Date.now()) throw',
+    'if (block && block.until < Date.now()) throw',
   ),
   defect(
     'a pause lasts a tenth of its time',
@@ -250,7 +250,7 @@ export const planted = [
     'this.#schedule(this.#watched.retryInMs(this.#failures, askedMs));',
     '',
   ),
-  defect('the longest time of a watch is not cleared', watcher, '      runtime.clearTimer(timer);\n', ''),
+  defect('the longest time of a watch is not cleared', watcher, '      clearTimeout(timer);\n', ''),
   defect(
     'what was erased is forgotten when the erasing begins, and not when it is done',
     'cache/Forgets.ts',
@@ -272,7 +272,7 @@ export const planted = [
   defect(
     'what has not expired counts as expired',
     'cache/OneKeyStore.ts',
-    'if (found.expiresAt > runtime.now())',
-    'if (found.expiresAt < runtime.now())',
+    'if (found.expiresAt > Date.now())',
+    'if (found.expiresAt < Date.now())',
   ),
 ];

@@ -22,7 +22,7 @@ export async function run(plan: Plan): Promise<Outcome> {
   const auditor = new Auditor(world, plan);
   auditor.use(checks);
   const fleet = new Fleet(world, plan, auditor);
-  for (const [n, step] of plan.steps.entries()) world.time.at(begins + step.at, () => fleet.do(step, n));
+  for (const [n, step] of plan.steps.entries()) world.at(begins + step.at, () => fleet.do(step, n));
   await world.time.runUntil(begins + plan.healthyFrom);
   auditor.beforeEnd();
   if (fleet.isDegraded) auditor.find('theStoreIsUsedAgain', 'a process still goes on alone');

@@ -6,7 +6,6 @@ import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { wireServices } from '../../src/services.js';
 import { FallbackStore } from '../../src/stores/FallbackStore.js';
-import type { NodeRuntime } from './NodeRuntime.js';
 import type { SimulatedService } from './SimulatedService.js';
 import type { StoreLine } from './StoreLine.js';
 import type { World } from './World.js';
@@ -32,7 +31,6 @@ const log = createLogger('silent', { write: () => {} });
 interface Parts {
   readonly world: World;
   readonly node: number;
-  readonly runtime: NodeRuntime;
   readonly line: StoreLine;
   readonly config: Config;
   readonly fetch: ReturnType<SimulatedService['fetchFor']>;
@@ -41,17 +39,16 @@ interface Parts {
 }
 
 /** The real classes of one process, wired as the product wires them, over a simulated world. */
-export function wireProcess({ world, node, runtime, line, config, fetch, secret }: Parts) {
+export function wireProcess({ world, node, line, config, fetch, secret }: Parts) {
   const store = new FallbackStore(line, {
-    runtime,
     onDegraded: (trouble) => world.tell(`node ${node}`, `goes on alone: ${trouble}`),
     onRecovered: () => world.tell(`node ${node}`, 'uses the store again'),
   });
   const credentials = { clientId, clientSecret: new Secret(secret()) };
-  const sealer = new Sealer({ from: 'client-secret', secret: credentials.clientSecret }, [], runtime);
+  const sealer = new Sealer({ from: 'client-secret', secret: credentials.clientSecret });
   const wired = wireServices({
-    ...{ config, log, metrics, store, sealer, baseUrl, runtime, health: store },
-    workTime: new WorkTime({ now: runtime.monotonicNow, utilization: () => 0, ranShare: () => 1 }),
+    ...{ config, log, metrics, store, sealer, baseUrl, health: store },
+    workTime: new WorkTime({ now: () => performance.now(), utilization: () => 0, ranShare: () => 1 }),
     credentials: () => credentials,
     fetch: fetch as never,
   });

@@ -1,6 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import { replacePlatform } from '../support/platform.js';
 import { type Plan, planOf, timesOf } from './plan.js';
 import { type Outcome, run } from './runSeed.js';
+import { World } from './World.js';
 
 /** The work of this thread, as `main.js` orders it. */
 export type Work =
@@ -20,6 +22,7 @@ const toldEvery = 25;
 const work = workerData as Work;
 let untold = { ran: 0, hashes: 0 };
 const tell = (message: object) => parentPort?.postMessage(message);
+replacePlatform(() => World.running ?? fail());
 
 switch (work.do) {
   case 'seeds':
@@ -57,6 +60,10 @@ async function runOne(plan: Plan): Promise<Outcome> {
 }
 
 process.once('exit', flush);
+
+function fail(): never {
+  throw new Error('No process runs now that could ask for the time or a random number');
+}
 
 function flush(): void {
   tell(untold);

@@ -1,5 +1,8 @@
 // Virtual time, which passes only from one event to the next. Timers are events too.
 
+import { setImmediate } from 'node:timers';
+import { replacePlatform } from './platform.js';
+
 /** An event queue in place of a clock. */
 export class VirtualTime {
   /** Epoch milliseconds. */
@@ -14,16 +17,16 @@ export class VirtualTime {
     this.#startsAt = startsAt;
   }
 
-  /** A `Runtime` with the clock and timers of this virtual time, and the other members of `rest`. */
-  runtime(rest) {
-    return {
-      ...rest,
+  /** Makes this time the platform's, until `restorePlatform()`. `chance` may have its random numbers. */
+  install(chance) {
+    const own = {
+      ...chance,
       now: () => this.now,
       monotonicNow: () => this.now - this.#startsAt,
-      setTimeout: (run, ms) => this.at(this.now + Math.max(0, ms), run),
-      setInterval: (run, ms) => this.#repeat(run, Math.max(1, ms)),
-      clearTimer: (timer) => timer?.cancel(),
+      setTimeout: (run, ms = 0) => this.at(this.now + Math.max(0, ms), run),
+      setInterval: (run, ms = 0) => this.#repeat(run, Math.max(1, ms)),
     };
+    replacePlatform(() => own);
   }
 
   /** Calls `run` at `time`. It returns false when it left no asynchronous work that the next event must wait for. */

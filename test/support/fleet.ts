@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { afterAll, beforeAll } from '@jest/globals';
 import { Sealer } from '../../src/cache/sealing.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
@@ -5,16 +7,15 @@ import type { ClientLinks } from '../../src/datasources/ClientLinks.js';
 import type { FreshnessRule } from '../../src/datasources/freshness.js';
 import { identifierReader } from '../../src/datasources/identifiers.js';
 import type { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
-import type { recordWatcher } from '../../src/datasources/recordWatcher.js';
 import type { TokenBroker, TokenEvent } from '../../src/datasources/TokenBroker.js';
 import type { GatewayError } from '../../src/errors/errors.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { wireServices } from '../../src/services.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import type { Store } from '../../src/stores/Store.js';
 import { environmentFor } from './gateway.js';
+import { real, replacePlatform, restorePlatform } from './platform.js';
 import { type Sandbox, startSandbox } from './sandbox.js';
 
 /** One gateway of a fleet: everything between the resolvers and the service. */
@@ -22,7 +23,6 @@ export interface Member {
   readonly broker: TokenBroker;
   readonly jobs: RefreshJobs;
   readonly links: ClientLinks;
-  readonly recordWatches: ReturnType<typeof recordWatcher>;
   /** The broker's events, in order. */
   readonly events: TokenEvent[];
   /** The outcomes of its link creations, in order. */
@@ -65,6 +65,13 @@ export interface FleetOptions {
 
 const hourMs = 3_600_000;
 
+type Clocks = Readonly<Record<'now' | 'monotonicNow', () => number>> & { readonly random?: () => number };
+
+/** The clocks of the member or the store that is at work. The sandbox and the test have the platform's. */
+const clocks = new AsyncLocalStorage<Clocks | undefined>();
+beforeAll(() => replacePlatform(() => clocks.getStore()));
+afterAll(restorePlatform);
+
 /** Gateways that share a store and a simulated clock, over a real sandbox. */
 export async function startFleet({
   size = 1,
@@ -81,7 +88,8 @@ export async function startFleet({
 }: FleetOptions = {}): Promise<Fleet> {
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
   let clock = Math.floor(Date.now() / hourMs) * hourMs; // a full hour, because the budget counts per clock hour
-  const shared = store ?? new MemoryStore({ runtime: { ...realRuntime, monotonicNow: () => clock } });
+  const now = () => clock;
+  const shared = store ? on(undefined, store) : on({ now, monotonicNow: now }, new MemoryStore() as Store);
   const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
@@ -97,32 +105,45 @@ export async function startFleet({
   };
 
   const wired = Array.from({ length: size }, (_, n) => {
-    const now = () => clock + (aheadMs[n] ?? 0);
+    const own: Clocks = {
+      now: () => clock + (aheadMs[n] ?? 0),
+      monotonicNow: () => real.monotonicNow() + clock,
+      random: () => 0,
+    };
     const events: TokenEvent[] = [];
     const linkOutcomes: string[] = [];
     const budgetLeft: number[] = [];
-    const { broker, jobs, links, recordWatches, stop } = wireServices({
-      config,
-      log: createLogger('silent', { write: () => {} }),
-      metrics: Object.assign(new Metrics(), {
-        onTokenEvent: (event: TokenEvent) => events.push(event),
-        onLink: (outcome: string) => linkOutcomes.push(outcome),
-        onBudget: (left: number) => budgetLeft.push(left),
+    const { broker, jobs, links, stop } = clocks.run(own, () =>
+      wireServices({
+        config,
+        log: createLogger('silent', { write: () => {} }),
+        metrics: Object.assign(new Metrics(), {
+          onTokenEvent: (event: TokenEvent) => events.push(event),
+          onLink: (outcome: string) => linkOutcomes.push(outcome),
+          onBudget: (left: number) => budgetLeft.push(left),
+        }),
+        store: connect(shared),
+        sealer: new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') }),
+        baseUrl: sandbox.url,
+        credentials: () => credentials,
       }),
-      store: connect(shared),
-      sealer: new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') }),
-      baseUrl: sandbox.url,
-      credentials: () => credentials,
-      runtime: { ...realRuntime, now, monotonicNow: () => performance.now() + now(), random: () => 0 },
-    });
-    return { broker, jobs, links, recordWatches, events, linkOutcomes, budgetLeft, stop };
+    );
+    return {
+      broker: on(own, broker),
+      jobs: on(own, jobs),
+      links: on(own, links),
+      events,
+      linkOutcomes,
+      budgetLeft,
+      stop,
+    };
   });
 
   return {
     sandbox,
     members: wired,
     ids: identifierReader(256),
-    now: () => clock,
+    now,
     advance: (ms) => {
       clock += ms;
     },
@@ -136,6 +157,17 @@ export async function startFleet({
       await sandbox.stop();
     },
   };
+}
+
+/** `target`, whose methods run on `own` clocks. */
+function on<Target extends object>(own: Clocks | undefined, target: Target): Target {
+  return new Proxy(target, {
+    get: (_, name) => {
+      const value = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => clocks.run(own, () => value.apply(target, args));
+    },
+  });
 }
 
 /** The error code of a failed read, or `answered`. */

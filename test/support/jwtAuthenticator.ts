@@ -1,7 +1,6 @@
 import { expect } from '@jest/globals';
 import { Authenticator, type AuthenticatorOptions } from '../../src/auth/Authenticator.js';
 import { loadConfig } from '../../src/config/config.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import type { Environment } from './gateway.js';
 import type { IdentityProvider } from './identityProvider.js';
 
@@ -10,7 +9,7 @@ type Hooks = Pick<AuthenticatorOptions, 'onKeySetFailure' | 'onKeySetRead'>;
 /** An authenticator that trusts these providers. Default audiences: `taxpayer-gateway` and `other-audience`. */
 export function jwtAuthenticator(
   providers: readonly Pick<IdentityProvider, 'issuer' | 'jwksUrl'>[],
-  { now = Date.now, env = {}, ...hooks }: { now?: () => number; env?: Environment } & Hooks = {},
+  { env = {}, ...hooks }: { env?: Environment } & Hooks = {},
 ): Authenticator {
   const { auth } = loadConfig({
     AUTH_MODE: 'jwt',
@@ -19,7 +18,7 @@ export function jwtAuthenticator(
     AUTH_AUDIENCE: 'other-audience,taxpayer-gateway',
     ...env,
   });
-  return new Authenticator({ ...auth, mode: 'jwt', runtime: { ...realRuntime, now, monotonicNow: now }, ...hooks });
+  return new Authenticator({ ...auth, mode: 'jwt', ...hooks });
 }
 
 export function bearer(token: string): string {

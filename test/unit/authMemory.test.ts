@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Authenticator } from '../../src/auth/Authenticator.js';
 import type { Caller } from '../../src/auth/caller.js';
 import { loadConfig } from '../../src/config/config.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 import { bearer, jwtAuthenticator, refusalOf } from '../support/jwtAuthenticator.js';
+import { real, replacePlatform, restorePlatform } from '../support/platform.js';
 import { until } from '../support/until.js';
 
 const seconds = 1000;
@@ -21,10 +22,13 @@ describe('Authenticator', () => {
 
   beforeEach(() => {
     clock = undefined;
-    authenticator = jwtAuthenticator([provider], { now });
+    replacePlatform(() => ({ now, monotonicNow: now }));
+    authenticator = jwtAuthenticator([provider]);
   });
 
-  const now = () => clock ?? Date.now();
+  afterEach(restorePlatform);
+
+  const now = () => clock ?? real.now();
   const nowSeconds = () => Math.floor(Date.now() / seconds);
   const authenticate = async (authorization?: string): Promise<Caller> => authenticator.authenticate(authorization);
 
@@ -150,7 +154,7 @@ describe('Authenticator', () => {
         startIdentityProvider(),
         startIdentityProvider({ keys: ['ES256'] }),
       ]);
-      authenticator = jwtAuthenticator([changing, steady], { now });
+      authenticator = jwtAuthenticator([changing, steady]);
       const [old, kept] = await Promise.all([changing.token(), steady.token()]);
       await authenticate(bearer(old));
       await authenticate(bearer(kept));
@@ -174,7 +178,7 @@ describe('Authenticator', () => {
     it('may change its key under the same kid, or under none', async () => {
       for (const kid of ['same', null] as const) {
         const changing = await startIdentityProvider({ keys: ['ES256'] });
-        authenticator = jwtAuthenticator([changing], { now });
+        authenticator = jwtAuthenticator([changing]);
         for (const round of [1, 2]) {
           if (round === 2) changing.rotateKey('ES256');
           const { keys } = JSON.parse(await (await fetch(changing.jwksUrl)).text());
@@ -191,7 +195,7 @@ describe('Authenticator', () => {
 
     it('was never read: the caller is told to come back, and then gets in', async () => {
       const late = await startIdentityProvider({ keys: ['ES256'] });
-      authenticator = jwtAuthenticator([late], { now });
+      authenticator = jwtAuthenticator([late]);
       late.outage(true);
       clock = Date.now();
       const token = await late.token();
@@ -218,7 +222,7 @@ describe('Authenticator', () => {
 
     it('serves new and old tokens through an outage', async () => {
       const failing = await startIdentityProvider({ keys: ['ES256'] });
-      authenticator = jwtAuthenticator([failing], { now });
+      authenticator = jwtAuthenticator([failing]);
       const old = await failing.token();
       await authenticate(bearer(old));
       failing.outage(true);
@@ -231,7 +235,7 @@ describe('Authenticator', () => {
 
     it('belongs to its issuer alone', async () => {
       const other = await startIdentityProvider();
-      authenticator = jwtAuthenticator([provider, other], { now });
+      authenticator = jwtAuthenticator([provider, other]);
       const one = await authenticate(bearer(await provider.token()));
       const two = await authenticate(bearer(await other.token()));
       expect(one.subject).toBe(two.subject);
@@ -264,7 +268,7 @@ describe('Authenticator', () => {
     it('counts for a bounded time through an outage, also for remembered tokens, and again after it', async () => {
       const failing = await startIdentityProvider({ keys: ['ES256'] });
       clock = Date.now();
-      authenticator = jwtAuthenticator([failing], { now, env: { AUTH_KEYS_MAX_AGE_SECONDS: '60' } });
+      authenticator = jwtAuthenticator([failing], { env: { AUTH_KEYS_MAX_AGE_SECONDS: '60' } });
       const token = bearer(await failing.token({}, { expiresIn: 3600 }));
       const caller = await authenticate(token);
       failing.outage(true);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Caller } from '../../src/auth/caller.js';
 import {
   type DecisionCall,
@@ -7,8 +7,8 @@ import {
   type Question,
 } from '../../src/auth/DecisionPoint.js';
 import { Secret } from '../../src/config/secret.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { type Misbehaviour, startTestDecisionPoint, type TestDecisionPoint } from '../support/decisionPoint.js';
+import { restorePlatform } from '../support/platform.js';
 import { until } from '../support/until.js';
 import { VirtualTime } from '../support/VirtualTime.js';
 
@@ -41,9 +41,12 @@ describe('The decision point, as it is asked', () => {
     point.behave(undefined);
     point.asked.length = 0;
     time = new VirtualTime(1_700_000_000_000);
+    time.install();
     calls = [];
     decided = [];
   });
+
+  afterEach(restorePlatform);
 
   const open = (options: Partial<DecisionPointOptions> = {}) =>
     new DecisionPoint({
@@ -53,7 +56,6 @@ describe('The decision point, as it is asked', () => {
       ttlMs,
       onCall: (call) => calls.push(call),
       onDecided: (isAllowed, from) => decided.push(`${isAllowed ? 'allowed' : 'refused'}, ${from}`),
-      runtime: time.runtime(realRuntime),
       ...options,
     });
   const pass = (ms: number) => time.runUntil(time.now + ms);

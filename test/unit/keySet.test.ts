@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { KeySet, type KeySetOptions } from '../../src/auth/KeySet.js';
 import type { ReadFault } from '../../src/auth/readJson.js';
 import { signatureAlgorithms } from '../../src/auth/readKeySet.js';
-import { realRuntime } from '../../src/process/Runtime.js';
 import { type IdentityProvider, makeKey, publicJwk, startIdentityProvider } from '../support/identityProvider.js';
+import { replacePlatform, restorePlatform } from '../support/platform.js';
 
 const seconds = 1000;
 const allButDate = [
@@ -22,11 +22,13 @@ describe('KeySet', () => {
   beforeEach(async () => {
     provider = await startIdentityProvider({ keys: ['ES256'] });
     now = Date.parse('2030-01-01T00:00:00Z');
+    replacePlatform(() => ({ monotonicNow: () => now, random: () => 0 }));
     faults = [];
     started = [];
   });
 
   afterEach(async () => {
+    restorePlatform();
     for (const keySet of started) keySet.stop();
     await provider.stop();
   });
@@ -35,7 +37,6 @@ describe('KeySet', () => {
     const keySet = new KeySet({
       issuer: provider.issuer,
       jwksUrl: provider.jwksUrl,
-      runtime: { ...realRuntime, monotonicNow: () => now, random: () => 0 },
       onFailure: (reason) => faults.push(reason),
       ...options,
     });

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { pause, realRuntime } from '../../../src/process/Runtime.js';
+import { pause } from '../../../src/process/pause.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
@@ -347,7 +347,7 @@ describe('A caller who asks for a page of jobs while others keep the event loop 
     const asking = asks();
     try {
       const gated = control.arm({ endpoint: 'refreshJob', taxpayerId: ada, fault: { gate: 'page' } });
-      await pause(realRuntime, 1000); // the load of the last half second counts
+      await pause(1000); // the load of the last half second counts
       const before = control.counters().refreshJob;
       const field = (m: number) => `a${m}: refreshJob(taxpayerId: "${ada}", jobId: "job-${m}") { status }`;
       const asked = gateway.query(`{ ${Array.from({ length: 50 }, (_, m) => field(m)).join(' ')} }`, {}, page);

@@ -6,7 +6,7 @@ import { SealedStore } from '../../../src/cache/SealedStore.js';
 import { Sealer } from '../../../src/cache/sealing.js';
 import { Secret } from '../../../src/config/secret.js';
 import type { GatewayError } from '../../../src/errors/errors.js';
-import { pause, realRuntime } from '../../../src/process/Runtime.js';
+import { pause } from '../../../src/process/pause.js';
 import { MemoryStore } from '../../../src/stores/MemoryStore.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { until } from '../../support/until.js';
@@ -85,7 +85,7 @@ describe('the limit of operations per caller', () => {
     };
     const limit = process(store, 500);
     expect([admitted(limit, ada, 5), admitted(limit, bob, 5)]).toEqual([5, 5]);
-    await pause(realRuntime, 1100); // longer than between two exchanges
+    await pause(1100); // longer than between two exchanges
     expect(sent).toEqual([]);
     admitted(limit, ada, 1);
     expect(sent).toEqual([['ada', 6]]);
