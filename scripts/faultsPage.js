@@ -42,7 +42,8 @@ once with \`UPSTREAM_UNAVAILABLE\`, without a call. It opens:
 - For one caller, when their calls about 5 different taxpayers or jobs fail in a row within 10 seconds. Each creation of a link
   counts. An id that always fails counts once. Callers without an identity count as one caller.
 - For everybody, when 3 callers fail in a row within 10 seconds, each about another taxpayer, and nobody's call is answered
-  between.
+  between. Calls on their way are not called back, but not tried again either: an outage that twenty callers meet in turn costs 9
+  calls, one that they meet at once from 26 to 60.
 
 After \`BREAKER_RESET_MS\` one call is a trial, and the others wait for it. It closes when the trial is answered; a trial that
 was not made proves nothing. After a failed trial for everybody, another caller makes the next one, or the same caller after

@@ -86,6 +86,12 @@ describe('An outage of an endpoint', () => {
       control.disarmAll();
       fleet.advance(2 * resetMs);
       expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
+      // Met by all at once: what is on its way is not called back, and the wait of 4 s before a second try is never used up.
+      const slow = { status: 500, headers: { 'retry-after': '4' } };
+      control.arm({ endpoint: 'refreshJob', fault: slow, times: 17 });
+      control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+      expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 17 + 3 * 3 });
+      expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 0 });
     } finally {
       await fleet.stop();
     }
