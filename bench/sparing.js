@@ -58,10 +58,7 @@ async function fleets() {
   if (values.write) writeSection('sparing', `\nOn ${machine()}:\n\n${text}\n`, 'docs/token-broker.md');
   return rows
     .filter((row) => !row.promised.holds(row))
-    .map(
-      ({ store, name, tokenCalls, failed, p99, promised }) =>
-        `${store} ${name}: ${tokenCalls} token calls, ${failed} failed, p99 ${p99.toFixed(0)} ms; promised ${promised.text}`,
-    );
+    .map(({ store, name, promised }) => `${store} ${name}: ${promised.text}`);
 }
 
 function tableOf(rows) {

@@ -78,15 +78,15 @@ export class SimulatedService {
   tokenCallsPerHour;
   #cycles;
 
-  constructor({ cycles, days, now, outage }) {
-    this.now = now;
+  constructor({ cycles, days, time, outage }) {
+    this.time = time;
     this.outage = outage;
     this.tokenCallsPerHour = new Array(24 * days).fill(0);
     this.#cycles = new Map(cycles.map((cycle) => [cycle.id, cycle]));
   }
 
   fetch = async (url, { headers }) => {
-    const now = this.now();
+    const { now } = this.time;
     const [, kind, first, second, third] = new URL(url).pathname.split('/');
     const cycle = this.#cycles.get(kind === 'auth' ? second : first);
     if (kind === 'auth' && now >= monthBegins) this.tokenCallsPerHour[Math.floor((now - monthBegins) / hour)] += 1;

@@ -24,11 +24,10 @@ const outage = { from: monthBegins + 2 * day + 10 * hour, until: monthBegins + 2
 const knownFrom = monthBegins - 10 * day;
 
 const time = new VirtualTime(knownFrom);
-const now = () => time.now;
 const cycles = lifeCycles({ taxpayers, days, random: seeded(seed) }).filter((_, n) => n % parts === part);
 const random = seeded(seed + 1 + part);
 const runtime = time.runtime({ ...realRuntime, random });
-const service = new SimulatedService({ cycles, days, now, outage });
+const service = new SimulatedService({ cycles, days, time, outage });
 const office = openOffice();
 for (let at = knownFrom; at < monthBegins; at += hour) time.at(at, isOfficeTime(at) ? lookAtAll : () => false);
 for (let n = 0; n < cycles.length; n += 1) live(n);
@@ -47,7 +46,11 @@ process.send({
 
 function openOffice() {
   const store = new MemoryStore({ runtime, maxEntries: 100_000 });
-  const metrics = Object.assign(new Metrics(), { onTokenEvent: (event) => office.noteEvent(event) });
+  const onTokenEvent = (event) => {
+    if (!event.endsWith('-exhausted') || time.now < monthBegins) return;
+    office.refusedPerHour[Math.floor((time.now - monthBegins) / hour)] += 1;
+  };
+  const metrics = Object.assign(new Metrics(), { onTokenEvent });
   const shared = { store, metrics, log: createLogger('silent', { write: () => {} }) };
   const start = () => startProcess(shared);
   const office = {
@@ -58,10 +61,6 @@ function openOffice() {
     start,
     members: Array.from({ length: processes }, start),
     refusedPerHour: new Array(24 * days).fill(0),
-    noteEvent(event) {
-      if (!event.endsWith('-exhausted') || time.now < monthBegins) return;
-      office.refusedPerHour[Math.floor((time.now - monthBegins) / hour)] += 1;
-    },
     /** The process that answers the next request. */
     member: () => office.members[Math.floor(random() * processes)],
     lags: new Lags(),
@@ -104,12 +103,7 @@ function live(n) {
   const { createdAt, statuses, jobs } = cycles[n];
   office.lags.add();
   statuses.slice(1).forEach(({ at, status: state, stage }, index) => {
-    if (at < monthBegins) return;
-    const change = { at, state, stage, before: statuses[index].at };
-    time.at(at, () => {
-      office.lags.happened(n, change);
-      return false;
-    });
+    if (at >= monthBegins) schedule(office.lags, n, { at, state, stage, before: statuses[index].at });
   });
   const signsAt = statuses[1]?.stage === 'signing' ? createdAt : statuses[1]?.at;
   if (signsAt === createdAt && createdAt >= monthBegins) attend(n, createdAt);
@@ -132,12 +126,15 @@ function watchFrom(at, n, until) {
 function follow(n, job, isWatcher) {
   const { startsAt, endsAt, endsAs } = job;
   const thing = office.jobLags.add();
-  const change = { at: endsAt, before: startsAt, state: endsAs, stage: 'job' };
-  time.at(endsAt, () => {
-    office.jobLags.happened(thing, change);
+  schedule(office.jobLags, thing, { at: endsAt, before: startsAt, state: endsAs });
+  time.at(startsAt, () => void jobReader(office, n, job, thing, isWatcher));
+}
+
+function schedule(lags, thing, change) {
+  time.at(change.at, () => {
+    lags.happened(thing, change);
     return false;
   });
-  time.at(startsAt, () => void jobReader(office, n, job, thing, isWatcher));
 }
 
 /** Replaces all processes, one per minute. */
