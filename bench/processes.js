@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../test/support/freePort.ts';
 import { startIdentityProvider } from '../test/support/identityProvider.ts';
@@ -160,18 +161,17 @@ function launch(command, args, { isPinned, env, cwd } = {}) {
 /** The first truthy result of `find` over the lines of output. Reads and drops the rest, so that the child never blocks. */
 function firstLine(child, find) {
   return new Promise((resolve, reject) => {
-    let text = '';
-    const look = (chunk) => {
-      text += chunk;
-      for (const line of text.split('\n').slice(0, -1)) {
-        const found = find(line);
-        if (!found) continue;
-        child.stdout.off('data', look).resume();
-        return resolve(found);
-      }
-    };
-    child.stdout.setEncoding('utf8').on('data', look);
-    child.once('exit', (code) => reject(new Error(`A process ended with ${code} before it was ready: ${text}`)));
+    const lines = createInterface({ input: child.stdout });
+    let last = '';
+    lines.on('line', (line) => {
+      last = line;
+      const found = find(line);
+      if (!found) return;
+      lines.close();
+      child.stdout.resume();
+      resolve(found);
+    });
+    child.once('exit', (code) => reject(new Error(`A process ended with ${code} before it was ready: ${last}`)));
   });
 }
 

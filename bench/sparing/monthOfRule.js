@@ -35,14 +35,15 @@ dashboards(office);
 for (let at = monthBegins + day + 12.5 * hour; at < end; at += 3.5 * day) deploy(at);
 await time.runUntil(end);
 const { lags, jobLags, count } = office;
-process.send({
+const result = {
   count,
   tokenCallsPerHour: service.tokenCallsPerHour,
   refusedPerHour: office.refusedPerHour,
   changes: lags.shown,
   steps: lags.steps,
   jobEnds: jobLags.shown,
-});
+};
+process.stdout.write(JSON.stringify(result));
 
 function openOffice() {
   const store = new MemoryStore({ runtime, maxEntries: 100_000 });
@@ -102,10 +103,10 @@ function lookAtAll() {
 function live(n) {
   const { createdAt, statuses, jobs } = cycles[n];
   office.lags.add();
-  statuses.slice(1).forEach(({ at, status: state, stage }, index) => {
-    if (at >= monthBegins) schedule(office.lags, n, { at, state, stage, before: statuses[index].at });
+  statuses.slice(1).forEach(({ at, status: state, isSigning }, index) => {
+    if (at >= monthBegins) schedule(office.lags, n, { at, state, isSigning, before: statuses[index].at });
   });
-  const signsAt = statuses[1]?.stage === 'signing' ? createdAt : statuses[1]?.at;
+  const signsAt = statuses[1]?.isSigning ? createdAt : statuses[1]?.at;
   if (signsAt === createdAt && createdAt >= monthBegins) attend(n, createdAt);
   if (n % 40 === 0) watchFrom(Math.max(createdAt, monthBegins), n, end);
   else if (n % 2 === 0 && signsAt >= monthBegins) watchFrom(signsAt, n, signsAt + 30 * minute);
