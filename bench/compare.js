@@ -13,19 +13,18 @@ export const baselines = ['apolloExpress', 'mercuriusJit', 'rawHttp'];
 export async function compare(scenario, targets, world) {
   const { service, rounds, seconds, warmUpSeconds, count, warmUpCount } = world;
   const operations = await scenario.operations(service, warmUpCount + rounds * count);
-  const bodies = bodiesOf(operations);
-  const warmUp = { bodies, seconds: warmUpSeconds };
-  const onlyOnce = (from, to) => ({ bodies: bodies.slice(from, to), onceEach: true });
+  const onlyOnce = (from, to) => ({ operations: operations.slice(from, to), onceEach: true });
+  const warmUp = scenario.asksOnce ? onlyOnce(0, warmUpCount) : { operations, seconds: warmUpSeconds };
   const taking = targets.filter(({ name }) => !scenario.without?.includes(name));
   for (const target of taking) {
-    if (scenario.before)
-      await measure(target, { ...world, bodies: bodiesOf(scenario.before(operations)), onceEach: true });
-    await measure(target, { ...world, ...(scenario.asksOnce ? onlyOnce(0, warmUpCount) : warmUp) });
+    const before = scenario.before?.(operations);
+    if (before) await measure(target, { ...world, operations: before, onceEach: true });
+    await measure(target, { ...world, ...warmUp });
   }
   const results = new Map(taking.map(({ name }) => [name, []]));
   for (let turn = 0; turn < rounds; turn += 1) {
     const from = warmUpCount + turn * count;
-    const load = scenario.asksOnce ? onlyOnce(from, from + count) : { bodies, seconds };
+    const load = scenario.asksOnce ? onlyOnce(from, from + count) : { operations, seconds };
     for (const target of taking) results.get(target.name).push(await measure(target, { ...world, ...load }));
   }
   return results;
@@ -48,10 +47,6 @@ function ratioCell(baseline, gateway, meant = 0) {
   const ratio = median(baseline.map(({ cpuUs }, turn) => cpuUs / gateway[turn].cpuUs));
   const cell = ratio < meant ? `**${ratio.toFixed(2)}x**` : `${ratio.toFixed(2)}x`;
   return meant > 0 ? `${cell} (${meant}x)` : cell;
-}
-
-function bodiesOf(operations) {
-  return operations.map((operation) => JSON.stringify(operation));
 }
 
 function median(numbers) {

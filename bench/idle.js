@@ -1,6 +1,5 @@
 // What a gateway costs while nobody asks: its start, its memory, and connections that stay open.
 
-import { execFileSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { nextMessage, openSocket, subscribe } from './caller.js';
 import { inParallel } from './inParallel.js';
@@ -14,8 +13,6 @@ const starts = 5;
 /** Several, because one caller may hold at most a quarter of `MAX_CONNECTIONS`. */
 const callers = 8;
 const watchersOfAJob = 10;
-/** File descriptors left for everything else. */
-const otherDescriptors = 500;
 const query = `subscription ($taxpayerId: ID!, $jobId: ID!) {
   refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { status }
 }`;
@@ -41,9 +38,7 @@ export async function startTable(starting) {
 }
 
 /** Opens many WebSockets: idle ones, then ones that each watch a job that does not change. */
-export async function socketsTable(startGateway, { service, issuer, sockets: wanted }) {
-  const limit = execFileSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).trim();
-  const count = limit === 'unlimited' ? wanted : Math.min(wanted, Number(limit) - otherDescriptors);
+export async function socketsTable(startGateway, { service, issuer, sockets: count }) {
   const jobs = await addJobs(service, await newTaxpayers(service, count / watchersOfAJob));
   const authorizations = await inParallel(callers, callers, (n) => issuer.authorizationOf(`caller-${n}`));
   const rows = [];

@@ -26,14 +26,14 @@ const options = values.quick
   : { rounds: 5, seconds: 2, warmUpSeconds: 5, count: 800, warmUpCount: 4000, sockets: 10_000 };
 
 await processes.withStarted(async (start) => {
-  processes.keepToHelperCores(process.pid); // the load comes from this process
-  const service = await start(processes.startService({ taxpayers: 50, jobs: 100, core: 'helper' }));
+  processes.keepToOtherCores(); // the load comes from this process
+  const service = await start(processes.startService({ taxpayers: 50, jobs: 100 }));
   const issuer = await start(processes.startIssuer());
   const world = { ...options, service, issuer, authorization: await issuer.authorizationOf('bench') };
   // Two settings differ from the defaults, because the load comes from a single caller.
   const env = { ...issuer.env, RATE_LIMIT_PER_MINUTE: '100000000', TOKEN_BUDGET_PER_HOUR: '1000000' };
-  const startGateway = () => processes.startGateway(service, { env, core: 'target' });
-  const startBaseline = (name) => processes.startBaseline(name, service, { env, core: 'target' });
+  const startGateway = () => processes.startGateway(service, { env, isPinned: true });
+  const startBaseline = (name) => processes.startBaseline(name, service, { env, isPinned: true });
   const starting = [startGateway, ...baselines.map((name) => () => startBaseline(name))];
 
   const sections = [];

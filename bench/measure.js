@@ -9,10 +9,10 @@ const connections = 8;
 const [ticksPerSecond, pageBytes] = ['CLK_TCK', 'PAGESIZE'].map((name) => Number(execFileSync('getconf', [name])));
 
 /**
- * Sends `bodies` with autocannon: for `seconds`, in turn, or `onceEach`; their number is then a multiple of the connections.
+ * Sends `operations` with autocannon: for `seconds`, in turn, or `onceEach`; their number is then a multiple of the connections.
  * Each connection sends its next request when its last is answered. `cpuUs` and `calls` are for each request.
  */
-export async function measure(target, { service, authorization, bodies, seconds, onceEach }) {
+export async function measure(target, { service, authorization, operations, seconds, onceEach }) {
   await service.control('resetCounters');
   const before = cpuMicroseconds(target.pid);
   const latencies = [];
@@ -23,10 +23,11 @@ export async function measure(target, { service, authorization, bodies, seconds,
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json', authorization },
     connections,
-    ...(onceEach ? { amount: bodies.length } : { duration: seconds }),
+    ...(onceEach ? { amount: operations.length } : { duration: seconds }),
     setupClient: (connection) => {
-      const own = opened++ % bodies.length;
-      connection.setRequests(bodies.filter((_, n) => n % connections === own).map((body) => ({ body })));
+      const own = opened++ % operations.length;
+      const asked = operations.filter((_, n) => n % connections === own);
+      connection.setRequests(asked.map((operation) => ({ body: JSON.stringify(operation) })));
     },
     verifyBody: (body) => {
       if (!String(body).includes('"errors":')) return true;

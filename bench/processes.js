@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../test/support/freePort.ts';
 import { startIdentityProvider } from '../test/support/identityProvider.ts';
@@ -14,7 +15,6 @@ const client = { clientId: 'bench-client', clientSecret: 'bench-secret-not-real'
 const cores = availableParallelism();
 const canPin = cores > 1 && spawnSync('taskset', ['--version']).status === 0;
 /** What is measured has a core of its own, where the system can do that. */
-const coresOf = { target: `${cores - 1}`, helper: `0-${Math.max(0, cores - 2)}` };
 export const pinning = canPin ? `targets on core ${cores - 1}, the rest elsewhere` : 'none';
 
 /** Killed when the benchmark exits, also by a failure. */
@@ -42,10 +42,10 @@ export async function withStarted(work) {
  * The sandbox, with `taxpayers`, and `jobs` that never end of the first twenty of them: `{ url, pid, control, taxpayerIds, jobs }`.
  * `control(method, ...args)` calls its control.
  */
-export async function startService({ taxpayers, jobs = 0, latencyMs = 0, core }) {
+export async function startService({ taxpayers, jobs = 0, latencyMs = 0 }) {
   const program = fileURLToPath(new URL('../test/support/sandboxProcess.ts', import.meta.url));
   const options = JSON.stringify({ ...client, taxpayers, latencyMs });
-  const child = launch(process.execPath, ['--import', 'tsx', program, options], { core });
+  const child = launch(process.execPath, ['--import', 'tsx', program, options]);
   const { url, controlUrl, taxpayerIds } = await firstLine(child, (line) => line.startsWith('{') && JSON.parse(line));
   const control = async (method, ...args) => {
     const response = await fetch(`${controlUrl}/${method}`, { method: 'POST', body: JSON.stringify(args) });
@@ -89,10 +89,10 @@ export function startBaseline(name, service, options) {
   return startTarget(name, `baselines/${name}.js`, service, options);
 }
 
-async function startTarget(name, program, service, { env, core, nodeFlags = [] }) {
+async function startTarget(name, program, service, { env, isPinned, nodeFlags = [] }) {
   const directory = temporaryDirectory(name);
   const child = launch(process.execPath, [...nodeFlags, fileURLToPath(new URL(program, import.meta.url))], {
-    core,
+    isPinned,
     cwd: directory.path,
     env: {
       NODE_ENV: 'production',
@@ -143,14 +143,13 @@ export function temporaryDirectory(name) {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** Pins a running process to the cores on which nothing is measured. */
-export function keepToHelperCores(pid) {
-  if (canPin) spawnSync('taskset', ['-a', '-c', '-p', coresOf.helper, `${pid}`]);
+/** Leaves the last core to what is measured: for this process, and for what it starts later that is not pinned itself. */
+export function keepToOtherCores() {
+  if (canPin) spawnSync('taskset', ['-a', '-c', '-p', `0-${cores - 2}`, `${process.pid}`]);
 }
 
-/** Without a `core`, the system chooses. */
-function launch(command, args, { core, env, cwd } = {}) {
-  const pin = canPin && core !== undefined ? ['taskset', '-c', coresOf[core]] : [];
+function launch(command, args, { isPinned, env, cwd } = {}) {
+  const pin = canPin && isPinned ? ['taskset', '-c', `${cores - 1}`] : [];
   const [program, ...rest] = [...pin, command, ...args];
   const stdio = ['ignore', 'pipe', 'inherit'];
   const child = spawn(program, rest, { env: { PATH: process.env.PATH, ...env }, cwd, stdio });
@@ -162,18 +161,17 @@ function launch(command, args, { core, env, cwd } = {}) {
 /** The first truthy result of `find` over the lines of output. Reads and drops the rest, so that the child never blocks. */
 function firstLine(child, find) {
   return new Promise((resolve, reject) => {
-    let text = '';
-    const look = (chunk) => {
-      text += chunk;
-      for (const line of text.split('\n').slice(0, -1)) {
-        const found = find(line);
-        if (!found) continue;
-        child.stdout.off('data', look).resume();
-        return resolve(found);
-      }
-    };
-    child.stdout.setEncoding('utf8').on('data', look);
-    child.once('exit', (code) => reject(new Error(`A process ended with ${code} before it was ready: ${text}`)));
+    const lines = createInterface({ input: child.stdout });
+    let last = '';
+    lines.on('line', (line) => {
+      last = line;
+      const found = find(line);
+      if (!found) return;
+      lines.close();
+      child.stdout.resume();
+      resolve(found);
+    });
+    child.once('exit', (code) => reject(new Error(`A process ended with ${code} before it was ready: ${last}`)));
   });
 }
 

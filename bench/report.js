@@ -2,7 +2,6 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
-import { fileURLToPath } from 'node:url';
 
 /** The machine in one line. */
 export function machine() {
@@ -22,11 +21,11 @@ export function round(number) {
 
 /** Replaces the text between the two markers `name` of a page; the rest of the page is hand-written. */
 export function writeSection(name, text, path) {
-  const file = fileURLToPath(new URL(`../${path}`, import.meta.url));
-  const page = readFileSync(file, 'utf8');
-  const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
-  const [head, tail] = [page.indexOf(begin), page.indexOf(end)];
-  if (head === -1 || tail === -1) throw new Error(`${path} has no markers for ${name}`);
-  writeFileSync(file, `${page.slice(0, head + begin.length)}\n${text}\n${page.slice(tail)}`);
+  const file = new URL(`../${path}`, import.meta.url);
+  const section = new RegExp(`(?<=<!-- ${name}: begin -->)[^]*(?=<!-- ${name}: end -->)`);
+  writeFileSync(
+    file,
+    readFileSync(file, 'utf8').replace(section, () => `\n${text}\n`),
+  );
   process.stdout.write(`\nWritten to ${path}\n`);
 }

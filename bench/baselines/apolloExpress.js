@@ -8,7 +8,7 @@ import { expressMiddleware } from '@as-integrations/express5';
 import DataLoader from 'dataloader';
 import express from 'express';
 import { parse } from 'graphql';
-import { listen } from './listening.js';
+import { listen } from './listen.js';
 import { federationDefs, resolvers, toRefreshJob, toTaxpayerToken, typeDefs } from './schema.js';
 import { verifyCaller } from './verifyCaller.js';
 

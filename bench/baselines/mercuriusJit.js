@@ -3,7 +3,7 @@
 import Fastify from 'fastify';
 import mercurius from 'mercurius';
 import { CachedService } from './CachedService.js';
-import { announce } from './listening.js';
+import { listen } from './listen.js';
 import { resolvers, typeDefs } from './schema.js';
 import { verifyCaller } from './verifyCaller.js';
 
@@ -16,5 +16,5 @@ await app.register(mercurius, {
   jit: 1,
   context: async (request) => ({ api, caller: await verifyCaller(request.headers.authorization) }),
 });
-await app.listen({ port: 0, host: '127.0.0.1' });
-announce(app.server.address().port);
+await app.ready();
+listen(app.server);

@@ -4,7 +4,7 @@
 import { createServer } from 'node:http';
 import { hotToken, jobStatus } from '../queries.js';
 import { CachedService } from './CachedService.js';
-import { listen } from './listening.js';
+import { listen } from './listen.js';
 import { verifyCaller } from './verifyCaller.js';
 
 const service = new CachedService();

@@ -37,7 +37,6 @@ export function toTaxpayerToken(record) {
     taxpayerId: record.taxpayer_id,
     accessToken: record.access_token,
     name: record.name,
-    metadata: record.metadata,
     createdAt: record.created_at,
     provider: record.provider_id.toUpperCase().replaceAll('-', '_'),
     providerId: record.provider_id,

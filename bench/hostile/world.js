@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { inParallel } from '../inParallel.js';
-import { keepToHelperCores, startGateway, startIssuer, startService } from '../processes.js';
+import { keepToOtherCores, startGateway, startIssuer, startService } from '../processes.js';
 import { startHonestCallers } from './honest.js';
 
 const honestCallers = 20;
@@ -15,11 +15,14 @@ const limits = { RATE_LIMIT_PER_MINUTE: '1200', TOKEN_BUDGET_PER_HOUR: '600', LO
 
 /** Starts all of it by `start`, see `withStarted`. */
 export async function startWorld(start) {
-  const service = await start(startService({ taxpayers: honestCallers, jobs: 100, latencyMs: 20, core: 'helper' }));
+  const attacker = fork(fileURLToPath(new URL('attacker.js', import.meta.url)));
+  await start({ stop: () => attacker.kill() });
+  keepToOtherCores(); // not the hostile one, which may use the idle time of every core
+  const service = await start(startService({ taxpayers: honestCallers, jobs: 100, latencyMs: 20 }));
   const issuer = await start(startIssuer());
   const heavy = await service.control('addTaxpayer', { metadata: { text: 'x'.repeat(900_000) } });
   const nodeFlags = [`--max-old-space-size=${heapMegabytes}`];
-  const gateway = await start(startGateway(service, { env: { ...issuer.env, ...limits }, nodeFlags, core: 'target' }));
+  const gateway = await start(startGateway(service, { env: { ...issuer.env, ...limits }, nodeFlags, isPinned: true }));
   const target = {
     origin: new URL(gateway.url).origin,
     url: gateway.url,
@@ -33,9 +36,6 @@ export async function startWorld(start) {
     const claims = { scope: 'taxpayers:read refresh-jobs:read client-links:create', taxpayer_ids: [job.taxpayerId] };
     return { job, authorization: await issuer.authorizationOf(`honest-${n}`, claims) };
   });
-  const attacker = fork(fileURLToPath(new URL('attacker.js', import.meta.url)));
-  await start({ stop: () => attacker.kill() });
-  keepToHelperCores(process.pid); // not the hostile one, which may use the idle time of every core
   for (const pid of [gateway.pid, service.pid, process.pid]) favour(pid);
   return {
     gateway,

@@ -20,8 +20,8 @@ export class Lags {
   }
 
   /** A thing changed to `state`. `before` is when its previous state had begun. */
-  happened(thing, { at, before, state, stage }) {
-    this.#waiting[thing].push({ at, before, state, stage, from: this.#watchers[thing] > 0 ? at : undefined });
+  happened(thing, { at, before, state, isSigning }) {
+    this.#waiting[thing].push({ at, before, state, isSigning, from: this.#watchers[thing] > 0 ? at : undefined });
   }
 
   watched(thing, by) {
@@ -41,9 +41,9 @@ export class Lags {
   saw(thing, state, now) {
     const waiting = this.#waiting[thing];
     const last = waiting.findIndex((change) => change.state === state);
-    const seen = waiting.splice(0, last + 1).map(({ at, before, stage, from = now, hiddenUntil = now }) => {
+    const seen = waiting.splice(0, last + 1).map(({ at, before, isSigning, from = now, hiddenUntil = now }) => {
       const lag = Math.min(now, Math.max(hiddenUntil, from)) - from;
-      return { stage, lasted: at - before, lag };
+      return { isSigning, lasted: at - before, lag };
     });
     this.shown.push(...seen);
     this.steps.push(...seen.slice(0, 1));

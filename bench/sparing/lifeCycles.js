@@ -31,23 +31,23 @@ export function lifeCycles({ taxpayers, days, random }) {
   });
 }
 
-/** Each status with its time, and the stage that led to it. */
+/** Each status with its time. `isSigning`: a person is filling in the hosted flow. */
 function statusesOf(createdAt, random) {
-  const statuses = [{ at: createdAt, status: 'CREATED', stage: 'created' }];
+  const statuses = [{ at: createdAt, status: 'CREATED' }];
   if (random() < 0.05) return statuses; // never opens the link
   // Some sign at once, in the office or on the phone; most open the link from their mail hours later.
   const isAtOnce = random() < 0.2;
   const consentAt = isAtOnce
     ? createdAt + around(5 * minute, 0.6, random)
     : whenAwake(createdAt + around(6 * hour, 1, random), random);
-  statuses.push({ at: consentAt, status: 'CONSENT_RECEIVED', stage: isAtOnce ? 'signing' : 'consent' });
+  statuses.push({ at: consentAt, status: 'CONSENT_RECEIVED', isSigning: isAtOnce });
   const submittedAt = consentAt + around(8 * minute, 0.5, random);
-  statuses.push({ at: submittedAt, status: 'TAX_AUTHORIZATION_SUBMITTED', stage: 'signing' });
+  statuses.push({ at: submittedAt, status: 'TAX_AUTHORIZATION_SUBMITTED', isSigning: true });
   const decidedAt = inOffice(submittedAt + around(10 * day, 0.6, random), random);
   const isRejected = random() < 0.08;
-  statuses.push({ at: decidedAt, status: isRejected ? 'REJECTED' : 'AUTHORIZED', stage: 'authority' });
+  statuses.push({ at: decidedAt, status: isRejected ? 'REJECTED' : 'AUTHORIZED' });
   const completedAt = inOffice(decidedAt + around(60 * day, 0.5, random), random);
-  if (!isRejected) statuses.push({ at: completedAt, status: 'COMPLETED', stage: 'completed' });
+  if (!isRejected) statuses.push({ at: completedAt, status: 'COMPLETED' });
   return statuses;
 }
 
@@ -78,15 +78,15 @@ export class SimulatedService {
   tokenCallsPerHour;
   #cycles;
 
-  constructor({ cycles, days, now, outage }) {
-    this.now = now;
+  constructor({ cycles, days, time, outage }) {
+    this.time = time;
     this.outage = outage;
     this.tokenCallsPerHour = new Array(24 * days).fill(0);
     this.#cycles = new Map(cycles.map((cycle) => [cycle.id, cycle]));
   }
 
   fetch = async (url, { headers }) => {
-    const now = this.now();
+    const { now } = this.time;
     const [, kind, first, second, third] = new URL(url).pathname.split('/');
     const cycle = this.#cycles.get(kind === 'auth' ? second : first);
     if (kind === 'auth' && now >= monthBegins) this.tokenCallsPerHour[Math.floor((now - monthBegins) / hour)] += 1;

@@ -1,13 +1,14 @@
 // npm run bench:sparing -- --month: simulates a month of an office of 2,000 taxpayers, once for each freshness rule.
 
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { inParallel } from '../inParallel.js';
 import { quantile } from '../quantile.js';
 import { table } from '../report.js';
 
+/** `repeats`: with so many seeds, from `seed` on. */
 export const usualMonth = { seed: 14, repeats: 3, taxpayers: 2000, days: 30, parts: 4 };
 const usualShare = 0.1;
 const defaultBudget = 600;
@@ -49,7 +50,7 @@ const promises = [
  * `repeats` seeds; `budgeted`, with the default budget; with `curve` also `shares`, with other shares. Taxpayers do not affect
  * each other, so each part of them has its own process and fleet; the figures do not depend on how many run at once.
  */
-export async function simulateMonth({ curve = false, repeats = 1, onProgress = () => {}, ...month }) {
+export async function simulateMonth({ curve = false, repeats = 1, ...month }) {
   const again = Array.from({ length: repeats - 1 }, (_, n) => ({ ...learned, seed: month.seed + 1 + n }));
   const others = curve ? curveShares.map(learnedWith) : [];
   const rules = [fixed, learned, budgeted(month), ...again, ...others];
@@ -57,7 +58,7 @@ export async function simulateMonth({ curve = false, repeats = 1, onProgress = (
   const parts = await inParallel(runs.length, availableParallelism(), async (n) => {
     const { name, seed, part } = runs[n];
     const result = await run(runs[n]);
-    onProgress(`${name}, seed ${seed}: part ${part + 1} of ${month.parts}`);
+    process.stderr.write(`${name}, seed ${seed}: part ${part + 1} of ${month.parts}\n`);
     return result;
   });
   const found = rules.map((rule, n) => {
@@ -85,13 +86,9 @@ export function reportOf(month) {
 async function run(part) {
   const program = fileURLToPath(new URL('./monthOfRule.js', import.meta.url));
   // Most objects live only as long as a call.
-  const execArgv = ['--import', 'tsx', '--max-semi-space-size=32'];
-  const child = fork(program, [JSON.stringify(part)], { execArgv, serialization: 'advanced' });
-  const ended = once(child, 'exit').then(([code]) =>
-    Promise.reject(new Error(`A part of the month ended with ${code}`)),
-  );
-  const [result] = await Promise.race([once(child, 'message'), ended]);
-  return result;
+  const args = ['--import', 'tsx', '--max-semi-space-size=32', program, JSON.stringify(part)];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: Infinity });
+  return JSON.parse(stdout);
 }
 
 function figuresOf(parts) {
@@ -104,7 +101,7 @@ function figuresOf(parts) {
     tokenCalls: calls.reduce((total, count) => total + count, 0),
     busiestHour: Math.max(...calls),
     hoursRefused: perHour('refusedPerHour').filter((refused) => refused > 0).length,
-    signing: lagsOf(all('changes').filter(({ stage }) => stage === 'signing')),
+    signing: lagsOf(all('changes').filter(({ isSigning }) => isSigning)),
     changesShown: all('steps'),
     steps: lagsOf(all('steps')),
     jobEnds: lagsOf(all('jobEnds')),

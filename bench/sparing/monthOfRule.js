@@ -23,11 +23,9 @@ const outage = { from: monthBegins + 2 * day + 10 * hour, until: monthBegins + 2
 const knownFrom = monthBegins - 10 * day;
 
 const time = new VirtualTime(knownFrom);
-const now = () => time.now;
 const cycles = lifeCycles({ taxpayers, days, random: seeded(seed) }).filter((_, n) => n % parts === part);
 const random = seeded(seed + 1 + part);
-time.install({ random });
-const service = new SimulatedService({ cycles, days, now, outage });
+const service = new SimulatedService({ cycles, days, time, outage });
 const office = openOffice();
 for (let at = knownFrom; at < monthBegins; at += hour) time.at(at, isOfficeTime(at) ? lookAtAll : () => false);
 for (let n = 0; n < cycles.length; n += 1) live(n);
@@ -35,18 +33,23 @@ dashboards(office);
 for (let at = monthBegins + day + 12.5 * hour; at < end; at += 3.5 * day) deploy(at);
 await time.runUntil(end);
 const { lags, jobLags, count } = office;
-process.send({
+const result = {
   count,
   tokenCallsPerHour: service.tokenCallsPerHour,
   refusedPerHour: office.refusedPerHour,
   changes: lags.shown,
   steps: lags.steps,
   jobEnds: jobLags.shown,
-});
+};
+process.stdout.write(JSON.stringify(result));
 
 function openOffice() {
-  const store = new MemoryStore({ maxEntries: 100_000 });
-  const metrics = Object.assign(new Metrics(), { onTokenEvent: (event) => office.noteEvent(event) });
+  const store = new MemoryStore({ runtime, maxEntries: 100_000 });
+  const onTokenEvent = (event) => {
+    if (!event.endsWith('-exhausted') || time.now < monthBegins) return;
+    office.refusedPerHour[Math.floor((time.now - monthBegins) / hour)] += 1;
+  };
+  const metrics = Object.assign(new Metrics(), { onTokenEvent });
   const shared = { store, metrics, log: createLogger('silent', { write: () => {} }) };
   const start = () => startProcess(shared);
   const office = {
@@ -57,10 +60,6 @@ function openOffice() {
     start,
     members: Array.from({ length: processes }, start),
     refusedPerHour: new Array(24 * days).fill(0),
-    noteEvent(event) {
-      if (!event.endsWith('-exhausted') || time.now < monthBegins) return;
-      office.refusedPerHour[Math.floor((time.now - monthBegins) / hour)] += 1;
-    },
     /** The process that answers the next request. */
     member: () => office.members[Math.floor(random() * processes)],
     lags: new Lags(),
@@ -102,15 +101,10 @@ function lookAtAll() {
 function live(n) {
   const { createdAt, statuses, jobs } = cycles[n];
   office.lags.add();
-  statuses.slice(1).forEach(({ at, status: state, stage }, index) => {
-    if (at < monthBegins) return;
-    const change = { at, state, stage, before: statuses[index].at };
-    time.at(at, () => {
-      office.lags.happened(n, change);
-      return false;
-    });
+  statuses.slice(1).forEach(({ at, status: state, isSigning }, index) => {
+    if (at >= monthBegins) schedule(office.lags, n, { at, state, isSigning, before: statuses[index].at });
   });
-  const signsAt = statuses[1]?.stage === 'signing' ? createdAt : statuses[1]?.at;
+  const signsAt = statuses[1]?.isSigning ? createdAt : statuses[1]?.at;
   if (signsAt === createdAt && createdAt >= monthBegins) attend(n, createdAt);
   if (n % 40 === 0) watchFrom(Math.max(createdAt, monthBegins), n, end);
   else if (n % 2 === 0 && signsAt >= monthBegins) watchFrom(signsAt, n, signsAt + 30 * minute);
@@ -131,12 +125,15 @@ function watchFrom(at, n, until) {
 function follow(n, job, isWatcher) {
   const { startsAt, endsAt, endsAs } = job;
   const thing = office.jobLags.add();
-  const change = { at: endsAt, before: startsAt, state: endsAs, stage: 'job' };
-  time.at(endsAt, () => {
-    office.jobLags.happened(thing, change);
+  schedule(office.jobLags, thing, { at: endsAt, before: startsAt, state: endsAs });
+  time.at(startsAt, () => void jobReader(office, n, job, thing, isWatcher));
+}
+
+function schedule(lags, thing, change) {
+  time.at(change.at, () => {
+    lags.happened(thing, change);
     return false;
   });
-  time.at(startsAt, () => void jobReader(office, n, job, thing, isWatcher));
 }
 
 /** Replaces all processes, one per minute. */

@@ -1,6 +1,6 @@
 // The readers in the simulated month: dashboards, case workers, and watchers of records and jobs.
 
-import { hour, isOfficeTime, minute, monthBegins } from './lifeCycles.js';
+import { isOfficeTime, minute, monthBegins } from './lifeCycles.js';
 
 const second = 1000;
 
@@ -9,7 +9,7 @@ export function dashboards(office) {
   const { time, cycles, lags, members } = office;
   const batches = 60;
   const refresh = (process, batch) => {
-    time.at(nextOfficeTime(time.now + minute), () => refresh(process, batch));
+    time.at(time.now + minute, () => refresh(process, batch));
     if (!isOfficeTime(time.now)) return false;
     for (let n = batch; n < cycles.length; n += batches) {
       if (cycles[n].createdAt > time.now) continue;
@@ -24,13 +24,6 @@ export function dashboards(office) {
       time.at(startsAt + batch * second, () => refresh(process, batch));
     }
   }
-}
-
-/** `from`, or the next time in office hours at the same second of the minute. */
-function nextOfficeTime(from) {
-  if (isOfficeTime(from)) return from;
-  const next = from - (from % hour) + (from % minute) + hour;
-  return isOfficeTime(next) ? next : nextOfficeTime(next);
 }
 
 /** Looks every 15 s while a client is signing: from `from` until the form is submitted, half an hour at most. */
