@@ -27,6 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox.stop());
 beforeEach(() => {
+  underWay = 0; // calls that a test before left behind have no end
   sandbox.control.resetCounters();
   // Timers are ours, so that nothing waits; the sockets to the service are real.
   const ofTheLoop = ['setImmediate', 'nextTick', 'queueMicrotask', 'hrtime'] as const;
