@@ -198,6 +198,55 @@ describe('The body of a client link', () => {
   });
 });
 
+describe('An answer of the service', () => {
+  /** What a caller sees of a record with such members, and of which of them an error tells. */
+  async function shown(set: Readonly<Record<string, unknown>>) {
+    const { control } = gateway.sandbox;
+    control.arm({ endpoint: 'taxpayerToken', fault: { set }, times: 1 });
+    const document = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status name metadata createdAt } }';
+    const { data, errors = [] } = await gateway.query<{ taxpayerToken: Record<string, unknown> }>(document, {
+      id: control.addTaxpayer({ status: 'AUTHORIZED' }).id,
+    });
+    expect(errors.every(({ extensions }) => extensions.code === 'UPSTREAM_INVALID_RESPONSE')).toBe(true);
+    return { ...data?.taxpayerToken, wrong: errors.map(({ path }) => path?.[1]) };
+  }
+
+  it.each([
+    ['2026-01-05T10:00:00', '10:00:00.000'],
+    ['2026-01-05T10:00:00.5', '10:00:00.500'],
+    ['2026-01-05T10:00', '10:00:00.000'],
+    ['2026-01-05 10:00:00z', '10:00:00.000'],
+    ['2026-01-05t10:00:00-0330', '13:30:00.000'],
+    ['2026-01-05T10:00:00+02', '08:00:00.000'],
+    ['2026-01-05', '00:00:00.000'],
+  ])('may give the time %j, which is %s in UTC', async (created_at, time) => {
+    expect(await shown({ created_at })).toMatchObject({ createdAt: `2026-01-05T${time}Z`, wrong: [] });
+  });
+
+  it.each([
+    ['name', { name: {} }],
+    ['metadata', { metadata: [] }],
+    ['metadata', { metadata: 'text' }],
+    ['createdAt', { created_at: '5 January' }],
+    ['createdAt', { created_at: '2026-02-30T10:00:00Z' }],
+    ['createdAt', { created_at: '2026-01-05T' }],
+    ['createdAt', { created_at: 1767607200 }],
+  ])('is shown without its %s when that is given as %j', async (member, set) => {
+    expect(await shown(set)).toMatchObject({ status: 'AUTHORIZED', [member]: null, wrong: [member] });
+  });
+
+  it.each([
+    [' HTTPS://service.example', true],
+    ['ftp://service.example', false],
+    ['/c/link', false],
+    ['javascript:alert(1)', false],
+  ])('with the link %j is taken: %s', async (url, isTaken) => {
+    gateway.sandbox.control.arm({ endpoint: 'createClientLink', fault: { set: { url } }, times: 1 });
+    const { errors } = await createLink({});
+    expect(errors?.[0]?.extensions.code).toBe(isTaken ? undefined : 'OUTCOME_UNKNOWN');
+  });
+});
+
 describe('An id', () => {
   /** What nobody sees, and what a proxy on the way might cut off. */
   const blankOrPadded = [
