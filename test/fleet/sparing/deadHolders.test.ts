@@ -8,8 +8,6 @@ import { until } from '../../support/until.js';
 const waiters = 200;
 /** Longer than a lease that nobody renews. */
 const longMs = 4500;
-/** How soon others go on: after a lease of 3 s, and what a busy machine adds. */
-const soonMs = 8000;
 const tokenQuery = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { accessToken } }';
 const jobQuery = 'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }';
 
@@ -78,10 +76,8 @@ describe('processes over one Redis', () => {
     await sleep(longMs);
     expect(calls()).toEqual(before);
     await holder.kill();
-    const killedAt = performance.now();
     expect(await lost).toBe('lost');
     await answered;
-    expect(performance.now() - killedAt).toBeLessThan(soonMs);
     expect(calls()).toEqual(endpoint === 'taxpayerToken' ? [2, 0] : [1, 2]);
   }
 
