@@ -5,7 +5,6 @@ import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { bundle } from './bundle.js';
 import { failedPlans, failedPlansFile } from './failedPlans.js';
-import { planted } from './planted.js';
 
 const help = `npm run simulate -- [options]
 
@@ -16,13 +15,11 @@ const help = `npm run simulate -- [options]
   --failed         runs the plans that have failed before (test/simulation/failedPlans.jsonl); with --seed or --shrink: that
                    of this seed
   --keep N         adds the plan of seed N to those that have failed before: another commit may plan otherwise
-  --planted        plants each known defect in turn and looks for a seed that finds it
-  --only TEXT      with --planted: those whose name contains TEXT; with --seed or --shrink as well: the first of them
   --processes N    works with N threads (default 2)
   --help           prints this
 
 The last lines tell the seeds that failed, if any, and a hash over the traces of all seeds: it is the same for the same seeds
-and the same commit. Exit code 0; 1 when a seed failed or a planted defect was not found; 2 when called wrongly.`;
+and the same commit. Exit code 0; 1 when a seed failed; 2 when called wrongly.`;
 
 const values = readArguments();
 const processes = Number(values.processes ?? 2);
@@ -32,14 +29,13 @@ else if (values.seed !== undefined) await show('show', Number(values.seed));
 else if (values.shrink !== undefined) await show('shrink', Number(values.shrink));
 else if (values.keep !== undefined) await keep(Number(values.keep));
 else if (values.failed) await runFailed();
-else if (values.planted) await lookForPlanted();
 else await runSeeds();
 
 function readArguments() {
   try {
     const numbers = ['seeds', 'from', 'seed', 'shrink', 'keep', 'processes'];
-    const options = Object.fromEntries([...numbers, 'only'].map((name) => [name, { type: 'string' }]));
-    const flags = { planted: { type: 'boolean' }, failed: { type: 'boolean' }, help: { type: 'boolean' } };
+    const options = Object.fromEntries(numbers.map((name) => [name, { type: 'string' }]));
+    const flags = { failed: { type: 'boolean' }, help: { type: 'boolean' } };
     const { values } = parseArgs({ options: { ...options, ...flags } });
     for (const name of numbers) {
       const text = values[name];
@@ -57,7 +53,7 @@ async function runSeeds() {
   const count = Number(values.seeds ?? 2000);
   const from = Number(values.from ?? Math.floor(Date.now() / 86_400_000) * 10_000);
   const startedAt = performance.now();
-  const result = await over(undefined, { from, count, untilFailure: false }, (ran) => {
+  const result = await over({ from, count }, (ran) => {
     const rate = ran / ((performance.now() - startedAt) / 1000);
     const left = Math.round((count - ran) / rate);
     if (process.stderr.isTTY)
@@ -82,23 +78,9 @@ async function runFailed() {
   process.exitCode = failures.length > 0 ? 1 : 0;
 }
 
-async function lookForPlanted() {
-  const chosen = planted.filter(({ name }) => name.includes(values.only ?? ''));
-  const most = Number(values.seeds ?? 20_000);
-  let missed = 0;
-  for (const patch of chosen) {
-    const { failures } = await over(patch, { from: 1, count: most, untilFailure: true });
-    const [first] = failures.sort((one, other) => one.failed - other.failed);
-    if (!first) missed += 1;
-    console.log(`| ${patch.name} | ${first ? `${first.failed} | ${first.finding.check}` : 'not found |'} |`);
-  }
-  console.log(`${chosen.length - missed} of ${chosen.length} planted defects found within ${most} seeds`);
-  process.exitCode = missed > 0 ? 1 : 0;
-}
-
 /** Runs seeds in all threads. */
-async function over(patch, { from, count, untilFailure }, onProgress = () => {}) {
-  const file = await bundle(patch);
+async function over({ from, count }, onProgress) {
+  const file = await bundle();
   const total = { ran: 0, hashes: 0, failures: [] };
   const onMessage = (message) => {
     if (message.failed !== undefined) total.failures.push(message);
@@ -108,20 +90,12 @@ async function over(patch, { from, count, untilFailure }, onProgress = () => {})
   };
   const threads = Array.from({ length: processes }, (_, n) => {
     const share = Math.ceil((count - n) / processes);
-    return inThread(file, { do: 'seeds', from: from + n, every: processes, count: share, untilFailure }, onMessage);
+    return inThread(file, { do: 'seeds', from: from + n, every: processes, count: share }, onMessage);
   });
-  await Promise.all(untilFailure ? [firstToFail(threads, total)] : threads.map(({ ended }) => ended));
+  await Promise.all(threads.map(({ ended }) => ended));
   await Promise.all(threads.map(({ worker }) => worker.terminate()));
   rmSync(file);
   return { ...total, hash: total.hashes.toString(16).padStart(12, '0') };
-}
-
-/** Resolves when a seed has failed or all threads have ended. */
-async function firstToFail(threads, total) {
-  const running = new Set(threads);
-  while (running.size > 0 && total.failures.length === 0) {
-    await Promise.race([...running].map((thread) => thread.ended.then(() => running.delete(thread))));
-  }
 }
 
 async function keep(seed) {
@@ -137,8 +111,7 @@ async function show(what, seed) {
     console.error(`No plan of seed ${seed} is kept`);
     process.exit(2);
   }
-  const patch = values.planted && planted.find(({ name }) => name.includes(values.only ?? ''));
-  const [{ lines, findings, hash, steps, stepsBefore }] = await ask({ do: what, seed, plan: kept }, patch);
+  const [{ lines, findings, hash, steps, stepsBefore }] = await ask({ do: what, seed, plan: kept });
   console.log(lines.join('\n'));
   for (const { check, at, what } of findings) console.log(`FOUND at ${at.toFixed(3)}: ${check}: ${what}`);
   if (steps !== undefined) console.log(`${steps} of ${stepsBefore} steps`);
@@ -147,8 +120,8 @@ async function show(what, seed) {
 }
 
 /** Runs `work` in a thread of its own; returns its messages. */
-async function ask(work, patch) {
-  const file = await bundle(patch);
+async function ask(work) {
+  const file = await bundle();
   const messages = [];
   await inThread(file, work, (message) => messages.push(message)).ended;
   rmSync(file);

@@ -22,10 +22,4 @@ describe('The simulated fleet', () => {
     expect(seeds.code).toBe(0);
     expect(await simulate('--failed')).toMatchObject({ code: 0, text: expect.stringMatching(/: 0 failed$/m) });
   }, 300_000);
-
-  it('is found to break a promise when a defect is planted', async () => {
-    const only = ['--planted', '--only', 'a job status is shared for ten seconds'];
-    const { code, text } = await simulate(...only, '--seeds', '200');
-    expect({ code, text }).toMatchObject({ code: 0, text: expect.stringMatching(/\| \d+ \| trueAndFresh \|/) });
-  }, 300_000);
 });
