@@ -1,21 +1,22 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { getIntrospectionQuery } from 'graphql';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
 
 let gateway: TestGateway;
 beforeAll(async () => {
   gateway = await startTestGateway({ MAX_SUBSCRIPTIONS: '10000' });
+  const { id } = gateway.sandbox.control.addTaxpayer({ id: 'large', metadata: { filler } });
+  expect((await gateway.query(query, { id })).errors).toBeUndefined();
 });
 afterAll(() => gateway.stop());
 
 /** Messages of 40 kB, whose answers are as large. */
 const filler = 'x'.repeat(40_000);
-const query = `${getIntrospectionQuery()} #${filler}`;
+const query = `query ($id: ID!) { taxpayerToken(taxpayerId: $id) { metadata } } #${filler}`;
 
 it.each([
   ['pings', () => ({ type: 'ping', payload: { filler } })],
-  ['operations', (id: string) => ({ type: 'subscribe', id, payload: { query } })],
+  ['operations', (id: string) => ({ type: 'subscribe', id, payload: { query, variables: { id: 'large' } } })],
 ])('nothing more is read from a peer that does not read the answers to its %s', async (_, message) => {
   /** Many messages, and one that the service hears of. */
   const flood = (socket: RawSocket) => {
