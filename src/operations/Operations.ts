@@ -137,7 +137,7 @@ export class Operations {
     } catch (error) {
       refused = { kind, errors: mistakesOf(error) };
     }
-    const { label, type } = known ?? unknown;
+    const { label, type } = known ?? noOperation;
     const context = this.options.contextFor(facts, label);
     return { facts, transport, label, type, context, request, refused, checked };
   }
@@ -188,13 +188,13 @@ export class Operations {
   /** Refuses a request that is no operation yet. Returns the answer. */
   refuse(error: unknown, facts: RequestFacts, transport: Transport): Answer {
     const answer = refusalOf('refusal', [error], this.#exitOf(facts));
-    this.#end({ facts, transport, ...unknown }, answer, causesOf([error]));
+    this.#end({ facts, transport, ...noOperation }, answer, causesOf([error]));
     return answer;
   }
 
   /** Records a connection that is refused or ends before it is authenticated, or a path that does not exist. */
   turnAway(codes: CodeCounts, cause: string, facts: RequestFacts, transport: Transport): void {
-    this.options.hooks.onEnd({ facts, transport, ...unknown, outcome: 'refused', codes, causes: [cause] });
+    this.options.hooks.onEnd({ facts, transport, ...noOperation, outcome: 'refused', codes, causes: [cause] });
   }
 
   /** As {@link Admission.waitOfRefusal}. */
@@ -279,7 +279,7 @@ export class Operations {
     // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
     const needsRoom = transport === 'http' && answer.bytes > smallAnswer && type !== 'mutation';
     if (needsRoom) this.#refuseWithoutRoom(context.holder, answer.bytes);
-    this.#end(operation, answer, answer.errors.length > 0 ? causesOf(result.errors ?? answer.errors) : none);
+    this.#end(operation, answer, answer.errors.length > 0 ? causesOf(result.errors ?? answer.errors) : noCauses);
     return answer;
   }
 
@@ -321,8 +321,8 @@ type ExecuteArgs = Omit<Parameters<typeof execute>[0], 'contextValue' | 'rootVal
 type Ended = Pick<OperationRecord, 'facts' | 'transport' | 'label' | 'type'> &
   Partial<Pick<Operation, 'context' | 'checked'>>;
 
-const unknown = { label: 'none', type: 'none' } as const;
-const none: readonly never[] = [];
+const noOperation = { label: 'none', type: 'none' } as const;
+const noCauses: readonly never[] = [];
 
 /** The codes and causes of a stream's answers, and their number. */
 class StreamSum {
