@@ -25,6 +25,7 @@ const knownFrom = monthBegins - 10 * day;
 const time = new VirtualTime(knownFrom);
 const cycles = lifeCycles({ taxpayers, days, random: seeded(seed) }).filter((_, n) => n % parts === part);
 const random = seeded(seed + 1 + part);
+time.install({ random });
 const service = new SimulatedService({ cycles, days, time, outage });
 const office = openOffice();
 for (let at = knownFrom; at < monthBegins; at += hour) time.at(at, isOfficeTime(at) ? lookAtAll : () => false);
@@ -44,7 +45,7 @@ const result = {
 process.stdout.write(JSON.stringify(result));
 
 function openOffice() {
-  const store = new MemoryStore({ runtime, maxEntries: 100_000 });
+  const store = new MemoryStore({ maxEntries: 100_000 });
   const onTokenEvent = (event) => {
     if (!event.endsWith('-exhausted') || time.now < monthBegins) return;
     office.refusedPerHour[Math.floor((time.now - monthBegins) / hour)] += 1;
