@@ -33,9 +33,6 @@ const { outputFiles } = await build({
   minifyWhitespace: true,
   minifySyntax: true,
   legalComments: 'none',
-  // Beside the bundle, unnamed in it: for `npm run bench -- --profile`.
-  sourcemap: 'external',
-  sourcesContent: false,
   logLevel: 'error',
   // CommonJS packages ask for the modules of Node.js by a `require` that an ES module does not have.
   banner: {
