@@ -143,7 +143,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const onNotFound: Handler = (request, response) => {
     const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(request.headers) };
     response.setHeader('x-request-id', facts.requestId);
-    operations.turnAway(new Map(), 'no such path', facts, 'http');
+    operations.turnAway(undefined, 'no such path', facts, 'http');
   };
   const meetPeer = peerMeeter(config);
   const before = beforeRoutes(config, meetPeer, operations);

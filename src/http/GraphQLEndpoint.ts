@@ -6,8 +6,9 @@ import type { Peer } from '../network/peer.js';
 import { type Answer, partialSuccess } from '../operations/answer.js';
 import { type Client, clientOf } from '../operations/clientName.js';
 import { badRequest, type GraphQLRequest } from '../operations/GraphQLRequest.js';
+import type { Operation } from '../operations/Operation.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
-import type { Operation, Operations } from '../operations/Operations.js';
+import type { Operations } from '../operations/Operations.js';
 import { type AnswerHeaders, refuseInTurn, requestIdOf, writeJson } from './answering.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
 import { operationStatusIn, readAccept, type StreamForm, streamFor } from './mediaTypes.js';
@@ -93,8 +94,8 @@ export class GraphQLEndpoint {
 const notAcceptable = () =>
   badRequest('The Accept header must allow application/graphql-response+json or application/json', 406);
 
-function isQueryByPlan({ type, checked }: Operation): boolean {
-  return checked?.way === 'plan' && type === 'query';
+function isQueryByPlan({ type, work }: Operation): boolean {
+  return work.way === 'plan' && type === 'query';
 }
 
 /** The facts of a plain HTTP request. Most requests need no abort signal, so it is created on first use. */

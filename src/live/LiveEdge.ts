@@ -96,7 +96,7 @@ export class LiveEdge {
         peer: request.peer,
       };
       const { operations, tracing } = this.options;
-      const turnAway = async () => operations.turnAway(new Map([[refusal.code, 1]]), refusal.message, facts, 'ws');
+      const turnAway = async () => operations.turnAway(refusal.code, refusal.message, facts, 'ws');
       const trace = tracing?.socket(request, '/graphql', refusal.httpStatus);
       void (trace?.run(turnAway) ?? turnAway()).then(() => trace?.end());
       refuseUpgrade(socket, refusal, facts.requestId);

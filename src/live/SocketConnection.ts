@@ -204,7 +204,7 @@ export class SocketConnection {
     if (this.#isLogged || typeof this.#phase === 'object' || this.options.streams.draining) return;
     this.#isLogged = true;
     const facts = { ...this.#known, client: clientOf(this.request.headers) };
-    this.options.operations.turnAway(new Map(), reason, facts, 'ws');
+    this.options.operations.turnAway(undefined, reason, facts, 'ws');
   }
 
   get #known() {

@@ -3,7 +3,7 @@ import { GatewayError } from '../errors/errors.js';
 import type { Answer } from '../operations/answer.js';
 import type { Client } from '../operations/clientName.js';
 import { requestOf } from '../operations/GraphQLRequest.js';
-import type { Operation } from '../operations/Operations.js';
+import type { Operation } from '../operations/Operation.js';
 import { forEachAnswer } from '../operations/ResultStream.js';
 import { shuttingDown } from './draining.js';
 import type { LiveOptions } from './LiveOptions.js';
@@ -105,10 +105,10 @@ export class SocketOperations {
       return this.#refuse(running, operations.refuse(error, facts, 'ws'), size);
     }
     if (left.signal.aborted) return;
-    running.isSubscription = operation.refused === undefined && operation.type === 'subscription';
+    running.isSubscription = operation.work.way === 'events';
     if (running.isSubscription && streams.draining) return;
     const result = await operations.runLive(operation);
-    if (operation.refused !== undefined) return this.#refuse(running, result as Answer, size);
+    if (operation.work.way === undefined) return this.#refuse(running, result as Answer, size);
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     await forEachAnswer(result, left.signal, ({ text }) => send(`${head}${text}}`));
     if (left.signal.aborted) return;

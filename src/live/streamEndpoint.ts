@@ -94,11 +94,11 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions) {
     if (left.signal.aborted || request.socket.destroyed) return;
     // Node.js would not tell a pipelined response that the connection has closed.
     if (response.socket === null) throw badRequest('A stream must be the only request on its connection', 400);
-    const { type, refused } = operation;
-    if (refused === undefined && type === 'mutation' && asked.method === 'GET') {
+    const { type, work } = operation;
+    if (work.way !== undefined && type === 'mutation' && asked.method === 'GET') {
       throw badRequest('A mutation must be sent with POST', 405, { allow: 'POST' });
     }
-    const isSubscription = refused === undefined && type === 'subscription';
+    const isSubscription = work.way === 'events';
     // The process may have begun to drain since admission: the stream would end at once, and look complete.
     if (isSubscription && options.streams.draining) throw shuttingDown;
     const stream = new HttpStream({ ...options, response, identity, visit, format, holder, isSubscription });

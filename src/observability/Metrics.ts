@@ -99,7 +99,7 @@ export class Metrics {
   /** Counts and times an operation at its end. */
   onEnd({ facts, transport, outcome, label, way, codes, events }: OperationRecord): void {
     this.#operations.inc(label, transport, outcome);
-    for (const [code, count] of codes) this.#errors.inc(code, '', '', count);
+    for (const [code, count] of codes) this.#errors.add(count, code);
     if (way !== undefined) this.#executions.inc(way);
     if (events === undefined) this.#operationSeconds.observe(label, (performance.now() - facts.startedAt) / 1000);
   }

@@ -132,7 +132,10 @@ export class Tracing {
     this.#positions.enterWith(position);
   };
 
-  /** Traces a socket from its upgrade, answered with `status`, to its end. Its operations are traced under its span; without one, not at all. */
+  /**
+   * Traces a socket from its upgrade, answered with `status`, to its end. Its operations are traced under its span; without
+   * one, not at all.
+   */
   socket = (request: IncomingMessage, route: string, status: number | undefined = 101): SocketTrace => {
     const span = this.#beginRequest(request, route);
     if (span === undefined) return untracedSocket;

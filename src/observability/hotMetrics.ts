@@ -57,8 +57,12 @@ export class HotCounter extends HotMetric<{ value: number }> {
   readonly type = 'counter';
 
   /** Label values in the order of the names. */
-  inc(first = '', second = '', third = '', by = 1): void {
-    this.of(first, second, third).value += by;
+  inc(first = '', second = '', third = ''): void {
+    this.add(1, first, second, third);
+  }
+
+  add(count: number, first = '', second = '', third = ''): void {
+    this.of(first, second, third).value += count;
   }
 
   /** Begins a series at 0. */

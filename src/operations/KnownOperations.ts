@@ -38,19 +38,18 @@ export interface KnownOperation {
   /** Whether its text came before, so that it is kept. */
   readonly isKept: boolean;
   /** Checks what a caller gave, before anything runs. @throws GatewayError (422) */
-  readonly check: (given: Variables) => CheckedOperation;
+  readonly check: (given: Variables) => Work;
 }
 
-/** An operation with variables that fit. */
-export interface CheckedOperation {
-  /** Fields to answer, those of `_entities` once for each representation. */
-  readonly fields: number;
-  readonly way: 'plan' | 'apollo';
-  /** What is run for a subscription's events. */
-  readonly document: DocumentNode;
-  /** Performs a query or a mutation. Throws or rejects only for a bug. */
-  readonly run: (context: OperationContext) => Result | Promise<Result>;
-}
+/** What performs an operation whose variables fit. `fields`: those to answer, of `_entities` once for each representation. */
+export type Work = { readonly fields: number } & (
+  | {
+      readonly way: 'plan' | 'apollo';
+      /** Throws or rejects only for a bug. */
+      readonly run: (context: OperationContext) => Result | Promise<Result>;
+    }
+  | { readonly way: 'events'; readonly document: DocumentNode }
+);
 
 export interface KnownOperationsOptions {
   readonly schema: GraphQLSchema;
@@ -65,6 +64,7 @@ export interface KnownOperationsOptions {
 interface KnownDocument {
   readonly text: string;
   readonly document: DocumentNode;
+  readonly sizeOf: ReturnType<typeof sizeIn>;
   readonly isKept: boolean;
   readonly operations: Map<string | undefined, KnownOperation>;
 }
@@ -112,40 +112,41 @@ export class KnownOperations {
   #read(text: string): KnownDocument {
     const { schema, limits, introspection } = this.options;
     const document = parsed(text, limits.tokens);
-    const size = sizeIn(document);
+    const sizeOf = sizeIn(document);
     const excess = document.definitions.flatMap((one) =>
-      one.kind === Kind.OPERATION_DEFINITION ? excessOf(size(one), one, limits) : [],
+      one.kind === Kind.OPERATION_DEFINITION ? excessOf(sizeOf(one), one, limits) : [],
     );
     if (excess.length > 0) throw new AggregateError(excess);
     const errors = validate(schema, document, this.#rules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw new AggregateError(introspection ? errors : withoutSchema(errors));
     const digest = digestOf(text);
     const isKept = this.#seen.get(digest) === true;
-    const known = { text, document, isKept, operations: new Map() };
+    const known = { text, document, sizeOf, isKept, operations: new Map() };
     if (isKept) this.#kept.set(text, known);
     else this.#seen.set(digest, true);
     return known;
   }
 
-  #operationOf({ text, document, isKept }: KnownDocument, operationName: string | undefined): KnownOperation {
+  #operationOf(known: KnownDocument, operationName: string | undefined): KnownOperation {
     const { schema, limits, introspection, apollo, plans } = this.options;
+    const { text, document, sizeOf, isKept } = known;
     const operation = getOperationAST(document, operationName);
     if (!operation) throw unknownOperation(document, operationName);
-    const size = sizeIn(document);
-    const { fields } = size(operation);
+    const { fields } = sizeOf(operation);
     // Validation has found the fields of one response key to be the same.
     const byKey = new Map(rootFieldsOf(document, operation).map((field) => [(field.alias ?? field.name).value, field]));
-    const entities = [...byKey.values()].filter(({ name }) => name.value === '_entities');
+    const entities = [...byKey.values()]
+      .filter(({ name }) => name.value === '_entities')
+      .map((field) => ({ field, within: sizeOf(field).fields }));
     const read = variableReader(schema, operation.variableDefinitions, introspection);
     const plan = isKept && plans === 'on' ? planOf(schema, document, operation) : undefined;
     const fieldsFor = (values: Variables): number => {
-      const lengths = entities.map((field) => representationsIn(field, values));
+      const lengths = entities.map(({ field }) => representationsIn(field, values));
       if (lengths.reduce((sum, length) => sum + length, 0) > limits.representations) {
         const message = `must have at most ${limits.representations} items in the whole document (MAX_REPRESENTATIONS)`;
         throw badRequest(`representations ${message}`, 422, { violations: [{ path: 'representations', message }] });
       }
-      const more = entities.map((field, n) => size(field).fields * ((lengths[n] as number) - 1));
-      return more.reduce((sum, one) => sum + one, fields);
+      return entities.reduce((sum, { within }, n) => sum + within * ((lengths[n] as number) - 1), fields);
     };
     const check: KnownOperation['check'] = (given) => {
       const values = read(given);
@@ -153,10 +154,10 @@ export class KnownOperations {
       if (count > maxFields) {
         throw badRequest(`The operation must select at most ${maxFields} fields, counted for each representation`);
       }
-      if (plan?.fits(given))
-        return { fields: count, way: 'plan', document, run: (context) => plan.run(values, context) };
+      if (operation.operation === 'subscription') return { fields: count, way: 'events', document };
+      if (plan?.fits(given)) return { fields: count, way: 'plan', run: (context) => plan.run(values, context) };
       const executable = { text, document, operationName, variables: given };
-      return { fields: count, way: 'apollo', document, run: (context) => executeByApollo(apollo, executable, context) };
+      return { fields: count, way: 'apollo', run: (context) => executeByApollo(apollo, executable, context) };
     };
     const label = operationLabel(schema, operation, document);
     return { label, type: operation.operation, rootFields: byKey.size, isKept, check };
@@ -169,11 +170,10 @@ function digestOf(text: string): string {
 }
 
 /** About how many bytes a document with its plan takes: it holds its text and every token of it. */
-function bytesOf({ text, document }: KnownDocument): number {
+function bytesOf({ text, document, sizeOf }: KnownDocument): number {
   let tokens = 0;
   for (let token = document.loc?.startToken; token; token = token.next ?? undefined) tokens += 1;
-  const size = sizeIn(document);
-  const steps = document.definitions.map((one) => (one.kind === Kind.OPERATION_DEFINITION ? size(one).fields : 0));
+  const steps = document.definitions.map((one) => (one.kind === Kind.OPERATION_DEFINITION ? sizeOf(one).fields : 0));
   const planned = Math.min(maxSteps, Math.max(...steps));
   return entryBytes + characterBytes * text.length + tokenBytes * tokens + stepBytes * planned;
 }

@@ -29,8 +29,8 @@ export interface OperationRecord {
   /** See {@link operationLabel}; `none` where no operation was read. */
   readonly label: string;
   readonly type: OperationType;
-  /** What executed it; undefined when nothing did. */
-  readonly way?: 'plan' | 'apollo' | undefined;
+  /** What executed it: a plan, Apollo Server, or graphql-js for each event. Undefined when nothing did. */
+  readonly way?: 'plan' | 'apollo' | 'events' | undefined;
   readonly codes: CodeCounts;
   /** Why it failed, in words that hold nothing a caller or the service sent. */
   readonly causes: readonly string[];

@@ -29,7 +29,7 @@ export interface Answer {
 }
 
 /** What every answer is made with. */
-export interface Exit {
+export interface AnswerOptions {
   readonly requestId: string;
   /** Whether messages may reveal what the schema holds. */
   readonly openSchema: boolean;
@@ -40,23 +40,23 @@ const noErrors: readonly GraphQLFormattedError[] = [];
 const noCodes: CodeCounts = new Map();
 
 /** Masks the errors of a result, bounds its size (MAX_ANSWER_BYTES) and writes it. */
-export function answerOf(result: Result, maxBytes: number, exit: Exit): Answer {
+export function answerOf(result: Result, maxBytes: number, options: AnswerOptions): Answer {
   const { data, errors } = result;
-  if (data === undefined) return refusalOf('mistake', errors ?? [], exit);
-  const masked = errors && maskedBy(exit, errors);
+  if (data === undefined) return refusalOf('mistake', errors ?? [], options);
+  const masked = errors && maskedErrors(errors, options);
   const answer = masked ? { errors: masked, data } : { data };
-  if (leftAfter(answer, maxBytes) < 0) return tooLarge(maxBytes, exit);
+  if (leftAfter(answer, maxBytes) < 0) return tooLarge(maxBytes, options);
   const text = JSON.stringify(answer);
   const bytes = Buffer.byteLength(text);
-  if (bytes > maxBytes) return tooLarge(maxBytes, exit);
+  if (bytes > maxBytes) return tooLarge(maxBytes, options);
   return { kind: 'result', status: masked ? partialSuccess : 200, errors: masked ?? noErrors, text, bytes };
 }
 
 /** The answer to a request of which nothing was executed. */
-export function refusalOf(kind: 'mistake' | 'refusal', errors: readonly unknown[], exit: Exit): Answer {
+export function refusalOf(kind: 'mistake' | 'refusal', errors: readonly unknown[], options: AnswerOptions): Answer {
   const [first] = errors;
   const { listed, more } = boundedErrors(errors);
-  const masked = [...maskedBy(exit, listed), ...maskedBy(exit, more)];
+  const masked = [...maskedErrors(listed, options), ...maskedErrors(more, options)];
   const allow = first instanceof GatewayError ? first.allow : undefined;
   return { ...written({ errors: masked }), kind, status: statusOf(first), allow };
 }
@@ -81,9 +81,9 @@ export function undecidedAsAWhole({ data, errors }: Result): GatewayError | unde
   return Object.values(data ?? {}).every(isEmpty) ? undecided : undefined;
 }
 
-function tooLarge(maxBytes: number, exit: Exit): Answer {
+function tooLarge(maxBytes: number, options: AnswerOptions): Answer {
   const message = `The answer must have at most ${maxBytes} bytes (MAX_ANSWER_BYTES)`;
-  const errors = maskedBy(exit, [new GatewayError('BAD_USER_INPUT', message)]);
+  const errors = maskedErrors([new GatewayError('BAD_USER_INPUT', message)], options);
   return { ...written({ errors, data: null }), kind: 'result', status: partialSuccess };
 }
 
@@ -93,10 +93,10 @@ function written(answer: { readonly errors: Answer['errors']; readonly data?: nu
 }
 
 /** Sorts by position in the document, then by path, so that the order does not depend on which call failed first. */
-function maskedBy(exit: Exit, errors: readonly unknown[]): readonly GraphQLFormattedError[] {
+function maskedErrors(errors: readonly unknown[], options: AnswerOptions): readonly GraphQLFormattedError[] {
   const masked = errors.map((error) => {
-    if (isBug(error)) exit.onBug(error, exit.requestId);
-    return maskError(error, exit);
+    if (isBug(error)) options.onBug(error, options.requestId);
+    return maskError(error, options);
   });
   return masked.length > 1 ? masked.sort(inDocumentOrder) : masked;
 }

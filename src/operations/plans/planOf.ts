@@ -18,9 +18,9 @@ import {
   isSpecifiedScalarType,
   isUnionType,
   Kind,
+  type Location,
   type OperationDefinitionNode,
   type SelectionSetNode,
-  Source,
   TypeNameMetaFieldDef,
   valueFromAST,
   visit,
@@ -71,7 +71,7 @@ function planned(schema: GraphQLSchema, document: DocumentNode, operation: Opera
   // An explicit null overrides a default, and could reach an argument that must not be null.
   const withDefault = variableDefinitions.filter((one) => one.defaultValue).map((one) => one.variable.name.value);
   const steps = new Planner(schema, document).steps(root, [operation]);
-  const source = new Source(document.loc?.source.body ?? '');
+  const { source } = document.loc as Location;
   return {
     fits: (given) => !withDefault.some((variable) => given[variable] === null),
     run: (variables, context) => new Execution(steps, source, variables, context).run(),

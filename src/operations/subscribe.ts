@@ -1,0 +1,88 @@
+import { createSourceEventStream, execute, type GraphQLSchema } from 'graphql';
+import type { Admission } from '../admission/Admission.js';
+import type { Ledger } from '../admission/Ledger.js';
+import { causesOf } from '../errors/causesOf.js';
+import type { ErrorCode } from '../errors/errors.js';
+import type { Trail } from '../observability/Trail.js';
+import { type Answer, codesIn } from './answer.js';
+import type { Exit } from './Exit.js';
+import type { Work } from './KnownOperations.js';
+import { heldBytesOf, type Operation } from './Operation.js';
+import type { OperationContext, OperationFacts } from './OperationContext.js';
+import { ResultStream } from './ResultStream.js';
+
+/** Estimated milliseconds that a field takes after a wait: that time cannot be measured, because others run meanwhile. */
+export const laterFieldMs = 0.002;
+
+export interface SubscribeOptions {
+  readonly schema: GraphQLSchema;
+  readonly contextFor: (facts: OperationFacts, label: string, trail?: Trail) => OperationContext;
+  readonly admission: Admission;
+  readonly ledger: Ledger;
+}
+
+/**
+ * Begins a subscription: a stream of answers, or one answer when it cannot begin. The work of an event is its caller's, like
+ * that of an operation. @throws GatewayError RATE_LIMITED when there is no room for it
+ */
+export async function subscribe(
+  operation: Operation,
+  { fields, document }: Work & { readonly way: 'events' },
+  exit: Exit,
+  { schema, contextFor, admission, ledger }: SubscribeOptions,
+): Promise<Answer | ResultStream> {
+  const { facts, label, context, request } = operation;
+  const { holder, trail } = context;
+  const args = { schema, document, operationName: request.operationName, variableValues: request.variables ?? {} };
+  const release = ledger.take('bytes', holder, heldBytesOf(operation));
+  const noteSince = (beganAt: number, laterMs = 0) => admission.noteWork(holder, performance.now() - beganAt + laterMs);
+
+  const beganAt = performance.now();
+  const subscribing = createSourceEventStream({ ...args, contextValue: context });
+  noteSince(beganAt);
+  const source = await subscribing.catch((error) => {
+    release();
+    throw error;
+  });
+  if (!(Symbol.asyncIterator in source)) {
+    release();
+    return exit.leave(operation, source);
+  }
+  const sum = new StreamSum();
+  return new ResultStream(source[Symbol.asyncIterator](), {
+    expiresAt: facts.caller.expiresAt,
+    execute: async (event) => {
+      await admission.turnOf(holder);
+      const executedAt = performance.now();
+      // Each event gets a context of its own, so that it does not see what an earlier event has read.
+      const executing = execute({ ...args, contextValue: contextFor(facts, label, trail), rootValue: event });
+      noteSince(executedAt, executing instanceof Promise ? fields * laterFieldMs : 0);
+      const result = await executing;
+      const answeredAt = performance.now();
+      const answer = sum.add(exit.answer(operation, result), result.errors);
+      noteSince(answeredAt);
+      return answer;
+    },
+    failed: (error) => sum.add(exit.lastAnswer(operation, error), [error]),
+    onEnd: () => {
+      release();
+      exit.record(operation, 'result', sum.codes, [...sum.causes], sum.events);
+    },
+  });
+}
+
+/** The codes and causes of a stream's answers, and their number. */
+class StreamSum {
+  events = 0;
+  readonly codes = new Map<ErrorCode, number>();
+  readonly causes = new Set<string>();
+
+  /** Adds an answer and returns it. `errors`: the answer's errors before they were masked. */
+  add(answer: Answer, errors: readonly unknown[] | undefined): Answer {
+    this.events += 1;
+    if (errors === undefined) return answer;
+    for (const [code, count] of codesIn(answer)) this.codes.set(code, (this.codes.get(code) ?? 0) + count);
+    for (const cause of causesOf(errors)) if (this.causes.size < 3) this.causes.add(cause);
+    return answer;
+  }
+}
