@@ -198,9 +198,14 @@ describe('a process with a heap of 256 MB', () => {
     for (let n = 0; n < 4; n += 1) await halfRead(gateway.origin, large, linker);
     const urls = Array.from({ length: 55 }, (_, n) => `${'u'.repeat(250)}${n}: url`).join(' ');
     const mutation = `mutation { createClientLink(input: {}) { clientLink { ${urls} } } }`;
-    const { status, errors, data } = await postQuery(gateway.origin, mutation, {}, { authorization: linker });
-    expect([status, errors]).toEqual([200, undefined]);
-    expect(JSON.stringify(data).length).toBeGreaterThan(16_384);
+    // It is admitted once the caller's own work of the last second is over; the unread answers are still held then.
+    let answer = await postQuery(gateway.origin, mutation, {}, { authorization: linker });
+    await until(async () => {
+      if (answer.status === 429) answer = await postQuery(gateway.origin, mutation, {}, { authorization: linker });
+      return answer.status !== 429;
+    });
+    expect([answer.status, answer.errors]).toEqual([200, undefined]);
+    expect(JSON.stringify(answer.data).length).toBeGreaterThan(16_384);
   });
 });
 
