@@ -25,7 +25,6 @@ export function watchedDecisionPoint(
       if (call.outcome === 'ok') episodes.worked();
       else episodes.failed(call.outcome, call.cause ?? '');
     },
-    onDecided: metrics.onDecided,
     onToken: (isUsed) =>
       isUsed
         ? log.info('the token for the decision point was rotated')
