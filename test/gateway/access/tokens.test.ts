@@ -1,6 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { type IdentityProvider, startIdentityProvider, strangeKey } from '../../support/identityProvider.js';
+import {
+  type IdentityProvider,
+  makeKey,
+  publicJwk,
+  startIdentityProvider,
+  strangeKey,
+} from '../../support/identityProvider.js';
 import { until } from '../../support/until.js';
 
 // `hostile/attacks` has the tokens that must never let anybody in. Here: which do, how each refusal reads, and for how long.
@@ -240,6 +246,67 @@ describe('The key set', () => {
     expect(await outcomeOf(late.token({ iss: 'https://other.example/' }), one)).toMatch(/^UNAUTHENTICATED/);
     late.outage(false);
     await until(async () => (await outcomeOf(late.token(), one)) === 'accepted');
+    expect(await ready()).toBe(200);
+  });
+
+  const rsa = publicJwk(makeKey('RS256'));
+  const ec = publicJwk(makeKey('ES256'));
+  it('may hold keys that cannot be used, and one that says little', async () => {
+    const own = await providerWith(['ES384']);
+    const one = await gatewayFor([own]);
+    const { keys } = (await (await fetch(own.jwksUrl)).json()) as { keys: Record<string, unknown>[] };
+    const { kid: _, alg: __, use: ___, ...good } = keys[0] ?? {};
+    const unusable = [
+      makeKey('ES384').privateKey.export({ format: 'jwk' }),
+      { kty: 'oct', k: 'c2VjcmV0', alg: 'HS256' },
+      { ...ec, kty: 'EC', crv: 'P-384' },
+      { ...rsa, use: 'enc' },
+      { ...rsa, key_ops: ['encrypt'] },
+      { ...rsa, n: Buffer.alloc(128, 0xff).toString('base64url'), alg: 'RS256', kid: 'short' },
+    ];
+    own.publish({ keys: [...unusable, { ...good, key_ops: ['verify'], x5t: 'x' }], more: true });
+    expect(await outcomeOf(own.token({}, { kid: null }), one)).toBe('accepted');
+    for (const kid of ['short', 7, { $ne: '' }, '../../dev/null']) {
+      const forged = own.token({}, { key: strangeKey(), alg: 'RS256', kid });
+      expect(await outcomeOf(forged, one)).toMatch(/its issuer publishes$/);
+    }
+  });
+
+  it.each<[string, (own: IdentityProvider) => void]>([
+    ...(['drop', 'error', 'redirect', 'huge', 'garbage', 'hang-in-body'] as const).map(
+      (as): [string, (own: IdentityProvider) => void] => [as, (own) => own.behave(as)],
+    ),
+    ['an empty set', (own) => own.publish({ keys: [] })],
+    ['a list', (own) => own.publish([rsa])],
+  ])('stays in use when the provider turns to %s', async (_, turn) => {
+    const own = await providerWith();
+    const one = await gatewayFor([own]);
+    const old = await own.token();
+    expect(await outcome(`Bearer ${old}`, one)).toBe('accepted');
+    turn(own);
+    expect(await outcomeOf(own.token({}, { kid: 'unknown' }), one)).toMatch(/its issuer publishes$/);
+    const lines = one.logs.filter((line) => line.includes('a key set cannot be read'));
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ issuer: own.issuer, level: 'warn' }]);
+    for (const token of [old, await own.token({ sub: 'new' })]) {
+      expect(await outcome(`Bearer ${token}`, one)).toBe('accepted');
+    }
+  });
+
+  it('is used through an outage for AUTH_KEYS_MAX_AGE_SECONDS, also for remembered tokens, and again after it', async () => {
+    holdDate();
+    const own = await providerWith();
+    const one = await gatewayFor([own], { AUTH_KEYS_MAX_AGE_SECONDS: '60' });
+    const ready = async () => (await fetch(`${one.origin}/health/ready`)).status;
+    const token = `Bearer ${await own.token()}`;
+    expect(await outcome(token, one)).toBe('accepted');
+    own.outage(true);
+    pass(59_000);
+    expect([await outcome(token, one), await ready()]).toEqual(['accepted', 200]);
+    pass(1_000);
+    expect(await outcome(token, one)).toMatch(/^AUTH_UNAVAILABLE/);
+    expect(await ready()).toBe(503);
+    own.outage(false);
+    await until(async () => (await outcome(token, one)) === 'accepted');
     expect(await ready()).toBe(200);
   });
 });
