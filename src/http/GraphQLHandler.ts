@@ -7,7 +7,7 @@ import { badRequest } from '../operations/GraphQLRequest.js';
 import type { Operation } from '../operations/Operation.js';
 import type { Operations } from '../operations/Operations.js';
 import { ResultStream } from '../operations/ResultStream.js';
-import { type Dialect, readAccept, type StreamTransport } from './accept.js';
+import { type Dialect, plainJson, readAccept, type StreamTransport } from './accept.js';
 import { headersOf, refuseInTurn, writeJson } from './answering.js';
 import { type EventStreamOptions, shuttingDown, writeAsStream, writeStream } from './EventStream.js';
 import { HttpFacts } from './facts.js';
@@ -62,8 +62,8 @@ export class GraphQLHandler {
       if (!isStream && result.kind === 'refusal') return await refuseInTurn(response, operations, result, facts);
       const headers = headersOf(facts.requestId, operations.rateLimitOf(identity));
       if (isStream) return await writeStream(result, response, operation, headers, this.options);
-      if (json !== undefined) writeJson(response, result, json, headers);
-      else writeAsStream(response, result, stream as StreamTransport, headers);
+      if (operation.transport === 'http') writeJson(response, result, json ?? plainJson, headers);
+      else writeAsStream(response, result, operation.transport as StreamTransport, headers);
       unread.holdAnswer(response, holder);
     } catch (error) {
       const refuse = () => operations.refuse(error, facts, transport);
