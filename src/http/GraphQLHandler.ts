@@ -50,10 +50,11 @@ export class GraphQLHandler {
       const identifying = identify(credentials);
       const identity = identifying instanceof Promise ? await identifying : identifying;
       const holder = holderOf(identity.caller);
+      const known = facts.of(identity);
       // An EventSource can add no header to its GET: where a stream is the only form, the page was checked instead.
       const read = () => readGraphQLRequest(request, holder, this.options, json === undefined);
       const asked = await operations.admit(identity, read);
-      const operation = operations.prepare(asked, facts.of(identity), transport, stream);
+      const operation = operations.prepare(asked, known, transport, stream);
       if (operation.work.way === 'events') this.#admitStream(request, response, holder);
       const run = () => operations.run(operation);
       const running = tracing ? tracing.resume(response, !isQueryByPlan(operation), run) : run();
