@@ -12,7 +12,7 @@ export interface Watching {
 
 /** A decision point whose calls and troubles the operator sees. */
 export function watchedDecisionPoint(
-  options: Omit<DecisionPointOptions, 'onCall' | 'onDecided' | 'onToken'>,
+  options: Omit<DecisionPointOptions, 'onCall' | 'onToken'>,
   { log, metrics, tracing }: Watching,
 ): DecisionPoint {
   const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
