@@ -1,14 +1,12 @@
-import type { IncomingMessage } from 'node:http';
 import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { developerToken } from './auth/developerToken.js';
-import { identifier, RouterSecrets } from './auth/identify.js';
+import { credentialsOf, identifier, RouterSecrets } from './auth/identify.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { RequestContext } from './context.js';
-import { readAccept } from './http/accept.js';
 import { beforeRoutes, peerMeeter } from './http/beforeRoutes.js';
-import { requestIdOf } from './http/facts.js';
+import { HttpFacts } from './http/facts.js';
 import { GraphQLHandler } from './http/GraphQLHandler.js';
 import { type Handler, HttpServer } from './http/HttpServer.js';
 import { liveness, metricsPage, readiness } from './http/health.js';
@@ -18,13 +16,11 @@ import { Unread } from './http/Unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
 import { followTlsFiles, readTlsFiles } from './network/tlsFiles.js';
 import { WayOut } from './network/WayOut.js';
-import { Episodes } from './observability/Episodes.js';
+import { Episode } from './observability/Episode.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
-import { whenOperationsEnd } from './observability/operatorLogs.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
-import { clientOf } from './operations/clientName.js';
 import type { OperationHooks } from './operations/OperationRecord.js';
 import { Operations } from './operations/Operations.js';
 import { TrustedDocuments } from './operations/TrustedDocuments.js';
@@ -82,9 +78,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 
 async function open(config: Config, options: GatewayOptions, closings: Closings): Promise<Omit<Gateway, 'stop'>> {
   const { logDestination = new StandardOutput() } = options;
-  let tracing: Tracing | undefined;
-  const isTraced = config.traces !== undefined;
-  const log = createLogger(config.logLevel, logDestination, isTraced ? () => tracing?.traceId : undefined);
+  const log = createLogger(config.logLevel, logDestination);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
   const tls = config.tls && readTlsFiles(config.tls);
@@ -95,10 +89,10 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const upstream = sandbox ? { baseUrl: sandbox.url, ...embeddedSandbox } : (config.upstream as UpstreamCredentials);
   const ways = { service: new WayOut(config.proxies, config.service.tls, log), others: new WayOut(config.proxies) };
   for (const way of Object.values(ways)) closings.push(() => way.stop());
-  tracing = await startTracing({ config, log, metrics, ways }, upstream.baseUrl);
+  const surroundings = { config, log, metrics, ways };
+  const tracing = await startTracing(surroundings, upstream.baseUrl);
   closings.push(() => tracing?.stop());
-  const surroundings = { config, log, metrics, tracing, ways };
-  const services = await startServices({ ...surroundings, upstream, logDestination });
+  const services = await startServices({ ...surroundings, upstream });
   closings.push(() => services.stop());
   const authenticator = startAuthenticator(surroundings);
   closings.push(() => authenticator.stop());
@@ -108,11 +102,11 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const { ledger, sealed: store, workTime } = services;
   const admission = new Admission({ store, perMinute: config.limits.requestsPerMinute, workTime });
   closings.push(() => admission.stop());
-  const operations = operationsOf(surroundings, services, admission, options.plans);
+  const operations = operationsOf(surroundings, services, admission, tracing, options.plans);
   await operations.start();
   closings.push(() => operations.stop());
   const identify = identifier(authenticator, routerSecrets);
-  const given = { operations, identify, ledger, unread: new Unread(ledger, options.stallMs), tracing };
+  const given = { operations, identify, ledger, unread: new Unread(ledger, options.stallMs) };
   const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
   const { keepAliveMs } = options;
   const all = { ...given, streams, allowedOrigins: config.corsOrigins, keepAliveMs };
@@ -123,10 +117,9 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const handler = new GraphQLHandler(all);
   const graphql: Handler = (request, response) => handler.handle(request, response);
   const stream: Handler = (request, response) => handler.handle(request, response, true);
-  const takesJson = ({ headers }: IncomingMessage) => readAccept(headers.accept).json !== undefined;
   const routes = new Map<string, Handler>([
-    ['/graphql', tracing?.traced('/graphql', graphql, takesJson) ?? graphql],
-    ['/graphql/stream', tracing?.traced('/graphql/stream', stream) ?? stream],
+    ['/graphql', graphql],
+    ['/graphql/stream', stream],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
@@ -137,9 +130,9 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   }
   const { host, port } = config;
   const onNotFound: Handler = (request, response) => {
-    const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(request.headers) };
+    const facts = new HttpFacts(response, credentialsOf(request));
     response.setHeader('x-request-id', facts.requestId);
-    operations.turnAway(undefined, 'no such path', facts, 'http');
+    operations.turnAway(undefined, 'no such path', facts, 'http', 404);
   };
   const meetPeer = peerMeeter(config);
   const before = beforeRoutes(config, meetPeer, operations);
@@ -162,15 +155,15 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
 }
 
 /** Loaded only where it is configured. */
-async function startTracing({ config: { traces }, log, ways }: Surroundings, serviceUrl: string) {
+async function startTracing({ config: { traces, auth }, log, ways }: Surroundings, serviceUrl: string) {
   if (traces === undefined) return undefined;
-  const { openExporter, Tracing } = await import('./observability/Tracing.js');
+  const { Tracing } = await import('./observability/Tracing.js');
+  const { url } = traces;
   const texts = { begins: 'the trace collector does not take spans', ends: 'the trace collector takes spans again' };
-  const episodes = new Episodes({ log, about: {}, ...texts });
-  const onDropped = (_: number, cause: string) => episodes.failed('dropped', cause);
-  const version = packageVersion();
-  const exporter = await openExporter(traces, ways?.others.agentFor(new URL(traces.url)));
-  return new Tracing({ exporter, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
+  const episode = new Episode({ log, ...texts });
+  const onSent = (cause?: string) => (cause === undefined ? episode.worked() : episode.failed('not sent', cause));
+  const agent = ways?.others.agentFor(new URL(url));
+  return new Tracing({ url, agent, version: packageVersion(), serviceUrl, decisionUrl: auth.decision?.url, onSent });
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. It keeps no request, which could hold a tax id. */
@@ -183,7 +176,7 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
 function startAuthenticator({ config: { auth }, log, metrics, ways }: Surroundings): Authenticator {
   const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
   const episodes = new Map(
-    auth.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
+    auth.issuers.map(({ issuer }) => [issuer, new Episode({ log, about: { issuer }, ...texts })]),
   );
   const authenticator = new Authenticator({
     ...auth,
@@ -201,9 +194,10 @@ function startAuthenticator({ config: { auth }, log, metrics, ways }: Surroundin
 }
 
 function operationsOf(
-  { config, log, metrics, tracing }: Surroundings,
+  { config, log, metrics }: Surroundings,
   services: RunningServices,
   admission: Admission,
+  tracing: Tracing | undefined,
   plans: GatewayOptions['plans'],
 ): Operations {
   const schema = buildSchema({
@@ -216,14 +210,11 @@ function operationsOf(
       log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');
     },
   });
-  const { onUntrusted } = services;
-  const logEnd = whenOperationsEnd(services);
+  const { onUntrusted, operationLog } = services;
   const hooks: OperationHooks = {
-    onBegin: tracing?.onBegin,
     onEnd: (record) => {
       metrics.onEnd(record);
-      logEnd(record);
-      tracing?.onEnd(record); // last: the lines name the trace
+      operationLog.end(record, tracing?.onEnd(record));
     },
     onBug: (err, requestId) => log.error({ requestId, err }, 'a bug of the gateway'),
   };

@@ -19,26 +19,25 @@ import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
 import { tokenNames } from './datasources/tokenAnswer.js';
 import type { WayOut } from './network/WayOut.js';
-import type { AuditLog } from './observability/AuditLog.js';
-import { Episodes } from './observability/Episodes.js';
+import { AuditLog } from './observability/AuditLog.js';
+import { Episode } from './observability/Episode.js';
+import { LineLimit, type Repeats } from './observability/LineLimit.js';
 import type { Logger } from './observability/log.js';
 import type { Metrics } from './observability/Metrics.js';
-import { type OperatorLogs, operatorLogs } from './observability/operatorLogs.js';
-import type { LogDestination } from './observability/StandardOutput.js';
-import type { Tracing } from './observability/Tracing.js';
+import { OperationLog } from './observability/OperationLog.js';
 import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { openWatchedStore } from './observability/watchedStore.js';
+import type { UntrustedDocument } from './operations/TrustedDocuments.js';
 import type { OpenedStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
 import { CallGate } from './upstream/CallGate.js';
 import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
 
-/** The configuration, log, metrics and traces that every part takes. */
+/** The configuration, log and metrics that every part takes. */
 export interface Surroundings {
   readonly config: Config;
   readonly log: Logger;
   readonly metrics: Metrics;
-  readonly tracing?: Tracing | undefined;
   /** Proxies and certificates of outgoing calls; by default calls are made as Node.js makes them. */
   readonly ways?: WaysOut;
 }
@@ -46,7 +45,9 @@ export interface Surroundings {
 /** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
 export type WaysOut = Readonly<Record<'service' | 'others', WayOut>>;
 
-export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
+export interface RunningServices extends Services {
+  readonly operationLog: OperationLog;
+  readonly onUntrusted: (untrusted: UntrustedDocument) => void;
   readonly sealed: SealedStore;
   readonly workTime: WorkTime;
   /** The queue that everything under way at the service passes. */
@@ -61,18 +62,17 @@ const cleanEveryMs = 600_000;
 
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(
-  surroundings: Surroundings & { readonly upstream: UpstreamCredentials; readonly logDestination: LogDestination },
+  surroundings: Surroundings & { readonly upstream: UpstreamCredentials },
 ): Promise<RunningServices> {
-  const { config, upstream, log, logDestination: destination, metrics, tracing, ways } = surroundings;
+  const { config, upstream, log, metrics, ways } = surroundings;
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
   const store = await openWatchedStore(config.cache.url, surroundings);
-  const traced = tracing?.store(store) ?? store;
-  const traceId = tracing && (() => tracing.traceId);
-  const logs = operatorLogs({ config, log, destination, sealer, traceId });
-  const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials };
-  const wired = wireServices({ ...whole, health: store, audit: logs.audit });
+  const limit = new LineLimit();
+  const audit = new AuditLog({ log, sealer, limit, which: config.audit });
+  const whole = { ...surroundings, store, sealer, baseUrl, credentials: () => credentials };
+  const wired = wireServices({ ...whole, health: store, audit });
   if (store.kind !== 'memory') await wired.forgets.start();
   const cleaning = setInterval(() => {
     wired.broker.dropExpired();
@@ -89,11 +89,12 @@ export async function startServices(
   });
   return {
     ...wired,
-    ...logs,
+    audit,
+    operationLog: new OperationLog({ log, sealer, limit, ...config.operationLog }),
+    onUntrusted: (untrusted) => tellUntrusted(log, limit, untrusted),
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
-    ...(tracing && { onWait: tracing.onWait }),
     ledger: new Ledger(boundsFor(config.limits)),
     decisions,
     stop: async () => {
@@ -101,7 +102,7 @@ export async function startServices(
       decisions?.stop();
       clearInterval(cleaning);
       wired.stop();
-      logs.flush();
+      limit.flush();
       await store.close();
     },
   };
@@ -171,7 +172,6 @@ export function wireServices(wiring: Wiring) {
     forgets.stop();
     stopWatches();
     http.stop();
-    for (const one of Object.values(episodes)) one.stop();
   };
   return { sealed, http, workTime, places, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
@@ -189,15 +189,12 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly Memory
   });
 }
 
-function resilientFetch({ config, metrics, tracing, fetch, ways, baseUrl }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, fetch, ways, baseUrl }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(fetch && { fetch }),
     newAgent: ways?.service.newAgentFor(baseUrl),
-    onTry: (endpoint, outcome, seconds, details) => {
-      metrics.onTry(endpoint, outcome, seconds);
-      tracing?.onTry(endpoint, outcome, seconds, details);
-    },
+    onTry: metrics.onTry,
   });
 }
 
@@ -206,11 +203,11 @@ const silenceCauses = {
   'credentials-rejected': 'HTTP 401, or 403 to several callers: the fleet stops calling for 30 s at a time',
 } as const;
 
-type EndpointEpisodes = Readonly<Record<Endpoint, Episodes>>;
+type EndpointEpisodes = Readonly<Record<Endpoint, Episode>>;
 
 function endpointEpisodes(log: Logger): EndpointEpisodes {
   const texts = { begins: 'calls to the service fail', ends: 'calls to the service work again' };
-  const of = (endpoint: Endpoint) => new Episodes({ log, about: { endpoint }, ...texts });
+  const of = (endpoint: Endpoint) => new Episode({ log, about: { endpoint }, ...texts });
   return { createClientLink: of('createClientLink'), taxpayerToken: of('taxpayerToken'), refreshJob: of('refreshJob') };
 }
 
@@ -251,6 +248,19 @@ function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
     maxWaiting: 1000,
     maxWaitMs: config.service.deadlineMs,
     onEnter: (holder) => workTime.spend(holder, readWorkMs),
+  });
+}
+
+/** A document that is not trusted was allowed to run. */
+function tellUntrusted(log: Logger, limit: LineLimit, { requestId, ...document }: UntrustedDocument): void {
+  const { operation } = document;
+  const writer = (fields: object) => (repeats?: Repeats) =>
+    log.warn({ ...fields, ...(repeats ?? { requestId }) }, 'untrusted document');
+  limit.pass({
+    key: `untrusted\n${Object.values(document).join('\n')}`,
+    requestId,
+    write: writer(document),
+    general: { key: `untrusted ${operation}`, write: writer({ operation, others: true }) },
   });
 }
 

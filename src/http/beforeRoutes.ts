@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from 'cors';
+import { credentialsOf } from '../auth/identify.js';
 import type { Config } from '../config/config.js';
 import { GatewayError } from '../errors/errors.js';
 import { AddressRanges } from '../network/AddressRanges.js';
 import { Peers } from '../network/peer.js';
-import { clientOf } from '../operations/clientName.js';
 import type { Operations } from '../operations/Operations.js';
 import { refuseInTurn } from './answering.js';
-import { requestIdOf } from './facts.js';
+import { HttpFacts } from './facts.js';
 import type { HttpServerOptions } from './HttpServer.js';
 
 type Before = HttpServerOptions['before'];
@@ -38,10 +38,7 @@ export function beforeRoutes(config: Config, meetPeer: MeetPeer | undefined, ope
 async function refuse(request: IncomingMessage, response: ServerResponse, operations: Operations, reason: string) {
   const message = 'A client certificate of an accepted authority is required';
   const error = new GatewayError('FORBIDDEN', message, { httpStatus: 403, reason });
-  const requestId = requestIdOf(request);
-  const { headers, peer } = request;
-  const remoteAddress = peer?.address ?? request.socket.remoteAddress;
-  const facts = { requestId, startedAt: performance.now(), client: clientOf(headers), peer, remoteAddress };
+  const facts = new HttpFacts(response, credentialsOf(request));
   await refuseInTurn(response, operations, operations.refuse(error, facts, 'http'), facts);
 }
 

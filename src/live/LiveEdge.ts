@@ -60,13 +60,12 @@ export class LiveEdge {
   }
 
   #refuse(request: IncomingMessage, socket: Duplex, refusal: GatewayError): void {
-    const { operations, tracing } = this.options;
     const { headers, peer } = request;
-    const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(headers), peer };
-    const turnAway = async () => operations.turnAway(refusal.code, refusal.message, facts, 'ws');
-    const trace = tracing?.socket(request, '/graphql', refusal.httpStatus);
-    void (trace?.run(turnAway) ?? turnAway()).then(() => trace?.end());
-    refuseUpgrade(socket, refusal, facts.requestId);
+    const requestId = requestIdOf(request);
+    const facts = { request, requestId, startedAt: performance.now(), client: clientOf(headers), peer };
+    const { code, message, httpStatus } = refusal;
+    this.options.operations.turnAway(code, message, facts, 'ws', httpStatus);
+    refuseUpgrade(socket, refusal, requestId);
   }
 }
 

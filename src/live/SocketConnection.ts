@@ -12,7 +12,7 @@ import { type Client, clientOf } from '../operations/clientName.js';
 import { atTime } from '../process/atTime.js';
 import { goingAway, tryAgainLater } from './closeCodes.js';
 import { keepAlive } from './keepAlive.js';
-import type { LiveOptions, LiveTracing } from './LiveOptions.js';
+import type { LiveOptions } from './LiveOptions.js';
 import { MessagePace } from './MessagePace.js';
 import { SocketOperations } from './SocketOperations.js';
 import { UnfinishedMessage } from './UnfinishedMessage.js';
@@ -44,7 +44,6 @@ export class SocketConnection {
   #pause: NodeJS.Timeout | undefined;
   readonly #openedAt = performance.now();
   readonly #requestId: string;
-  readonly #trace: ReturnType<LiveTracing['socket']> | undefined;
 
   /** `leavePlace` gives back the socket's place among the unauthenticated connections. */
   constructor(
@@ -56,7 +55,6 @@ export class SocketConnection {
     this.#holder = addressOf(request);
     this.#identity = { remoteAddress: credentialsOf(request).remoteAddress };
     this.#requestId = requestIdOf(request);
-    this.#trace = options.tracing?.socket(request, '/graphql');
     const { ledger, operations, streams } = options;
     this.#pace = new MessagePace(() => operations.waitOfRefusal(this.#identity));
     const close = (code: number, reason: string) => this.#close(code, reason);
@@ -84,7 +82,6 @@ export class SocketConnection {
       remove();
       this.#turnAway('The socket was closed before it was authenticated');
       this.#end();
-      this.#trace?.end();
       this.leavePlace();
     });
     if (socket.protocol === '') this.#close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable');
@@ -142,7 +139,8 @@ export class SocketConnection {
       const onIdle = () => this.#closeWhenDrained();
       const onRefused = (size: number) => this.#readNothingFor(this.#pace.afterRefusal(size));
       const client = this.#clientOf(parameters);
-      const operations = new SocketOperations({ ...this.options, identity, client, send, onIdle, onRefused });
+      const { request } = this;
+      const operations = new SocketOperations({ ...this.options, identity, client, request, send, onIdle, onRefused });
       this.#phase = { operations };
       this.#isLogged = true;
       // Forbidden, not Unauthorized: clients do not reconnect after Unauthorized, but may have a new token.
@@ -151,8 +149,7 @@ export class SocketConnection {
     } catch (error) {
       this.#isLogged = true;
       const facts = { ...this.#known, client: this.#clientOf(parameters) };
-      const refuse = async () => this.options.operations.refuse(error, facts, 'ws');
-      const { errors } = await (this.#trace?.run(refuse) ?? refuse());
+      const { errors } = this.options.operations.refuse(error, facts, 'ws');
       const [refusal] = errors;
       const isUnauthenticated = refusal?.extensions?.['code'] === 'UNAUTHENTICATED';
       this.#close(isUnauthenticated ? CloseCode.Unauthorized : tryAgainLater, refusal?.message ?? '');
@@ -166,10 +163,9 @@ export class SocketConnection {
       this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     } else {
       const { operations } = this.#phase;
-      const run = () => operations.run(id, parameters, size);
-      const running = this.#trace?.run(run) ?? run();
-      running.catch((error) => {
-        this.options.operations.refuse(error, { requestId: crypto.randomUUID(), startedAt: performance.now() }, 'ws');
+      operations.run(id, parameters, size).catch((error) => {
+        const facts = { request: this.request, requestId: crypto.randomUUID(), startedAt: performance.now() };
+        this.options.operations.refuse(error, facts, 'ws');
         this.#close(CloseCode.InternalServerError, 'Internal server error');
       });
     }
@@ -208,7 +204,8 @@ export class SocketConnection {
   }
 
   get #known() {
-    return { requestId: this.#requestId, startedAt: this.#openedAt, peer: this.request.peer };
+    const { request } = this;
+    return { request, requestId: this.#requestId, startedAt: this.#openedAt, peer: request.peer };
   }
 
   #clientOf(parameters: Readonly<Record<string, unknown>> | undefined): Client {

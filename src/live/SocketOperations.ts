@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
@@ -11,6 +12,8 @@ import type { LiveOptions } from './LiveOptions.js';
 export interface SocketOperationsOptions extends LiveOptions {
   readonly identity: Identity;
   readonly client: Client;
+  /** That of the socket's upgrade. */
+  readonly request: IncomingMessage;
   /** Sends a message; resolves when the peer can take another. */
   readonly send: (message: string) => Promise<void>;
   /** Called when an operation is refused; `size` is that of its message, in characters. */
@@ -45,12 +48,11 @@ export class SocketOperations {
 
   /** Runs an operation to its end. `id` must be free; `size` is that of the message, in characters. */
   async run(id: string, parameters: Parameters, size: number): Promise<void> {
-    const { operations, onIdle, identity, client } = this.options;
+    const { operations, onIdle, identity } = this.options;
     const operation: RunningOperation = { id, left: new AbortController(), isSubscription: false };
     const refusal = this.#refusalNow();
     if (refusal !== undefined) {
-      const facts = { ...identity, client, requestId: crypto.randomUUID(), startedAt: performance.now() };
-      return this.#refuse(operation, operations.refuse(refusal, facts, 'ws'), size);
+      return this.#refuse(operation, operations.refuse(refusal, { ...identity, ...this.#known() }, 'ws'), size);
     }
     this.#running.add(operation);
     try {
@@ -78,6 +80,11 @@ export class SocketOperations {
     for (const { left } of this.#running) left.abort();
   }
 
+  #known() {
+    const { client, request } = this.options;
+    return { client, request, requestId: crypto.randomUUID(), startedAt: performance.now() };
+  }
+
   /** Why no operation may begin now, if so. */
   #refusalNow(): GatewayError | undefined {
     const { maxOperations, streams } = this.options;
@@ -93,10 +100,9 @@ export class SocketOperations {
   }
 
   async #perform(running: RunningOperation, parameters: Parameters, size: number): Promise<void> {
-    const { operations, streams, send, identity, client } = this.options;
+    const { operations, streams, send, identity } = this.options;
     const { id, left } = running;
-    const known = { requestId: crypto.randomUUID(), startedAt: performance.now(), client };
-    const facts = { ...identity, ...known, signal: left.signal };
+    const facts = { ...identity, ...this.#known(), signal: left.signal };
     let operation: Operation;
     try {
       const read = () => ({ ...requestOf('POST', parameters, operations.limits.metadataDepth), size });

@@ -12,7 +12,7 @@ export async function serve(): Promise<void> {
   endOnBugs(log);
   logConsole(log);
   const starting = startGateway(config, { logDestination: output });
-  stopOnSignal(async () => (await starting).stop());
+  stopOnSignal(log, async () => (await starting).stop());
   announce(await starting, config, output);
 }
 
@@ -38,15 +38,20 @@ function endOnBugs(log: Logger): void {
  * The first signal drains; a second one ends the process at once. Called before the process listens: a signal without a
  * handler kills the process, and with it the connections that it has accepted.
  */
-function stopOnSignal(stop: () => Promise<void>): void {
+function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
   let stopping = false;
   // All that Node.js would end the process by and that supervisors, terminals and process managers send.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) {
     process.on(signal, () => {
       if (stopping) process.exit(1);
       stopping = true;
+      const beganAt = performance.now();
+      log.info({ signal }, 'draining');
       stop().then(
-        () => process.exit(0),
+        () => {
+          log.info({ ms: Math.round(performance.now() - beganAt) }, 'stopped');
+          process.exit(0);
+        },
         () => process.exit(1),
       );
     });

@@ -1,18 +1,23 @@
-import type { Config } from '../config/config.js';
+import { type Config, packageVersion } from '../config/config.js';
 import type { StandardOutput } from '../observability/StandardOutput.js';
 import type { DemoData } from '../sandbox/demoData.js';
 import type { Gateway } from '../server.js';
+import { shownStore } from '../stores/openStore.js';
 
 /** Tells where everything is: a readable screen in a terminal, one JSON line anywhere else. */
 export function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, output: StandardOutput): void {
-  const { upstream } = config;
+  const { upstream, auth } = config;
+  const issuers = auth.mode === 'jwt' ? auth.issuers : [];
   const origin = originOf(config, port);
   const places = {
     graphql: `${origin}/graphql`,
     ...(config.introspection && { apolloSandbox: `${origin}/`, graphiql: `${origin}/graphiql` }),
     health: `${origin}/health/ready`,
     metrics: config.metricsPort === undefined ? `${origin}/metrics` : `port ${config.metricsPort}`,
+    version: packageVersion(),
+    store: shownStore(config.cache.url),
     service: upstream === 'embedded-sandbox' ? `embedded sandbox at ${sandbox?.url}` : upstream.baseUrl,
+    ...(issuers.length > 0 && { issuer: issuers.map(({ issuer }) => issuer).join(', ') }),
   };
   const demo = sandbox?.demo;
   for (const warning of config.warnings) log.warn(warning);
