@@ -1,4 +1,4 @@
-// node test/nightly/image/main.js: builds the image as the Dockerfile says and runs it as compose.yaml and compose.demo.yaml say, without a
+// npx tsx test/nightly/image/main.js: builds the image as the Dockerfile says and runs it as compose.yaml and compose.demo.yaml say, without a
 // registry of images: the base image is made here, by mmdebstrap and with this machine's Node.js.
 
 import { execFileSync, spawn } from 'node:child_process';
@@ -11,7 +11,7 @@ import { parse } from 'yaml';
 import { freePort } from '../../support/freePort.ts';
 import { startPodman } from './podman.js';
 
-const help = `Usage: node test/nightly/image/main.js
+const help = `Usage: npx tsx test/nightly/image/main.js
 
 Builds the image as the Dockerfile says and runs it as compose.yaml says: on a read-only root, not as root, without
 capabilities; asks for its health, and ends it by SIGTERM while a request is in flight. Then the gateway and the sandbox as
