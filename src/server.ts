@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
-import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
+import { developerToken } from './auth/developerToken.js';
 import { identifier, RouterSecrets } from './auth/identify.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { RequestContext } from './context.js';
@@ -88,7 +88,6 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
   const tls = config.tls && readTlsFiles(config.tls);
-  const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
   const firstQuery = await firstQueryFor(config);
 
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
@@ -101,7 +100,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const surroundings = { config, log, metrics, tracing, ways };
   const services = await startServices({ ...surroundings, upstream, logDestination });
   closings.push(() => services.stop());
-  const authenticator = startAuthenticator(surroundings, developerKeys);
+  const authenticator = startAuthenticator(surroundings);
   closings.push(() => authenticator.stop());
   const routerSecrets = new RouterSecrets(config.federation, log);
   closings.push(() => routerSecrets.stop());
@@ -133,7 +132,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   ]);
   if (config.metricsPort === undefined) routes.set('/metrics', metricsPage(metrics.registry));
   if (config.introspection) {
-    const explorer = { firstQuery, headers: () => developerHeaders(developerKeys) };
+    const explorer = { firstQuery, headers: () => developerHeaders(config.auth.mode) };
     routes.set('/', apolloSandboxPage(explorer)).set('/graphiql', graphiqlPage(explorer));
   }
   const { host, port } = config;
@@ -184,22 +183,23 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
   return startSandbox({ clientId, clientSecret: clientSecret.reveal() });
 }
 
-function startAuthenticator({ config, log, metrics, ways }: Surroundings, keys: DeveloperKeys | undefined) {
-  const { mode, decision, ...jwt } = config.auth;
+function startAuthenticator({ config: { auth }, log, metrics, ways }: Surroundings): Authenticator {
   const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
   const episodes = new Map(
-    jwt.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
+    auth.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
   );
   const authenticator = new Authenticator({
-    ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
-    decisionClaims: decision?.claims,
-    ...(ways && { agentFor: ways.others.agentFor }),
-    onKeySetFailure: (issuer, fault, cause) => episodes.get(issuer)?.failed(fault, cause),
-    onKeySetRead: (issuer) => episodes.get(issuer)?.worked(),
+    ...auth,
+    decisionClaims: auth.decision?.claims,
+    agentFor: ways?.others.agentFor,
+    onKeysRead: (issuer, failure) => {
+      if (failure === undefined) episodes.get(issuer)?.worked();
+      else episodes.get(issuer)?.failed(failure.fault, failure.message);
+    },
   });
-  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
+  metrics.showKeySets(() => authenticator.keySets.map(({ ageMs }) => ageMs));
   authenticator.start();
-  if (mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
+  if (auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
   return authenticator;
 }
 
@@ -232,7 +232,7 @@ function operationsOf(
   };
   return new Operations({
     schema,
-    contextFor: (facts, label, trail) => new RequestContext(facts, services, label, trail),
+    contextFor: (facts, _label, trail) => new RequestContext(facts, services, trail),
     admission,
     ledger: services.ledger,
     limits: config.limits,
@@ -245,9 +245,9 @@ function operationsOf(
 }
 
 /** A token for the explorer's first tab, in developer mode only: there every caller is the local developer anyway. */
-async function developerHeaders(keys: DeveloperKeys | undefined): Promise<Record<string, string>> {
-  if (keys === undefined) return {};
-  const token = await keys.sign({ subject: 'local-developer', scopes: allScopes, taxpayers: [], ttlSeconds: 86_400 });
+async function developerHeaders(mode: Config['auth']['mode']): Promise<Record<string, string>> {
+  if (mode !== 'developer') return {};
+  const token = await developerToken('local-developer', allScopes, [], 86_400);
   return { Authorization: `Bearer ${token}` };
 }
 
