@@ -6,16 +6,16 @@ import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './aut
 import { identifier, RouterSecrets } from './auth/identify.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { RequestContext } from './context.js';
-import { requestIdOf } from './http/answering.js';
+import { readAccept } from './http/accept.js';
 import { beforeRoutes, peerMeeter } from './http/beforeRoutes.js';
-import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
+import { requestIdOf } from './http/facts.js';
+import { GraphQLHandler } from './http/GraphQLHandler.js';
 import { type Handler, HttpServer } from './http/HttpServer.js';
 import { liveness, metricsPage, readiness } from './http/health.js';
-import { readAccept } from './http/mediaTypes.js';
+import { OpenStreams } from './http/OpenStreams.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
 import { Unread } from './http/Unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
-import { OpenStreams } from './live/OpenStreams.js';
 import { followTlsFiles, readTlsFiles } from './network/tlsFiles.js';
 import { WayOut } from './network/WayOut.js';
 import { Episodes } from './observability/Episodes.js';
@@ -63,7 +63,7 @@ export interface Gateway {
 type Closings = (() => unknown)[];
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` or `LiveEdge` → `Operations` (admit, prepare,
+ * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `LiveEdge` → `Operations` (admit, prepare,
  * run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
@@ -115,22 +115,19 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const identify = identifier(authenticator, routerSecrets);
   const given = { operations, identify, ledger, unread: new Unread(ledger, options.stallMs), tracing };
   const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
-  const live = new LiveEdge({
-    ...given,
-    streams,
-    allowedOrigins: config.corsOrigins,
-    maxOperations: config.limits.subscriptions,
-    keepAliveMs: options.keepAliveMs,
-  });
+  const { keepAliveMs } = options;
+  const all = { ...given, streams, allowedOrigins: config.corsOrigins, keepAliveMs };
+  const live = new LiveEdge({ ...all, maxOperations: config.limits.subscriptions });
 
   const metricsServer = await serveMetrics(config, metrics.registry, log);
   closings.push(() => metricsServer?.drain(0));
-  const endpoint = new GraphQLEndpoint(given, live);
-  const graphql: Handler = (request, response) => endpoint.handle(request, response);
+  const handler = new GraphQLHandler(all);
+  const graphql: Handler = (request, response) => handler.handle(request, response);
+  const stream: Handler = (request, response) => handler.handle(request, response, true);
   const takesJson = ({ headers }: IncomingMessage) => readAccept(headers.accept).json !== undefined;
   const routes = new Map<string, Handler>([
     ['/graphql', tracing?.traced('/graphql', graphql, takesJson) ?? graphql],
-    ['/graphql/stream', tracing?.traced('/graphql/stream', live.stream) ?? live.stream],
+    ['/graphql/stream', tracing?.traced('/graphql/stream', stream) ?? stream],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);

@@ -6,7 +6,8 @@ import { AddressRanges } from '../network/AddressRanges.js';
 import { Peers } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
 import type { Operations } from '../operations/Operations.js';
-import { refuseInTurn, requestIdOf } from './answering.js';
+import { refuseInTurn } from './answering.js';
+import { requestIdOf } from './facts.js';
 import type { HttpServerOptions } from './HttpServer.js';
 
 type Before = HttpServerOptions['before'];

@@ -5,7 +5,7 @@ import type { Holder, Release } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, credentialsOfSocket, type Identity } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
-import { requestIdOf } from '../http/answering.js';
+import { requestIdOf } from '../http/facts.js';
 import { isNestedWithin, parseJson } from '../json.js';
 import { addressOf } from '../network/peer.js';
 import { type Client, clientOf } from '../operations/clientName.js';

@@ -82,8 +82,6 @@ describe('server-sent events', () => {
   });
 
   it.each([
-    ['no query', {}, 'The request must have a query'],
-    ['an empty query', { query: '' }, 'The request must have a query'],
     ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, /^operationName must name one/],
     [
       'no name of several operations',
@@ -304,7 +302,7 @@ it('a stopping gateway ends event streams without calling them complete, after t
   gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'g' } });
   const called = gateway.sandbox.control.whenCalled('taxpayerToken', 2);
   const { id } = gateway.sandbox.control.addTaxpayer();
-  const asking = eventReader(await stream(gateway, { query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` }));
+  const answered = stream(gateway, { query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` });
   await called;
   const stopped = gateway.stop();
   const refused = await stream(gateway, { query: watchJob, variables: job });
@@ -314,6 +312,9 @@ it('a stopping gateway ends event streams without calling them complete, after t
   ]);
   expect(await watching.next()).toBeUndefined();
   gateway.sandbox.control.release('g');
-  expect(await asking.next()).toEqual({ event: 'next', data: { data: { taxpayerToken: { status: 'CREATED' } } } });
+  expect(await eventReader(await answered).next()).toEqual({
+    event: 'next',
+    data: { data: { taxpayerToken: { status: 'CREATED' } } },
+  });
   await stopped;
 });
