@@ -18,7 +18,7 @@ import { recordWatcher } from './datasources/recordWatcher.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
 import { tokenNames } from './datasources/tokenAnswer.js';
-import type { WayOut } from './network/WayOut.js';
+import type { Agents } from './network/agents.js';
 import type { AuditLog } from './observability/AuditLog.js';
 import { Episodes } from './observability/Episodes.js';
 import type { Logger } from './observability/log.js';
@@ -44,7 +44,7 @@ export interface Surroundings {
 }
 
 /** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
-export type WaysOut = Readonly<Record<'service' | 'others', WayOut>>;
+export type WaysOut = Readonly<Record<'service' | 'others', Agents>>;
 
 export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
   readonly sealed: SealedStore;
