@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
-import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
+import { developerToken } from './auth/developerToken.js';
 import { identifier, RouterSecrets } from './auth/identify.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { RequestContext } from './context.js';
@@ -89,7 +89,6 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
   const tls = config.tls && readPemFiles(config.tls);
-  const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
   const firstQuery = await firstQueryFor(config);
 
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
@@ -102,7 +101,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const surroundings = { config, log, metrics, tracing, ways };
   const services = await startServices({ ...surroundings, upstream, logDestination });
   closings.push(() => services.stop());
-  const authenticator = startAuthenticator(surroundings, developerKeys);
+  const authenticator = startAuthenticator(surroundings);
   closings.push(() => authenticator.stop());
   const routerSecrets = new RouterSecrets(config.federation, log);
   closings.push(() => routerSecrets.stop());
@@ -115,7 +114,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   closings.push(() => operations.stop());
   const identify = identifier(authenticator, routerSecrets);
   const given = { operations, identify, ledger, unread: new Unread(ledger, options.stallMs), tracing };
-  const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
+  const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
   const { keepAliveMs } = options;
   const all = { ...given, streams, allowedOrigins: config.corsOrigins, keepAliveMs };
   const live = new LiveEdge({ ...all, maxOperations: config.limits.subscriptions });
@@ -137,7 +136,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     ...(config.metricsPort === undefined ? metricsRoutes : health),
   ]);
   if (config.introspection) {
-    const explorer = { firstQuery, headers: () => developerHeaders(developerKeys) };
+    const explorer = { firstQuery, headers: () => developerHeaders(config.auth.mode) };
     routes.set('/', apolloSandboxPage(explorer)).set('/graphiql', graphiqlPage(explorer));
   }
   const { host, port } = config;
@@ -171,15 +170,12 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
 }
 
 /** Loaded only where it is configured. */
-async function startTracing({ config: { traces }, metrics, log, ways }: Surroundings, serviceUrl: string) {
+async function startTracing({ config: { traces }, log, ways }: Surroundings, serviceUrl: string) {
   if (traces === undefined) return undefined;
   const { openExporter, Tracing } = await import('./observability/Tracing.js');
   const texts = { begins: 'the trace collector does not take spans', ends: 'the trace collector takes spans again' };
   const episodes = new Episodes({ log, about: {}, ...texts });
-  const onDropped = (count: number, cause: string) => {
-    metrics.spansDropped.inc(count);
-    episodes.failed('dropped', cause);
-  };
+  const onDropped = (_: number, cause: string) => episodes.failed('dropped', cause);
   const version = packageVersion();
   const exporter = await openExporter(traces, ways?.others.agentFor(new URL(traces.url)));
   return new Tracing({ exporter, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
@@ -192,22 +188,23 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
   return startSandbox({ clientId, clientSecret: clientSecret.reveal() });
 }
 
-function startAuthenticator({ config, log, metrics, ways }: Surroundings, keys: DeveloperKeys | undefined) {
-  const { mode, decision, ...jwt } = config.auth;
+function startAuthenticator({ config: { auth }, log, metrics, ways }: Surroundings): Authenticator {
   const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
   const episodes = new Map(
-    jwt.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
+    auth.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
   );
   const authenticator = new Authenticator({
-    ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
-    decisionClaims: decision?.claims,
-    ...(ways && { agentFor: ways.others.agentFor }),
-    onKeySetFailure: (issuer, fault, cause) => episodes.get(issuer)?.failed(fault, cause),
-    onKeySetRead: (issuer) => episodes.get(issuer)?.worked(),
+    ...auth,
+    decisionClaims: auth.decision?.claims,
+    agentFor: ways?.others.agentFor,
+    onKeysRead: (issuer, failure) => {
+      if (failure === undefined) episodes.get(issuer)?.worked();
+      else episodes.get(issuer)?.failed(failure.fault, failure.message);
+    },
   });
-  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
+  metrics.showKeySets(() => authenticator.keySets.map(({ ageMs }) => ageMs));
   authenticator.start();
-  if (mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
+  if (auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
   return authenticator;
 }
 
@@ -240,7 +237,7 @@ function operationsOf(
   };
   return new Operations({
     schema,
-    contextFor: (facts, label, trail) => new RequestContext(facts, services, label, trail),
+    contextFor: (facts, _label, trail) => new RequestContext(facts, services, trail),
     admission,
     ledger: services.ledger,
     limits: config.limits,
@@ -253,9 +250,9 @@ function operationsOf(
 }
 
 /** A token for the explorer's first tab, in developer mode only: there every caller is the local developer anyway. */
-async function developerHeaders(keys: DeveloperKeys | undefined): Promise<Record<string, string>> {
-  if (keys === undefined) return {};
-  const token = await keys.sign({ subject: 'local-developer', scopes: allScopes, taxpayers: [], ttlSeconds: 86_400 });
+async function developerHeaders(mode: Config['auth']['mode']): Promise<Record<string, string>> {
+  if (mode !== 'developer') return {};
+  const token = await developerToken('local-developer', allScopes, [], 86_400);
   return { Authorization: `Bearer ${token}` };
 }
 

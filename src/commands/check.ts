@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import fetch from 'node-fetch';
-import { readIssuerKeys } from '../auth/discovery.js';
+import type { NoAnswer } from '../auth/fetchJson.js';
+import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { ConfigError } from '../config/ConfigError.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { Agents } from '../network/agents.js';
@@ -100,9 +101,13 @@ function keySets({ auth, proxies }: Config): Promise<Part>[] {
   const { agentFor } = new Agents(proxies);
   return auth.issuers.map(async (place) => {
     const part = `key set of ${place.issuer}`;
-    const read = await readIssuerKeys({ ...place, agentFor }, AbortSignal.timeout(limitMs));
-    if ('fault' in read) return { part, ok: false, detail: `${read.fault}: ${read.cause}` };
-    return { part, ok: true, detail: read.length === 1 ? '1 usable key' : `${read.length} usable keys` };
+    try {
+      const { keys } = await readIssuerKeys({ ...place, agentFor }, AbortSignal.timeout(limitMs));
+      return { part, ok: true, detail: keys.length === 1 ? '1 key' : `${keys.length} keys` };
+    } catch (error) {
+      const { fault, message } = error as NoAnswer;
+      return { part, ok: false, detail: `${fault}: ${message}` };
+    }
   });
 }
 

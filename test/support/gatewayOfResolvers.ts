@@ -48,7 +48,7 @@ export async function startGatewayOf(
   const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
   const engine = new Operations({
     schema: buildSchema({ resolvers: [...resolvers, ...more], providers: defaultProviders }),
-    contextFor: (facts, label) => new RequestContext(facts, services, label),
+    contextFor: (facts) => new RequestContext(facts, services),
     admission: new Admission({ store, perMinute: 0, workTime }),
     ledger,
     limits: config.limits,
@@ -59,7 +59,7 @@ export async function startGatewayOf(
     log,
   });
   await engine.start();
-  const identify = identifier(new Authenticator({ mode: 'disabled' }), { accept: () => undefined });
+  const identify = identifier(new Authenticator(config.auth), { accept: () => undefined });
   const given = { operations: engine, identify, ledger, unread: new Unread(ledger) };
   const streams = new OpenStreams(() => {});
   const options = { ...given, streams, allowedOrigins: [] };
