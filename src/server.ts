@@ -15,7 +15,7 @@ import { liveness, metricsPage, readiness } from './http/health.js';
 import { OpenStreams } from './http/OpenStreams.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
 import { Unread } from './http/Unread.js';
-import { LiveEdge } from './live/LiveEdge.js';
+import { WebSockets } from './live/WebSockets.js';
 import { followTlsFiles, readTlsFiles } from './network/tlsFiles.js';
 import { WayOut } from './network/WayOut.js';
 import { Episodes } from './observability/Episodes.js';
@@ -63,7 +63,7 @@ export interface Gateway {
 type Closings = (() => unknown)[];
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `LiveEdge` → `Operations` (admit, prepare,
+ * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `WebSockets` → `Operations` (admit, prepare,
  * run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
@@ -116,7 +116,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
   const { keepAliveMs } = options;
   const all = { ...given, streams, allowedOrigins: config.corsOrigins, keepAliveMs };
-  const live = new LiveEdge({ ...all, maxOperations: config.limits.subscriptions });
+  const sockets = new WebSockets({ ...all, maxOperations: config.limits.subscriptions });
 
   const metricsServer = await serveMetrics(config, metrics.registry, log);
   closings.push(() => metricsServer?.drain(0));
@@ -145,7 +145,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const before = beforeRoutes(config, meetPeer, operations);
   const http = new HttpServer({ host, port, tls, routes, onNotFound, before, log });
   // A refused upgrade is answered like a request that does not offer an upgrade.
-  http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && live.upgrade(request, ...rest));
+  http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && sockets.upgrade(request, ...rest));
   const listeningOn = await http.listen();
   closings.push(async () => {
     const over = pause(config.drainTimeoutMs, { ref: false });
