@@ -5,7 +5,6 @@ import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { errorCodes } from '../errors/errors.js';
 import { type OperationRecord, transports } from '../operations/OperationRecord.js';
 import type { ValueKind } from '../schema/Vocabulary.js';
-import type { BreakerState } from '../upstream/EndpointBreaker.js';
 import { type Endpoint, endpoints, type TryOutcome } from '../upstream/ResilientFetch.js';
 import { HotCounter, HotHistogram } from './hotMetrics.js';
 
@@ -17,9 +16,9 @@ const helps = {
   gateway_errors_total: 'Errors in answers, by code.',
   gateway_upstream_calls_total: 'Tries of calls to the service.',
   gateway_upstream_seconds: 'Duration of one try of a call to the service.',
-  gateway_calls_silenced_total: 'Times an endpoint was closed for the fleet, or (forbidden) for one caller, by reason.',
+  gateway_calls_silenced_total: 'Times the fleet paused its calls to an endpoint, by reason.',
   gateway_breaker_open:
-    'Whether a breaker of an endpoint refuses calls (1) or is half open (0.5), for one caller or for all.',
+    'Whether a breaker of an endpoint refuses calls, for one caller or for all (1), or did in the last 10 seconds.',
   gateway_cache_reads_total: 'Reads by kind of entry, the tier that answered, and why memory alone did not.',
   gateway_lease_wait_seconds: "Time spent waiting for another's fetch.",
   gateway_token_events_total: 'What the token broker did besides answering.',
@@ -43,8 +42,6 @@ const helps = {
   gateway_trace_spans_dropped_total: 'Spans that the trace collector did not take.',
 };
 type Name = keyof typeof helps;
-
-const openness = { open: 1, 'half-open': 0.5, closed: 0 } as const satisfies Record<BreakerState, number>;
 
 /**
  * What the gateway counts. Every label is of a closed set: no id, URL or name that a caller chose can become one, so the
@@ -90,7 +87,7 @@ export class Metrics {
       this.unknownValues.inc({ kind }, 0);
     }
     for (const endpoint of endpoints) {
-      for (const reason of ['rate-limited', 'credentials-rejected', 'forbidden']) {
+      for (const reason of ['rate-limited', 'credentials-rejected']) {
         this.gateClosed.inc({ endpoint, reason }, 0);
       }
     }
@@ -144,9 +141,9 @@ export class Metrics {
   }
 
   /** Shows whether the breaker of an endpoint refuses calls, of one caller or of all. */
-  showBreakers(stateOf: (endpoint: Endpoint) => BreakerState): void {
+  showBreakers(isOpen: (endpoint: Endpoint) => boolean): void {
     const collect = (gauge: Gauge<'endpoint'>) => {
-      for (const endpoint of endpoints) gauge.set({ endpoint }, openness[stateOf(endpoint)]);
+      for (const endpoint of endpoints) gauge.set({ endpoint }, Number(isOpen(endpoint)));
     };
     this.#collected('gateway_breaker_open', collect, 'endpoint');
   }
