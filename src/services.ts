@@ -18,7 +18,7 @@ import { recordWatcher } from './datasources/recordWatcher.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
 import { tokenNames } from './datasources/tokenAnswer.js';
-import type { WayOut } from './network/WayOut.js';
+import { Agents } from './network/agents.js';
 import { AuditLog } from './observability/AuditLog.js';
 import { Episode } from './observability/Episode.js';
 import { LineLimit, type Repeats } from './observability/LineLimit.js';
@@ -30,7 +30,7 @@ import { openWatchedStore } from './observability/watchedStore.js';
 import type { UntrustedDocument } from './operations/TrustedDocuments.js';
 import type { OpenedStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
-import { CallGate } from './upstream/CallGate.js';
+import { Pauses } from './upstream/Pauses.js';
 import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
 
 /** The configuration, log and metrics that every part takes. */
@@ -43,7 +43,7 @@ export interface Surroundings {
 }
 
 /** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
-export type WaysOut = Readonly<Record<'service' | 'others', WayOut>>;
+export type WaysOut = Readonly<Record<'service' | 'others', Agents>>;
 
 export interface RunningServices extends Services {
   readonly operationLog: OperationLog;
@@ -79,7 +79,7 @@ export async function startServices(
     wired.jobs.dropExpired();
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
-  metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
+  metrics.showBreakers((endpoint) => wired.http.isOpen(endpoint));
   const { decision } = config.auth;
   const agent = ways?.others.agentFor;
   const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
@@ -171,7 +171,6 @@ export function wireServices(wiring: Wiring) {
   const stop = () => {
     forgets.stop();
     stopWatches();
-    http.stop();
   };
   return { sealed, http, workTime, places, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
@@ -189,18 +188,18 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly Memory
   });
 }
 
-function resilientFetch({ config, metrics, fetch, ways, baseUrl }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, fetch, ways }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(fetch && { fetch }),
-    newAgent: ways?.service.newAgentFor(baseUrl),
+    agents: ways?.service ?? new Agents(config.proxies),
     onTry: metrics.onTry,
   });
 }
 
 const silenceCauses = {
   'rate-limited': 'HTTP 429: the fleet stops calling for as long as the service asks',
-  'credentials-rejected': 'HTTP 401, or 403 to several callers: the fleet stops calling for 30 s at a time',
+  'credentials-rejected': 'HTTP 401: the fleet stops calling for 30 s at a time',
 } as const;
 
 type EndpointEpisodes = Readonly<Record<Endpoint, Episode>>;
@@ -214,22 +213,15 @@ function endpointEpisodes(log: Logger): EndpointEpisodes {
 function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore, episodes: EndpointEpisodes) {
   const { config, metrics, baseUrl, credentials } = wiring;
   const { apiVersion } = config.service;
-  const gate = new CallGate({
+  const pauses = new Pauses({
     store: sealed,
-    onClosed: (endpoint, reason) => {
+    onPause: (endpoint, reason) => {
       metrics.gateClosed.inc({ endpoint, reason });
       episodes[endpoint].failed(reason, silenceCauses[reason]);
     },
   });
   return new TaxpayerService({
-    ...{ baseUrl, apiVersion, credentials, http, gate, maxDepth: config.limits.metadataDepth },
-    onForbidden: (endpoint) => {
-      metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
-      episodes[endpoint].failed(
-        'forbidden',
-        "HTTP 403 to one caller's requests, whatever is in them: their calls stop",
-      );
-    },
+    ...{ baseUrl, apiVersion, credentials, http, pauses, maxDepth: config.limits.metadataDepth },
     onOutcome: (endpoint, failure) => {
       if (failure === undefined) episodes[endpoint].worked();
       else episodes[endpoint].failed(failure.kind, failure.reason);

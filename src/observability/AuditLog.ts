@@ -16,7 +16,7 @@ export interface AuditEvent {
   readonly outcome: string;
   /** Undefined for the operator's own commands. */
   readonly caller?: Caller | undefined;
-  /** The client's address and certificate; set only with TRUSTED_PROXIES or TLS_CLIENT_CA_FILE. */
+  /** The client's address; set only with TRUSTED_PROXIES. */
   readonly peer?: Peer | undefined;
   readonly requestId: string;
   /** The id; a keyed hash is logged. */
@@ -59,8 +59,7 @@ export class AuditLog {
       };
       this.#log.audit(fields, 'audit');
     };
-    const from = peer && `${peer.address}\n${peer.certificate?.subject}`;
-    const key = `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}\n${from}`;
+    const key = `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}\n${peer?.address}`;
     const writeGeneral = (repeats?: Repeats) =>
       this.#log.audit({ ...repeats, audit: action, outcome, reason, others: true }, 'audit');
     // A flood of different denials may be merged; different lines about what was shown never are.
@@ -71,12 +70,9 @@ export class AuditLog {
 
 /** The fields that tell who asked. */
 export function whoOf(sealer: Sealer, caller: Caller | undefined, peer?: Peer) {
-  const { address, certificate } = peer ?? {};
   return {
     caller: caller && sealer.digest('caller', caller.key),
     callerKind: caller?.kind,
-    address,
-    // The subject may be a person, so it is hashed.
-    certificate: certificate && (certificate.machineName ?? sealer.digest('caller', certificate.subject)),
+    address: peer?.address,
   };
 }

@@ -1,11 +1,10 @@
-import { type AgentOptions, type ClientRequest, Agent as HttpAgent } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
+import type { Agent, ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
 import { pause } from '../process/pause.js';
-import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
+import { type BreakerCall, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
@@ -17,8 +16,10 @@ export interface CallOptions extends Pick<BreakerCall, 'holder'> {
   readonly trail?: Trail | undefined;
 }
 
-export interface ServiceRequest extends BreakerCall, CallOptions {
+export interface ServiceRequest extends CallOptions, Pick<BreakerCall, 'taxpayer'> {
   readonly endpoint: Endpoint;
+  /** Made with the client credentials: a 403 then counts as a failure of the endpoint, as nobody can tell whom it is about. */
+  readonly isAsClient: boolean;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** With a body the request is a POST, which is sent at most once; without one it is a GET. */
@@ -36,8 +37,8 @@ export interface ResilientFetchOptions {
   readonly deadlineMs: number;
   readonly breakerResetMs: number;
   readonly maxResponseBytes: number;
-  /** Makes the agents, where a proxy or certificates are configured. Default: those of Node.js. */
-  readonly newAgent?: ((options: AgentOptions) => HttpAgent) | undefined;
+  /** Makes the connections: `agentFor` keeps them, an agent from `newAgent` is destroyed after one request. */
+  readonly agents: Readonly<Record<'agentFor' | 'newAgent', (url: URL) => Agent>>;
   /** Default: that of node-fetch. */
   readonly fetch?: typeof nodeFetch;
   /** After each try, with its duration in seconds. */
@@ -52,8 +53,6 @@ const maxRepetitions = 2;
  * retries a call, and only GETs (at most twice, with full jitter, honouring `Retry-After`): a POST is sent at most once.
  */
 export class ResilientFetch {
-  /** Keeps the connections of GETs: opening one costs as much as a call. */
-  #kept: HttpAgent | undefined;
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
 
   constructor(private readonly options: ResilientFetchOptions) {
@@ -61,19 +60,17 @@ export class ResilientFetch {
     this.#breakers = { createClientLink: breaker(), taxpayerToken: breaker(), refreshJob: breaker() };
   }
 
-  /** `open` while the calls of at least one holder are refused without being made. */
-  breakerState(endpoint: Endpoint): BreakerState {
-    return this.#breakers[endpoint].state;
+  /** Whether the calls of at least one holder are refused without being made. */
+  isOpen(endpoint: Endpoint): boolean {
+    return this.#breakers[endpoint].isOpen;
   }
 
   /** @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived; whatever `beforeTry` throws */
   call(request: ServiceRequest): Promise<ServiceAnswer> {
     const endsAt = performance.now() + this.options.deadlineMs;
-    return this.#breakers[request.endpoint].run(request, (record) => this.#callWithin(endsAt, request, record));
-  }
-
-  stop(): void {
-    this.#kept?.destroy();
+    const { endpoint, url, body, holder, taxpayer } = request;
+    const about = { holder, taxpayer, subject: body === undefined ? url : undefined };
+    return this.#breakers[endpoint].run(about, (record) => this.#callWithin(endsAt, request, record));
   }
 
   async #callWithin(endsAt: number, request: ServiceRequest, record: CallRecord): Promise<ServiceAnswer> {
@@ -97,16 +94,16 @@ export class ResilientFetch {
   }
 
   async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
-    const { endpoint, url, headers, body, signal, trail } = request;
-    const { fetch = nodeFetch, timeoutMs, maxResponseBytes, newAgent, onTry } = this.options;
+    const { endpoint, isAsClient, url, headers, body, signal, trail } = request;
+    const { fetch = nodeFetch, timeoutMs, maxResponseBytes, agents, onTry } = this.options;
     const startedAt = performance.now();
     const limit = new AbortController();
     const abort = () => limit.abort();
     const timer = setTimeout(abort, Math.min(timeoutMs, endsAt - startedAt));
     signal?.addEventListener('abort', abort, { once: true });
     let mayHaveArrived = false;
-    const once = body === undefined ? undefined : agentForOne(this.#newAgent(url), () => (mayHaveArrived = true));
-    if (once === undefined) this.#kept ??= this.#newAgent(url);
+    const target = new URL(url);
+    const once = body === undefined ? undefined : agentForOne(agents.newAgent(target), () => (mayHaveArrived = true));
     let outcome: TryOutcome = 'ok';
     let status: number | undefined;
     let reason: string | undefined;
@@ -117,14 +114,14 @@ export class ResilientFetch {
         body: body ?? null,
         redirect: 'manual',
         size: maxResponseBytes,
-        agent: once ?? this.#kept,
+        agent: once ?? agents.agentFor(target),
         signal: limit.signal as never,
       });
       const answer = await readAnswer(response, limit);
       ({ status } = answer);
       // The proxy gave this answer and forwarded nothing (RFC 9110, section 15.5.8).
-      if (status === 407 && newAgent) throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, status);
-      record.outcome = 'answered';
+      if (status === 407) throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, status);
+      record.outcome = status === 403 && isAsClient ? 'failed' : 'answered';
       if (status >= 400) outcome = 'client-error';
       return answer;
     } catch (error) {
@@ -150,12 +147,6 @@ export class ResilientFetch {
     // If the service asks for a longer pause, there is no retry: the caller is told when to return.
     return askedMs > this.options.deadlineMs / 2 ? Infinity : Math.max(askedMs, Math.random() * 200 * 2 ** repetition);
   }
-
-  #newAgent(url: string): HttpAgent {
-    const options = { keepAlive: true };
-    const { newAgent } = this.options;
-    return newAgent?.(options) ?? (url.startsWith('https:') ? new HttpsAgent(options) : new HttpAgent(options));
-  }
 }
 
 /**
@@ -163,8 +154,8 @@ export class ResilientFetch {
  * the request cannot have arrived, whatever the error says. It must not be sent twice, so it gets a connection of its own: a
  * service may close one that was idle just as the request is sent.
  */
-function agentForOne(agent: HttpAgent, onOpen: () => void): HttpAgent {
-  const connecting = agent as HttpAgent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
+function agentForOne(agent: Agent, onOpen: () => void): Agent {
+  const connecting = agent as Agent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
   const addRequest = connecting.addRequest.bind(agent);
   connecting.addRequest = (request, ...rest) => {
     request.once('socket', (socket: Socket) => {

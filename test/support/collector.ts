@@ -83,7 +83,7 @@ function spansIn(request: Buffer): CollectedSpan[] {
     .map((message) => {
       const span = fieldsOf(message);
       const time = (field: number) => ((span.get(field) ?? [Buffer.alloc(8)])[0] as Buffer).readBigUInt64LE();
-    const [status] = (span.get(15) ?? []) as Buffer[];
+      const [status] = (span.get(15) ?? []) as Buffer[];
       return {
         traceId: textOf(span, 1, 'hex'),
         spanId: textOf(span, 2, 'hex'),
