@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
@@ -106,14 +105,12 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const routerSecrets = new RouterSecrets(config.federation, log);
   closings.push(() => routerSecrets.stop());
 
-  const { ledger, sealed: store, workTime } = services;
-  const admission = new Admission({ store, perMinute: config.limits.requestsPerMinute, workTime });
-  closings.push(() => admission.stop());
-  const operations = operationsOf(surroundings, services, admission, options.plans);
+  const { places } = services;
+  const operations = operationsOf(surroundings, services, options.plans);
   await operations.start();
   closings.push(() => operations.stop());
   const identify = identifier(authenticator, routerSecrets);
-  const given = { operations, identify, ledger, unread: new Unread(ledger, options.stallMs), tracing };
+  const given = { operations, identify, places, unread: new Unread(places, options.stallMs), tracing };
   const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
   const live = new LiveEdge({
     ...given,
@@ -159,7 +156,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     await http.drain(config.drainTimeoutMs);
     await drained;
     // Also wait for calls to the service whose callers have left: their results are worth storing.
-    await Promise.race([services.places.whenIdle(), over]);
+    await Promise.race([services.calls.whenIdle(), over]);
   });
   if (config.tls && tls) closings.push(followTlsFiles(config.tls, tls, log, (renewed) => http.renewTls(renewed)));
   return { port: listeningOn, sandbox, firstQuery, log };
@@ -209,7 +206,6 @@ function startAuthenticator({ config, log, metrics, ways }: Surroundings, keys: 
 function operationsOf(
   { config, log, metrics, tracing }: Surroundings,
   services: RunningServices,
-  admission: Admission,
   plans: GatewayOptions['plans'],
 ): Operations {
   const schema = buildSchema({
@@ -236,8 +232,8 @@ function operationsOf(
   return new Operations({
     schema,
     contextFor: (facts, label, trail) => new RequestContext(facts, services, label, trail),
-    admission,
-    ledger: services.ledger,
+    quota: services.quota,
+    places: services.places,
     limits: config.limits,
     introspection: config.introspection,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, onUntrusted }),

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Ledger } from '../admission/Ledger.js';
+import type { Places } from '../admission/Places.js';
 import { type Caller, holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify, type Identity } from '../auth/identify.js';
 import type { Peer } from '../network/peer.js';
@@ -17,7 +17,7 @@ import type { Unread } from './Unread.js';
 export interface GraphQLEndpointOptions {
   readonly operations: Operations;
   readonly identify: Identify;
-  readonly ledger: Ledger;
+  readonly places: Places;
   readonly unread: Unread;
   readonly tracing?: HttpTracing | undefined;
 }

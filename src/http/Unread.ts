@@ -1,30 +1,30 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Holder, Ledger, Release } from '../admission/Ledger.js';
+import type { Holder, Places, Release } from '../admission/Places.js';
 
 /** Number of checks within `stallMs`. With only one, a pause of this process would look like a stall of every peer. */
 const looks = 4;
 
 /**
- * Counts in the ledger the bytes that were written and that the peer has not taken yet. Destroys a connection when the
- * ledger has no room for more, or when the peer takes nothing for `stallMs`.
+ * Counts in the places the bytes that were written and that the peer has not taken yet. Destroys a connection when the
+ * places has no room for more, or when the peer takes nothing for `stallMs`.
  */
 export class Unread {
   readonly #connections = new WeakMap<Socket, UnreadConnection>();
 
   /** `stallMs`: how long a peer may take nothing while bytes wait for it. */
   constructor(
-    private readonly ledger: Ledger,
+    private readonly places: Places,
     private readonly stallMs = 30_000,
   ) {}
 
   /** Counts bytes before they are written; returns what to call once they are taken. Undefined: the socket is destroyed. */
   hold(socket: Socket, holder: Holder, bytes: number): Release | undefined {
-    if (this.ledger.refusalOf('bytes', holder, bytes) !== undefined) socket.destroy();
+    if (this.places.refusalOf('bytes', holder, bytes) !== undefined) socket.destroy();
     if (socket.destroyed) return undefined;
     const connection = this.#connections.get(socket) ?? new UnreadConnection(socket, this.stallMs);
     this.#connections.set(socket, connection);
-    return connection.keep(this.ledger.take('bytes', holder, bytes));
+    return connection.keep(this.places.take('bytes', holder, bytes));
   }
 
   /** Counts the bytes of a written answer that the peer has not taken yet. */

@@ -76,14 +76,14 @@ export class LiveEdge {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
     const isSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
     if (!isSocket || !/^\/graphql(\?|$)/.test(pathAndQueryOf(request.url ?? ''))) return false;
-    const { ledger } = this.options;
+    const { places } = this.options;
     const address = addressOf(request);
     const refusal =
       refusalOfStream(request, this.options) ??
-      ledger.refusalOf('streams', undefined) ??
-      ledger.refusalOf('newcomers', address);
+      places.refusalOf('streams', undefined) ??
+      places.refusalOf('newcomers', address);
     if (refusal === undefined) {
-      const leavePlace = ledger.take('newcomers', address);
+      const leavePlace = places.take('newcomers', address);
       socket.once('close', leavePlace);
       this.#sockets.handleUpgrade(request, socket, head, (opened) => {
         new SocketConnection(opened, request, leavePlace, this.options);

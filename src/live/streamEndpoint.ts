@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { Holder } from '../admission/Ledger.js';
+import type { Holder } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identity } from '../auth/identify.js';
 import { rateLimitHeaders } from '../http/answering.js';
@@ -71,7 +71,7 @@ const lastWordsMs = 1000;
  * @throws GatewayError when it is refused
  */
 export function streamEndpoint(format: StreamFormat, options: LiveOptions) {
-  const { operations, ledger } = options;
+  const { operations, places } = options;
   return async (request: IncomingMessage, response: ServerResponse, visit: Visit): Promise<void> => {
     const left = new AbortController();
     response.once('close', () => left.abort());
@@ -83,7 +83,7 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions) {
     const identity = visit.identity ?? (await options.identify(credentialsOf(request)));
     visit.identity = identity;
     const holder = holderOf(identity.caller);
-    const noPlace = ledger.refusalOf('streams', holder);
+    const noPlace = places.refusalOf('streams', holder);
     if (noPlace !== undefined) throw noPlace;
     if (left.signal.aborted) return; // the client has left: its body cannot be read
     // An EventSource can add no header to its GET: the origin and the fetch metadata were checked instead.
@@ -146,9 +146,9 @@ class HttpStream {
 
   /** Answers with the head of the stream. @throws GatewayError RATE_LIMITED when the caller has no place for one more */
   constructor(private readonly options: HttpStreamOptions) {
-    const { response, identity, visit, format, operations, streams, ledger, holder, isSubscription } = options;
+    const { response, identity, visit, format, operations, streams, places, holder, isSubscription } = options;
     const { keepAliveMs = defaultKeepAliveMs } = options;
-    const leavePlace = ledger.take('streams', holder);
+    const leavePlace = places.take('streams', holder);
     const rateLimit = operations.rateLimitOf(identity);
     response.writeHead(200, [
       ...['x-request-id', visit.known.requestId, 'cache-control', 'no-store'],
