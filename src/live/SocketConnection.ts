@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { CloseCode, type Message, MessageType, type PingMessage, parseMessage } from 'graphql-ws';
 import type { RawData, WebSocket } from 'ws';
-import type { Holder, Release } from '../admission/Ledger.js';
+import { Pace } from '../admission/Pace.js';
+import type { Holder, Release } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, credentialsOfSocket, type Identity } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
@@ -13,7 +14,6 @@ import { atTime } from '../process/atTime.js';
 import { goingAway, tryAgainLater } from './closeCodes.js';
 import { keepAlive } from './keepAlive.js';
 import type { LiveOptions, LiveTracing } from './LiveOptions.js';
-import { MessagePace } from './MessagePace.js';
 import { SocketOperations } from './SocketOperations.js';
 import { UnfinishedMessage } from './UnfinishedMessage.js';
 
@@ -26,6 +26,10 @@ const unauthenticatedGraceMs = 100;
 /** The longest pause in reading, after a refusal or a message beyond the pace, in milliseconds. */
 const longestPauseMs = 1000;
 const maxPingDepth = 64;
+/** Pings, pongs and the like that a socket may send without being paced like a caller's refusals. */
+const freeMessages = { atOnce: 20, everyMs: 500, longestMs: 0 };
+/** Characters of a message that is paced for each turn of a refusal. */
+const charactersPerTurn = 16_384;
 
 type Phase = 'unauthenticated' | 'verifying' | { readonly operations: SocketOperations } | 'closing';
 
@@ -36,7 +40,7 @@ export class SocketConnection {
   #holder: Holder;
   /** Holds only the address until the caller is authenticated. */
   #identity: Partial<Identity>;
-  readonly #pace: MessagePace;
+  readonly #pace = new Pace(freeMessages);
   #forgetExpiry = () => {};
   /** Whether the log already tells how this connection ended: its refusal was logged, or it was authenticated. */
   #isLogged = false;
@@ -57,12 +61,11 @@ export class SocketConnection {
     this.#identity = { remoteAddress: credentialsOf(request).remoteAddress };
     this.#requestId = requestIdOf(request);
     this.#trace = options.tracing?.socket(request, '/graphql');
-    const { ledger, operations, streams } = options;
-    this.#pace = new MessagePace(() => operations.waitOfRefusal(this.#identity));
+    const { places, operations, streams } = options;
     const close = (code: number, reason: string) => this.#close(code, reason);
-    this.#unfinished = new UnfinishedMessage(socket, request.socket, ledger, operations.limits.bodyBytes, close);
+    this.#unfinished = new UnfinishedMessage(socket, request.socket, places, operations.limits.bodyBytes, close);
     const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
-    // A ping counts no bytes: an idle socket must not be cut because the ledger has no room.
+    // A ping counts no bytes: an idle socket must not be cut because the places has no room.
     const ping = () => void this.#write(0, (taken) => socket.ping(undefined, false, taken));
     const stopPings = keepAlive(socket, ping, options.keepAliveMs);
     const initTimer = setTimeout(() => {
@@ -127,12 +130,12 @@ export class SocketConnection {
       return this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
     }
     this.#phase = 'verifying';
-    const { identify, ledger } = this.options;
+    const { identify, places } = this.options;
     try {
       const identity = await identify(credentialsOfSocket(parameters, this.request));
       if (this.#phase !== 'verifying') return; // it was closed while the token was verified
       const holder = holderOf(identity.caller);
-      const leavePlace = ledger.take('streams', holder);
+      const leavePlace = places.take('streams', holder);
       this.leavePlace();
       this.leavePlace = leavePlace;
       this.#holder = holder;
@@ -140,7 +143,7 @@ export class SocketConnection {
       this.#unfinished.authenticate(holder);
       const send = (message: string) => this.#send(message);
       const onIdle = () => this.#closeWhenDrained();
-      const onRefused = (size: number) => this.#readNothingFor(this.#pace.afterRefusal(size));
+      const onRefused = (size: number) => this.#readNothingFor(this.#waitAfter(size));
       const client = this.#clientOf(parameters);
       const operations = new SocketOperations({ ...this.options, identity, client, send, onIdle, onRefused });
       this.#phase = { operations };
@@ -249,11 +252,18 @@ export class SocketConnection {
   /** Paces reading after a message that is no operation; closes the socket when there are too many. */
   #keepPace(characters: number): void {
     if (this.#phase === 'closing') return;
-    const waitMs = this.#pace.afterMessage(characters);
+    if (characters <= charactersPerTurn && this.#pace.take() === 0) return;
+    const waitMs = this.#waitAfter(characters);
     if (waitMs === Number.POSITIVE_INFINITY) {
       this.socket.pause();
       this.#close(tryAgainLater, 'Too many messages');
     } else this.#readNothingFor(waitMs);
+  }
+
+  /** Milliseconds to read nothing after a message that takes turns of refusals; Infinity when too many are ahead. */
+  #waitAfter(characters: number): number {
+    const turns = Math.max(1, Math.ceil(characters / charactersPerTurn));
+    return this.options.operations.waitOfRefusal(this.#identity, turns);
   }
 
   #readNothingFor(ms: number): void {

@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net';
 import type { WebSocket } from 'ws';
-import type { Holder, Ledger, Release } from '../admission/Ledger.js';
+import type { Holder, Places, Release } from '../admission/Places.js';
 import { tooBig, tryAgainLater } from './closeCodes.js';
 
-/** Most bytes that a connection may send before it is authenticated; afterwards, most that the ledger does not count. */
+/** Most bytes that a connection may send before it is authenticated; afterwards, most that the places does not count. */
 const freeBytes = 16_384;
 /** Header bytes of a client's frame: exactly so many for a control frame, at least for others. */
 const frameBytes = 6;
 
-/** Counts the bytes of an incomplete message. Few are allowed before authentication; afterwards the ledger counts them. */
+/** Counts the bytes of an incomplete message. Few are allowed before authentication; afterwards the places counts them. */
 export class UnfinishedMessage {
   #isAuthenticated = false;
   #holder: Holder;
@@ -18,7 +18,7 @@ export class UnfinishedMessage {
   constructor(
     private readonly socket: WebSocket,
     transport: Socket,
-    private readonly ledger: Ledger,
+    private readonly places: Places,
     private readonly maxMessageBytes: number,
     private readonly close: (code: number, reason: string) => void,
   ) {
@@ -47,11 +47,11 @@ export class UnfinishedMessage {
     }
   }
 
-  /** Counts a message of the greatest size, or closes the socket when the ledger has no room for one. */
+  /** Counts a message of the greatest size, or closes the socket when the places has no room for one. */
   #count(): void {
-    const { ledger, maxMessageBytes } = this;
-    const refusal = ledger.refusalOf('bytes', this.#holder, maxMessageBytes);
-    if (refusal === undefined) this.#release = ledger.take('bytes', this.#holder, maxMessageBytes);
+    const { places, maxMessageBytes } = this;
+    const refusal = places.refusalOf('bytes', this.#holder, maxMessageBytes);
+    if (refusal === undefined) this.#release = places.take('bytes', this.#holder, maxMessageBytes);
     else this.close(tryAgainLater, refusal.message);
   }
 

@@ -1,8 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { WebSocket } from 'ws';
-import { WorkTime } from '../../../src/admission/WorkTime.js';
+import { Quota } from '../../../src/admission/Quota.js';
 import { callerKey } from '../../../src/auth/caller.js';
-import { MessagePace } from '../../../src/live/MessagePace.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
@@ -76,7 +75,7 @@ describe('A flood on a socket', () => {
 });
 
 it('the time that reading a large message takes is billed to the caller', async () => {
-  const spend = jest.spyOn(WorkTime.prototype, 'spend');
+  const spend = jest.spyOn(Quota.prototype, 'spend');
   try {
     const socket = await connected('ada');
     const payload = { filler: Array.from({ length: 100_000 }, () => [0, {}]) };
@@ -87,31 +86,4 @@ it('the time that reading a large message takes is billed to the caller', async 
   } finally {
     spend.mockRestore();
   }
-});
-
-describe('The pace of messages', () => {
-  function paceOf(waitOfRefusal: () => number) {
-    const clock = { nowMs: 0 };
-    return { clock, pace: new MessagePace(waitOfRefusal, () => clock.nowMs) };
-  }
-
-  it('does not concern a client that pings every second, or ends some operations at once', () => {
-    const { clock, pace } = paceOf(() => Number.POSITIVE_INFINITY);
-    for (let n = 0; n < 1000; n += 1) {
-      clock.nowMs += 1000;
-      expect(pace.afterMessage(20)).toBe(0);
-    }
-    clock.nowMs += 10_000;
-    expect(Array.from({ length: 20 }, () => pace.afterMessage(20))).toEqual(Array(20).fill(0));
-    expect(pace.afterMessage(20)).toBe(Number.POSITIVE_INFINITY);
-  });
-
-  it('counts a large message as several', () => {
-    let turns = 0;
-    const { pace } = paceOf(() => ++turns);
-    expect(pace.afterMessage(16_384)).toBe(0);
-    expect(pace.afterMessage(16_385)).toBe(2);
-    expect(pace.afterRefusal(250_000)).toBe(18);
-    expect(pace.afterRefusal(0)).toBe(19);
-  });
 });
