@@ -1,5 +1,4 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { createSecureContext } from 'node:tls';
 import { ConfigError } from '../config/ConfigError.js';
 import { readCompleteSync, readRegular, watch } from '../config/watchFile.js';
 import type { Logger } from '../observability/log.js';
@@ -10,30 +9,22 @@ interface NamedFile {
   readonly file: string;
 }
 
+const kinds = ['ca', 'cert', 'key'] as const;
+type Kind = (typeof kinds)[number];
+
 /** The PEM files of one side of TLS connections: whom it trusts, and what it presents. `cert` and `key` come together. */
-export interface TlsFiles {
-  readonly ca?: NamedFile | undefined;
-  readonly cert?: NamedFile | undefined;
-  readonly key?: NamedFile | undefined;
-}
+export type PemFiles = { readonly [Which in Kind]?: NamedFile | undefined };
 
 /** What the files hold. */
-export type TlsMaterial = { readonly [Which in keyof TlsFiles]?: Buffer };
-
-const kinds = ['ca', 'cert', 'key'] as const;
+export type Pem = { readonly [Which in Kind]?: Buffer };
 
 /** Reads the files. @throws ConfigError in one line that names the setting and holds nothing of the files */
-export function readTlsFiles(files: TlsFiles): TlsMaterial {
+export function readPemFiles(files: PemFiles): Pem {
   return checked(files, Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : []))));
 }
 
 /** Calls `use` when the files have changed and fit together; until then the old ones stay in use. Returns how to stop. */
-export function followTlsFiles(
-  files: TlsFiles,
-  inUse: TlsMaterial,
-  log: Logger,
-  use: (material: TlsMaterial) => void,
-): () => void {
+export function followPemFiles(files: PemFiles, inUse: Pem, log: Logger, use: (pem: Pem) => void): () => void {
   const settings = kinds.flatMap((kind) => files[kind]?.setting ?? []);
   let latest = inUse;
   const look = async () => {
@@ -49,37 +40,32 @@ export function followTlsFiles(
       use(checked(files, latest));
       log.info({ settings }, 'the TLS certificate was renewed');
     } catch (error) {
-      const problem = (error as Error).message;
-      log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays');
+      log.warn({ problem: (error as Error).message }, 'the new TLS files cannot be used: the certificate in use stays');
     }
   };
   return watch(look, onChange, written(inUse));
 }
 
 /** All files in one buffer, so that they are compared together: a certificate and its key are renewed at the same time. */
-function written(material: TlsMaterial): Buffer {
-  return Buffer.from(JSON.stringify(kinds.map((kind) => material[kind]?.toString('base64'))));
+function written(pem: Pem): Buffer {
+  return Buffer.from(JSON.stringify(kinds.map((kind) => pem[kind]?.toString('base64'))));
 }
 
 /** Checks each authority by itself: in a list of authorities OpenSSL silently skips those it cannot read. */
-function checked(files: TlsFiles, material: TlsMaterial): TlsMaterial {
-  const { ca, cert, key } = material;
+function checked(files: PemFiles, pem: Pem): Pem {
+  const { ca, cert, key } = pem;
   const [certSetting, keySetting] = [files.cert?.setting, files.key?.setting];
   let problem = `${files.ca?.setting} does not hold certificates in PEM`;
   try {
     if (ca) certificatesIn(ca);
-    if (!cert || !key) return material;
+    if (!cert || !key) return pem;
     problem = `${certSetting} does not hold a certificate in PEM`;
-    const [own, ...others] = certificatesIn(cert);
+    const [own] = certificatesIn(cert);
     problem = `${keySetting} does not hold a private key in PEM without a passphrase`;
     const privateKey = createPrivateKey(key);
-    problem = others.some((one) => one.checkPrivateKey(privateKey))
-      ? `${certSetting} must begin with the certificate that ${keySetting} belongs to, before those of its authorities`
-      : `${keySetting} does not hold the private key of ${certSetting}`;
+    problem = `${keySetting} does not hold the private key of the first certificate in ${certSetting}`;
     if (!own?.checkPrivateKey(privateKey)) throw new Error('another key');
-    problem = `${certSetting} and ${keySetting} cannot be used by this Node.js`;
-    createSecureContext({ cert, key });
-    return material;
+    return pem;
   } catch {
     throw new ConfigError([problem]);
   }
