@@ -65,8 +65,8 @@ export class SocketSession {
   ) {
     const { streams, tracing, keepAliveMs } = options;
     const { remoteAddress, peer } = credentialsOf(request);
-    const known = { requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, peer };
-    this.#facts = { ...known, client: clientOf(request.headers) };
+    const client = clientOf(request.headers);
+    this.#facts = { requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, peer, client };
     this.#holder = addressOf(request);
     this.#trace = tracing?.socket(request, '/graphql');
     this.#unfinished = new UnfinishedMessage(socket, request.socket, () => this.#roomForMessage());
@@ -154,10 +154,9 @@ export class SocketSession {
 
   #subscribe(id: string, parameters: Parameters, size: number): void {
     const identity = this.#identity;
-    const taken = this.#running.has(id);
-    if (taken) this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
-    else if (identity === undefined) this.#close(CloseCode.Unauthorized, 'Unauthorized');
-    if (taken || identity === undefined) return;
+    if (identity === undefined) return this.#close(CloseCode.Unauthorized, 'Unauthorized');
+    const isTaken = this.#running.has(id);
+    if (isTaken) return this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     const running: Running = { id, left: new AbortController(), isSubscription: false };
     const known = { requestId: crypto.randomUUID(), startedAt: performance.now(), signal: running.left.signal };
     const facts = { ...this.#facts, ...identity, ...known };
