@@ -17,20 +17,25 @@ import type { Operation } from '../operations/Operation.js';
 import type { OperationFacts, RequestFacts } from '../operations/OperationContext.js';
 import { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/atTime.js';
-import { freeMessages, initTimeoutMs, keepAlive, readMessage, turnsOf, UnfinishedMessage } from './socketBounds.js';
+import {
+  freeMessages,
+  goingAway,
+  initTimeoutMs,
+  keepAlive,
+  readMessage,
+  tooBig,
+  tryAgainLater,
+  turnsOf,
+  UnfinishedMessage,
+} from './socketBounds.js';
 import type { SocketTrace, WebSocketOptions } from './WebSockets.js';
-
-/** Standard close codes (RFC 6455, 7.4, and its registry), in addition to those of `graphql-transport-ws`. */
-const goingAway = 1001;
-const tooBig = 1009;
-const tryAgainLater = 1013;
 
 type Parameters = Readonly<Record<string, unknown>>;
 
 /** An operation whose work has not ended. */
 interface Running {
   readonly id: string;
-  /** Aborts when the client completes the operation, and when we end it. */
+  /** Aborts when the client completes it, and when we end it. */
   readonly left: AbortController;
   isSubscription: boolean;
 }
@@ -154,9 +159,13 @@ export class SocketSession {
 
   #subscribe(id: string, parameters: Parameters, size: number): void {
     const identity = this.#identity;
-    if (identity === undefined) return this.#close(CloseCode.Unauthorized, 'Unauthorized');
-    const isTaken = this.#running.has(id);
-    if (isTaken) return this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+    if (identity === undefined) this.#close(CloseCode.Unauthorized, 'Unauthorized');
+    else if (this.#running.has(id))
+      this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+    else this.#begin(id, identity, parameters, size);
+  }
+
+  #begin(id: string, identity: Identity, parameters: Parameters, size: number): void {
     const running: Running = { id, left: new AbortController(), isSubscription: false };
     const known = { requestId: crypto.randomUUID(), startedAt: performance.now(), signal: running.left.signal };
     const facts = { ...this.#facts, ...identity, ...known };

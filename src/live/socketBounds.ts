@@ -5,6 +5,11 @@ import type { Release } from '../admission/Places.js';
 import { defaultKeepAliveMs } from '../http/EventStream.js';
 import { isNestedWithin, parseJson } from '../json.js';
 
+/** Standard close codes (RFC 6455, 7.4, and its registry), in addition to those of `graphql-transport-ws`. */
+export const goingAway = 1001;
+export const tooBig = 1009;
+export const tryAgainLater = 1013;
+
 /** Milliseconds that a connection may take to send `connection_init`. */
 export const initTimeoutMs = 3000;
 
