@@ -1,7 +1,9 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../config/ConfigError.js';
-import { readCompleteSync, readRegular, watch } from '../config/watchFile.js';
+import { follow } from '../config/files.js';
 import type { Logger } from '../observability/log.js';
 
 /** A file, and the setting that names it. */
@@ -34,31 +36,24 @@ export function followTlsFiles(
   log: Logger,
   use: (material: TlsMaterial) => void,
 ): () => void {
-  const settings = kinds.flatMap((kind) => files[kind]?.setting ?? []);
+  const named = kinds.flatMap((kind) => files[kind] ?? []);
   let latest = inUse;
-  const look = async () => {
-    const now = kinds.map(async (kind) => [
-      kind,
-      (files[kind] && (await readRegular(files[kind].file))) ?? inUse[kind],
-    ]);
-    latest = Object.fromEntries(await Promise.all(now));
-    return written(latest);
-  };
   const onChange = () => {
     try {
-      use(checked(files, latest));
-      log.info({ settings }, 'the TLS certificate was renewed');
+      const material = readTlsFiles(files);
+      if (isDeepStrictEqual(material, latest)) return;
+      use(material);
+      latest = material;
+      log.info({ settings: named.map(({ setting }) => setting) }, 'the TLS certificate was renewed');
     } catch (error) {
       const problem = (error as Error).message;
       log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays');
     }
   };
-  return watch(look, onChange, written(inUse));
-}
-
-/** All files in one buffer, so that they are compared together: a certificate and its key are renewed at the same time. */
-function written(material: TlsMaterial): Buffer {
-  return Buffer.from(JSON.stringify(kinds.map((kind) => material[kind]?.toString('base64'))));
+  return follow(
+    named.map(({ file }) => file),
+    onChange,
+  );
 }
 
 /** Checks each authority by itself: in a list of authorities OpenSSL silently skips those it cannot read. */
@@ -94,7 +89,7 @@ function certificatesIn(pem: Buffer): X509Certificate[] {
 
 function read({ setting, file }: NamedFile): Buffer {
   try {
-    return readCompleteSync(file);
+    return readFileSync(file);
   } catch (error) {
     throw new ConfigError([`${setting} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`]);
   }
