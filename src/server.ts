@@ -119,7 +119,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   closings.push(() => operations.stop());
   const identify = identifier(authenticator, routerSecrets);
   const given = { operations, identify, ledger, unread: new Unread(ledger, options.stallMs), tracing };
-  const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
+  const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
   const { keepAliveMs } = options;
   const all = { ...given, streams, allowedOrigins: config.corsOrigins, keepAliveMs };
   const live = new LiveEdge({ ...all, maxOperations: config.limits.subscriptions });
@@ -168,15 +168,12 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
 }
 
 /** Loaded only where it is configured. */
-async function startTracing({ config: { traces }, metrics, log, ways }: Surroundings, serviceUrl: string) {
+async function startTracing({ config: { traces }, log, ways }: Surroundings, serviceUrl: string) {
   if (traces === undefined) return undefined;
   const { openExporter, Tracing } = await import('./observability/Tracing.js');
   const texts = { begins: 'the trace collector does not take spans', ends: 'the trace collector takes spans again' };
   const episodes = new Episodes({ log, about: {}, ...texts });
-  const onDropped = (count: number, cause: string) => {
-    metrics.spansDropped.inc(count);
-    episodes.failed('dropped', cause);
-  };
+  const onDropped = (_: number, cause: string) => episodes.failed('dropped', cause);
   const version = packageVersion();
   const exporter = await openExporter(traces, ways?.others.agentFor(new URL(traces.url)));
   return new Tracing({ exporter, serviceUrl, version, onDropped, onSent: () => episodes.worked() });

@@ -69,7 +69,7 @@ export async function startServices(
   const store = await openWatchedStore(config.cache.url, surroundings);
   const traced = tracing?.store(store) ?? store;
   const traceId = tracing && (() => tracing.traceId);
-  const logs = operatorLogs({ config, log, destination, sealer, metrics, traceId });
+  const logs = operatorLogs({ config, log, destination, sealer, traceId });
   const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials };
   const wired = wireServices({ ...whole, health: store, audit: logs.audit });
   if (store.kind !== 'memory') await wired.forgets.start();
@@ -136,7 +136,6 @@ export function wireServices(wiring: Wiring) {
     maxEntries: config.cache.maxEntries,
     workMs: config.service.deadlineMs,
     onRead: metrics.onRead,
-    onLeaseWait: metrics.onLeaseWait,
     mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
   const { keepMs } = config.cache;
@@ -150,13 +149,13 @@ export function wireServices(wiring: Wiring) {
   const jobWatches = jobWatcher({
     ...config.jobs,
     jobs,
-    onWatchers: (count) => metrics.jobWatchers.set(count),
+    onWatchers: (count) => metrics.watchers.set({ kind: 'job' }, count),
   });
   const { watchMaxMs } = config.jobs;
-  const onWatchers = (count: number) => metrics.recordWatchers.set(count);
+  const onWatchers = (count: number) => metrics.watchers.set({ kind: 'record' }, count);
   const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers });
   const workMs = config.service.deadlineMs + leaseMarginMs;
-  const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
+  const links = new ClientLinks({ ...shared, workMs });
   const forgets: Forgets = forgetsOf(wiring, sealed, [
     broker,
     jobs,

@@ -79,18 +79,18 @@ export async function writeStream(
   /** Resolves when the system has taken all of `text`, so that a slow reader builds no queue, or when the stream is over. */
   const write = async (text: string): Promise<void> => {
     if (response.writableEnded || response.destroyed) return;
-    const release = unread.hold(response.req.socket, holder, Buffer.byteLength(text));
-    if (release === undefined) return;
     waiting += 1;
-    await new Promise<void>((resolve) => {
+    const taken = new Promise<void>((resolve) => {
       response.once('close', resolve);
       response.write(text, () => {
         response.off('close', resolve);
         resolve();
       });
     });
+    const release = unread.hold(response.req.socket, holder, response.writableLength);
+    await taken;
     waiting -= 1;
-    release();
+    release?.();
   };
   const end = (lastWords: string) => void (response.writableEnded || response.end(lastWords));
   const destroy = () => response.destroy();

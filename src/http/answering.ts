@@ -65,7 +65,15 @@ export function writeJson(response: ServerResponse, answer: Answer, dialect: Dia
 /** Idle timeout of a connection that a page is sent on, in milliseconds. */
 const pageStallMs = 30_000;
 
-/** Writes a page that must not be cached. */
-export function writePage(response: ServerResponse, status: number, type: string, page: string | Buffer): void {
-  response.setTimeout(pageStallMs).writeHead(status, ['content-type', type, 'cache-control', 'no-store']).end(page);
+/** Writes a page that must not be cached. `policy`: its Content-Security-Policy, if it may load anything. */
+export function writePage(
+  response: ServerResponse,
+  status: number,
+  type: string,
+  page: string | Buffer,
+  policy?: string,
+): void {
+  const headers = ['content-type', type, 'cache-control', 'no-store'];
+  if (policy !== undefined) headers.push('content-security-policy', policy);
+  response.setTimeout(pageStallMs).writeHead(status, headers).end(page);
 }

@@ -19,7 +19,8 @@ import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../../src/config/config.js';
 import { settings } from '../../../src/config/settings.js';
 import { issueCertificate } from '../../support/certificate.js';
-import { startTestGateway } from '../../support/gateway.js';
+import { freePort } from '../../support/freePort.js';
+import { postQuery, startTestGateway } from '../../support/gateway.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -107,22 +108,56 @@ describe('The Dockerfile', () => {
   });
 });
 
-describe('compose.yaml', () => {
-  const { services } = parse(read('compose.yaml')) as {
-    services: Record<string, { environment?: Record<string, string>; volumes?: string[]; depends_on?: object }>;
-  };
+describe.each(['compose.yaml', 'compose.demo.yaml'])('%s', (file) => {
+  const { services } = parse(read(file)) as { services: Record<string, Service> };
+  const { version } = JSON.parse(read('package.json')) as { version: string };
 
-  it('sets settings that exist and mounts files that exist', () => {
-    for (const name of Object.keys(services['gateway']?.environment ?? {})) expect(knownSettings).toContain(name);
-    for (const { volumes = [], depends_on = {} } of Object.values(services)) {
+  it('sets settings that exist, runs the image of this version, and mounts files that exist', () => {
+    for (const name of Object.keys(services['gateway']?.environment ?? {})) {
+      expect([...knownSettings, 'NODE_ENV']).toContain(name);
+    }
+    for (const { image, build, volumes = [], depends_on = {} } of Object.values(services)) {
+      if (build) expect(image).toBe(`taxpayer-gateway:${version}`);
       for (const volume of volumes) expect(existsSync(join(root, volume.split(':')[0] ?? ''))).toBe(true);
       for (const name of Object.keys(depends_on)) expect(Object.keys(services)).toContain(name);
     }
   });
 
-  it('has Prometheus scrape the gateway where it serves metrics', () => {
-    const port = services['gateway']?.environment?.['METRICS_PORT'];
-    expect(JSON.stringify(parse(read('ops/prometheus/prometheus.yml')))).toContain(`"gateway:${port}"`);
+  if (file === 'compose.yaml') {
+    it('has Prometheus scrape the gateway where it serves metrics', () => {
+      const port = services['gateway']?.environment?.['METRICS_PORT'];
+      expect(JSON.stringify(parse(read('ops/prometheus/prometheus.yml')))).toContain(`"gateway:${port}"`);
+    });
+    return;
+  }
+
+  it('needs no file, and is reached from this machine alone', () => {
+    const published = Object.values(services).flatMap(({ ports = [] }) => ports);
+    for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
+    expect(Object.values(services).filter((each) => 'env_file' in each)).toEqual([]);
+  });
+
+  it('has the gateway answer from the sandbox it starts', async () => {
+    const { command = [], ports = [] } = services['sandbox'] ?? {};
+    const port = String(await freePort());
+    const args = command.slice(2).map((text) => (text === ports[0]?.split(':')[2] ? port : text));
+    expect(args).toContain(port);
+    const child = spawn(process.execPath, ['dist/main.js', ...args], { cwd: root, stdio: 'pipe' });
+    await once(child.stdout, 'data');
+    const { UPSTREAM_BASE_URL = '', ...environment } = services['gateway']?.environment ?? {};
+    const gateway = await startTestGateway({
+      ...environment,
+      HOST: '127.0.0.1',
+      CACHE_URL: 'memory:',
+      UPSTREAM_BASE_URL: UPSTREAM_BASE_URL.replace(/sandbox:\d+/, `127.0.0.1:${port}`),
+    });
+    const { data } = await postQuery(gateway.origin, `mutation { createClientLink(input: {}) { clientLink { url } } }`);
+    expect(data).toMatchObject({
+      createClientLink: { clientLink: { url: expect.stringContaining(`http://localhost:${port}/c/`) } },
+    });
+    await gateway.stop();
+    child.kill('SIGTERM');
+    await once(child, 'close');
   });
 });
 
@@ -226,6 +261,16 @@ describe.each(['development', 'production'])('The Kubernetes overlay %s', (envir
 });
 
 type Settings = Readonly<Record<string, string>>;
+
+interface Service {
+  readonly build?: string;
+  readonly image?: string;
+  readonly command?: readonly string[];
+  readonly environment?: Settings;
+  readonly volumes?: readonly string[];
+  readonly ports?: readonly string[];
+  readonly depends_on?: object;
+}
 
 interface Rule {
   readonly ports: readonly { readonly port: number | string }[];

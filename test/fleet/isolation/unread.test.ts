@@ -56,7 +56,7 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
     eventStream(origin, watchLarge, addLargeJob(gateway));
     await until(async () => (await openStreams(metrics, 'sse')) === 1);
     await until(async () => (await openStreams(metrics, 'sse')) === 0, 6000);
-    expect(await metric(metrics, 'gateway_job_watchers')).toBe(0);
+    expect(await metric(metrics, 'gateway_watchers{kind="job"}')).toBe(0);
   });
 
   it('is cut off from a WebSocket, long before a ping would tell', async () => {
@@ -112,7 +112,7 @@ it('an event stream that nobody reads ends with its token', async () => {
   eventStream(gateway.origin, watchLarge, ids, await provider.watcherOf([ids.taxpayerId], 3));
   await until(async () => (await openStreams(gateway, 'sse')) === 1);
   await until(async () => (await openStreams(gateway, 'sse')) === 0, 7000);
-  expect(await metric(gateway, 'gateway_job_watchers')).toBe(0);
+  expect(await metric(gateway, 'gateway_watchers{kind="job"}')).toBe(0);
 });
 
 it('what one caller leaves unread is bounded; another is served', async () => {

@@ -190,7 +190,7 @@ describe('a proxy that', () => {
     expect(logs.join('')).toContain('PROXY_HTTP_407');
   });
 
-  test('opens tunnels is asked for one and not for each call, and is used by the command check', async () => {
+  test('opens tunnels is asked for one and not for each read, and is used by the command check', async () => {
     let tunnels = 0;
     const proxy = await startProxy((socket, target) => {
       tunnels += 1;
@@ -198,7 +198,9 @@ describe('a proxy that', () => {
     });
     const env = { HTTPS_PROXY: proxy, UPSTREAM_CA_FILE: authority.certFile };
     const { query } = await start(env);
-    for (let time = 0; time < 3; time += 1) expect(codesOf(await query(link))).toBeUndefined();
+    for (const id of service.control.addTaxpayers(3)) {
+      expect(codesOf(await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`))).toBeUndefined();
+    }
     expect(tunnels).toBe(1);
     const account = { UPSTREAM_BASE_URL: named(secured.url), UPSTREAM_CLIENT_ID: 'a', UPSTREAM_CLIENT_SECRET: 'b' };
     await commandJson({ ...account, ...env, AUTH_MODE: 'disabled', CACHE_URL: 'memory:' }, 'check');
