@@ -13,7 +13,7 @@ import {
 } from './config/config.js';
 import { RequestContext } from './context.js';
 import { readAccept } from './http/accept.js';
-import { beforeRoutes, peerMeeter } from './http/beforeRoutes.js';
+import { beforeRoutes } from './http/beforeRoutes.js';
 import { requestIdOf } from './http/facts.js';
 import { GraphQLHandler } from './http/GraphQLHandler.js';
 import { type Handler, HttpServer } from './http/HttpServer.js';
@@ -22,8 +22,9 @@ import { OpenStreams } from './http/OpenStreams.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
 import { Unread } from './http/Unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
-import { followTlsFiles, readTlsFiles } from './network/tlsFiles.js';
-import { WayOut } from './network/WayOut.js';
+import { Agents } from './network/agents.js';
+import { peerMeeter, refusedCertificates } from './network/peer.js';
+import { followPemFiles, readPemFiles } from './network/pemFiles.js';
 import { Episodes } from './observability/Episodes.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
@@ -93,13 +94,13 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const log = createLogger(config.logLevel, logDestination, isTraced ? () => tracing?.traceId : undefined);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
-  const tls = config.tls && readTlsFiles(config.tls);
+  const tls = config.tls && readPemFiles(config.tls);
   const firstQuery = await firstQueryFor(config);
 
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
   closings.push(() => sandbox?.stop());
   const upstream = sandbox ? { baseUrl: sandbox.url, ...embeddedSandbox } : (config.upstream as UpstreamCredentials);
-  const ways = { service: new WayOut(config.proxies, config.service.tls, log), others: new WayOut(config.proxies) };
+  const ways = { service: new Agents(config.proxies, config.service.tls, log), others: new Agents(config.proxies) };
   for (const way of Object.values(ways)) closings.push(() => way.stop());
   tracing = await startTracing({ config, log, metrics, ways }, upstream.baseUrl);
   closings.push(() => tracing?.stop());
@@ -124,7 +125,12 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const all = { ...given, streams, allowedOrigins: config.corsOrigins, keepAliveMs };
   const live = new LiveEdge({ ...all, maxOperations: config.limits.subscriptions });
 
-  const metricsServer = await serveMetrics(config, metrics.registry, log);
+  const health = new Map<string, Handler>([
+    ['/health/live', liveness],
+    ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
+  ]);
+  const metricsRoutes = new Map([...health, ['/metrics', metricsPage(metrics.registry)]]);
+  const metricsServer = await serveMetrics(config, metricsRoutes, log);
   closings.push(() => metricsServer?.drain(0));
   const handler = new GraphQLHandler(all);
   const graphql: Handler = (request, response) => handler.handle(request, response);
@@ -133,10 +139,8 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const routes = new Map<string, Handler>([
     ['/graphql', tracing?.traced('/graphql', graphql, takesJson) ?? graphql],
     ['/graphql/stream', tracing?.traced('/graphql/stream', stream) ?? stream],
-    ['/health/live', liveness],
-    ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
+    ...(config.metricsPort === undefined ? metricsRoutes : health),
   ]);
-  if (config.metricsPort === undefined) routes.set('/metrics', metricsPage(metrics.registry));
   if (config.introspection) {
     const explorer = { firstQuery, headers: () => developerHeaders(config.auth.mode) };
     routes.set('/', apolloSandboxPage(explorer)).set('/graphiql', graphiqlPage(explorer));
@@ -147,11 +151,15 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     response.setHeader('x-request-id', facts.requestId);
     operations.turnAway(undefined, 'no such path', facts, 'http');
   };
-  const meetPeer = peerMeeter(config);
-  const before = beforeRoutes(config, meetPeer, operations);
+  const meetPeer = peerMeeter(config.trustedProxies);
+  const before = beforeRoutes(config, meetPeer);
   const http = new HttpServer({ host, port, tls, routes, onNotFound, before, log });
   // A refused upgrade is answered like a request that does not offer an upgrade.
-  http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && live.upgrade(request, ...rest));
+  http.onUpgrade((request, ...rest) => {
+    meetPeer(request);
+    return live.upgrade(request, ...rest);
+  });
+  if (tls?.ca) http.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await http.listen();
   closings.push(async () => {
     const over = pause(config.drainTimeoutMs, { ref: false });
@@ -163,7 +171,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     // Also wait for calls to the service whose callers have left: their results are worth storing.
     await Promise.race([services.places.whenIdle(), over]);
   });
-  if (config.tls && tls) closings.push(followTlsFiles(config.tls, tls, log, (renewed) => http.renewTls(renewed)));
+  if (config.tls && tls) closings.push(followPemFiles(config.tls, tls, log, (renewed) => http.renewTls(renewed)));
   return { port: listeningOn, sandbox, firstQuery, log };
 }
 

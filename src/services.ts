@@ -17,7 +17,7 @@ import { recordWatcher } from './datasources/recordWatcher.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
 import { tokenNames } from './datasources/tokenAnswer.js';
-import type { WayOut } from './network/WayOut.js';
+import { Agents } from './network/agents.js';
 import type { AuditLog } from './observability/AuditLog.js';
 import { Episodes } from './observability/Episodes.js';
 import type { Logger } from './observability/log.js';
@@ -43,7 +43,7 @@ export interface Surroundings {
 }
 
 /** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
-export type WaysOut = Readonly<Record<'service' | 'others', WayOut>>;
+export type WaysOut = Readonly<Record<'service' | 'others', Agents>>;
 
 export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
   readonly sealed: SealedStore;
@@ -171,7 +171,6 @@ export function wireServices(wiring: Wiring) {
   const stop = () => {
     forgets.stop();
     stopWatches();
-    http.stop();
     for (const one of Object.values(episodes)) one.stop();
   };
   return { sealed, http, workTime, places, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
@@ -190,11 +189,11 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly Memory
   });
 }
 
-function resilientFetch({ config, metrics, tracing, fetch, ways, baseUrl }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, fetch, ways }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(fetch && { fetch }),
-    newAgent: ways?.service.newAgentFor(baseUrl),
+    agents: ways?.service ?? new Agents(config.proxies),
     onTry: (endpoint, outcome, seconds, details) => {
       metrics.onTry(endpoint, outcome, seconds);
       tracing?.onTry(endpoint, outcome, seconds, details);

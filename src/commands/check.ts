@@ -5,7 +5,7 @@ import type { NoAnswer } from '../auth/fetchJson.js';
 import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { ConfigError } from '../config/ConfigError.js';
 import { type Config, loadConfig } from '../config/config.js';
-import { WayOut } from '../network/WayOut.js';
+import { Agents } from '../network/agents.js';
 import { readListedDocuments } from '../operations/ListedDocuments.js';
 import { openExistingStore } from '../stores/openStore.js';
 import { StoreError } from '../stores/StoreError.js';
@@ -98,7 +98,7 @@ async function store({ cache: { url } }: Config): Promise<Found> {
 function keySets({ auth, proxies }: Config): Promise<Part>[] {
   if (auth.mode !== 'jwt')
     return [Promise.resolve({ part: 'key set', ok: true, detail: `none: AUTH_MODE is ${auth.mode}` })];
-  const { agentFor } = new WayOut(proxies);
+  const { agentFor } = new Agents(proxies);
   return auth.issuers.map(async (place) => {
     const part = `key set of ${place.issuer}`;
     try {
@@ -113,13 +113,13 @@ function keySets({ auth, proxies }: Config): Promise<Part>[] {
 
 function decisionPoint({ auth: { decision }, proxies }: Config): Promise<Part>[] {
   if (decision === undefined) return [];
-  return [named('decision point', answering('AUTH_DECISION_URL', decision.url, new WayOut(proxies)))];
+  return [named('decision point', answering('AUTH_DECISION_URL', decision.url, new Agents(proxies)))];
 }
 
 async function service({ upstream, service: { tls }, proxies }: Config): Promise<Found> {
   if (upstream === 'embedded-sandbox') return { ok: true, detail: 'the embedded sandbox' };
   try {
-    return await answering('UPSTREAM_BASE_URL', upstream.baseUrl, new WayOut(proxies, tls));
+    return await answering('UPSTREAM_BASE_URL', upstream.baseUrl, new Agents(proxies, tls));
   } catch (error) {
     if (error instanceof ConfigError) return { ok: false, detail: error.message };
     throw error;
@@ -127,7 +127,7 @@ async function service({ upstream, service: { tls }, proxies }: Config): Promise
 }
 
 /** Any answer counts as success: what a base address answers without credentials is not known. */
-async function answering(setting: string, url: string, { agentFor: agent }: WayOut): Promise<Found> {
+async function answering(setting: string, url: string, { agentFor: agent }: Agents): Promise<Found> {
   const startedAt = performance.now();
   try {
     const signal = AbortSignal.timeout(limitMs) as never;

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type { Scope } from '../auth/caller.js';
 import { tokenType } from '../auth/verifyToken.js';
-import type { TlsFiles } from '../network/tlsFiles.js';
+import type { PemFiles } from '../network/pemFiles.js';
 import { ConfigError } from './ConfigError.js';
 import { follow, readValue, valueIn } from './files.js';
 import { audiencesOf, type Facts, isLoopback, rules } from './rules.js';
@@ -261,7 +261,7 @@ function tracesOf(s: Facts, env: Environment) {
 }
 
 /** The PEM files of one side of TLS; undefined if none is set. */
-function filesOf(s: Facts, ca: FileSetting, cert: FileSetting, key: FileSetting): TlsFiles | undefined {
+function filesOf(s: Facts, ca: FileSetting, cert: FileSetting, key: FileSetting): PemFiles | undefined {
   const fileOf = (setting: FileSetting) => {
     const file = s[setting];
     return file === undefined ? undefined : { setting, file };

@@ -1,6 +1,6 @@
+import proxyaddr from 'proxy-addr';
 import * as z from 'zod';
 import { allScopes } from '../auth/caller.js';
-import { isAddressRange } from '../network/AddressRanges.js';
 
 // What the text of a variable may be; the message of a failed check is shown to the operator.
 
@@ -99,6 +99,14 @@ export const proxyExceptions = z
       ),
     ),
   );
+
+const isAddressRange = (address: string) => {
+  try {
+    return proxyaddr.compile(address) !== undefined;
+  } catch {
+    return false;
+  }
+};
 
 export const addressRange = fitting(
   isAddressRange,

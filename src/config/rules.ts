@@ -88,6 +88,7 @@ export const rules: readonly Rule[] = [
     (s) => s.mode !== 'disabled' || s.AUTH_DECISION_URL === undefined,
     'is about callers with access tokens: expected without AUTH_MODE=disabled',
   ],
+  needed('METRICS_PORT', (s) => s.isSet('TLS_CLIENT_CA_FILE'), 'TLS_CLIENT_CA_FILE, for probes without a certificate'),
   ['METRICS_PORT', (s) => s.METRICS_PORT !== s.PORT, 'must differ from PORT'],
   ['JOB_POLL_MAX_MS', (s) => (s.JOB_POLL_MAX_MS ?? Infinity) >= s.JOB_POLL_MIN_MS, 'must not be below JOB_POLL_MIN_MS'],
   [

@@ -78,7 +78,7 @@ const own = {
   TLS_KEY_FILE: optional(text, 'none (plain HTTP)', '/run/tls/tls.key',
     'PEM private key of TLS_CERT_FILE, without a passphrase. Reloaded when the file changes.'),
   TLS_CLIENT_CA_FILE: optional(text, 'none (no client certificates)', '/run/tls/clients.crt',
-    'Turns on mutual TLS: on every path but /health/, clients must present a certificate issued by an authority in this PEM file. Reloaded when the file changes.'),
+    'Turns on mutual TLS: clients must present a certificate issued by an authority in this PEM file, or their handshake is refused. Needs METRICS_PORT, for probes. Reloaded when the file changes.'),
   TRUSTED_PROXIES: optional(list(addressRange), 'none (the address of the connection is used)', '10.0.0.0/8,fd00::/8',
     "Addresses and ranges of the proxies in front of the gateway, separated by commas. Their X-Forwarded-For header then gives the caller's address for rate limits and audit lines. A proxy that sets only Forwarded (RFC 7239) must not be listed."),
   LOG_LEVEL: setting(oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'), 'info', 'debug',
@@ -184,7 +184,7 @@ const own = {
   MAX_SUBSCRIPTIONS: setting(integer(1, 100_000), '100', '20',
     'Most operations running at once on one WebSocket.'),
   METRICS_PORT: optional(integer(1, 65535), 'none (/metrics is on PORT)', '9464',
-    'Separate port for /metrics, which is then not served on PORT.'),
+    'Separate port, without TLS, for /metrics, which is then not served on PORT, and for /health/live and /health/ready.'),
 } as const satisfies Record<string, Setting>;
 
 /** Variables of Node.js, curl and OpenTelemetry that mean here what they mean there. */

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, Se
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { TlsMaterial } from '../network/tlsFiles.js';
+import type { Pem } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
 import { closeListener, reissueWithoutUpgrade } from './connections.js';
@@ -17,7 +17,7 @@ export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Bu
 export interface HttpServerOptions {
   readonly host: string;
   readonly port: number;
-  readonly tls: TlsMaterial | undefined;
+  readonly tls: Pem | undefined;
   /** By exact path, for every method. */
   readonly routes: ReadonlyMap<string, Handler>;
   /** Called for a request that has no route, before it is answered. */
@@ -101,7 +101,10 @@ export class HttpServer {
     this.server =
       tls === undefined
         ? createServer(limits, listener)
-        : createTlsServer({ ...limits, handshakeTimeout, ...contextOf(tls), ...asksClients(tls) }, listener);
+        : createTlsServer(
+            { ...limits, handshakeTimeout, ...contextOf(tls), requestCert: tls.ca !== undefined },
+            listener,
+          );
     this.server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
@@ -135,7 +138,7 @@ export class HttpServer {
   }
 
   /** Uses another certificate for connections from now on. */
-  renewTls(tls: TlsMaterial): void {
+  renewTls(tls: Pem): void {
     if (this.server instanceof TlsServer) this.server.setSecureContext(contextOf(tls));
   }
 
@@ -199,13 +202,8 @@ export class HttpServer {
   }
 }
 
-function contextOf(tls: TlsMaterial) {
+function contextOf(tls: Pem) {
   return { ...tls, minVersion: 'TLSv1.2' } as const;
-}
-
-/** Clients may connect without an accepted certificate: requests are refused with a reason, and probes have none. */
-function asksClients({ ca }: TlsMaterial) {
-  return { requestCert: ca !== undefined, rejectUnauthorized: false };
 }
 
 /** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */

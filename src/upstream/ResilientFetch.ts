@@ -1,5 +1,4 @@
-import { type AgentOptions, type ClientRequest, Agent as HttpAgent } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
+import type { Agent, ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
@@ -45,8 +44,8 @@ export interface ResilientFetchOptions {
   readonly deadlineMs: number;
   readonly breakerResetMs: number;
   readonly maxResponseBytes: number;
-  /** Makes the agents, where a proxy or certificates are configured. Default: those of Node.js. */
-  readonly newAgent?: ((options: AgentOptions) => HttpAgent) | undefined;
+  /** Makes the connections: `agentFor` keeps them, an agent from `newAgent` is destroyed after one request. */
+  readonly agents: Readonly<Record<'agentFor' | 'newAgent', (url: URL) => Agent>>;
   /** Default: that of node-fetch. */
   readonly fetch?: typeof nodeFetch;
   /** After each try, with its duration in seconds. */
@@ -61,8 +60,6 @@ const maxRepetitions = 2;
  * retries a call, and only GETs (at most twice, with full jitter, honouring `Retry-After`): a POST is sent at most once.
  */
 export class ResilientFetch {
-  /** Keeps the connections of GETs: opening one costs as much as a call. */
-  #kept: HttpAgent | undefined;
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
 
   constructor(private readonly options: ResilientFetchOptions) {
@@ -79,10 +76,6 @@ export class ResilientFetch {
   call(request: ServiceRequest): Promise<ServiceAnswer> {
     const endsAt = performance.now() + this.options.deadlineMs;
     return this.#breakers[request.endpoint].run(request, (record) => this.#callWithin(endsAt, request, record));
-  }
-
-  stop(): void {
-    this.#kept?.destroy();
   }
 
   async #callWithin(endsAt: number, request: ServiceRequest, record: CallRecord): Promise<ServiceAnswer> {
@@ -107,15 +100,15 @@ export class ResilientFetch {
 
   async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
     const { endpoint, url, headers, body, signal, trail } = request;
-    const { fetch = nodeFetch, timeoutMs, maxResponseBytes, newAgent, onTry } = this.options;
+    const { fetch = nodeFetch, timeoutMs, maxResponseBytes, agents, onTry } = this.options;
     const startedAt = performance.now();
     const limit = new AbortController();
     const abort = () => limit.abort();
     const timer = setTimeout(abort, Math.min(timeoutMs, endsAt - startedAt));
     signal?.addEventListener('abort', abort, { once: true });
     let mayHaveArrived = false;
-    const once = body === undefined ? undefined : agentForOne(this.#newAgent(url), () => (mayHaveArrived = true));
-    if (once === undefined) this.#kept ??= this.#newAgent(url);
+    const target = new URL(url);
+    const once = body === undefined ? undefined : agentForOne(agents.newAgent(target), () => (mayHaveArrived = true));
     let outcome: TryOutcome = 'ok';
     let status: number | undefined;
     let reason: string | undefined;
@@ -126,13 +119,13 @@ export class ResilientFetch {
         body: body ?? null,
         redirect: 'manual',
         size: maxResponseBytes,
-        agent: once ?? this.#kept,
+        agent: once ?? agents.agentFor(target),
         signal: limit.signal as never,
       });
       const answer = await readAnswer(response, limit);
       ({ status } = answer);
       // The proxy gave this answer and forwarded nothing (RFC 9110, section 15.5.8).
-      if (status === 407 && newAgent) throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, status);
+      if (status === 407) throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, status);
       record.outcome = 'answered';
       if (status >= 400) outcome = 'client-error';
       return answer;
@@ -159,12 +152,6 @@ export class ResilientFetch {
     // If the service asks for a longer pause, there is no retry: the caller is told when to return.
     return askedMs > this.options.deadlineMs / 2 ? Infinity : Math.max(askedMs, Math.random() * 200 * 2 ** repetition);
   }
-
-  #newAgent(url: string): HttpAgent {
-    const options = { keepAlive: true };
-    const { newAgent } = this.options;
-    return newAgent?.(options) ?? (url.startsWith('https:') ? new HttpsAgent(options) : new HttpAgent(options));
-  }
 }
 
 /**
@@ -172,8 +159,8 @@ export class ResilientFetch {
  * the request cannot have arrived, whatever the error says. It must not be sent twice, so it gets a connection of its own: a
  * service may close one that was idle just as the request is sent.
  */
-function agentForOne(agent: HttpAgent, onOpen: () => void): HttpAgent {
-  const connecting = agent as HttpAgent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
+function agentForOne(agent: Agent, onOpen: () => void): Agent {
+  const connecting = agent as Agent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
   const addRequest = connecting.addRequest.bind(agent);
   connecting.addRequest = (request, ...rest) => {
     request.once('socket', (socket: Socket) => {

@@ -185,7 +185,14 @@ describe('A mistake', () => {
     ],
     [{ PORT: '5000', METRICS_PORT: '5000' }, /^METRICS_PORT must differ from PORT$/],
     [{ TLS_CERT_FILE: '/x' }, /^TLS_KEY_FILE is missing: expected with TLS_CERT_FILE$/],
-    [{ TLS_CLIENT_CA_FILE: '/x' }, /^TLS_CERT_FILE is missing: expected with TLS_KEY_FILE or TLS_CLIENT_CA_FILE$/],
+    [
+      { TLS_CLIENT_CA_FILE: '/x', METRICS_PORT: '1' },
+      /^TLS_CERT_FILE is missing: expected with TLS_KEY_FILE or TLS_CLIENT_CA_FILE$/,
+    ],
+    [
+      { TLS_CLIENT_CA_FILE: '/x', TLS_CERT_FILE: '/x', TLS_KEY_FILE: '/x' },
+      /^METRICS_PORT is missing: expected with TLS_CLIENT_CA_FILE/,
+    ],
     [{ HTTPS_PROXY: 'socks5://proxy:1080' }, /^HTTPS_PROXY must be the http: or https: URL of a proxy/],
     [{ http_proxy: 'http://u:100%@proxy' }, /^HTTP_PROXY must be the http: or https: URL of a proxy/],
     [{ NO_PROXY: 'a,10.0.0.0/8' }, /^NO_PROXY must be host names and addresses, .* are not supported$/],

@@ -1,19 +1,20 @@
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Secret } from '../../../src/config/secret.js';
-import { Proxies } from '../../../src/network/Proxies.js';
+import { Agents } from '../../../src/network/agents.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { makeAuthority } from '../../support/certificate.js';
 import { startCollector } from '../../support/collector.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { commandJson } from '../../support/runCommand.js';
+import { runCommand } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { startSquid } from '../../support/squid.js';
 import { startTlsFront } from '../../support/tlsFront.js';
@@ -203,7 +204,12 @@ describe('a proxy that', () => {
     }
     expect(tunnels).toBe(1);
     const account = { UPSTREAM_BASE_URL: named(secured.url), UPSTREAM_CLIENT_ID: 'a', UPSTREAM_CLIENT_SECRET: 'b' };
-    await commandJson({ ...account, ...env, AUTH_MODE: 'disabled', CACHE_URL: 'memory:' }, 'check');
+    const loud = { DEBUG: '*', HTTPS_PROXY: proxy.replace('//', `//${credentials}@`) };
+    const ran = await runCommand({ ...account, ...env, ...loud, AUTH_MODE: 'disabled', CACHE_URL: 'memory:' }, [
+      'check',
+    ]);
+    expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining('https-proxy-agent') });
+    expect(ran.stderr).not.toMatch(/planted|PRIVATE KEY/);
     expect(tunnels).toBe(2);
   });
 
@@ -228,15 +234,14 @@ describe('a proxy that', () => {
 });
 
 describe('is reached directly:', () => {
-  const proxies = (noProxy: readonly string[]) => {
-    const proxy = new Secret('http://proxy.example:3128');
-    return new Proxies({ httpsProxy: proxy, httpProxy: proxy, noProxy: [...noProxy] });
+  const isDirect = (url: string, noProxy: readonly string[]) => {
+    const httpsProxy = new Secret('http://proxy.example:3128');
+    const agents = new Agents({ httpsProxy, httpProxy: undefined, noProxy: [...noProxy] });
+    return agents.newAgent(new URL(url)).constructor === HttpsAgent;
   };
-  const isDirect = (url: string, noProxy: readonly string[]) => proxies(noProxy).for(new URL(url)) === undefined;
 
   test.each(['localhost', 'a.localhost', '127.0.0.1', '127.9.9.9', '[::1]'])('%s, whatever is set', (host) => {
     expect(isDirect(`https://${host}:8443/`, [])).toBe(true);
-    expect(isDirect(`http://${host}/`, [])).toBe(true);
   });
 
   test.each([

@@ -1,6 +1,5 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createSecureContext } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../config/ConfigError.js';
 import { follow } from '../config/files.js';
@@ -12,42 +11,33 @@ interface NamedFile {
   readonly file: string;
 }
 
+const kinds = ['ca', 'cert', 'key'] as const;
+type Kind = (typeof kinds)[number];
+
 /** The PEM files of one side of TLS connections: whom it trusts, and what it presents. `cert` and `key` come together. */
-export interface TlsFiles {
-  readonly ca?: NamedFile | undefined;
-  readonly cert?: NamedFile | undefined;
-  readonly key?: NamedFile | undefined;
-}
+export type PemFiles = { readonly [Which in Kind]?: NamedFile | undefined };
 
 /** What the files hold. */
-export type TlsMaterial = { readonly [Which in keyof TlsFiles]?: Buffer };
-
-const kinds = ['ca', 'cert', 'key'] as const;
+export type Pem = { readonly [Which in Kind]?: Buffer };
 
 /** Reads the files. @throws ConfigError in one line that names the setting and holds nothing of the files */
-export function readTlsFiles(files: TlsFiles): TlsMaterial {
+export function readPemFiles(files: PemFiles): Pem {
   return checked(files, Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : []))));
 }
 
 /** Calls `use` when the files have changed and fit together; until then the old ones stay in use. Returns how to stop. */
-export function followTlsFiles(
-  files: TlsFiles,
-  inUse: TlsMaterial,
-  log: Logger,
-  use: (material: TlsMaterial) => void,
-): () => void {
+export function followPemFiles(files: PemFiles, inUse: Pem, log: Logger, use: (pem: Pem) => void): () => void {
   const named = kinds.flatMap((kind) => files[kind] ?? []);
   let latest = inUse;
   const onChange = () => {
     try {
-      const material = readTlsFiles(files);
-      if (isDeepStrictEqual(material, latest)) return;
-      use(material);
-      latest = material;
+      const pem = readPemFiles(files);
+      if (isDeepStrictEqual(pem, latest)) return;
+      use(pem);
+      latest = pem;
       log.info({ settings: named.map(({ setting }) => setting) }, 'the TLS certificate was renewed');
     } catch (error) {
-      const problem = (error as Error).message;
-      log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays');
+      log.warn({ problem: (error as Error).message }, 'the new TLS files cannot be used: the certificate in use stays');
     }
   };
   return follow(
@@ -57,24 +47,20 @@ export function followTlsFiles(
 }
 
 /** Checks each authority by itself: in a list of authorities OpenSSL silently skips those it cannot read. */
-function checked(files: TlsFiles, material: TlsMaterial): TlsMaterial {
-  const { ca, cert, key } = material;
+function checked(files: PemFiles, pem: Pem): Pem {
+  const { ca, cert, key } = pem;
   const [certSetting, keySetting] = [files.cert?.setting, files.key?.setting];
   let problem = `${files.ca?.setting} does not hold certificates in PEM`;
   try {
     if (ca) certificatesIn(ca);
-    if (!cert || !key) return material;
+    if (!cert || !key) return pem;
     problem = `${certSetting} does not hold a certificate in PEM`;
-    const [own, ...others] = certificatesIn(cert);
+    const [own] = certificatesIn(cert);
     problem = `${keySetting} does not hold a private key in PEM without a passphrase`;
     const privateKey = createPrivateKey(key);
-    problem = others.some((one) => one.checkPrivateKey(privateKey))
-      ? `${certSetting} must begin with the certificate that ${keySetting} belongs to, before those of its authorities`
-      : `${keySetting} does not hold the private key of ${certSetting}`;
+    problem = `${keySetting} does not hold the private key of the first certificate in ${certSetting}`;
     if (!own?.checkPrivateKey(privateKey)) throw new Error('another key');
-    problem = `${certSetting} and ${keySetting} cannot be used by this Node.js`;
-    createSecureContext({ cert, key });
-    return material;
+    return pem;
   } catch {
     throw new ConfigError([problem]);
   }
