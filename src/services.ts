@@ -1,6 +1,6 @@
-import { FairQueue } from './admission/FairQueue.js';
-import { boundsFor, Ledger } from './admission/Ledger.js';
-import { WorkTime } from './admission/WorkTime.js';
+import { CallQueue } from './admission/CallQueue.js';
+import { boundsFor, type Holder, Places } from './admission/Places.js';
+import { Quota } from './admission/Quota.js';
 import { Forgets, type MemoryKeeper } from './cache/Forgets.js';
 import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
@@ -47,15 +47,16 @@ export interface Surroundings {
 export type WaysOut = Readonly<Record<'service' | 'others', Agents>>;
 
 export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
-  readonly sealed: SealedStore;
-  readonly workTime: WorkTime;
+  readonly quota: Quota;
   /** The queue that everything under way at the service passes. */
-  readonly places: FairQueue;
+  readonly calls: CallQueue;
   stopWatches(): void;
   /** Ends watches, connections, timers and the store. */
   stop(): Promise<void>;
 }
 
+/** Estimate of how long one read of the service, with all its steps, keeps the event loop busy, in milliseconds. */
+const readWorkMs = 0.5;
 /** How often expired entries are removed from memory, in milliseconds. */
 const cleanEveryMs = 600_000;
 
@@ -72,7 +73,9 @@ export async function startServices(
   const traceId = tracing && (() => tracing.traceId);
   const logs = operatorLogs({ config, log, destination, sealer, traceId });
   const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials };
-  const wired = wireServices({ ...whole, health: store, audit: logs.audit });
+  const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
+  const wired = wireServices({ ...whole, health: store, audit: logs.audit, onCall });
+  const quota = new Quota({ store: wired.sealed, perMinute: config.limits.requestsPerMinute });
   if (store.kind !== 'memory') await wired.forgets.start();
   const cleaning = setInterval(() => {
     wired.broker.dropExpired();
@@ -94,12 +97,13 @@ export async function startServices(
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
     ...(tracing && { onWait: tracing.onWait }),
-    ledger: new Ledger(boundsFor(config.limits)),
+    quota,
     decisions,
     stop: async () => {
       unwatch();
       decisions?.stop();
       clearInterval(cleaning);
+      quota.stop();
       wired.stop();
       logs.flush();
       await store.close();
@@ -113,8 +117,8 @@ export interface Wiring extends Surroundings {
   readonly baseUrl: string;
   /** Asked for at each call, because the secret may be rotated while we run. */
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
-  /** Default: measures this process. */
-  readonly workTime?: WorkTime;
+  /** Called for each read and creation at the service. */
+  readonly onCall?: (holder: Holder) => void;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
   /** Late writes after outages of the store; by default it has no outage. */
@@ -124,7 +128,7 @@ export interface Wiring extends Surroundings {
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
-  const { config, metrics, store, sealer, workTime = new WorkTime() } = wiring;
+  const { config, metrics, store, sealer } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
   const sealedOver = (reached: Store) => new SealedStore({ store: reached, sealer, scope });
   const sealed = sealedOver(store);
@@ -138,8 +142,10 @@ export function wireServices(wiring: Wiring) {
     mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
   const { keepMs } = config.cache;
-  const places = servicePlaces(config, workTime);
-  const shared = { service, store: sealed, places, keepMs };
+  const places = new Places(boundsFor(config.limits));
+  const { deadlineMs } = config.service;
+  const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onEnter: wiring.onCall });
+  const shared = { service, store: sealed, calls, keepMs };
   const { onTokenEvent: onEvent, onBudget } = metrics;
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
   const longestPauseMs = config.service.breakerResetMs;
@@ -173,7 +179,7 @@ export function wireServices(wiring: Wiring) {
     stopWatches();
     for (const one of Object.values(episodes)) one.stop();
   };
-  return { sealed, http, workTime, places, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
+  return { sealed, http, places, calls, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
 
 function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly MemoryKeeper[]): Forgets {
@@ -230,20 +236,6 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
       if (failure === undefined) episodes[endpoint].worked();
       else episodes[endpoint].failed(failure.kind, failure.reason);
     },
-  });
-}
-
-/** Estimate of how long one read of the service, with all its steps, keeps the event loop busy, in milliseconds. */
-const readWorkMs = 0.5;
-
-/** Limits reads and creations at the service, under way and waiting, per caller and in all; their work on the store counts. */
-function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
-  return new FairQueue({
-    perHolder: 32,
-    perProcess: 256,
-    maxWaiting: 1000,
-    maxWaitMs: config.service.deadlineMs,
-    onEnter: (holder) => workTime.spend(holder, readWorkMs),
   });
 }
 

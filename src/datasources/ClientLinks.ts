@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import * as z from 'zod';
-import type { FairQueue } from '../admission/FairQueue.js';
+import type { CallQueue } from '../admission/CallQueue.js';
 import { heldBytes } from '../cache/heldBytes.js';
 import type { InPlace } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
@@ -18,7 +18,7 @@ export type CreatedLink = { readonly link: ClientLink; readonly replayed: boolea
 export interface ClientLinksOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
-  readonly places: FairQueue;
+  readonly calls: CallQueue;
   /** Longest time a creation can be under way, in milliseconds. An older one that has no result will never get one. */
   readonly workMs: number;
 }
@@ -80,9 +80,9 @@ export class ClientLinks {
     idempotency: Idempotency | undefined,
     call: CallOptions = {},
   ): Promise<CreatedLink> {
-    const { places, service } = this.options;
+    const { calls, service } = this.options;
     const create = () => service.createClientLink(request, call);
-    const inPlace: InPlace = (work) => places.run(call.holder, work);
+    const inPlace: InPlace = (work) => calls.run(call.holder, work);
     if (idempotency !== undefined) return this.#createOnce(attemptOf(request, idempotency, create), inPlace);
     return { link: await inPlace(create), replayed: false };
   }

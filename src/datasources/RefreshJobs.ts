@@ -82,7 +82,7 @@ export class RefreshJobs {
       if (!this.#isCurrent(held, renewedAtMs) && !this.#renewed.has(held)) this.#renew(taxpayerId, jobId, held, call);
       return viewOf(held);
     }
-    const inPlace: InPlace = (work) => this.options.places.run(call.holder, work);
+    const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
     const look = () => this.#read(taxpayerId, jobId, maxAgeMs, call, inPlace);
     return call.once?.(`job ${id}`, look) ?? look();
   }
@@ -101,7 +101,7 @@ export class RefreshJobs {
     const renew = async () => {
       if (isShown()) await this.#read(taxpayerId, jobId, renewedAtMs, { holder, written });
     };
-    setImmediate(() => void this.options.places.run(holder, renew).catch(() => undefined));
+    setImmediate(() => void this.options.calls.run(holder, renew).catch(() => undefined));
   }
 
   async #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall, inPlace?: InPlace) {

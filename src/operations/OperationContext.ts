@@ -1,4 +1,4 @@
-import type { Holder } from '../admission/Ledger.js';
+import type { Holder } from '../admission/Places.js';
 import type { Identity } from '../auth/identify.js';
 import type { Trail } from '../observability/Trail.js';
 import type { Client } from './clientName.js';

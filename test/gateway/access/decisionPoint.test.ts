@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { boundsFor, Ledger } from '../../../src/admission/Ledger.js';
+import { boundsFor, Places } from '../../../src/admission/Places.js';
 import { DecisionPoint } from '../../../src/auth/DecisionPoint.js';
 import { RequestContext, type Services } from '../../../src/context.js';
 import { identifierReader } from '../../../src/datasources/identifiers.js';
@@ -189,7 +189,7 @@ describe('The door', () => {
     const services = {
       decisions: new DecisionPoint(where),
       ids: identifierReader(64),
-      ledger: new Ledger(boundsFor({ connections: 10, answerBytes: 1000 })),
+      places: new Places(boundsFor({ connections: 10, answerBytes: 1000 })),
     } as unknown as Services;
     /** Asks for these taxpayers in one request. */
     const together = (ids: readonly string[], key = subject) => {
