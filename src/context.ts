@@ -150,7 +150,7 @@ export class RequestContext implements OperationContext, ReadCall {
     const { links, ids, maxMetadataDepth } = this.services;
     if (key !== undefined) ids.idempotencyKey(key);
     if (!isNestedWithin(request.metadata, maxMetadataDepth)) {
-      throw badInput('input.metadata', `must be nested at most ${maxMetadataDepth} levels (MAX_METADATA_DEPTH)`);
+      throw badInput('input.metadata', `must be nested at most ${maxMetadataDepth} levels`);
     }
     const lost = pathOfInfinity(request.metadata);
     if (lost !== undefined) {

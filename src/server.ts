@@ -3,7 +3,13 @@ import { Authenticator } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { developerToken } from './auth/developerToken.js';
 import { identifier, RouterSecrets } from './auth/identify.js';
-import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
+import {
+  type Config,
+  embeddedSandbox,
+  followSecret,
+  packageVersion,
+  type UpstreamCredentials,
+} from './config/config.js';
 import { RequestContext } from './context.js';
 import { readAccept } from './http/accept.js';
 import { beforeRoutes } from './http/beforeRoutes.js';
@@ -102,8 +108,8 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   closings.push(() => services.stop());
   const authenticator = startAuthenticator(surroundings);
   closings.push(() => authenticator.stop());
-  const routerSecrets = new RouterSecrets(config.federation, log);
-  closings.push(() => routerSecrets.stop());
+  const routerSecrets = new RouterSecrets(config.routerSecrets);
+  closings.push(followSecret(config, 'FEDERATION_SHARED_SECRET', log, (secrets) => routerSecrets.use(secrets)));
 
   const { places } = services;
   const operations = operationsOf(surroundings, services, options.plans);

@@ -6,9 +6,8 @@ import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
 import { SubjectEntries } from './cache/SubjectEntries.js';
 import { Sealer } from './cache/sealing.js';
-import type { Config, UpstreamCredentials } from './config/config.js';
+import { type Config, followSecret, type UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
-import { watchSecretFile } from './config/watchFile.js';
 import type { Services } from './context.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
 import { identifierReader } from './datasources/identifiers.js';
@@ -86,10 +85,13 @@ export async function startServices(
   const { decision } = config.auth;
   const agent = ways?.others.agentFor;
   const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
-  const unwatch = followClientSecret(upstream, log, (secret) => {
-    credentials.clientSecret = secret;
-    if (config.cache.encryptionKey === undefined) sealer.rotate({ from: 'client-secret', secret });
-  });
+  const unfollow = [
+    followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (secret) => {
+      credentials.clientSecret = secret;
+      if (config.cache.encryptionKeys.length === 0) sealer.rotate({ from: 'client-secret', secret });
+    }),
+    followSecret(config, 'AUTH_DECISION_TOKEN', log, (token) => decisions?.useToken(token)),
+  ];
   return {
     ...wired,
     ...logs,
@@ -100,8 +102,7 @@ export async function startServices(
     quota,
     decisions,
     stop: async () => {
-      unwatch();
-      decisions?.stop();
+      for (const stop of unfollow) stop();
       clearInterval(cleaning);
       quota.stop();
       wired.stop();
@@ -236,20 +237,5 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
       if (failure === undefined) episodes[endpoint].worked();
       else episodes[endpoint].failed(failure.kind, failure.reason);
     },
-  });
-}
-
-/** Follows the file of the client secret. Returns what stops it. */
-function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: (secret: Secret) => void): () => void {
-  if (upstream.clientSecretFile === undefined) return () => {};
-  return watchSecretFile(upstream.clientSecretFile, {
-    minLength: 1,
-    secret: upstream.clientSecret,
-    onRotated: (secret) => {
-      rotate(secret);
-      log.info('the client secret was rotated');
-    },
-    onRefused: () =>
-      log.warn('the client secret in its file is empty or has a control character: the one in use stays'),
   });
 }

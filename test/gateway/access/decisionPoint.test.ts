@@ -292,10 +292,10 @@ it('The token for the decision point follows its file; one that cannot be one is
     };
     expect(await presented()).toBe('Basic dXNlcjpwYXNz');
     writeFileSync(file, 'two\nlines');
-    await until(() => other.logs.some((line) => line.includes('the token for the decision point cannot be one')));
+    await until(() => other.logs.some((line) => line.includes('the new content of a secret file cannot be used')));
     expect(await presented()).toBe('Basic dXNlcjpwYXNz');
     writeFileSync(file, 'another-credential');
-    await until(() => other.logs.some((line) => line.includes('the token for the decision point was rotated')));
+    await until(() => other.logs.some((line) => line.includes('a secret was renewed from its file')));
     expect(await presented()).toBe('Bearer another-credential');
     expect(other.logs.join('')).not.toMatch(/dXNlcjpwYXNz|another-credential/);
   } finally {
