@@ -10,7 +10,7 @@ export interface Watching {
 
 /** A decision point whose calls and troubles the operator sees. */
 export function watchedDecisionPoint(
-  options: Omit<DecisionPointOptions, 'onCall' | 'onToken'>,
+  options: Omit<DecisionPointOptions, 'onCall'>,
   { log, metrics }: Watching,
 ): DecisionPoint {
   const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
@@ -22,9 +22,5 @@ export function watchedDecisionPoint(
       if (call.outcome === 'ok') episode.worked();
       else episode.failed(call.outcome, call.cause ?? '');
     },
-    onToken: (isUsed) =>
-      isUsed
-        ? log.info('the token for the decision point was rotated')
-        : log.warn('the token for the decision point cannot be one in its file: the one in use stays'),
   });
 }
