@@ -5,7 +5,6 @@ import { Agent, request } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
@@ -75,14 +74,14 @@ describe('npm start', () => {
   it('drains and ends with 0 on Ctrl-C, which the terminal sends to both npm and the gateway', async () => {
     const npm = start();
     const exited = once(npm, 'exit');
-    await readyLine(npm.stdout);
-    const rest = text(npm.stdout);
+    let output = '';
+    npm.stdout.on('data', (chunk) => {
+      output += String(chunk);
+    });
+    await until(() => output.includes('"msg":"ready"'), 60_000);
     process.kill(-(npm.pid ?? 0), 'SIGINT');
     expect(await exited).toEqual([0, null]);
-    const messages = (await rest)
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line).msg);
+    const messages = [...output.matchAll(/"msg":"(draining|stopped)"/g)].map(([, message]) => message);
     expect(messages).toEqual(['draining', 'stopped']);
   });
 
