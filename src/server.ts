@@ -7,7 +7,7 @@ import type { HttpServer } from './http/HttpServer.js';
 import { OpenStreams } from './http/OpenStreams.js';
 import { startHttp, startMetricsServer } from './http/startHttp.js';
 import { Unread } from './http/Unread.js';
-import { LiveEdge } from './live/LiveEdge.js';
+import { WebSockets } from './live/WebSockets.js';
 import { Agents } from './network/agents.js';
 import { Episodes } from './observability/Episodes.js';
 import { createLogger, type Logger } from './observability/log.js';
@@ -53,7 +53,7 @@ export interface Gateway {
 type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Part;
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `LiveEdge` → `Operations` (admit, prepare,
+ * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `WebSockets` → `Operations` (admit, prepare,
  * run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service. The
  * parts start from the service on, so that each finds what it needs, and stop in reverse.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
@@ -101,11 +101,11 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const unread = new Unread(ledger, stallMs);
   const allowedOrigins = config.corsOrigins;
   const edge = { operations, identify, ledger, unread, streams, tracing, allowedOrigins, keepAliveMs };
-  const live = new LiveEdge({ ...edge, maxOperations: config.limits.subscriptions });
+  const sockets = new WebSockets({ ...edge, maxOperations: config.limits.subscriptions });
   const firstQuery = sandbox?.firstQuery ?? '{ __typename }';
   const headers = config.auth.mode === 'developer' ? developerHeaders : async () => ({});
   const pages = { explorer: { firstQuery, headers }, registry: metrics.registry, reasonNotReady };
-  const parts = { ...edge, ...pages, config, log, upgrade: live.upgrade.bind(live) };
+  const parts = { ...edge, ...pages, config, log, upgrade: sockets.upgrade.bind(sockets) };
   const metricsServer = await startMetricsServer(parts);
   started({ stop: () => metricsServer?.drain(0) });
   const { server, port } = await startHttp(parts);
