@@ -1,4 +1,3 @@
-import { Admission } from './admission/Admission.js';
 import { developerHeaders } from './auth/developerToken.js';
 import { startAuthentication } from './auth/startAuthentication.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
@@ -92,15 +91,14 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const surroundings = { config, log, metrics, tracing, ways };
   const services = started(await startServices({ ...surroundings, upstream, logDestination }));
   const { identify, reasonNotReady } = started(startAuthentication(surroundings));
-  const { ledger, sealed: store, workTime } = services;
-  const admission = started(new Admission({ store, perMinute: config.limits.requestsPerMinute, workTime }));
-  const operations = started(operationsOf(surroundings, services, admission, plans));
+  const operations = started(operationsOf(surroundings, services, plans));
   await operations.start();
 
   const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
-  const unread = new Unread(ledger, stallMs);
+  const { places } = services;
+  const unread = new Unread(places, stallMs);
   const allowedOrigins = config.corsOrigins;
-  const edge = { operations, identify, ledger, unread, streams, tracing, allowedOrigins, keepAliveMs };
+  const edge = { operations, identify, places, unread, streams, tracing, allowedOrigins, keepAliveMs };
   const sockets = new WebSockets({ ...edge, maxOperations: config.limits.subscriptions });
   const firstQuery = sandbox?.firstQuery ?? '{ __typename }';
   const headers = config.auth.mode === 'developer' ? developerHeaders : async () => ({});
@@ -128,7 +126,7 @@ async function drain(timeoutMs: number, { streams, services, server }: Drained):
   await server.drain(timeoutMs);
   await drained;
   // Also wait for calls to the service whose callers have left: their results are worth storing.
-  await Promise.race([services.places.whenIdle(), over]);
+  await Promise.race([services.calls.whenIdle(), over]);
 }
 
 /** Loaded only where it is configured. */
@@ -153,7 +151,6 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
 function operationsOf(
   { config, log, metrics, tracing }: Surroundings,
   services: RunningServices,
-  admission: Admission,
   plans: GatewayOptions['plans'],
 ): Operations {
   const schema = buildSchema({
@@ -180,8 +177,8 @@ function operationsOf(
   return new Operations({
     schema,
     contextFor: (facts, _label, trail) => new RequestContext(facts, services, trail),
-    admission,
-    ledger: services.ledger,
+    quota: services.quota,
+    places: services.places,
     limits: config.limits,
     introspection: config.introspection,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, onUntrusted }),

@@ -1,3 +1,4 @@
+import { followSecret } from '../config/config.js';
 import { Episodes } from '../observability/Episodes.js';
 import type { Surroundings } from '../Surroundings.js';
 import { Authenticator } from './Authenticator.js';
@@ -11,7 +12,7 @@ export interface Authentication {
 
 /** Starts what tells who is calling: reads the key sets, and follows the secret of the router. */
 export function startAuthentication({ config, log, metrics, ways }: Surroundings): Authentication {
-  const { auth, federation } = config;
+  const { auth } = config;
   const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
   const episodes = new Map(
     auth.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
@@ -28,12 +29,13 @@ export function startAuthentication({ config, log, metrics, ways }: Surroundings
   metrics.showKeySets(() => authenticator.keySets.map(({ ageMs }) => ageMs));
   authenticator.start();
   if (auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
-  const routerSecrets = new RouterSecrets(federation, log);
+  const routerSecrets = new RouterSecrets(config.routerSecrets);
+  const unfollow = followSecret(config, 'FEDERATION_SHARED_SECRET', log, (secrets) => routerSecrets.use(secrets));
   return {
     identify: identifier(authenticator, routerSecrets),
     reasonNotReady: () => authenticator.reasonNotReady(),
     stop: () => {
-      routerSecrets.stop();
+      unfollow();
       authenticator.stop();
     },
   };

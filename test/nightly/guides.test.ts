@@ -104,21 +104,23 @@ describe('docs/clients.md', () => {
     300_000,
   );
 
-  it('shows the page of React in a browser, and its types hold', async () => {
+  it('shows the page of React in a browser', async () => {
     const { folder, command } = await followed('React', adapted());
-    const strict = '--noEmit --strict --jsx react-jsx --module ESNext --moduleResolution Bundler --skipLibCheck';
-    await succeed(`npx tsc ${strict} --lib ES2022,DOM main.tsx`, folder);
     const port = await appPort;
-    const vite = spawn('sh', ['-c', `exec ${command} --port ${port} --strictPort`], { cwd: folder, env });
+    const vite = spawn('sh', ['-c', `exec ${command} --port ${port} --strictPort`], {
+      cwd: folder,
+      env,
+      detached: true,
+    });
+    const closed = once(vite, 'close');
     await once(vite.stdout, 'data');
     const browser = await launchBrowser();
     try {
       const shown = await browser.newPage();
       await shown.goto(`http://localhost:${port}`);
-      for (const [, text = ''] of page.matchAll(/`(Arthur .*?)`|`(NOT_FOUND\. .*?)`/g)) {
+      for (const [text] of page.matchAll(/(?<=`)(Arthur|NOT_FOUND\.) [^`]*/g)) {
         await shown.getByText(text).waitFor();
       }
-      await shown.getByText('NOT_FOUND. Trying again does not help.').waitFor();
       const { authorized: id } = gateway.sandbox.demo.taxpayerIds;
       gateway.sandbox.control.updateTaxpayer(id, { status: 'COMPLETED' });
       await shown.getByText(/: COMPLETED/).waitFor({ timeout: 120_000 });
@@ -126,8 +128,9 @@ describe('docs/clients.md', () => {
       await shown.screenshot({ path: `${artefacts}react.png` });
     } finally {
       await browser.close();
-      vite.kill('SIGTERM');
-      await once(vite, 'close');
+      // npx and what it started, as Ctrl-C in a terminal would.
+      if (vite.pid !== undefined) process.kill(-vite.pid, 'SIGINT');
+      await closed;
     }
   }, 400_000);
 });

@@ -135,6 +135,7 @@ describe('The example web app', () => {
     expect(await seriousViolations(page)).toEqual([]);
     await page.locator('#job-status', { hasText: 'completed' }).waitFor({ timeout: 60_000 });
     await page.locator('#taxpayer-status', { hasText: 'completed' }).waitFor();
+    expect(await page.getByText('Reconnecting…').count()).toBe(0);
     await picture(page, '5-completed');
     expect(await seriousViolations(page)).toEqual([]);
     await context.close();

@@ -50,10 +50,12 @@ function Status({ taxpayerId }: { readonly taxpayerId: string }) {
   const token = data?.taxpayerToken;
   const problem = error ?? live.error;
   const isLoading = !token && !problem;
+  // Then the stream ends, and the connection with it.
+  const isOver = token?.status === 'COMPLETED' || token?.status === 'REJECTED';
   return (
     <div aria-busy={isLoading}>
       {isLoading && <p className="loading">Looking the taxpayer up…</p>}
-      {isReconnecting && !problem && <p role="status">Reconnecting…</p>}
+      {isReconnecting && !isOver && !problem && <p role="status">Reconnecting…</p>}
       {problem && <Problems error={problem} />}
       {token && (
         <>

@@ -3,7 +3,7 @@ type Exact<T extends { [key: string]: unknown }> = { [K in keyof T]: T[K] };
 /** Internal type. DO NOT USE DIRECTLY. */
 export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' | '__typename' ? T[P] : never };
 import type { TypedDocumentNode as DocumentNode } from '@graphql-typed-document-node/core';
-/** Where the tax data of a taxpayer comes from. */
+/** Where the tax data of a taxpayer comes from. The operators of a gateway may name other values (PROVIDERS_FILE): generate types from the schema of your own. */
 export type Provider =
   /** A payroll or human-resources provider. */
   | 'HR'
@@ -11,23 +11,23 @@ export type Provider =
   | 'IRS'
   /** The tax authority, through a tax professional. */
   | 'IRS_TAX_PRO'
-  /** Third-party tax-preparation product number 1. */
+  /** Placeholder for the tax-preparation product number 1; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_1'
-  /** Third-party tax-preparation product number 2. */
+  /** Placeholder for the tax-preparation product number 2; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_2'
-  /** Third-party tax-preparation product number 3. */
+  /** Placeholder for the tax-preparation product number 3; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_3'
-  /** Third-party tax-preparation product number 4. */
+  /** Placeholder for the tax-preparation product number 4; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_4'
-  /** Third-party tax-preparation product number 5. */
+  /** Placeholder for the tax-preparation product number 5; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_5'
-  /** Third-party tax-preparation product number 6. */
+  /** Placeholder for the tax-preparation product number 6; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_6'
-  /** Third-party tax-preparation product number 7. */
+  /** Placeholder for the tax-preparation product number 7; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_7'
-  /** Third-party tax-preparation product number 8. */
+  /** Placeholder for the tax-preparation product number 8; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_8'
-  /** A further tax-preparation provider. */
+  /** Placeholder for one more tax-preparation provider; the gateway's operators can name it. */
   | 'PROVIDER_9'
   /** The service's sandbox, whose data is not real. */
   | 'SERVICE_SANDBOX'
