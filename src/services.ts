@@ -12,7 +12,7 @@ import type { Services } from './context.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
 import { identifierReader } from './datasources/identifiers.js';
 import { jobWatcher } from './datasources/jobWatcher.js';
-import { RefreshJobs } from './datasources/RefreshJobs.js';
+import { RefreshJobs, type RefreshJobsOptions } from './datasources/RefreshJobs.js';
 import { recordWatcher } from './datasources/recordWatcher.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
@@ -137,7 +137,8 @@ export function wireServices(wiring: Wiring) {
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
   const longestPauseMs = config.service.breakerResetMs;
   const broker = new TokenBroker({ ...shared, ...config.tokens, longestPauseMs, cache, onEvent, onBudget, onRecord });
-  const jobs = new RefreshJobs({ ...shared, broker, cache });
+  const onStatus: RefreshJobsOptions['onStatus'] = (...ids) => jobWatches.see([ids[0], ids[1]], ids[2]);
+  const jobs = new RefreshJobs({ ...shared, broker, cache, onStatus });
   const jobWatches = jobWatcher({
     ...config.jobs,
     jobs,
