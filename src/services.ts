@@ -6,19 +6,18 @@ import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
 import { SubjectEntries } from './cache/SubjectEntries.js';
 import { Sealer } from './cache/sealing.js';
-import type { Config, UpstreamCredentials } from './config/config.js';
+import { type Config, followSecret, type UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
-import { watchSecretFile } from './config/watchFile.js';
 import type { Services } from './context.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
 import { identifierReader } from './datasources/identifiers.js';
 import { jobWatcher } from './datasources/jobWatcher.js';
-import { RefreshJobs } from './datasources/RefreshJobs.js';
+import { RefreshJobs, type RefreshJobsOptions } from './datasources/RefreshJobs.js';
 import { recordWatcher } from './datasources/recordWatcher.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
 import { tokenNames } from './datasources/tokenAnswer.js';
-import type { WayOut } from './network/WayOut.js';
+import { Agents } from './network/agents.js';
 import type { AuditLog } from './observability/AuditLog.js';
 import { Episodes } from './observability/Episodes.js';
 import type { Logger } from './observability/log.js';
@@ -30,7 +29,7 @@ import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { openWatchedStore } from './observability/watchedStore.js';
 import type { OpenedStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
-import { CallGate } from './upstream/CallGate.js';
+import { Pauses } from './upstream/Pauses.js';
 import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
 
 /** The configuration, log, metrics and traces that every part takes. */
@@ -44,7 +43,7 @@ export interface Surroundings {
 }
 
 /** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
-export type WaysOut = Readonly<Record<'service' | 'others', WayOut>>;
+export type WaysOut = Readonly<Record<'service' | 'others', Agents>>;
 
 export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
   readonly quota: Quota;
@@ -71,7 +70,7 @@ export async function startServices(
   const store = await openWatchedStore(config.cache.url, surroundings);
   const traced = tracing?.store(store) ?? store;
   const traceId = tracing && (() => tracing.traceId);
-  const logs = operatorLogs({ config, log, destination, sealer, metrics, traceId });
+  const logs = operatorLogs({ config, log, destination, sealer, traceId });
   const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials };
   const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
   const wired = wireServices({ ...whole, health: store, audit: logs.audit, onCall });
@@ -82,14 +81,17 @@ export async function startServices(
     wired.jobs.dropExpired();
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
-  metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
+  metrics.showBreakers((endpoint) => wired.http.isOpen(endpoint));
   const { decision } = config.auth;
   const agent = ways?.others.agentFor;
   const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
-  const unwatch = followClientSecret(upstream, log, (secret) => {
-    credentials.clientSecret = secret;
-    if (config.cache.encryptionKey === undefined) sealer.rotate({ from: 'client-secret', secret });
-  });
+  const unfollow = [
+    followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (secret) => {
+      credentials.clientSecret = secret;
+      if (config.cache.encryptionKeys.length === 0) sealer.rotate({ from: 'client-secret', secret });
+    }),
+    followSecret(config, 'AUTH_DECISION_TOKEN', log, (token) => decisions?.useToken(token)),
+  ];
   return {
     ...wired,
     ...logs,
@@ -100,8 +102,7 @@ export async function startServices(
     quota,
     decisions,
     stop: async () => {
-      unwatch();
-      decisions?.stop();
+      for (const stop of unfollow) stop();
       clearInterval(cleaning);
       quota.stop();
       wired.stop();
@@ -139,7 +140,6 @@ export function wireServices(wiring: Wiring) {
     maxEntries: config.cache.maxEntries,
     workMs: config.service.deadlineMs,
     onRead: metrics.onRead,
-    onLeaseWait: metrics.onLeaseWait,
     mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
   const { keepMs } = config.cache;
@@ -151,17 +151,18 @@ export function wireServices(wiring: Wiring) {
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
   const longestPauseMs = config.service.breakerResetMs;
   const broker = new TokenBroker({ ...shared, ...config.tokens, longestPauseMs, cache, onEvent, onBudget, onRecord });
-  const jobs = new RefreshJobs({ ...shared, broker, cache });
+  const onStatus: RefreshJobsOptions['onStatus'] = (...ids) => jobWatches.see([ids[0], ids[1]], ids[2]);
+  const jobs = new RefreshJobs({ ...shared, broker, cache, onStatus });
   const jobWatches = jobWatcher({
     ...config.jobs,
     jobs,
-    onWatchers: (count) => metrics.jobWatchers.set(count),
+    onWatchers: (count) => metrics.watchers.set({ kind: 'job' }, count),
   });
   const { watchMaxMs } = config.jobs;
-  const onWatchers = (count: number) => metrics.recordWatchers.set(count);
+  const onWatchers = (count: number) => metrics.watchers.set({ kind: 'record' }, count);
   const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers });
   const workMs = config.service.deadlineMs + leaseMarginMs;
-  const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
+  const links = new ClientLinks({ ...shared, workMs });
   const forgets: Forgets = forgetsOf(wiring, sealed, [
     broker,
     jobs,
@@ -177,7 +178,6 @@ export function wireServices(wiring: Wiring) {
   const stop = () => {
     forgets.stop();
     stopWatches();
-    http.stop();
     for (const one of Object.values(episodes)) one.stop();
   };
   return { sealed, http, places, calls, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
@@ -196,11 +196,11 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly Memory
   });
 }
 
-function resilientFetch({ config, metrics, tracing, fetch, ways, baseUrl }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, fetch, ways }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(fetch && { fetch }),
-    newAgent: ways?.service.newAgentFor(baseUrl),
+    agents: ways?.service ?? new Agents(config.proxies),
     onTry: (endpoint, outcome, seconds, details) => {
       metrics.onTry(endpoint, outcome, seconds);
       tracing?.onTry(endpoint, outcome, seconds, details);
@@ -210,7 +210,7 @@ function resilientFetch({ config, metrics, tracing, fetch, ways, baseUrl }: Wiri
 
 const silenceCauses = {
   'rate-limited': 'HTTP 429: the fleet stops calling for as long as the service asks',
-  'credentials-rejected': 'HTTP 401, or 403 to several callers: the fleet stops calling for 30 s at a time',
+  'credentials-rejected': 'HTTP 401: the fleet stops calling for 30 s at a time',
 } as const;
 
 type EndpointEpisodes = Readonly<Record<Endpoint, Episodes>>;
@@ -224,40 +224,18 @@ function endpointEpisodes(log: Logger): EndpointEpisodes {
 function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore, episodes: EndpointEpisodes) {
   const { config, metrics, baseUrl, credentials } = wiring;
   const { apiVersion } = config.service;
-  const gate = new CallGate({
+  const pauses = new Pauses({
     store: sealed,
-    onClosed: (endpoint, reason) => {
+    onPause: (endpoint, reason) => {
       metrics.gateClosed.inc({ endpoint, reason });
       episodes[endpoint].failed(reason, silenceCauses[reason]);
     },
   });
   return new TaxpayerService({
-    ...{ baseUrl, apiVersion, credentials, http, gate, maxDepth: config.limits.metadataDepth },
-    onForbidden: (endpoint) => {
-      metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
-      episodes[endpoint].failed(
-        'forbidden',
-        "HTTP 403 to one caller's requests, whatever is in them: their calls stop",
-      );
-    },
+    ...{ baseUrl, apiVersion, credentials, http, pauses, maxDepth: config.limits.metadataDepth },
     onOutcome: (endpoint, failure) => {
       if (failure === undefined) episodes[endpoint].worked();
       else episodes[endpoint].failed(failure.kind, failure.reason);
     },
-  });
-}
-
-/** Follows the file of the client secret. Returns what stops it. */
-function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: (secret: Secret) => void): () => void {
-  if (upstream.clientSecretFile === undefined) return () => {};
-  return watchSecretFile(upstream.clientSecretFile, {
-    minLength: 1,
-    secret: upstream.clientSecret,
-    onRotated: (secret) => {
-      rotate(secret);
-      log.info('the client secret was rotated');
-    },
-    onRefused: () =>
-      log.warn('the client secret in its file is empty or has a control character: the one in use stays'),
   });
 }

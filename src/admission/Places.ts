@@ -74,7 +74,7 @@ export class Places {
   }
 }
 
-/** One caller may hold a quarter of most resources. `connections`: MAX_CONNECTIONS; `answerBytes`: MAX_ANSWER_BYTES. */
+/** One caller may hold a quarter of most resources. `connections`: MAX_CONNECTIONS. */
 export function boundsFor({ connections, answerBytes }: Record<'connections' | 'answerBytes', number>): Bounds {
   const bytes = Math.max(Math.floor(getHeapStatistics().heap_size_limit / 4), 2 * answerBytes);
   const newcomers = Math.max(10, Math.floor(connections / 10));

@@ -21,6 +21,6 @@ export interface OperationContext {
   readonly requestId: string;
   readonly holder: Holder;
   readonly trail: Trail;
-  /** Bytes of the largest answer allowed (MAX_ANSWER_BYTES). */
+  /** Bytes of the largest answer allowed. */
   readonly maxAnswerBytes: number;
 }

@@ -58,8 +58,6 @@ const setAsideLines = (gateway: GatewayProcess) =>
 const setAsideFiles = (directory: string) => readdirSync(directory).filter((name) => name.startsWith('data.mdb.'));
 const read = (gateway: GatewayProcess, id: string) =>
   postQuery(gateway.origin, 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
-const metric = async ({ origin }: GatewayProcess) =>
-  /^gateway_store_set_aside_total (\d+)$/m.exec(await (await fetch(`${origin}/metrics`)).text())?.[1];
 
 describe('a damaged LMDB database', () => {
   it.each<[string, (file: Buffer) => Buffer]>([
@@ -73,7 +71,6 @@ describe('a damaged LMDB database', () => {
     const gateways = await Promise.all([start(directory), start(directory)]); // one renames it, the other shares the new one
     const [line, ...more] = gateways.flatMap(setAsideLines);
     expect(more).toEqual([]);
-    expect((await Promise.all(gateways.map(metric))).sort()).toEqual(['0', '1']);
     const [file] = setAsideFiles(directory);
     expect(file).toMatch(/^data\.mdb\.damaged-\d{4}-\d\d-\d\dT/);
     expect(line).toContain(file);

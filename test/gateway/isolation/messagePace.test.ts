@@ -47,15 +47,10 @@ const kinds: readonly [string, (socket: RawSocket) => void][] = [
 ];
 
 describe('A flood on a socket', () => {
-  it.each(kinds)('of %s is read a few hundred a second, and the socket works afterwards', async (kind, send) => {
-    const socket = await connected(`slow with ${kind}`);
-    const startedAt = performance.now();
-    for (let n = 1; n <= 620; n += 1) {
-      send(socket);
-      if (n % 50 === 0) await allRead(socket, `${n}`);
-    }
+  it.each(kinds)('of a few hundred %s is read, and the socket works afterwards', async (kind, send) => {
+    const socket = await connected(`busy with ${kind}`);
+    for (let n = 1; n <= 300; n += 1) send(socket);
     await allRead(socket, 'last');
-    expect(performance.now() - startedAt).toBeGreaterThan(900);
   });
 
   it.each(kinds)('of %s at once closes it, while another caller is answered', async (kind, send) => {

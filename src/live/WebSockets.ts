@@ -1,0 +1,98 @@
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { handleProtocols } from 'graphql-ws';
+import { type ServerOptions, WebSocketServer } from 'ws';
+import type { Release } from '../admission/Places.js';
+import type { GatewayError } from '../errors/errors.js';
+import { shuttingDown } from '../http/EventStream.js';
+import { requestIdOf } from '../http/facts.js';
+import type { GraphQLHandlerOptions, HttpTracing } from '../http/GraphQLHandler.js';
+import { pathAndQueryOf } from '../http/HttpServer.js';
+import { refuseForeignPage } from '../http/origins.js';
+import { addressOf } from '../network/peer.js';
+import { clientOf } from '../operations/clientName.js';
+import { SocketSession } from './SocketSession.js';
+
+/** Milliseconds that a peer may take to answer our close frame, or to end the connection after sending its own. */
+const closeGraceMs = 1000;
+
+/** Dependencies and limits of sockets. */
+export interface WebSocketOptions extends GraphQLHandlerOptions {
+  /** Most operations at once on one socket. */
+  readonly maxOperations: number;
+  readonly tracing?: SocketTracing | undefined;
+}
+
+/** The span of a socket, and of its operations under it. */
+export interface SocketTrace {
+  run<T>(operation: () => Promise<T>): Promise<T>;
+  end(): void;
+}
+
+interface SocketTracing extends HttpTracing {
+  readonly socket: (request: IncomingMessage, route: string, status?: number) => SocketTrace;
+}
+
+/** The entry point of WebSockets. */
+export class WebSockets {
+  readonly #sockets: WebSocketServer;
+
+  constructor(private readonly options: WebSocketOptions) {
+    const settings: ServerOptions & { readonly closeTimeout: number } = {
+      noServer: true,
+      maxPayload: options.operations.limits.bodyBytes,
+      handleProtocols,
+      clientTracking: false,
+      perMessageDeflate: false, // a small message may unpack to a huge one, and ours are short
+      autoPong: false, // SocketSession sends pongs, to count the bytes that the peer leaves unread
+      closeTimeout: closeGraceMs,
+    };
+    this.#sockets = new WebSocketServer(settings);
+  }
+
+  /** Accepts or refuses WebSocket upgrades of `/graphql`; returns false for every other upgrade. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
+    const isSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
+    if (!isSocket || !/^\/graphql(\?|$)/.test(pathAndQueryOf(request.url ?? ''))) return false;
+    try {
+      const leavePlace = this.#admit(request);
+      socket.once('close', leavePlace);
+      this.#sockets.handleUpgrade(request, socket, head, (opened) => {
+        new SocketSession(opened, request, leavePlace, this.options);
+      });
+    } catch (error) {
+      this.#refuse(request, socket, error as GatewayError);
+    }
+    return true;
+  }
+
+  /** Takes a place among the unauthenticated connections. @throws GatewayError */
+  #admit(request: IncomingMessage): Release {
+    const { places, streams, allowedOrigins } = this.options;
+    refuseForeignPage(request, allowedOrigins);
+    if (streams.draining) throw shuttingDown;
+    const noPlace = places.refusalOf('streams', undefined);
+    if (noPlace !== undefined) throw noPlace;
+    return places.take('newcomers', addressOf(request));
+  }
+
+  #refuse(request: IncomingMessage, socket: Duplex, refusal: GatewayError): void {
+    const { operations, tracing } = this.options;
+    const { headers, peer } = request;
+    const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(headers), peer };
+    const turnAway = async () => operations.turnAway(refusal.code, refusal.message, facts, 'ws');
+    const trace = tracing?.socket(request, '/graphql', refusal.httpStatus);
+    void (trace?.run(turnAway) ?? turnAway()).then(() => trace?.end());
+    refuseUpgrade(socket, refusal, facts.requestId);
+  }
+}
+
+function refuseUpgrade(socket: Duplex, refusal: GatewayError, requestId: string): void {
+  const { httpStatus = 503, message, retryAfterSeconds } = refusal;
+  socket.on('error', () => {});
+  socket.once('finish', () => socket.destroy()); // otherwise the socket stays open until the peer closes it
+  const wait = retryAfterSeconds === undefined ? '' : `Retry-After: ${retryAfterSeconds}\r\n`;
+  socket.end(
+    `HTTP/1.1 ${httpStatus} ${STATUS_CODES[httpStatus]}\r\n${wait}X-Request-Id: ${requestId}\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(message) + 1}\r\n\r\n${message}\n`,
+  );
+}
