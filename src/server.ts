@@ -7,13 +7,13 @@ import { identifier, RouterSecrets } from './auth/identify.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { RequestContext } from './context.js';
 import { readAccept } from './http/accept.js';
-import { beforeRoutes } from './http/beforeRoutes.js';
 import { requestIdOf } from './http/facts.js';
 import { GraphQLHandler } from './http/GraphQLHandler.js';
-import { type Handler, HttpServer } from './http/HttpServer.js';
+import { type Handler, HttpServer, type HttpServerOptions } from './http/HttpServer.js';
 import { liveness, metricsPage, readiness } from './http/health.js';
 import { OpenStreams } from './http/OpenStreams.js';
-import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
+import { Origins } from './http/origins.js';
+import { explorerPages, orExplorer } from './http/pages.js';
 import { Unread } from './http/Unread.js';
 import { WebSockets } from './live/WebSockets.js';
 import { Agents } from './network/agents.js';
@@ -34,6 +34,7 @@ import { pause } from './process/pause.js';
 import { resolvers } from './resolvers/index.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
+import { explorerOperations } from './schema/explorerOperations.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
 import { type RunningServices, type Surroundings, startServices } from './services.js';
 
@@ -116,7 +117,8 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const given = { operations, identify, ledger, unread: new Unread(ledger, options.stallMs), tracing };
   const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
   const { keepAliveMs } = options;
-  const all = { ...given, streams, allowedOrigins: config.corsOrigins, keepAliveMs };
+  const origins = new Origins({ allowed: config.corsOrigins, allowsLocal: config.auth.mode === 'developer', log });
+  const all = { ...given, streams, origins, keepAliveMs };
   const sockets = new WebSockets({ ...all, maxOperations: config.limits.subscriptions });
 
   const health = new Map<string, Handler>([
@@ -136,8 +138,10 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     ...(config.metricsPort === undefined ? metricsRoutes : health),
   ]);
   if (config.introspection) {
-    const explorer = { firstQuery, headers: () => developerHeaders(config.auth.mode) };
-    routes.set('/', apolloSandboxPage(explorer)).set('/graphiql', graphiqlPage(explorer));
+    const demo = config.upstream === 'embedded-sandbox' ? (await import('./sandbox/demoData.js')).demoData : undefined;
+    const explorer = { operations: explorerOperations(demo), headers: () => developerHeaders(config.auth.mode) };
+    for (const [path, page] of explorerPages(explorer)) routes.set(path, page);
+    routes.set('/graphql', orExplorer(routes.get('/graphql') as Handler));
   }
   const { host, port } = config;
   const onNotFound: Handler = (request, response) => {
@@ -146,7 +150,10 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     operations.turnAway(undefined, 'no such path', facts, 'http');
   };
   const meetPeer = peerMeeter(config.trustedProxies);
-  const before = beforeRoutes(config, meetPeer);
+  const before: HttpServerOptions['before'] = (request, response) => {
+    meetPeer(request);
+    return origins.answer(request, response);
+  };
   const http = new HttpServer({ host, port, tls, routes, onNotFound, before, log });
   // A refused upgrade is answered like a request that does not offer an upgrade.
   http.onUpgrade((request, ...rest) => {
@@ -249,9 +256,10 @@ function operationsOf(
   });
 }
 
-/** A token for the explorer's first tab, in developer mode only: there every caller is the local developer anyway. */
+/** What an explorer sends: a token in developer mode, where every caller is the local developer anyway; else a hint. */
 async function developerHeaders(mode: Config['auth']['mode']): Promise<Record<string, string>> {
-  if (mode !== 'developer') return {};
+  if (mode === 'disabled') return {};
+  if (mode === 'jwt') return { Authorization: 'Bearer <put an access token here>' };
   const token = await developerToken('local-developer', allScopes, [], 86_400);
   return { Authorization: `Bearer ${token}` };
 }

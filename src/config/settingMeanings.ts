@@ -98,7 +98,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   FEDERATION_SHARED_SECRET_PREVIOUS:
     'The FEDERATION_SHARED_SECRET used before a rotation, which is still accepted. From a file, it is reloaded when the file changes; an empty file withdraws it.',
   CORS_ORIGINS:
-    'Origins of web pages that may call the gateway and open streams (CORS), separated by commas, and exactly as browsers send them: of apps and browser extensions with their own scheme, such as capacitor://localhost. There are no wildcards.',
+    'Origins of web pages that may call the gateway and open streams (CORS), separated by commas, and exactly as browsers send them: of apps and browser extensions with their own scheme, such as capacitor://localhost. There are no wildcards. In developer mode, every page of this machine may call as well.',
   INTROSPECTION:
     'true allows introspection and serves the explorers at / and /graphiql. With false, error messages do not reveal the schema either.',
   TRUSTED_DOCUMENTS_FILE:
