@@ -1,19 +1,18 @@
-import { FairQueue } from './admission/FairQueue.js';
-import { boundsFor, Ledger } from './admission/Ledger.js';
-import { WorkTime } from './admission/WorkTime.js';
+import { CallQueue } from './admission/CallQueue.js';
+import { boundsFor, type Holder, Places } from './admission/Places.js';
+import { Quota } from './admission/Quota.js';
 import { Forgets, type MemoryKeeper } from './cache/Forgets.js';
 import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
 import { SubjectEntries } from './cache/SubjectEntries.js';
 import { Sealer } from './cache/sealing.js';
-import type { Config, UpstreamCredentials } from './config/config.js';
+import { type Config, followSecret, type UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
-import { watchSecretFile } from './config/watchFile.js';
 import type { Services } from './context.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
 import { identifierReader } from './datasources/identifiers.js';
 import { jobWatcher } from './datasources/jobWatcher.js';
-import { RefreshJobs } from './datasources/RefreshJobs.js';
+import { RefreshJobs, type RefreshJobsOptions } from './datasources/RefreshJobs.js';
 import { recordWatcher } from './datasources/recordWatcher.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
@@ -47,15 +46,16 @@ export interface Surroundings {
 export type WaysOut = Readonly<Record<'service' | 'others', Agents>>;
 
 export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
-  readonly sealed: SealedStore;
-  readonly workTime: WorkTime;
+  readonly quota: Quota;
   /** The queue that everything under way at the service passes. */
-  readonly places: FairQueue;
+  readonly calls: CallQueue;
   stopWatches(): void;
   /** Ends watches, connections, timers and the store. */
   stop(): Promise<void>;
 }
 
+/** Estimate of how long one read of the service, with all its steps, keeps the event loop busy, in milliseconds. */
+const readWorkMs = 0.5;
 /** How often expired entries are removed from memory, in milliseconds. */
 const cleanEveryMs = 600_000;
 
@@ -72,7 +72,9 @@ export async function startServices(
   const traceId = tracing && (() => tracing.traceId);
   const logs = operatorLogs({ config, log, destination, sealer, traceId });
   const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials };
-  const wired = wireServices({ ...whole, health: store, audit: logs.audit });
+  const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
+  const wired = wireServices({ ...whole, health: store, audit: logs.audit, onCall });
+  const quota = new Quota({ store: wired.sealed, perMinute: config.limits.requestsPerMinute });
   if (store.kind !== 'memory') await wired.forgets.start();
   const cleaning = setInterval(() => {
     wired.broker.dropExpired();
@@ -83,10 +85,13 @@ export async function startServices(
   const { decision } = config.auth;
   const agent = ways?.others.agentFor;
   const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
-  const unwatch = followClientSecret(upstream, log, (secret) => {
-    credentials.clientSecret = secret;
-    if (config.cache.encryptionKey === undefined) sealer.rotate({ from: 'client-secret', secret });
-  });
+  const unfollow = [
+    followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (secret) => {
+      credentials.clientSecret = secret;
+      if (config.cache.encryptionKeys.length === 0) sealer.rotate({ from: 'client-secret', secret });
+    }),
+    followSecret(config, 'AUTH_DECISION_TOKEN', log, (token) => decisions?.useToken(token)),
+  ];
   return {
     ...wired,
     ...logs,
@@ -94,12 +99,12 @@ export async function startServices(
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
     ...(tracing && { onWait: tracing.onWait }),
-    ledger: new Ledger(boundsFor(config.limits)),
+    quota,
     decisions,
     stop: async () => {
-      unwatch();
-      decisions?.stop();
+      for (const stop of unfollow) stop();
       clearInterval(cleaning);
+      quota.stop();
       wired.stop();
       logs.flush();
       await store.close();
@@ -113,8 +118,8 @@ export interface Wiring extends Surroundings {
   readonly baseUrl: string;
   /** Asked for at each call, because the secret may be rotated while we run. */
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
-  /** Default: measures this process. */
-  readonly workTime?: WorkTime;
+  /** Called for each read and creation at the service. */
+  readonly onCall?: (holder: Holder) => void;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
   /** Late writes after outages of the store; by default it has no outage. */
@@ -124,7 +129,7 @@ export interface Wiring extends Surroundings {
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
-  const { config, metrics, store, sealer, workTime = new WorkTime() } = wiring;
+  const { config, metrics, store, sealer } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
   const sealedOver = (reached: Store) => new SealedStore({ store: reached, sealer, scope });
   const sealed = sealedOver(store);
@@ -138,13 +143,16 @@ export function wireServices(wiring: Wiring) {
     mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
   const { keepMs } = config.cache;
-  const places = servicePlaces(config, workTime);
-  const shared = { service, store: sealed, places, keepMs };
+  const places = new Places(boundsFor(config.limits));
+  const { deadlineMs } = config.service;
+  const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onEnter: wiring.onCall });
+  const shared = { service, store: sealed, calls, keepMs };
   const { onTokenEvent: onEvent, onBudget } = metrics;
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
   const longestPauseMs = config.service.breakerResetMs;
   const broker = new TokenBroker({ ...shared, ...config.tokens, longestPauseMs, cache, onEvent, onBudget, onRecord });
-  const jobs = new RefreshJobs({ ...shared, broker, cache });
+  const onStatus: RefreshJobsOptions['onStatus'] = (...ids) => jobWatches.see([ids[0], ids[1]], ids[2]);
+  const jobs = new RefreshJobs({ ...shared, broker, cache, onStatus });
   const jobWatches = jobWatcher({
     ...config.jobs,
     jobs,
@@ -172,7 +180,7 @@ export function wireServices(wiring: Wiring) {
     stopWatches();
     for (const one of Object.values(episodes)) one.stop();
   };
-  return { sealed, http, workTime, places, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
+  return { sealed, http, places, calls, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
 
 function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly MemoryKeeper[]): Forgets {
@@ -229,34 +237,5 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
       if (failure === undefined) episodes[endpoint].worked();
       else episodes[endpoint].failed(failure.kind, failure.reason);
     },
-  });
-}
-
-/** Estimate of how long one read of the service, with all its steps, keeps the event loop busy, in milliseconds. */
-const readWorkMs = 0.5;
-
-/** Limits reads and creations at the service, under way and waiting, per caller and in all; their work on the store counts. */
-function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
-  return new FairQueue({
-    perHolder: 32,
-    perProcess: 256,
-    maxWaiting: 1000,
-    maxWaitMs: config.service.deadlineMs,
-    onEnter: (holder) => workTime.spend(holder, readWorkMs),
-  });
-}
-
-/** Follows the file of the client secret. Returns what stops it. */
-function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: (secret: Secret) => void): () => void {
-  if (upstream.clientSecretFile === undefined) return () => {};
-  return watchSecretFile(upstream.clientSecretFile, {
-    minLength: 1,
-    secret: upstream.clientSecret,
-    onRotated: (secret) => {
-      rotate(secret);
-      log.info('the client secret was rotated');
-    },
-    onRefused: () =>
-      log.warn('the client secret in its file is empty or has a control character: the one in use stays'),
   });
 }

@@ -8,11 +8,6 @@ export interface KeyMaterial {
   readonly secret: Secret;
 }
 
-interface ConfiguredKeys {
-  readonly encryptionKey: Secret | undefined;
-  readonly previousEncryptionKey: Secret | undefined;
-}
-
 const VERSION = 1;
 const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
@@ -31,10 +26,10 @@ const MAX_RINGS = 3; // the current key and two before it: each costs one store 
 export class Sealer {
   #rings: readonly KeyRing[];
 
-  /** Uses the configured key and the previous one. Without a configured key, the client secret takes its place. */
-  static of({ encryptionKey: key, previousEncryptionKey: previous }: ConfiguredKeys, clientSecret: Secret): Sealer {
-    const current: KeyMaterial = { from: key ? 'encryption-key' : 'client-secret', secret: key ?? clientSecret };
-    return new Sealer(current, previous ? [{ from: 'encryption-key', secret: previous }] : []);
+  /** Uses the configured keys, the current one first. Without one, the client secret takes its place. */
+  static of({ encryptionKeys }: { readonly encryptionKeys: readonly Secret[] }, clientSecret: Secret): Sealer {
+    const [current, ...previous] = encryptionKeys.map((secret): KeyMaterial => ({ from: 'encryption-key', secret }));
+    return new Sealer(current ?? { from: 'client-secret', secret: clientSecret }, previous);
   }
 
   constructor(current: KeyMaterial, previous: readonly KeyMaterial[] = []) {

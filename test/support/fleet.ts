@@ -25,8 +25,6 @@ export interface Member {
   readonly links: ClientLinks;
   /** The broker's events, in order. */
   readonly events: TokenEvent[];
-  /** The outcomes of its link creations, in order. */
-  readonly linkOutcomes: string[];
   readonly budgetLeft: number[];
 }
 
@@ -111,7 +109,6 @@ export async function startFleet({
       random: () => 0,
     };
     const events: TokenEvent[] = [];
-    const linkOutcomes: string[] = [];
     const budgetLeft: number[] = [];
     const { broker, jobs, links, stop } = clocks.run(own, () =>
       wireServices({
@@ -119,7 +116,6 @@ export async function startFleet({
         log: createLogger('silent', { write: () => {} }),
         metrics: Object.assign(new Metrics(), {
           onTokenEvent: (event: TokenEvent) => events.push(event),
-          onLink: (outcome: string) => linkOutcomes.push(outcome),
           onBudget: (left: number) => budgetLeft.push(left),
         }),
         store: connect(shared),
@@ -133,7 +129,6 @@ export async function startFleet({
       jobs: on(own, jobs),
       links: on(own, links),
       events,
-      linkOutcomes,
       budgetLeft,
       stop,
     };

@@ -12,7 +12,7 @@ import { startIdentityProvider } from '../../support/identityProvider.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
-const blocks = [...readme.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language, text = '']) => ({
+const blocks = [...readme.matchAll(/^```((?!mermaid)\w+)\n([\s\S]*?)^```$/gm)].map(([, language, text = '']) => ({
   language,
   text,
 }));
@@ -76,7 +76,7 @@ describe('The README', () => {
     for (const [, script = ''] of readme.matchAll(/npm (?:run )?(\w[\w:]*)/g)) {
       expect(['ci', ...Object.keys(scripts)]).toContain(script);
     }
-    const paths = [...readme.matchAll(/\]\(([\w./]+)\)|`((?:src|docs|test)\/[\w./]+)`/g)].map(
+    const paths = [...readme.matchAll(/\]\(([\w./]+)(?:#[\w-]+)?\)|`((?:src|docs|test)\/[\w./]+)`/g)].map(
       ([, a, b]) => a ?? b ?? '',
     );
     expect(paths.length).toBeGreaterThan(5);
@@ -105,10 +105,13 @@ describe('The README', () => {
     writeFileSync(secret, 'not-real\n');
     const command = (realService ?? '')
       .replace('/run/secrets/service', secret)
-      .replace('https://id.example/jwks.json', provider.jwksUrl);
-    const origin = await run(`env ${command}`);
+      .replace('https://id.example/', provider.issuer);
+    // This provider has no metadata to find its keys by.
+    const origin = await run(`env ${command}`, { AUTH_JWKS_URL: provider.jwksUrl });
     const { status, errors } = await postQuery(origin, '{ __typename }');
     expect([status, errors?.[0]?.extensions.code]).toEqual([401, 'UNAUTHENTICATED']);
+    const authorization = `Bearer ${await provider.token()}`;
+    expect((await postQuery(origin, '{ __typename }', {}, { authorization })).status).toBe(200);
     await stop?.();
     stop = undefined;
     await provider.stop();

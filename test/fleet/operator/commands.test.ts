@@ -139,7 +139,7 @@ describe('forget', () => {
 describe('pseudonym', () => {
   it('prints the hash that the log has, with that of a previous key after it', async () => {
     const { pseudonym } = await commandJson(env, 'pseudonym', 'some-taxpayer');
-    const rotating = { ...env, CACHE_ENCRYPTION_KEY: nextKey, CACHE_ENCRYPTION_KEY_PREVIOUS: key };
+    const rotating = { ...env, CACHE_ENCRYPTION_KEY: `${nextKey},${key}` };
     const { code, stdout } = await runCommand(rotating, ['pseudonym', 'some-taxpayer']);
     expect(code).toBe(0);
     expect(stdout.split('\n')).toEqual([expect.stringMatching(/^[\w-]{43}$/), pseudonym, '']);

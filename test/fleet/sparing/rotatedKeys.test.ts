@@ -24,7 +24,7 @@ describe('Two gateways in a rolling rotation of CACHE_ENCRYPTION_KEY', () => {
     redis = await startRedis();
     const env = { CACHE_URL: redis.url, TOKEN_BUDGET_PER_HOUR: '3' };
     const old = await startTestGateway({ ...env, CACHE_ENCRYPTION_KEY: oldKey });
-    const keys = { CACHE_ENCRYPTION_KEY: newKey, CACHE_ENCRYPTION_KEY_PREVIOUS: oldKey };
+    const keys = { CACHE_ENCRYPTION_KEY: `${newKey},${oldKey}` };
     gateways = { old, new: await startTestGateway({ ...env, ...keys, UPSTREAM_BASE_URL: old.sandbox.url }) };
   });
   afterAll(async () => {
@@ -97,7 +97,7 @@ describe('A gateway whose client secret is rotated while it runs', () => {
 
     sandbox.control.setClientSecret('rotated-secret');
     writeFileSync(file, 'rotated-secret');
-    while (!logs.some((line) => line.includes('the client secret was rotated'))) {
+    while (!logs.some((line) => line.includes('a secret was renewed from its file'))) {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     const again = await createLink(origin, 'key-1');
