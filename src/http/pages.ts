@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { notKept, writePage } from './answering.js';
-import type { Handler } from './HttpServer.js';
+import type { Handler, Routes } from './HttpServer.js';
 
 export interface ExplorerOptions {
   /** The explorer's tabs. */
@@ -14,12 +14,12 @@ export interface ExplorerOptions {
 }
 
 /** The pages of both explorers, by their path. */
-export function explorerPages(options: ExplorerOptions): ReadonlyMap<string, Handler> {
-  return new Map([
+export function explorerRoutes(options: ExplorerOptions): Routes {
+  return [
     ['/', apolloSandboxPage(options)],
     ['/graphiql', graphiqlPage()],
     ['/graphiql/options', graphiqlOptions(options)],
-  ]);
+  ];
 }
 
 /** `/graphql` opened in a browser leads to the explorer. */

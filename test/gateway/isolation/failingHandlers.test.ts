@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { type Handler, HttpServer } from '../../../src/http/HttpServer.js';
-import { explorerPages } from '../../../src/http/pages.js';
+import { explorerRoutes } from '../../../src/http/pages.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { rawHttp } from '../../support/rawConnection.js';
 
@@ -22,7 +22,7 @@ const oneBug = [{ level: 'error', msg: 'a bug of the gateway', err: { type: 'Typ
 const failing = async (): Promise<never> => {
   throw new TypeError('planted');
 };
-const explorer = explorerPages({ operations: [], headers: failing });
+const explorer = new Map(explorerRoutes({ operations: [], headers: failing }));
 
 it.each<[string, Handler]>([
   ['a handler that rejects', failing],
