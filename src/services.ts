@@ -6,7 +6,7 @@ import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
 import { SubjectEntries } from './cache/SubjectEntries.js';
 import { Sealer } from './cache/sealing.js';
-import { type Config, followSecret, type UpstreamCredentials } from './config/config.js';
+import { followSecret, type UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
 import type { Services } from './context.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
@@ -22,27 +22,15 @@ import { AuditLog } from './observability/AuditLog.js';
 import { Episode } from './observability/Episode.js';
 import { LineLimit, type Repeats } from './observability/LineLimit.js';
 import type { Logger } from './observability/log.js';
-import type { Metrics } from './observability/Metrics.js';
 import { OperationLog } from './observability/OperationLog.js';
 import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { openWatchedStore } from './observability/watchedStore.js';
 import type { UntrustedDocument } from './operations/TrustedDocuments.js';
+import type { Surroundings } from './Surroundings.js';
 import type { OpenedStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
 import { Pauses } from './upstream/Pauses.js';
 import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
-
-/** The configuration, log and metrics that every part takes. */
-export interface Surroundings {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly metrics: Metrics;
-  /** Proxies and certificates of outgoing calls; by default calls are made as Node.js makes them. */
-  readonly ways?: WaysOut;
-}
-
-/** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
-export type WaysOut = Readonly<Record<'service' | 'others', Agents>>;
 
 export interface RunningServices extends Services {
   readonly operationLog: OperationLog;

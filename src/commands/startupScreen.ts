@@ -7,22 +7,21 @@ import { shownStore } from '../stores/openStore.js';
 /** Tells where everything is: a readable screen in a terminal, one JSON line anywhere else. */
 export function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, output: StandardOutput): void {
   const { upstream, auth } = config;
-  const issuers = auth.mode === 'jwt' ? auth.issuers : [];
   const origin = originOf(config, port);
   const places = {
     graphql: `${origin}/graphql`,
     ...(config.introspection && { apolloSandbox: `${origin}/`, graphiql: `${origin}/graphiql` }),
     health: `${origin}/health/ready`,
     metrics: config.metricsPort === undefined ? `${origin}/metrics` : `port ${config.metricsPort}`,
-    version: packageVersion(),
-    store: shownStore(config.cache.url),
     service: upstream === 'embedded-sandbox' ? `embedded sandbox at ${sandbox?.url}` : upstream.baseUrl,
-    ...(issuers.length > 0 && { issuer: issuers.map(({ issuer }) => issuer).join(', ') }),
+    store: shownStore(config.cache.url),
+    callers: auth.mode === 'jwt' ? auth.issuers.map(({ issuer }) => issuer).join(', ') : `AUTH_MODE=${auth.mode}`,
+    version: `${packageVersion()} on Node.js ${process.versions.node}`,
   };
   const demo = sandbox?.demo;
   for (const warning of config.warnings) log.warn(warning);
   if (output.isTerminal) output.write(screen(places, firstQuery, demo));
-  else log.info({ ...places, firstQuery, ...(demo && { demo }) }, 'ready');
+  else log.info({ ...places, ...(demo && { firstQuery, demo }) }, 'ready');
 }
 
 function originOf(config: Config, port: number): string {
