@@ -25,7 +25,7 @@ Settings are environment variables. The most important ones:
   PORT                port to listen on (default 4000)
   UPSTREAM_BASE_URL   URL of the real service; needs UPSTREAM_CLIENT_ID and UPSTREAM_CLIENT_SECRET
   AUTH_ISSUER         issuer of the callers' access tokens; needs AUTH_AUDIENCE
-  CACHE_URL           store: lmdb:<directory> (default), redis://<host> or memory:
+  CACHE_URL           store: file:<directory> (default), redis://<host> or memory:
   NODE_ENV            production turns introspection and explorers off
 
 docs/configuration.md in this package lists all settings.

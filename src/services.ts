@@ -4,7 +4,6 @@ import { WorkTime } from './admission/WorkTime.js';
 import { Forgets, type MemoryKeeper } from './cache/Forgets.js';
 import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
-import { SubjectEntries } from './cache/SubjectEntries.js';
 import { Sealer } from './cache/sealing.js';
 import type { Config, UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
@@ -17,7 +16,6 @@ import { RefreshJobs } from './datasources/RefreshJobs.js';
 import { recordWatcher } from './datasources/recordWatcher.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
-import { tokenNames } from './datasources/tokenAnswer.js';
 import type { WayOut } from './network/WayOut.js';
 import type { AuditLog } from './observability/AuditLog.js';
 import { Episodes } from './observability/Episodes.js';
@@ -28,7 +26,6 @@ import type { LogDestination } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
 import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { openWatchedStore } from './observability/watchedStore.js';
-import type { OpenedStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
 import { CallGate } from './upstream/CallGate.js';
 import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
@@ -67,13 +64,13 @@ export async function startServices(
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
-  const store = await openWatchedStore(config.cache.url, surroundings);
+  const store = await openWatchedStore(config, surroundings);
   const traced = tracing?.store(store) ?? store;
   const traceId = tracing && (() => tracing.traceId);
   const logs = operatorLogs({ config, log, destination, sealer, metrics, traceId });
   const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials };
-  const wired = wireServices({ ...whole, health: store, audit: logs.audit });
-  if (store.kind !== 'memory') await wired.forgets.start();
+  const wired = wireServices({ ...whole, audit: logs.audit });
+  if (store.kind === 'redis') await wired.forgets.start();
   const cleaning = setInterval(() => {
     wired.broker.dropExpired();
     wired.jobs.dropExpired();
@@ -85,7 +82,7 @@ export async function startServices(
   const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
   const unwatch = followClientSecret(upstream, log, (secret) => {
     credentials.clientSecret = secret;
-    if (config.cache.encryptionKey === undefined) sealer.rotate({ from: 'client-secret', secret });
+    if (config.cache.encryptionKeys.length === 0) sealer.replace({ from: 'client-secret', secret });
   });
   return {
     ...wired,
@@ -117,8 +114,6 @@ export interface Wiring extends Surroundings {
   readonly workTime?: WorkTime;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
-  /** Late writes after outages of the store; by default it has no outage. */
-  readonly health?: Pick<OpenedStore, 'takeUnsettled' | 'delivery'>;
   readonly audit?: AuditLog;
 }
 
@@ -126,8 +121,7 @@ export interface Wiring extends Surroundings {
 export function wireServices(wiring: Wiring) {
   const { config, metrics, store, sealer, workTime = new WorkTime() } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
-  const sealedOver = (reached: Store) => new SealedStore({ store: reached, sealer, scope });
-  const sealed = sealedOver(store);
+  const sealed = new SealedStore({ store, sealer, scope });
   const http = resilientFetch(wiring);
   const episodes = endpointEpisodes(wiring.log);
   const service = taxpayerService(wiring, http, sealed, episodes);
@@ -136,7 +130,6 @@ export function wireServices(wiring: Wiring) {
     workMs: config.service.deadlineMs,
     onRead: metrics.onRead,
     onLeaseWait: metrics.onLeaseWait,
-    mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
   const { keepMs } = config.cache;
   const places = servicePlaces(config, workTime);
@@ -156,14 +149,12 @@ export function wireServices(wiring: Wiring) {
   const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers });
   const workMs = config.service.deadlineMs + leaseMarginMs;
   const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
-  const forgets: Forgets = forgetsOf(wiring, sealed, [
+  const forgets = forgetsOf(wiring, sealed, [
     broker,
     jobs,
     { forget: (id) => jobWatches.forget(([taxpayerId]) => id === undefined || taxpayerId === id) },
     { forget: (id) => recordWatches.forget((taxpayerId) => id === undefined || taxpayerId === id) },
   ]);
-  const { delivery } = wiring.health ?? {};
-  if (delivery) delivery.forgottenKeys = (primary) => forgets.forgottenKeys(sealedOver(primary));
   const stopWatches = () => {
     jobWatches.stop();
     recordWatches.stop();
@@ -177,14 +168,10 @@ export function wireServices(wiring: Wiring) {
   return { sealed, http, workTime, places, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
 
-function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly MemoryKeeper[]): Forgets {
-  const { sealer, health, audit } = wiring;
+function forgetsOf({ audit }: Wiring, store: SealedStore, keepers: readonly MemoryKeeper[]): Forgets {
   return new Forgets({
-    store: sealed,
-    entries: new SubjectEntries(wiring.store, sealed, (id) => Object.values(tokenNames(id))),
+    store,
     keepers,
-    takeUnsettled: () => health?.takeUnsettled() ?? false,
-    isRotating: () => sealer.rings.length > 1,
     onForgotten: ({ id: requestId, subject: taxpayer }) =>
       audit?.write({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
   });

@@ -135,7 +135,7 @@ export class Admission {
     const { store, perMinute } = this.options;
     const name = ['rate', count.key, String(count.window)];
     try {
-      const fleet = await store.increment(name, sending, 2 * windowMs, perMinute * maxProcesses);
+      const { count: fleet } = await store.increment(name, sending, 2 * windowMs, perMinute * maxProcesses);
       count.fleet = Math.max(fleet, count.fleet);
     } catch {} // the store is unavailable, or its count is impossible: the local count still holds
   }

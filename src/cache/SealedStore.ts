@@ -1,3 +1,4 @@
+import { BoundedCache } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
 import type { Field, Item, Outcome, Place, PutWhen, Store, Turn, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
@@ -35,12 +36,21 @@ export interface SealedStoreOptions {
 /** Pause before the next try of what must be written once the store answers again, in milliseconds. */
 const againMs = 1000;
 const forgottenList = ['forgotten'];
+const maxOwnMarks = 5000;
+
+/** A mark that this process wrote. `endsAt` is monotonic. */
+interface OwnMark {
+  readonly value: unknown;
+  readonly endsAt: number;
+}
 
 /**
  * JSON values in a {@link Store} that sees neither names nor values: names are HMACs, values are encrypted and bound to
  * record, field and version. What does not decrypt or parse (tampered, foreign, moved) is an undefined value.
  */
 export class SealedStore {
+  readonly #ownMarks = new BoundedCache<OwnMark>({ max: maxOwnMarks });
+
   constructor(private readonly options: SealedStoreOptions) {}
 
   get kind(): Store['kind'] {
@@ -123,6 +133,28 @@ export class SealedStore {
       void withdraw();
       throw error;
     }
+  }
+
+  /** Writes a mark, a value that holds back calls of the fleet for `ttlMs`, unless there is one that lasts longer. */
+  async setMark(name: ItemName, value: unknown, ttlMs: number): Promise<void> {
+    const endsAt = performance.now() + ttlMs;
+    const key = this.keyOf(name);
+    if ((this.#ownMarks.get(key)?.endsAt ?? 0) >= endsAt) return;
+    this.#ownMarks.set(key, { value, endsAt });
+    await this.put(name, { value, ttlMs }, ttlMs, 'if-longer').catch(() => undefined);
+  }
+
+  /**
+   * The mark that lasts longest, the fleet's or this process's own. A mark with more left than its full length is over: the
+   * store's clock was set back. While the store does not answer, this process obeys its own.
+   */
+  async mark(name: ItemName): Promise<Item<unknown> | undefined> {
+    const own = this.#ownMarks.get(this.keyOf(name));
+    const item = await this.get(name).catch(() => undefined);
+    const leftMs = (own?.endsAt ?? 0) - performance.now();
+    const shared = item?.value as { readonly value: unknown; readonly ttlMs: number } | undefined;
+    if (item && shared && item.leftMs <= shared.ttlMs && item.leftMs > leftMs) return { ...item, value: shared.value };
+    return own && leftMs > 0 ? { value: own.value, leftMs } : undefined;
   }
 
   async erase(name: ItemName): Promise<boolean> {

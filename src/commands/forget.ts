@@ -1,6 +1,6 @@
-import { writeForget } from '../cache/Forgets.js';
 import type { Sealer } from '../cache/sealing.js';
 import { identifierReader, type TaxpayerId } from '../datasources/identifiers.js';
+import { refusalName } from '../datasources/tokenAnswer.js';
 import { AuditLog } from '../observability/AuditLog.js';
 import { createLogger } from '../observability/log.js';
 import { RepeatedLines } from '../observability/RepeatedLines.js';
@@ -9,13 +9,14 @@ import { withStoreOf } from './openStoreOf.js';
 
 const help = `Erases everything that is stored about a taxpayer: token record, job statuses, leases and cool-downs. Within 5 seconds,
 every process that reaches the store also erases it from its memory. The next query reads from the service again.
+With CACHE_URL=file:<directory>, stop the gateway, run this, and start it: nothing else is lost.
 
 Usage: taxpayer-gateway forget <taxpayerId> [--json]
 
   <taxpayerId>   the service's id of the taxpayer, or - to read it from standard input
   --json         print one JSON object
 
-Needs the gateway's environment variables; during a key rotation, CACHE_ENCRYPTION_KEY_PREVIOUS too. Writes an
+Needs the gateway's environment variables. Writes an
 audit line to standard error, and each process writes one to its log. Exit codes: 0 success; 1 the store or the
 configuration cannot be used, so not everything is erased: repeat the command; 2 wrong arguments.
 `;
@@ -25,11 +26,10 @@ export const forget: Command = {
   argument: 'a taxpayer id',
   async run({ config, argument }) {
     const subject = identifierReader(config.limits.idLength).taxpayerId(argument);
-    return withStoreOf(config, async ({ sealer, sealed, entries }) => {
+    return withStoreOf(config, 'write', async ({ sealer, sealed }) => {
       const request = crypto.randomUUID();
-      await writeForget(sealed, { id: request, state: 'begun', subject, at: Date.now() });
-      const erased = await entries.erase(subject);
-      await writeForget(sealed, { id: request, state: 'done', subject, at: Date.now() });
+      const coolDowns = (await sealed.erase(refusalName(subject))) ? 1 : 0;
+      const erased = coolDowns + (await sealed.forget({ id: request, subject }));
       audit(sealer, request, subject, `erased ${erased}`);
       const taxpayer = sealer.digest('taxpayer', subject);
       return {

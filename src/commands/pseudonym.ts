@@ -4,7 +4,7 @@ import { embeddedSandbox } from '../config/config.js';
 import { identifierReader } from '../datasources/identifiers.js';
 import { type Command, UsageError } from './Command.js';
 
-const help = `Prints the keyed hash that stands for a taxpayer or caller in the log, then its hash by the previous key if one is set.
+const help = `Prints the keyed hash that stands for a taxpayer or caller in the log, then its hash by each older key of CACHE_ENCRYPTION_KEY.
 
 Usage: taxpayer-gateway pseudonym <taxpayerId> [--json]
        taxpayer-gateway pseudonym --issuer <issuer> <subject> [--json]
@@ -23,12 +23,11 @@ export const pseudonym: Command = {
   async run({ config: { cache, upstream, limits }, argument, option: issuer }) {
     if (issuer !== undefined && !(issuer && argument)) throw new UsageError('Expected an issuer and a subject');
     const { clientSecret } = upstream === 'embedded-sandbox' ? embeddedSandbox : upstream;
-    const { rings } = Sealer.of(cache, clientSecret);
-    const [current, ...previous] = rings.map((ring) =>
+    const sealer = Sealer.of(cache, clientSecret);
+    const [current, ...previous] =
       issuer === undefined
-        ? ring.digest('taxpayer', identifierReader(limits.idLength).taxpayerId(argument))
-        : ring.digest('caller', callerKey(issuer, argument)),
-    );
+        ? sealer.digests('taxpayer', identifierReader(limits.idLength).taxpayerId(argument))
+        : sealer.digests('caller', callerKey(issuer, argument));
     return { ok: true, data: { pseudonym: current, previous }, lines: [current ?? '', ...previous] };
   },
 };

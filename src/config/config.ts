@@ -63,7 +63,7 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   try {
     const text = valueIn(readCompleteSync(file).toString());
     if (text !== '') return text;
-    // An empty file ends a rotation. Not for CACHE_ENCRYPTION_KEY_PREVIOUS: stored entries may still need that key.
+    // An empty file ends a rotation.
     if (name === 'FEDERATION_SHARED_SECRET_PREVIOUS') return undefined;
     problems.set(name, `${name}_FILE is empty: expected a value in the file it names`);
   } catch (error) {
@@ -117,9 +117,9 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     },
     providersFile: parsed.PROVIDERS_FILE,
     cache: {
-      url: parsed.CACHE_URL,
-      encryptionKey: parsed.CACHE_ENCRYPTION_KEY,
-      previousEncryptionKey: parsed.CACHE_ENCRYPTION_KEY_PREVIOUS,
+      url: parsed.CACHE_URL ?? (isSandbox ? 'memory:' : 'file:.taxpayer-gateway/cache'),
+      /** The first seals, each opens, the last gives the names. Without any the client secret takes their place. */
+      encryptionKeys: parsed.CACHE_ENCRYPTION_KEY ?? [],
       maxEntries: parsed.CACHE_MAX_ENTRIES,
       keepMs: parsed.STORE_TTL_DAYS * 86_400_000,
     },

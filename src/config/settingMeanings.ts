@@ -43,11 +43,9 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'JSON list of { name, value, description } that replaces the values of the enum Provider: name in the schema, value at the service. Set it to name tax-preparation products, for which the built-in values are placeholders.',
 
   CACHE_URL:
-    'Store of token records, job statuses, leases and counters. lmdb:<directory> (relative to the working directory, or absolute as in lmdb:/var/lib/gateway) is shared by the processes of one machine; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 by the whole fleet (with rediss in place of redis: over TLS); memory: is separate in each process.',
+    'Store of token records, job statuses, leases and counters. file:<directory> (relative to the working directory, or absolute as in file:/var/lib/gateway) is for one process, and survives its restarts; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 are shared by a fleet (with rediss in place of redis: over TLS); memory: ends with its process.',
   CACHE_ENCRYPTION_KEY:
-    'Key that encrypts stored entries: 32 bytes in base64, the same in the whole fleet. Set it in production, so that the cache survives a change of the client secret.',
-  CACHE_ENCRYPTION_KEY_PREVIOUS:
-    'The CACHE_ENCRYPTION_KEY used before a key rotation, so that older entries can still be decrypted. Keep it for a day after the last process has the new key.',
+    'Key that encrypts stored entries: 32 bytes in base64, the same in the whole fleet. Set it in production, so that the cache survives a change of the client secret. Several are separated by commas, or by lines in a file: the first encrypts, each decrypts, and the names of entries are derived from the last. To rotate, put the new key in front; dropping the last key costs one token call per taxpayer.',
   CACHE_MAX_ENTRIES:
     'Most token records, and separately most job statuses, that one process keeps in memory. The least recently used are evicted, also when either kind takes a quarter of the heap.',
   TOKEN_FRESH_SHARE:

@@ -126,9 +126,17 @@ const flagInAnyCase = z
 
 const secret = (schema: z.ZodType<string>) => schema.transform((confidential) => new Secret(confidential));
 
+/** Several, separated by commas; a file may hold one a line. */
+const secrets = (item: z.ZodType<string, string>) =>
+  z
+    .string()
+    .transform((values) => values.split(/[,\n]/).flatMap((part) => part.trim() || []))
+    .pipe(z.array(item).min(1, 'must hold at least one'))
+    .transform((values) => values.map((confidential) => new Secret(confidential)));
+
 const base64Key = fitting(
   (key) => /^[A-Za-z0-9+/_-]+={0,2}$/.test(key) && Buffer.from(key, 'base64').length === 32,
-  'must be 32 bytes in base64',
+  'must be 32 bytes in base64, several separated by commas',
 );
 
 /** What an Authorization header can carry: a token, or a scheme and a token (RFC 9110 section 11.4). */
@@ -193,27 +201,21 @@ export const settings = {
   BREAKER_RESET_MS: setting(integer(1, 3_600_000), '10000', '30000'),
   PROVIDERS_FILE: optional(text, 'none (the built-in values)', './providers.json'),
 
-  CACHE_URL: setting(
+  CACHE_URL: optional(
     text
       .regex(
-        /^(memory:|lmdb:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
-        'must be memory:, lmdb:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
+        /^(memory:|file:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
+        'must be memory:, file:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
       )
       // No host is meant after it, and no shell replaces the tilde: both would become directories of another name.
-      .regex(/^(?!lmdb:(\/\/|~))/, 'must be lmdb: and a directory without // or ~, such as lmdb:/var/lib/gateway'),
-    'lmdb:.taxpayer-gateway/cache',
+      .regex(/^(?!file:(\/\/|~))/, 'must be file: and a directory without // or ~, such as file:/var/lib/gateway'),
+    'file:.taxpayer-gateway/cache; memory: with the embedded sandbox',
     'redis://cache:6379',
     'secret',
   ),
   CACHE_ENCRYPTION_KEY: optional(
-    secret(base64Key),
+    secrets(base64Key),
     'derived from UPSTREAM_CLIENT_SECRET',
-    'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
-    'secret',
-  ),
-  CACHE_ENCRYPTION_KEY_PREVIOUS: optional(
-    secret(base64Key),
-    'none',
     'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
     'secret',
   ),

@@ -166,12 +166,13 @@ export class ClientLinks {
 
   /** Undefined without a record, or when it cannot be opened: tampered with, foreign, or expired by our clock only. */
   async #recordOf({ name, text }: Attempt): Promise<LinkRecord | undefined> {
-    return storedRecord.safeParse(this.#own.get(text) ?? (await this.options.store.look(name))).data;
+    const stored = async () => (await this.options.store.get(name).catch(() => undefined))?.value;
+    return storedRecord.safeParse(this.#own.get(text) ?? (await stored())).data;
   }
 
   #write({ name, text }: Attempt, record: LinkRecord): Promise<void> {
     this.#own.set(text, record);
-    return this.options.store.set(name, record, idempotencyTtlMs);
+    return this.options.store.write(name, record, idempotencyTtlMs);
   }
 }
 

@@ -8,22 +8,27 @@ import type { ReadCall, ReadingOptions } from './reading.js';
 import type { TokenBroker } from './TokenBroker.js';
 import { type JobStatus, jobStatus } from './wire.js';
 
-/** A job's status, when it was read from the service, and when it was first seen (both in epoch milliseconds). */
+/** A job's status, and when it was read from the service. */
 export interface JobView {
   readonly job: JobStatus;
+  /** Epoch milliseconds. */
   readonly observedAt: number;
-  readonly unchangedSince: number;
+  /** The same by the monotonic clock. */
+  readonly readAt: number;
+  /** For how long it had been the same by then, in milliseconds. */
+  readonly unchangedForMs: number;
+  readonly version: string;
 }
 
-type Observation = Omit<JobView, 'observedAt'>;
+type Observation = Pick<JobView, 'job' | 'unchangedForMs'>;
 
 /** How long a status that can still change is answered from the cache, in milliseconds. */
 export const sharedMs = 1000;
 /** After this many hits in memory, a status is read again in the background before it is too old, so that nobody waits. */
 const oftenShown = 10;
 /** Age at which that background read begins, in milliseconds. It varies, so that statuses read together are spread. */
-const renewedAtMs = (readAt: number): number => sharedMs * (0.75 + 0.2 * jitterOf(readAt));
-/** How long the store keeps a status that can still change, in milliseconds. The next poll needs its `unchangedSince`. */
+const renewedAtMs = (version: string): number => sharedMs * (0.75 + 0.2 * jitterOf(version));
+/** How long the store keeps a status that can still change, in milliseconds. The next poll needs its `unchangedForMs`. */
 const processingTtlMs = 3_600_000;
 
 /** Whether the job's status is final (interface, 3.2). A status that we do not know counts as one that can still change. */
@@ -44,7 +49,10 @@ export class RefreshJobs {
       workMs: 2 * cache.workMs, // the taxpayer's token may have to be read first
       codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
       ttlMs: ({ job }) => (isTerminal(job) ? keepMs : processingTtlMs),
-      subjectOf: (id) => id.slice(0, id.indexOf('/')),
+      fieldOf: (id) => {
+        const end = id.indexOf('/');
+        return { subject: id.slice(0, end), kind: 'job', id: id.slice(end + 1) };
+      },
     });
   }
 
@@ -91,7 +99,7 @@ export class RefreshJobs {
    * skipped if the status expires before a place is free. Its failure is ignored: the next caller meets it.
    */
   #renewWhenDue(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder, written }: ReadCall): void {
-    const dueMs = renewedAtMs(entry.fetchedAt);
+    const dueMs = renewedAtMs(entry.version);
     if (this.#isCurrent(entry, dueMs)) return;
     shownOf(entry).renewalBegan = true;
     const { places } = this.options;
@@ -135,10 +143,10 @@ export class RefreshJobs {
   }
 
   #observationOf(id: string, job: JobStatus): Observation {
-    const before = this.#cache.peek(id)?.value;
-    const now = Date.now();
-    // Never later than now: a time from a clock that was ahead would keep polls at their fastest until we reach it.
-    return { job, unchangedSince: before?.job.status === job.status ? Math.min(before.unchangedSince, now) : now };
+    const before = this.#cache.peek(id);
+    const isSame = before?.value.job.status === job.status;
+    const agoMs = before ? Math.max(0, performance.now() - before.readAt) : 0;
+    return { job, unchangedForMs: before && isSame ? before.value.unchangedForMs + agoMs : 0 };
   }
 }
 
@@ -155,13 +163,13 @@ interface Shown {
 
 /** Always the same object for one entry, so that what is derived from the view can be cached with it. */
 function shownOf(entry: Entry<Observation>): Shown {
-  const { job, unchangedSince } = entry.value;
+  const { value, fetchedAt, readAt, version } = entry;
   entry.view ??= {
-    view: { job, observedAt: entry.fetchedAt, unchangedSince },
+    view: { ...value, observedAt: fetchedAt, readAt, version },
     times: 0,
     renewalBegan: false,
   } satisfies Shown;
   return entry.view as Shown;
 }
 
-export const storedObservation = z.object({ job: jobStatus, unchangedSince: z.number() });
+export const storedObservation = z.object({ job: jobStatus, unchangedForMs: z.number() });

@@ -2,8 +2,8 @@ import { LeasedCache } from '../cache/LeasedCache.js';
 import type { InPlace, ReadRequest } from '../cache/ReadRequest.js';
 import { GatewayError } from '../errors/errors.js';
 import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
-import { type Credential, Credentials, isSuccessor, skewMs } from './credentials.js';
-import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
+import { type Credential, Credentials, isSuccessor } from './credentials.js';
+import { type FreshnessRule, freshMsOf, unchangedForMs } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { RepeatedFailures } from './RepeatedFailures.js';
 import { endingWith, type ReadCall, type ReadingOptions } from './reading.js';
@@ -17,7 +17,7 @@ import {
   type TokenEntry,
   type TokenView,
   tokenAnswerCodec,
-  tokenNames,
+  refusalName,
 } from './tokenAnswer.js';
 
 export interface TokenBrokerOptions extends ReadingOptions {
@@ -70,7 +70,7 @@ export class TokenBroker {
       store,
       codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : absenceMs),
-      skewMs,
+      fieldOf: (subject) => ({ subject, kind: 'token' }),
     });
     this.#budget = new TokenBudget({
       store,
@@ -133,9 +133,8 @@ export class TokenBroker {
   }
 
   /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
-  freshForMs({ fetchedAt, freshMs }: TokenView): number {
-    // At most `freshMs`: the machine that read the record may have a clock that is ahead.
-    return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - Date.now()));
+  freshForMs({ readAt, freshMs }: TokenView): number {
+    return Math.min(freshMs, Math.max(0, readAt + freshMs - performance.now()));
   }
 
   async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
@@ -193,7 +192,7 @@ export class TokenBroker {
     read: (credential: Credential) => Promise<T>,
   ): Promise<T> {
     let credential = await endingWith(signal, this.credential(id, undefined, call));
-    const beganAt = Date.now();
+    const beganAt = performance.now();
     let before: Credential | undefined;
     for (let refused = 1; ; refused += 1) {
       const { version } = credential;
@@ -216,7 +215,7 @@ export class TokenBroker {
   }
 
   async #replace(id: TaxpayerId, refused: string, signal: AbortSignal, call: ReadCall): Promise<Credential> {
-    if ((await this.options.store.mark(tokenNames(id).refusal)) === refused) {
+    if ((await this.options.store.mark(refusalName(id)))?.value === refused) {
       this.options.onEvent('refetch-cool-down');
       throw notAuthorized();
     }
@@ -227,7 +226,7 @@ export class TokenBroker {
 
   /** Starts the cool-down, in which no token is fetched to replace `version`. */
   #coolDown(id: TaxpayerId, version: string): Promise<void> {
-    return this.options.store.setMark(tokenNames(id).refusal, version, refetchCoolDownMs);
+    return this.options.store.setMark(refusalName(id), version, refetchCoolDownMs);
   }
 
   /** A refused token makes its record stale, to be read again after a cool-down at most; an accepted token undoes that. */
@@ -235,7 +234,7 @@ export class TokenBroker {
     const held = this.#cache.peek(id);
     if (held?.version !== version || isRefused(held) === wasRefused) return;
     const view = this.#newView(held);
-    const freshMs = Math.min(view.freshMs, Date.now() - view.fetchedAt + refetchCoolDownMs);
+    const freshMs = Math.min(view.freshMs, performance.now() - view.readAt + refetchCoolDownMs);
     held.view = wasRefused ? { ...view, freshMs, stale: true } : view;
   }
 
@@ -257,8 +256,7 @@ export class TokenBroker {
     };
     try {
       const record = await this.#failures.run(id, read);
-      const since = unchangedSince(record, Date.now(), before && readingOf(before));
-      return { kind: 'record', record, unchangedSince: since };
+      return { kind: 'record', record, unchangedForMs: unchangedForMs(record, before && readingOf(before)) };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.options.onEvent('absent-remembered');
@@ -277,10 +275,10 @@ export class TokenBroker {
     return entry.view as TokenView;
   }
 
-  #newView({ value, fetchedAt }: TokenEntry): TokenView {
+  #newView({ value, fetchedAt, readAt }: TokenEntry): TokenView {
     const known = knownOf(value);
-    const freshMs = freshMsOf(this.options.freshness, { ...known, fetchedAt });
-    return { record: known.record, fetchedAt, freshMs, stale: false };
+    const freshMs = freshMsOf(this.options.freshness, known);
+    return { record: known.record, fetchedAt, readAt, freshMs, stale: false };
   }
 }
 

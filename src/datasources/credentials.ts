@@ -5,16 +5,13 @@ import { knownOf, type TokenEntry } from './tokenAnswer.js';
 export interface Credential {
   readonly accessToken: Secret;
   readonly version: string;
-  /** Epoch milliseconds. */
-  readonly fetchedAt: number;
+  /** When it was fetched, by the monotonic clock. */
+  readonly readAt: number;
   /** When its fetch began, by the monotonic clock, if this process fetched it. */
   readonly startedAt: number | undefined;
   /** When a call of this process was first refused with it, by the monotonic clock. */
   refusedAt?: number;
 }
-
-/** Clock skew allowed between machines, in milliseconds. More than for jobs, because a token call counts in the budget. */
-export const skewMs = 10_000;
 
 /** Gives each entry one credential object, so that everybody who uses it sees `refusedAt`. */
 export class Credentials {
@@ -24,8 +21,8 @@ export class Credentials {
   of(entry: TokenEntry): Credential {
     const known = this.#known.get(entry);
     if (known) return known;
-    const { value, version, fetchedAt, startedAt } = entry;
-    const credential = { accessToken: knownOf(value).record.accessToken, version, fetchedAt, startedAt };
+    const { value, version, readAt, startedAt } = entry;
+    const credential = { accessToken: knownOf(value).record.accessToken, version, readAt, startedAt };
     this.#known.set(entry, credential);
     return credential;
   }
@@ -33,9 +30,9 @@ export class Credentials {
 
 /**
  * Whether `credential` was requested after `before` was refused; one requested earlier may have been replaced too. For one
- * from another process: whether it was fetched after `beganAt`, the wall-clock time when the call began, or within the skew.
+ * from another process: whether it was fetched after `beganAt`, when the call began.
  */
 export function isSuccessor(credential: Credential, before: Credential, beganAt: number): boolean {
-  const { startedAt, fetchedAt } = credential;
-  return startedAt === undefined ? fetchedAt + skewMs >= beganAt : startedAt >= (before.refusedAt ?? 0);
+  const { startedAt, readAt } = credential;
+  return startedAt === undefined ? readAt >= beganAt : startedAt >= (before.refusedAt ?? 0);
 }

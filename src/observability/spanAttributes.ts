@@ -40,14 +40,15 @@ export const calls: Readonly<Record<Endpoint, readonly [method: string, template
 export type StoreOperation = Exclude<keyof Store, 'kind' | 'close'>;
 /** The operations of a store that get a span. */
 export const storeOperations: Readonly<Record<StoreOperation, true>> = {
-  get: true,
-  set: true,
-  claim: true,
   acquire: true,
   renew: true,
   settle: true,
-  list: true,
-  compareAndDelete: true,
+  forget: true,
+  forgottenSince: true,
+  fields: true,
+  get: true,
+  put: true,
+  deleteIf: true,
   increment: true,
 };
 

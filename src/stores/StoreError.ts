@@ -1,5 +1,3 @@
-import type { Store } from './Store.js';
-
 const messages = {
   'timed-out': 'The store did not answer in time.',
   unreachable: 'The store cannot be reached.',
@@ -40,8 +38,8 @@ const causes: Readonly<Record<string, string>> = {
 };
 
 /** In a few words for the log: `Redis refused the password (WRONGPASS)`. */
-export function storeCause(kind: Store['kind'], { trouble, detail = '' }: StoreError): string {
-  const name = kind === 'redis' ? 'Redis' : 'The directory';
+export function storeCause(shownStore: string, { trouble, detail = '' }: StoreError): string {
+  const name = shownStore.startsWith('redis') ? 'Redis' : 'The directory';
   const what =
     causes[detail] ??
     causes[detail.split(' ', 1)[0] ?? ''] ??

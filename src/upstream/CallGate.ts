@@ -3,8 +3,8 @@ import type { SealedStore } from '../cache/SealedStore.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import type { Endpoint } from './ResilientFetch.js';
 
-const blockSchema = z.object({ reason: z.enum(['rate-limited', 'credentials-rejected']), until: z.number() });
-type Block = z.output<typeof blockSchema>;
+const reasonSchema = z.enum(['rate-limited', 'credentials-rejected']);
+type Reason = z.output<typeof reasonSchema>;
 
 /** How long the fleet makes no call with client credentials that the service refused, in milliseconds. */
 const credentialsCoolDownMs = 30_000;
@@ -15,7 +15,7 @@ const shortestSilenceSeconds = 1;
 
 interface CallGateOptions {
   readonly store: SealedStore;
-  readonly onClosed: (endpoint: Endpoint, reason: Block['reason']) => void;
+  readonly onClosed: (endpoint: Endpoint, reason: Reason) => void;
 }
 
 /**
@@ -27,8 +27,9 @@ export class CallGate {
 
   /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED while the endpoint is closed */
   async pass(endpoint: Endpoint, credential: string): Promise<void> {
-    const block = await this.#blockOf(endpoint, credential);
-    if (block && block.until > Date.now()) throw this.#refusal(block);
+    const mark = await this.options.store.mark(nameOf(endpoint, credential));
+    const reason = reasonSchema.safeParse(mark?.value).data;
+    if (mark && reason) throw this.#refusal(reason, mark.leftMs);
   }
 
   /** Notes a 429 and returns the error for its caller. `retryAfterSeconds` is what the service asked for. */
@@ -43,24 +44,18 @@ export class CallGate {
     return this.#close(closed, credential, 'credentials-rejected', credentialsCoolDownMs);
   }
 
-  async #close(closed: readonly Endpoint[], credential: string, reason: Block['reason'], forMs: number) {
+  async #close(closed: readonly Endpoint[], credential: string, reason: Reason, forMs: number) {
     const { store, onClosed } = this.options;
-    const block: Block = { reason, until: Date.now() + forMs };
     // A longer pause that was asked for earlier stays in force.
-    const note = (endpoint: Endpoint) => store.prolongMark(nameOf(endpoint, credential), block, forMs);
+    const note = (endpoint: Endpoint) => store.setMark(nameOf(endpoint, credential), reason, forMs);
     await Promise.all(closed.map(note));
     for (const endpoint of closed) onClosed(endpoint, reason);
-    return this.#refusal(block);
+    return this.#refusal(reason, forMs);
   }
 
-  async #blockOf(endpoint: Endpoint, credential: string): Promise<Block | undefined> {
-    const mark = await this.options.store.mark(nameOf(endpoint, credential));
-    return mark === undefined ? undefined : blockSchema.safeParse(mark).data;
-  }
-
-  #refusal({ reason, until }: Block): GatewayError {
+  #refusal(reason: Reason, leftMs: number): GatewayError {
     if (reason === 'credentials-rejected') return credentialsRejected('HTTP 401, or 403 to several callers');
-    const retryAfterSeconds = Math.max(1, Math.ceil((until - Date.now()) / 1000));
+    const retryAfterSeconds = Math.max(1, Math.ceil(leftMs / 1000));
     const message = 'The service asked for fewer calls';
     return new GatewayError('UPSTREAM_RATE_LIMITED', message, { retryAfterSeconds, reason: 'HTTP 429' });
   }

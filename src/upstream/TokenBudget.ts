@@ -181,7 +181,7 @@ export class TokenBudget {
   /** Adds to a counter and returns its count; undefined when the store does not answer or gives an impossible count. */
   async #add(name: readonly string[], by: number, most: number): Promise<number | undefined> {
     try {
-      return await this.options.store.increment(name, by, counterTtlMs, most);
+      return (await this.options.store.increment(name, by, counterTtlMs, most)).count;
     } catch (error) {
       if (error instanceof StoreError) return undefined;
       throw error;

@@ -12,7 +12,7 @@ import type { GatewayError } from '../../src/errors/errors.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { wireServices } from '../../src/services.js';
-import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import { LocalStore } from '../../src/stores/LocalStore.js';
 import type { Store } from '../../src/stores/Store.js';
 import { environmentFor } from './gateway.js';
 import { real, replacePlatform, restorePlatform } from './platform.js';
@@ -89,7 +89,7 @@ export async function startFleet({
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
   let clock = Math.floor(Date.now() / hourMs) * hourMs; // a full hour, because the budget counts per clock hour
   const now = () => clock;
-  const shared = store ? on(undefined, store) : on({ now, monotonicNow: now }, new MemoryStore() as Store);
+  const shared = store ? on(undefined, store) : on({ now, monotonicNow: now }, new LocalStore() as Store);
   const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
@@ -123,7 +123,7 @@ export async function startFleet({
           onBudget: (left: number) => budgetLeft.push(left),
         }),
         store: connect(shared),
-        sealer: new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') }),
+        sealer: new Sealer([{ from: 'client-secret', secret: new Secret('fleet-secret') }]),
         baseUrl: sandbox.url,
         credentials: () => credentials,
       }),

@@ -7,7 +7,7 @@ import { Sealer } from '../../../src/cache/sealing.js';
 import { Secret } from '../../../src/config/secret.js';
 import type { GatewayError } from '../../../src/errors/errors.js';
 import { pause } from '../../../src/process/pause.js';
-import { MemoryStore } from '../../../src/stores/MemoryStore.js';
+import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { until } from '../../support/until.js';
 
@@ -30,8 +30,8 @@ function process(store: SealedStore, perMinute = 5): Admission {
 }
 
 function sharedStore(): SealedStore {
-  const sealer = new Sealer({ from: 'client-secret', secret: new Secret('x') });
-  return new SealedStore({ store: new MemoryStore(), sealer, scope: [] });
+  const sealer = new Sealer([{ from: 'client-secret', secret: new Secret('x') }]);
+  return new SealedStore({ store: new LocalStore(), sealer, scope: [] });
 }
 
 /** How many of that many operations get through. */
