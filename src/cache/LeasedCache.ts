@@ -209,7 +209,7 @@ export class LeasedCache<Value> {
     try {
       return await this.options.store.acquire(field, { owner, leaseMs, refused, awaited });
     } catch (error) {
-      if (error instanceof StoreError) return { state: 'alone' };
+      if (error instanceof StoreError && error.trouble !== 'closed') return { state: 'alone' };
       throw error;
     }
   }

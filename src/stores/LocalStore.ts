@@ -41,7 +41,7 @@ export class LocalStore implements Store {
   readonly #leases = new Map<string, Lease>();
   readonly #failures = new Map<string, Lease & { readonly value: Buffer }>();
   /** Records forgotten within the hour. */
-  readonly #forgotten = new Map<string, { readonly at: number; readonly note: Buffer }>();
+  readonly #forgotten = new Map<string, { readonly at: number; readonly list: string; readonly note: Buffer }>();
   readonly #bounds: Required<Bounds>;
   #bytes = 0;
   #items = 0;
@@ -119,7 +119,7 @@ export class LocalStore implements Store {
     return true;
   }
 
-  async forget(record: string, _list: string, note: Buffer): Promise<number> {
+  async forget(record: string, list: string, note: Buffer): Promise<number> {
     this.#checkOpen();
     const now = performance.now();
     const erased = this.#erase(record);
@@ -128,15 +128,15 @@ export class LocalStore implements Store {
     }
     for (const [each, { at }] of this.#forgotten) if (now - at >= hourMs) this.#forgotten.delete(each);
     this.#forgotten.delete(record);
-    this.#forgotten.set(record, { at: now, note });
+    this.#forgotten.set(record, { at: now, list, note });
     await this.#journal?.rewrite();
     return erased;
   }
 
-  async forgottenSince(_list: string, mark: number) {
+  async forgottenSince(list: string, since: number) {
     this.#checkOpen();
-    const notes = [...this.#forgotten.values()].filter(({ at }) => at >= mark).map(({ note }) => note);
-    return { notes, mark: performance.now() };
+    const listed = [...this.#forgotten.values()].filter((each) => each.list === list && each.at >= since);
+    return { notes: listed.map(({ note }) => note), mark: performance.now() };
   }
 
   async fields(record: string): Promise<readonly Field[]> {

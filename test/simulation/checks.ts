@@ -58,7 +58,7 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undef
   const isOld = sentAt - since >= leastAgeMs(auditor, index, since) - auditor.skewMs;
   const isReplaced = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= (last.arrivedAt ?? 0));
   const isExcused = auditor.disturbances.some(
-    ({ kind, taxpayer, until }) => kind === 'forget' && taxpayer === index && until >= last.sentAt,
+    ({ kind, taxpayer, until }) => kind === 'key' || (kind === 'forget' && taxpayer === index && until >= last.sentAt),
   );
   // An entry that the store held all along, unseen while it was away, may look like a recent write of another process.
   const mayBeOlder = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= last.sentAt - 12_000);
@@ -120,7 +120,9 @@ function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
   const broughtAt = Math.max(...brought.map(({ deliveredAt }) => deliveredAt as number));
   const mayBeMs = isRecord ? Math.min(auditor.plan.freshMs, Math.max(60_000, asked.maxAgeMs ?? Infinity)) : 1000;
   const ageMs = asked.askedAt - broughtAt;
-  if (ageMs <= mayBeMs + auditor.skewMs + 50) return undefined;
+  // The store tells how long it has had an answer, which may have been on its way to a slow store for a while.
+  const onItsWayMs = auditor.disturbances.some(({ kind }) => kind === 'store') ? 2000 : 0;
+  if (ageMs <= mayBeMs + auditor.skewMs + onItsWayMs + 50) return undefined;
   return `${which} was answered with what was ${ageMs.toFixed(0)} ms old: at most ${mayBeMs}`;
 }
 
