@@ -32,7 +32,10 @@ const storedFailure = z.object({
 });
 
 /** The entry that the store holds; undefined for anything but an encoded value. */
-export function entryOf<Value>({ version, value, ageMs }: Stored<unknown>, codec: Codec<Value>): Entry<Value> | undefined {
+export function entryOf<Value>(
+  { version, value, ageMs }: Stored<unknown>,
+  codec: Codec<Value>,
+): Entry<Value> | undefined {
   try {
     const decoded = codec.decode(value);
     return { version, value: decoded, readAt: performance.now() - ageMs, fetchedAt: Date.now() - ageMs };

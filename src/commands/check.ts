@@ -110,7 +110,10 @@ async function directory(path: string): Promise<Found> {
     () => false,
   );
   if (!mayWrite) return { ok: false, detail: `CACHE_URL: ${path} cannot be created or written to` };
-  return { ok: true, detail: existing === path ? 'file: can be written' : 'file: not there yet, the gateway creates it' };
+  return {
+    ok: true,
+    detail: existing === path ? 'file: can be written' : 'file: not there yet, the gateway creates it',
+  };
 }
 
 function keySets({ auth, proxies }: Config): Promise<Part>[] {

@@ -13,11 +13,11 @@ import {
   knownOf,
   notAuthorized,
   readingOf,
+  refusalName,
   type TokenAnswer,
   type TokenEntry,
   type TokenView,
   tokenAnswerCodec,
-  refusalName,
 } from './tokenAnswer.js';
 
 export interface TokenBrokerOptions extends ReadingOptions {

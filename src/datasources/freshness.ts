@@ -38,7 +38,8 @@ export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs: unchang
  * before, or since its creation if this is the first reading.
  */
 export function unchangedForMs(record: TokenRecord, before?: Reading & { readonly agoMs: number }): number {
-  if (before !== undefined) return isSame(before.record, record) ? before.unchangedForMs + Math.max(0, before.agoMs) : 0;
+  if (before !== undefined)
+    return isSame(before.record, record) ? before.unchangedForMs + Math.max(0, before.agoMs) : 0;
   const createdAt = record.faults ? undefined : timeOf(record.createdAt);
   return createdAt === undefined ? 0 : Math.max(0, Date.now() - createdAt);
 }

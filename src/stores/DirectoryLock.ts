@@ -72,7 +72,7 @@ export class DirectoryLock {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code === 'EEXIST') return false;
-      throw new StoreError('misconfigured', `CACHE_URL: ${this.directory} cannot be written to (${code})`);
+      throw new StoreError('misconfigured', `CACHE_URL: the directory ${this.directory} cannot be opened: ${code}`);
     }
   }
 

@@ -65,7 +65,10 @@ export class LocalStore implements Store {
     return store;
   }
 
-  constructor({ records = 100_000, bytes = 1 << 27, items = 500_000 }: Bounds = {}, kind: 'memory' | 'file' = 'memory') {
+  constructor(
+    { records = 100_000, bytes = 1 << 27, items = 500_000 }: Bounds = {},
+    kind: 'memory' | 'file' = 'memory',
+  ) {
     this.#bounds = { records, bytes, items };
     this.kind = kind;
   }
@@ -109,7 +112,8 @@ export class LocalStore implements Store {
     const fields = this.#records.get(place.record) ?? new Set();
     this.#records.set(place.record, fields.add(key));
     const written = this.#set(key, { value, version, writtenAt: now - ageMs, endsAt: now + ttlMs });
-    if (fields.size > mostFields) this.#drop([...fields].find((each) => each !== key && !each.endsWith(' token')) ?? key);
+    if (fields.size > mostFields)
+      this.#drop([...fields].find((each) => each !== key && !each.endsWith(' token')) ?? key);
     while (this.#records.size > this.#bounds.records || this.#bytes > this.#bounds.bytes) {
       const [oldest] = this.#records.keys();
       if (oldest === undefined || oldest === place.record) break;

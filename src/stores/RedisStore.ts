@@ -107,7 +107,11 @@ export class RedisStore implements Store {
     return this.#closing;
   }
 
-  async #run<T>(script: keyof ScriptedCommands, key: string, ...args: readonly (string | Buffer | number)[]): Promise<T> {
+  async #run<T>(
+    script: keyof ScriptedCommands,
+    key: string,
+    ...args: readonly (string | Buffer | number)[]
+  ): Promise<T> {
     if (this.#closing) throw new StoreError('closed');
     const work = (): Promise<T> => this.#client[script](`txgw:${key}`, ...args);
     try {

@@ -82,7 +82,7 @@ export class Journal {
       await access(directory, constants.W_OK | constants.X_OK);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      throw new StoreError('misconfigured', `CACHE_URL: ${directory} cannot be created or written to (${code})`);
+      throw new StoreError('misconfigured', `CACHE_URL: the directory ${directory} cannot be opened: ${code}`);
     }
     const lock = await DirectoryLock.take(directory, options.waitMs);
     const journal = new Journal(directory, lock, map, options);

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { guarded } from './guarded.js';
 import type { JournalOptions } from './journal.js';
@@ -16,7 +17,7 @@ const fileScheme = 'file:';
  */
 export async function openStore(cacheUrl: string, options: JournalOptions): Promise<Store> {
   if (cacheUrl === 'memory:') return new LocalStore();
-  if (cacheUrl.startsWith(fileScheme)) return LocalStore.open(cacheUrl.slice(fileScheme.length), options);
+  if (/^file:./.test(cacheUrl)) return LocalStore.open(cacheUrl.slice(fileScheme.length), options);
   return guarded(await openRedis(cacheUrl), { limitMs, ...options });
 }
 
@@ -28,7 +29,8 @@ export async function openExistingStore(cacheUrl: string, use: 'read' | 'write')
   if (cacheUrl === 'memory:')
     throw new StoreError('misconfigured', 'CACHE_URL is memory:, which no other process can read');
   if (!cacheUrl.startsWith(fileScheme)) return openRedis(cacheUrl);
-  const directory = cacheUrl.slice(fileScheme.length);
+  const directory = resolve(cacheUrl.slice(fileScheme.length));
+  if (!existsSync(directory)) throw new StoreError('misconfigured', `CACHE_URL: there is no store in ${directory}`);
   return use === 'read' ? LocalStore.read(directory) : LocalStore.open(directory, { waitMs: 0 });
 }
 
@@ -40,6 +42,8 @@ export function shownStore(cacheUrl: string): string {
 }
 
 async function openRedis(cacheUrl: string): Promise<Store> {
+  if (!cacheUrl.startsWith('redis'))
+    throw new StoreError('misconfigured', 'CACHE_URL must begin with memory:, file: or one of the redis forms');
   const { RedisStore } = await import('./RedisStore.js');
   return RedisStore.open(cacheUrl);
 }

@@ -188,8 +188,7 @@ function unknownOutcomesWereTried({ calls, disturbances }: Auditor, asked: Asked
   const isSent = calls.some(
     ({ endpoint, mark }) => endpoint === 'link' && mark.split(',')[0] === asked.mark?.split(',')[0],
   );
-  if (isSent || disturbances.some(({ kind }) => kind === 'crash' || kind === 'pause'))
-    return undefined;
+  if (isSent || disturbances.some(({ kind }) => kind === 'crash' || kind === 'pause')) return undefined;
   return `nothing was sent for ${asked.mark}, and its outcome is said to be unknown`;
 }
 

@@ -167,9 +167,9 @@ describe('A mistake', () => {
     [{ INTROSPECTION: 'yes' }, /^INTROSPECTION must be true or false$/],
     [{ AUTH_MODE: planted }, /^AUTH_MODE must be jwt, developer or disabled$/],
     [{ CACHE_URL: `redi://${planted}` }, /^CACHE_URL must be memory:/],
-    ...['lmdb://var/cache', 'lmdb:///var/cache', 'lmdb:~/cache', 'lmdb:~'].map((CACHE_URL): [Env, RegExp] => [
+    ...['file://var/cache', 'file:///var/cache', 'file:~/cache', 'file:~'].map((CACHE_URL): [Env, RegExp] => [
       { CACHE_URL },
-      /^CACHE_URL must be lmdb: and a directory without \/\/ or ~, such as lmdb:\/var\/lib\/gateway$/,
+      /^CACHE_URL must be file: and a directory without \/\/ or ~, such as file:\/var\/lib\/gateway$/,
     ]),
     ...['[::1]', '[::]'].map((HOST): [Env, RegExp] => [
       { ...open, HOST },
@@ -402,7 +402,6 @@ describe('A secret from a file', () => {
   const goodValue: Partial<Record<SettingName, string>> = {
     CACHE_URL: 'memory:',
     CACHE_ENCRYPTION_KEY: key,
-    CACHE_ENCRYPTION_KEY_PREVIOUS: key,
     HTTPS_PROXY: 'proxy.example:3128',
     HTTP_PROXY: 'http://user:password@proxy.example',
   };
@@ -460,7 +459,7 @@ function revealed({ upstream, cache, federation, auth }: ReturnType<typeof loadC
   return {
     client: upstream === 'embedded-sandbox' ? undefined : upstream.clientSecret.reveal(),
     url: cache.url,
-    keys: [cache.encryptionKey?.reveal(), cache.previousEncryptionKey?.reveal()],
+    keys: cache.encryptionKeys.map((key) => key.reveal()),
     decision: auth.decision?.token?.reveal(),
     federation: [federation.secret?.reveal(), federation.previousSecret?.reveal()],
   };

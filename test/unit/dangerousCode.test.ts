@@ -43,7 +43,7 @@ describe('the source', () => {
       'cache/LeasedCache.ts', // between looks at a lease
       'datasources/recordWatcher.ts', // between polls
       'observability/Tracing.ts', // which traces are kept
-      'stores/LmdbStore.ts', // when it tidies up
+      'stores/DirectoryLock.ts', // between looks at a lock
       'stores/redisClient.ts', // when it connects again
       'upstream/ResilientFetch.ts', // between tries
     ]);

@@ -24,7 +24,7 @@ describe('Two gateways in a rolling rotation of CACHE_ENCRYPTION_KEY', () => {
     redis = await startRedis();
     const env = { CACHE_URL: redis.url, TOKEN_BUDGET_PER_HOUR: '3' };
     const old = await startTestGateway({ ...env, CACHE_ENCRYPTION_KEY: oldKey });
-    const keys = { CACHE_ENCRYPTION_KEY: newKey, CACHE_ENCRYPTION_KEY_PREVIOUS: oldKey };
+    const keys = { CACHE_ENCRYPTION_KEY: `${newKey},${oldKey}` };
     gateways = { old, new: await startTestGateway({ ...env, ...keys, UPSTREAM_BASE_URL: old.sandbox.url }) };
   });
   afterAll(async () => {

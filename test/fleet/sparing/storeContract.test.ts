@@ -36,7 +36,12 @@ it('The store in memory drops the records used least recently when it is full, a
   for (const record of ['a', 'b', 'c', 'a', 'd']) {
     const turn = await store.acquire({ ...place, record }, wish);
     if (turn.state === 'taken')
-      await store.settle({ ...place, record }, 'me', { version: 'v', value: Buffer.from('x'), ageMs: 0, ttlMs: 60_000 });
+      await store.settle({ ...place, record }, 'me', {
+        version: 'v',
+        value: Buffer.from('x'),
+        ageMs: 0,
+        ttlMs: 60_000,
+      });
   }
   const kept = await Promise.all(['a', 'b', 'c', 'd'].map((record) => store.fields(record)));
   expect(kept.map(({ length }) => length)).toEqual([1, 0, 1, 1]);

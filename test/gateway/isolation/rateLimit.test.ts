@@ -69,7 +69,7 @@ describe('the limit of operations per caller', () => {
     const store = sharedStore();
     const [one, two] = [process(store), process(store)];
     expect(admitted(one, ada, 4)).toBe(4);
-    await until(async () => (await store.increment(['rate', 'ada', String(now / 60_000)], 0, 1000)) === 4);
+    await until(async () => (await store.increment(['rate', 'ada', String(now / 60_000)], 0, 1000)).count === 4);
     expect(admitted(two, ada, 1)).toBe(1); // asks what the others have counted
     await until(() => refusal(two, ada) !== undefined);
     expect(admitted(two, bob, 9)).toBe(5);

@@ -88,7 +88,9 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       const [count, foreign] = [newKey(), newKey()];
       expect(await store.increment(count, 2, 20_000)).toEqual({ count: 2, leftMs: expect.any(Number) });
       const counts = await atOnce(20, (each) => each.increment(count, 1, 9e6));
-      expect(counts.map((each) => each.count).sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, n) => n + 3));
+      expect(counts.map((each) => each.count).sort((a, b) => a - b)).toEqual(
+        Array.from({ length: 20 }, (_, n) => n + 3),
+      );
       for (const { leftMs } of counts) expect(leftMs).toBeLessThanOrEqual(20_000);
       await store.put(foreign, bytes('not a number'), 60_000, 'always');
       expect((await peer.increment(foreign, 3, 1000)).count).toBe(3);
@@ -106,7 +108,10 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       await store.increment(count, 5, 1500);
       expect((await peer.get(item))?.value).toEqual(bytes('x'));
       expect(await peer.acquire(entry, wish('you'))).toEqual(found('short'));
-      expect(await peer.acquire(failed, wish('you', undefined, 'me'))).toEqual({ state: 'failed', failure: bytes('why') });
+      expect(await peer.acquire(failed, wish('you', undefined, 'me'))).toEqual({
+        state: 'failed',
+        failure: bytes('why'),
+      });
       expect(await store.renew(renewed, 'me', 3000)).toBe(true);
       expect(await peer.acquire(late, { owner: 'next', leaseMs: 3000 })).toEqual(held('late'));
 
@@ -163,7 +168,8 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
     it('takes a version that is refused for none, and only that one', async () => {
       const place = newPlace();
       await write(place, 'old');
-      for (const other of ['ol', 'old.', '']) expect(await peer.acquire(place, wish('me', other))).toEqual(found('old'));
+      for (const other of ['ol', 'old.', ''])
+        expect(await peer.acquire(place, wish('me', other))).toEqual(found('old'));
       expect(await peer.acquire(place, wish('me', 'old'))).toEqual(taken);
       expect(await store.acquire(place, wish('you', 'old'))).toEqual(held('me'));
       await peer.settle(place, 'me', value('new'));
@@ -175,7 +181,10 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       await store.acquire(place, wish('me'));
       expect(await store.settle(place, 'me', { failure: bytes('why'), ttlMs: 10_000 })).toBe(true);
       for (let each = 0; each < 2; each += 1) {
-        expect(await peer.acquire(place, wish('you', undefined, 'me'))).toEqual({ state: 'failed', failure: bytes('why') });
+        expect(await peer.acquire(place, wish('you', undefined, 'me'))).toEqual({
+          state: 'failed',
+          failure: bytes('why'),
+        });
       }
       expect(await peer.acquire(place, wish('other', undefined, 'somebody'))).toEqual(taken);
       expect(await peer.settle(place, 'other', undefined)).toBe(true); // nothing that others may know
