@@ -136,7 +136,7 @@ const secrets = (item: z.ZodType<string, string>) =>
 
 const base64Key = fitting(
   (key) => /^[A-Za-z0-9+/_-]+={0,2}$/.test(key) && Buffer.from(key, 'base64').length === 32,
-  'must be 32 bytes in base64, several separated by commas',
+  'must be 32 bytes in base64',
 );
 
 /** What an Authorization header can carry: a token, or a scheme and a token (RFC 9110 section 11.4). */

@@ -89,7 +89,9 @@ export async function startFleet({
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
   let clock = Math.floor(Date.now() / hourMs) * hourMs; // a full hour, because the budget counts per clock hour
   const now = () => clock;
-  const shared = store ? on(undefined, store) : on({ now, monotonicNow: now }, new LocalStore() as Store);
+  // Real time passes a thousandth as fast: enough to tell what came first.
+  const monotonic = () => clock + real.monotonicNow() / 1000;
+  const shared = store ? on(undefined, store) : on({ now, monotonicNow: monotonic }, new LocalStore() as Store);
   const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
@@ -107,7 +109,7 @@ export async function startFleet({
   const wired = Array.from({ length: size }, (_, n) => {
     const own: Clocks = {
       now: () => clock + (aheadMs[n] ?? 0),
-      monotonicNow: () => real.monotonicNow() + clock,
+      monotonicNow: monotonic,
       random: () => 0,
     };
     const events: TokenEvent[] = [];

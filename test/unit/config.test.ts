@@ -365,7 +365,7 @@ describe('The examples that are printed', () => {
   const env = { ...service, ...issuer, AUTH_DECISION_URL: 'https://decisions.example', ...printed };
 
   it('are refused with NODE_ENV=production, one line for each credential', () => {
-    expect(Object.keys(printed)).toHaveLength(6);
+    expect(Object.keys(printed)).toHaveLength(5);
     expect(problemsOf({ ...env, NODE_ENV: 'production' })).toEqual(
       Object.keys(printed).map(
         (name) => `${name} is the example of the documentation: expected one of your own with NODE_ENV=production`,
