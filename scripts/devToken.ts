@@ -2,7 +2,7 @@
 
 import { parseArgs } from 'node:util';
 import { allScopes, type Scope } from '../src/auth/caller.js';
-import { developerDirectory, loadDeveloperKeys } from '../src/auth/developerKeys.js';
+import { developerToken } from '../src/auth/developerToken.js';
 
 const usage = `Prints a token that the gateway accepts in developer mode (npm start without configuration).
 
@@ -12,7 +12,6 @@ const usage = `Prints a token that the gateway accepts in developer mode (npm st
   --taxpayer <id>             a taxpayer the token may see; may be repeated; all taxpayers when left out
   --subject <text>            who the caller is (local-developer)
   --ttl-seconds <number>      how long the token is good (28800)
-  --dir <directory>           where the signing key is kept (.taxpayer-gateway in the working directory)
   --help                      this text
 
 Example: npm run --silent dev:token -- --scope "taxpayers:read refresh-jobs:read" --taxpayer <id>
@@ -32,7 +31,6 @@ async function main(): Promise<void> {
       taxpayer: { type: 'string', multiple: true },
       subject: { type: 'string', default: 'local-developer' },
       'ttl-seconds': { type: 'string', default: '28800' },
-      dir: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
@@ -48,8 +46,7 @@ async function main(): Promise<void> {
     throw new Error('--ttl-seconds must be a whole number from 1 to 31536000.');
   }
   const scopes = readScopes(values.scope, taxpayers);
-  const keys = await loadDeveloperKeys(values.dir ?? developerDirectory);
-  process.stdout.write(`${await keys.sign({ subject, scopes, taxpayers, ttlSeconds })}\n`);
+  process.stdout.write(`${await developerToken(subject, scopes, taxpayers, ttlSeconds)}\n`);
 }
 
 /** Without --taxpayer every taxpayer may be seen, which is a scope of its own; with it, only those named. */

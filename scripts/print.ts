@@ -15,8 +15,7 @@ import { errorCodes } from '../src/errors/errors.js';
 import { resolvers } from '../src/resolvers/index.js';
 import { buildSchema } from '../src/schema/buildSchema.js';
 import { defaultProviders } from '../src/schema/Provider.js';
-import { configurationPage, envExample } from './configurationPage.js';
-import { faultsPage } from './faultsPage.js';
+import { envEntries, faultParts, settingRows, withPrinted } from './printedTables.js';
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
 const sdl = await subgraphSdl();
@@ -31,9 +30,9 @@ keep('src/schema/schema.graphql', sdl);
 keep('packages/client/schema.graphql', clientSdl());
 keep('packages/client/src/errorCodes.ts', read('src/errors/errorCodes.ts'));
 await keepGenerated();
-keep('docs/configuration.md', configurationPage(table));
-keep('.env.example', envExample(table));
-keep('docs/faults.md', faultsPage(JSON.parse(read('test/gateway/faults/faultTable.json')), errorCodes));
+keepPrinted('docs/configuration.md', { settings: settingRows(table) });
+keepPrinted('.env.example', { settings: envEntries(table) });
+keepPrinted('docs/faults.md', faultParts(JSON.parse(read('test/gateway/faults/faultTable.json')), errorCodes));
 if (values.check) await nameBreakingChanges();
 if (problems.length > 0) console.error(problems.join('\n'));
 process.exitCode = problems.length > 0 ? 1 : 0;
@@ -42,6 +41,11 @@ function keep(path: string, text: string): void {
   if (read(path) === text) return;
   if (values.check) problems.push(`${path} is out of date: run \`npm run codegen\` and commit it.`);
   else writeFileSync(path, text);
+}
+
+/** A page written by hand, in which only tables are printed. */
+function keepPrinted(path: string, parts: Record<string, string[]>): void {
+  keep(path, withPrinted(read(path), parts));
 }
 
 /** The SDL as a router reads it from `_service`. */

@@ -58,8 +58,6 @@ export class RequestContext implements OperationContext, ReadCall {
   constructor(
     private readonly facts: OperationFacts,
     private readonly services: Services,
-    /** See `operationLabel`. */
-    private readonly operation: string,
     /** An object, because Apollo's copy of the context has to share it. */
     readonly trail = new Trail(),
   ) {
@@ -115,7 +113,7 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   private decide(decisions: DecisionPoint, question: Question): Decision | Promise<Decision> {
-    const known = decisions.known(this.caller, this.operation, question);
+    const known = decisions.known(this.caller, question);
     if (known !== undefined) return this.allowing(known, question);
     this.services.onWait?.();
     // No cache here: the decision point remembers decisions, which may expire before the request ends.
@@ -132,10 +130,9 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   private ask(decisions: DecisionPoint, questions: readonly Question[]) {
-    const { caller, holder, requestId, operation } = this;
-    const { subject, properties = {} } = caller;
+    const { caller, holder, requestId } = this;
     const takePlace = () => this.services.ledger.take('decisions', holder);
-    return decisions.ask(caller, { subject, properties, operation, requestId, takePlace }, questions);
+    return decisions.ask(caller, { requestId, takePlace }, questions);
   }
 
   private allowing(decision: Decision, { taxpayer }: Question): Decision {

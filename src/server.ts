@@ -2,22 +2,23 @@ import type { IncomingMessage } from 'node:http';
 import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
-import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
+import { developerToken } from './auth/developerToken.js';
 import { identifier, RouterSecrets } from './auth/identify.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { RequestContext } from './context.js';
-import { requestIdOf } from './http/answering.js';
-import { beforeRoutes, peerMeeter } from './http/beforeRoutes.js';
-import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
+import { readAccept } from './http/accept.js';
+import { beforeRoutes } from './http/beforeRoutes.js';
+import { requestIdOf } from './http/facts.js';
+import { GraphQLHandler } from './http/GraphQLHandler.js';
 import { type Handler, HttpServer } from './http/HttpServer.js';
 import { liveness, metricsPage, readiness } from './http/health.js';
-import { readAccept } from './http/mediaTypes.js';
+import { OpenStreams } from './http/OpenStreams.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
 import { Unread } from './http/Unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
-import { OpenStreams } from './live/OpenStreams.js';
-import { followTlsFiles, readTlsFiles } from './network/tlsFiles.js';
-import { WayOut } from './network/WayOut.js';
+import { Agents } from './network/agents.js';
+import { peerMeeter, refusedCertificates } from './network/peer.js';
+import { followPemFiles, readPemFiles } from './network/pemFiles.js';
 import { Episodes } from './observability/Episodes.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
@@ -63,7 +64,7 @@ export interface Gateway {
 type Closings = (() => unknown)[];
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` or `LiveEdge` → `Operations` (admit, prepare,
+ * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `LiveEdge` → `Operations` (admit, prepare,
  * run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
@@ -87,21 +88,20 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const log = createLogger(config.logLevel, logDestination, isTraced ? () => tracing?.traceId : undefined);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
-  const tls = config.tls && readTlsFiles(config.tls);
-  const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
+  const tls = config.tls && readPemFiles(config.tls);
   const firstQuery = await firstQueryFor(config);
 
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
   closings.push(() => sandbox?.stop());
   const upstream = sandbox ? { baseUrl: sandbox.url, ...embeddedSandbox } : (config.upstream as UpstreamCredentials);
-  const ways = { service: new WayOut(config.proxies, config.service.tls, log), others: new WayOut(config.proxies) };
+  const ways = { service: new Agents(config.proxies, config.service.tls, log), others: new Agents(config.proxies) };
   for (const way of Object.values(ways)) closings.push(() => way.stop());
   tracing = await startTracing({ config, log, metrics, ways }, upstream.baseUrl);
   closings.push(() => tracing?.stop());
   const surroundings = { config, log, metrics, tracing, ways };
   const services = await startServices({ ...surroundings, upstream, logDestination });
   closings.push(() => services.stop());
-  const authenticator = startAuthenticator(surroundings, developerKeys);
+  const authenticator = startAuthenticator(surroundings);
   closings.push(() => authenticator.stop());
   const routerSecrets = new RouterSecrets(config.federation, log);
   closings.push(() => routerSecrets.stop());
@@ -114,29 +114,29 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   closings.push(() => operations.stop());
   const identify = identifier(authenticator, routerSecrets);
   const given = { operations, identify, ledger, unread: new Unread(ledger, options.stallMs), tracing };
-  const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
-  const live = new LiveEdge({
-    ...given,
-    streams,
-    allowedOrigins: config.corsOrigins,
-    maxOperations: config.limits.subscriptions,
-    keepAliveMs: options.keepAliveMs,
-  });
+  const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
+  const { keepAliveMs } = options;
+  const all = { ...given, streams, allowedOrigins: config.corsOrigins, keepAliveMs };
+  const live = new LiveEdge({ ...all, maxOperations: config.limits.subscriptions });
 
-  const metricsServer = await serveMetrics(config, metrics.registry, log);
-  closings.push(() => metricsServer?.drain(0));
-  const endpoint = new GraphQLEndpoint(given, live);
-  const graphql: Handler = (request, response) => endpoint.handle(request, response);
-  const takesJson = ({ headers }: IncomingMessage) => readAccept(headers.accept).json !== undefined;
-  const routes = new Map<string, Handler>([
-    ['/graphql', tracing?.traced('/graphql', graphql, takesJson) ?? graphql],
-    ['/graphql/stream', tracing?.traced('/graphql/stream', live.stream) ?? live.stream],
+  const health = new Map<string, Handler>([
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
-  if (config.metricsPort === undefined) routes.set('/metrics', metricsPage(metrics.registry));
+  const metricsRoutes = new Map([...health, ['/metrics', metricsPage(metrics.registry)]]);
+  const metricsServer = await serveMetrics(config, metricsRoutes, log);
+  closings.push(() => metricsServer?.drain(0));
+  const handler = new GraphQLHandler(all);
+  const graphql: Handler = (request, response) => handler.handle(request, response);
+  const stream: Handler = (request, response) => handler.handle(request, response, true);
+  const takesJson = ({ headers }: IncomingMessage) => readAccept(headers.accept).json !== undefined;
+  const routes = new Map<string, Handler>([
+    ['/graphql', tracing?.traced('/graphql', graphql, takesJson) ?? graphql],
+    ['/graphql/stream', tracing?.traced('/graphql/stream', stream) ?? stream],
+    ...(config.metricsPort === undefined ? metricsRoutes : health),
+  ]);
   if (config.introspection) {
-    const explorer = { firstQuery, headers: () => developerHeaders(developerKeys) };
+    const explorer = { firstQuery, headers: () => developerHeaders(config.auth.mode) };
     routes.set('/', apolloSandboxPage(explorer)).set('/graphiql', graphiqlPage(explorer));
   }
   const { host, port } = config;
@@ -145,11 +145,15 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     response.setHeader('x-request-id', facts.requestId);
     operations.turnAway(undefined, 'no such path', facts, 'http');
   };
-  const meetPeer = peerMeeter(config);
-  const before = beforeRoutes(config, meetPeer, operations);
+  const meetPeer = peerMeeter(config.trustedProxies);
+  const before = beforeRoutes(config, meetPeer);
   const http = new HttpServer({ host, port, tls, routes, onNotFound, before, log });
   // A refused upgrade is answered like a request that does not offer an upgrade.
-  http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && live.upgrade(request, ...rest));
+  http.onUpgrade((request, ...rest) => {
+    meetPeer(request);
+    return live.upgrade(request, ...rest);
+  });
+  if (tls?.ca) http.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await http.listen();
   closings.push(async () => {
     const over = pause(config.drainTimeoutMs, { ref: false });
@@ -161,20 +165,17 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     // Also wait for calls to the service whose callers have left: their results are worth storing.
     await Promise.race([services.places.whenIdle(), over]);
   });
-  if (config.tls && tls) closings.push(followTlsFiles(config.tls, tls, log, (renewed) => http.renewTls(renewed)));
+  if (config.tls && tls) closings.push(followPemFiles(config.tls, tls, log, (renewed) => http.renewTls(renewed)));
   return { port: listeningOn, sandbox, firstQuery, log };
 }
 
 /** Loaded only where it is configured. */
-async function startTracing({ config: { traces }, metrics, log, ways }: Surroundings, serviceUrl: string) {
+async function startTracing({ config: { traces }, log, ways }: Surroundings, serviceUrl: string) {
   if (traces === undefined) return undefined;
   const { openExporter, Tracing } = await import('./observability/Tracing.js');
   const texts = { begins: 'the trace collector does not take spans', ends: 'the trace collector takes spans again' };
   const episodes = new Episodes({ log, about: {}, ...texts });
-  const onDropped = (count: number, cause: string) => {
-    metrics.spansDropped.inc(count);
-    episodes.failed('dropped', cause);
-  };
+  const onDropped = (_: number, cause: string) => episodes.failed('dropped', cause);
   const version = packageVersion();
   const exporter = await openExporter(traces, ways?.others.agentFor(new URL(traces.url)));
   return new Tracing({ exporter, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
@@ -187,22 +188,23 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
   return startSandbox({ clientId, clientSecret: clientSecret.reveal() });
 }
 
-function startAuthenticator({ config, log, metrics, ways }: Surroundings, keys: DeveloperKeys | undefined) {
-  const { mode, decision, ...jwt } = config.auth;
+function startAuthenticator({ config: { auth }, log, metrics, ways }: Surroundings): Authenticator {
   const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
   const episodes = new Map(
-    jwt.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
+    auth.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
   );
   const authenticator = new Authenticator({
-    ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
-    decisionClaims: decision?.claims,
-    ...(ways && { agentFor: ways.others.agentFor }),
-    onKeySetFailure: (issuer, fault, cause) => episodes.get(issuer)?.failed(fault, cause),
-    onKeySetRead: (issuer) => episodes.get(issuer)?.worked(),
+    ...auth,
+    decisionClaims: auth.decision?.claims,
+    agentFor: ways?.others.agentFor,
+    onKeysRead: (issuer, failure) => {
+      if (failure === undefined) episodes.get(issuer)?.worked();
+      else episodes.get(issuer)?.failed(failure.fault, failure.message);
+    },
   });
-  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
+  metrics.showKeySets(() => authenticator.keySets.map(({ ageMs }) => ageMs));
   authenticator.start();
-  if (mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
+  if (auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
   return authenticator;
 }
 
@@ -235,7 +237,7 @@ function operationsOf(
   };
   return new Operations({
     schema,
-    contextFor: (facts, label, trail) => new RequestContext(facts, services, label, trail),
+    contextFor: (facts, _label, trail) => new RequestContext(facts, services, trail),
     admission,
     ledger: services.ledger,
     limits: config.limits,
@@ -248,9 +250,9 @@ function operationsOf(
 }
 
 /** A token for the explorer's first tab, in developer mode only: there every caller is the local developer anyway. */
-async function developerHeaders(keys: DeveloperKeys | undefined): Promise<Record<string, string>> {
-  if (keys === undefined) return {};
-  const token = await keys.sign({ subject: 'local-developer', scopes: allScopes, taxpayers: [], ttlSeconds: 86_400 });
+async function developerHeaders(mode: Config['auth']['mode']): Promise<Record<string, string>> {
+  if (mode !== 'developer') return {};
+  const token = await developerToken('local-developer', allScopes, [], 86_400);
   return { Authorization: `Bearer ${token}` };
 }
 

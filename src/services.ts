@@ -16,7 +16,7 @@ import { RefreshJobs } from './datasources/RefreshJobs.js';
 import { recordWatcher } from './datasources/recordWatcher.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
-import type { WayOut } from './network/WayOut.js';
+import { Agents } from './network/agents.js';
 import type { AuditLog } from './observability/AuditLog.js';
 import { Episodes } from './observability/Episodes.js';
 import type { Logger } from './observability/log.js';
@@ -41,7 +41,7 @@ export interface Surroundings {
 }
 
 /** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
-export type WaysOut = Readonly<Record<'service' | 'others', WayOut>>;
+export type WaysOut = Readonly<Record<'service' | 'others', Agents>>;
 
 export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
   readonly sealed: SealedStore;
@@ -67,7 +67,7 @@ export async function startServices(
   const store = await openWatchedStore(config, surroundings);
   const traced = tracing?.store(store) ?? store;
   const traceId = tracing && (() => tracing.traceId);
-  const logs = operatorLogs({ config, log, destination, sealer, metrics, traceId });
+  const logs = operatorLogs({ config, log, destination, sealer, traceId });
   const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials };
   const wired = wireServices({ ...whole, audit: logs.audit });
   if (store.kind === 'redis') await wired.forgets.start();
@@ -129,7 +129,6 @@ export function wireServices(wiring: Wiring) {
     maxEntries: config.cache.maxEntries,
     workMs: config.service.deadlineMs,
     onRead: metrics.onRead,
-    onLeaseWait: metrics.onLeaseWait,
   };
   const { keepMs } = config.cache;
   const places = servicePlaces(config, workTime);
@@ -142,13 +141,13 @@ export function wireServices(wiring: Wiring) {
   const jobWatches = jobWatcher({
     ...config.jobs,
     jobs,
-    onWatchers: (count) => metrics.jobWatchers.set(count),
+    onWatchers: (count) => metrics.watchers.set({ kind: 'job' }, count),
   });
   const { watchMaxMs } = config.jobs;
-  const onWatchers = (count: number) => metrics.recordWatchers.set(count);
+  const onWatchers = (count: number) => metrics.watchers.set({ kind: 'record' }, count);
   const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers });
   const workMs = config.service.deadlineMs + leaseMarginMs;
-  const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
+  const links = new ClientLinks({ ...shared, workMs });
   const forgets = forgetsOf(wiring, sealed, [
     broker,
     jobs,
@@ -162,7 +161,6 @@ export function wireServices(wiring: Wiring) {
   const stop = () => {
     forgets.stop();
     stopWatches();
-    http.stop();
     for (const one of Object.values(episodes)) one.stop();
   };
   return { sealed, http, workTime, places, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
@@ -177,11 +175,11 @@ function forgetsOf({ audit }: Wiring, store: SealedStore, keepers: readonly Memo
   });
 }
 
-function resilientFetch({ config, metrics, tracing, fetch, ways, baseUrl }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, fetch, ways }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(fetch && { fetch }),
-    newAgent: ways?.service.newAgentFor(baseUrl),
+    agents: ways?.service ?? new Agents(config.proxies),
     onTry: (endpoint, outcome, seconds, details) => {
       metrics.onTry(endpoint, outcome, seconds);
       tracing?.onTry(endpoint, outcome, seconds, details);

@@ -1,4 +1,5 @@
-// Composes the gateway and the cases into a supergraph, with an MIT-licensed composer. Run as a command it prints the supergraph.
+// Composes the gateway and the cases into a supergraph, with an MIT-licensed composer. Run as a command it prints the supergraph,
+// with the URLs of TAXPAYERS_URL and CASES_URL; with --without-scopes for routers that do not know those directives.
 
 import { readFileSync } from 'node:fs';
 import { composeServices } from '@theguild/federation-composition';
@@ -16,8 +17,8 @@ export function subgraphs({ taxpayersUrl, casesUrl }) {
 /**
  * The SDL of the supergraph. Throws when the subgraphs do not fit together.
  *
- * `@apollo/gateway`, the router written in JavaScript, does not know @authenticated and @requiresScopes and starts with no
- * supergraph that has them: `scopes: false` leaves them out. The gateway asks for the scopes in any case.
+ * `scopes: false` leaves out @authenticated and @requiresScopes, with which `@apollo/gateway` and an Apollo Router without a
+ * licence do not start. The gateway asks for the scopes in any case.
  */
 export function composeSupergraph(urls, { scopes = true } = {}) {
   const parts = subgraphs(urls);
@@ -39,6 +40,7 @@ function withoutScopes(subgraph) {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const urls = { taxpayersUrl: 'http://taxpayers.example/graphql', casesUrl: 'http://cases.example/graphql' };
-  console.log(composeSupergraph(urls));
+  const { TAXPAYERS_URL = 'http://127.0.0.1:4001/graphql', CASES_URL = 'http://127.0.0.1:4002/' } = process.env;
+  const scopes = !process.argv.includes('--without-scopes');
+  console.log(composeSupergraph({ taxpayersUrl: TAXPAYERS_URL, casesUrl: CASES_URL }, { scopes }));
 }

@@ -1,21 +1,18 @@
-import { createHmac } from 'node:crypto';
+import { hash } from 'node:crypto';
+import * as z from 'zod';
 import type { Secret } from '../config/secret.js';
 import { decisionTokenForm } from '../config/settings.js';
 import { watchSecretFile } from '../config/watchFile.js';
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import {
-  type Asker,
-  askDecisionPoint,
-  type DecisionAddress,
-  type DecisionEndpoint,
-  type DecisionFailure,
-  endpointFor,
-  type Question,
-} from './askDecisionPoint.js';
-import type { Caller } from './caller.js';
+import type { Caller, TaxpayerScope } from './caller.js';
+import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
 
-export type { Asker, Question } from './askDecisionPoint.js';
+/** The question: may the caller do this with this taxpayer? */
+export interface Question {
+  readonly action: TaxpayerScope;
+  readonly taxpayer: string;
+}
 
 /** A decision, and until when (of the monotonic clock) it is valid. */
 export interface Decision {
@@ -23,16 +20,26 @@ export interface Decision {
   readonly until: number;
 }
 
+/** The request that asks. */
+export interface Asker {
+  readonly requestId: string;
+  /** Takes a place for a call, and returns how to give it back. @throws GatewayError RATE_LIMITED when none is free */
+  readonly takePlace?: () => () => void;
+}
+
 /** A call as metrics, traces and the log see it. */
 export interface DecisionCall {
-  readonly endpoint: DecisionEndpoint;
-  readonly outcome: 'ok' | DecisionFailure['fault'];
+  readonly endpoint: 'evaluation' | 'evaluations';
+  readonly outcome: 'ok' | NoAnswer['fault'];
   /** In a few words, when it failed. */
   readonly cause: string | undefined;
   readonly seconds: number;
 }
 
-export interface DecisionPointOptions extends Omit<DecisionAddress, 'authorization'> {
+export interface DecisionPointOptions {
+  readonly url: string;
+  /** HTTP agents. Default: Node's own. */
+  readonly agent?: AgentFor | undefined;
   /** Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
   readonly token: Secret | undefined;
   /** Set when the token came from a file, which is then watched. */
@@ -40,7 +47,6 @@ export interface DecisionPointOptions extends Omit<DecisionAddress, 'authorizati
   /** How long a permission is cached, in milliseconds. */
   readonly ttlMs: number;
   readonly onCall?: (call: DecisionCall) => void;
-  readonly onDecided?: (isAllowed: boolean, from: 'asked' | 'remembered') => void;
   /** Called when the token's file has changed; `isUsed`: whether the new token is well formed and now in use. */
   readonly onToken?: (isUsed: boolean) => void;
 }
@@ -49,44 +55,34 @@ export interface DecisionPointOptions extends Omit<DecisionAddress, 'authorizati
 const deadlineMs = 1000;
 /** How long a refusal is cached at most, in milliseconds. */
 const refusedMs = 5000;
-/** Permissions and refusals cached. Made-up ids cause any number of refusals, which must not evict permissions. */
-const maxAllowed = 100_000;
-const maxRefused = 10_000;
+const maxDecisions = 100_000;
 
 /**
- * Asks a decision point about taxpayers that a caller's token does not list. Caches the decisions for a time, under keyed
- * hashes. Without a decision the caller is refused, and nothing is cached.
+ * Asks a decision point, by the OpenID AuthZEN Authorization API 1.0, about taxpayers that a caller's token does not list.
+ * Caches the decisions for a time. Without a decision the caller is refused, and nothing is cached.
  */
 export class DecisionPoint {
-  readonly #allowed = new BoundedCache<Decision>({ max: maxAllowed });
-  readonly #refused = new BoundedCache<Decision>({ max: maxRefused });
+  readonly #decisions = new BoundedCache<Decision>({ max: maxDecisions });
   readonly #asking = new Map<string, Promise<Decision>>();
-  /** Keyed hashes that tell callers apart: of the caller's key and of the properties that the decision point is told. */
-  readonly #names = new WeakMap<Caller, string>();
-  /** Cache of recent keyed hashes: computing one costs ten times as much as finding it here. */
-  readonly #keys = new BoundedCache<string>({ max: 10_000 });
-  /** The key of the hashes, known to this process only. */
-  readonly #secret: string;
-  #address: DecisionAddress;
+  #authorization: string | undefined;
   readonly #unwatch: () => void;
 
   constructor(private readonly options: DecisionPointOptions) {
-    const { url, agent, token, tokenFile, onToken } = options;
-    this.#address = { url, agent };
-    this.#secret = crypto.getRandomValues(Buffer.alloc(32)).toString('base64url');
-    const use = (secret: Secret) => {
-      const text = secret.reveal();
-      const isUsed = decisionTokenForm.test(text);
-      if (isUsed) this.#address = { url, agent, authorization: text.includes(' ') ? text : `Bearer ${text}` };
-      return isUsed;
-    };
-    if (token) use(token);
+    const { token, tokenFile, onToken } = options;
+    if (token) this.#use(token);
     if (tokenFile === undefined) this.#unwatch = () => {};
     else {
-      const onRotated = (secret: Secret) => onToken?.(use(secret));
+      const onRotated = (secret: Secret) => onToken?.(this.#use(secret));
       const onRefused = () => onToken?.(false);
       this.#unwatch = watchSecretFile(tokenFile, { minLength: 1, secret: token, onRotated, onRefused });
     }
+  }
+
+  #use(token: Secret): boolean {
+    const text = token.reveal();
+    if (!decisionTokenForm.test(text)) return false;
+    this.#authorization = text.includes(' ') ? text : `Bearer ${text}`;
+    return true;
   }
 
   stop(): void {
@@ -94,10 +90,8 @@ export class DecisionPoint {
   }
 
   /** The cached decision, if it is still valid. */
-  known(caller: Caller, operation: string, question: Question): Decision | undefined {
-    const decision = this.#held(this.#keyOf(caller, operation, question));
-    if (decision !== undefined) this.options.onDecided?.(decision.isAllowed, 'remembered');
-    return decision;
+  known(caller: Caller, question: Question): Decision | undefined {
+    return this.#held(keyOf(caller, question));
   }
 
   /**
@@ -105,103 +99,119 @@ export class DecisionPoint {
    * @returns for each question a decision, or GatewayError AUTH_UNAVAILABLE or RATE_LIMITED when there is none
    */
   ask(caller: Caller, asker: Asker, questions: readonly Question[]): Promise<readonly (Decision | GatewayError)[]> {
-    const fresh = new Map<string, Question>();
-    const keys = questions.map((question) => {
-      const key = this.#keyOf(caller, asker.operation, question);
-      if (this.#held(key) === undefined && !this.#asking.has(key)) fresh.set(key, question);
-      return key;
+    const keyed = new Map(questions.map((question) => [keyOf(caller, question), question]));
+    const fresh = new Map([...keyed].filter(([key]) => !this.#held(key) && !this.#asking.has(key)));
+    if (fresh.size > 0) {
+      const deciding = this.#decide(caller, asker, fresh);
+      for (const key of fresh.keys()) {
+        const decided = deciding.then((decisions) => decisions.get(key) as Decision);
+        this.#asking.set(
+          key,
+          decided.finally(() => this.#asking.delete(key)),
+        );
+      }
+    }
+    const answers = questions.map((question) => {
+      const key = keyOf(caller, question);
+      return this.#held(key) ?? (this.#asking.get(key) as Promise<Decision>).catch((error: GatewayError) => error);
     });
-    if (fresh.size > 0) this.#begin(asker, fresh);
-    return Promise.all(
-      keys.map((key) => this.#held(key) ?? this.#asking.get(key)?.catch((error: GatewayError) => error)),
-    ) as Promise<readonly (Decision | GatewayError)[]>;
+    return Promise.all(answers);
   }
 
   /** Calls `look` when a decision expires; returns how to cancel that. */
   whenOver({ until }: Decision, look: () => void): () => void {
-    const leftMs = until - performance.now();
-    const timer = setTimeout(look, Math.max(leftMs, 0)).unref();
+    const timer = setTimeout(look, Math.max(until - performance.now(), 0)).unref();
     return () => clearTimeout(timer);
   }
 
-  #begin(asker: Asker, fresh: ReadonlyMap<string, Question>): void {
-    const deciding = this.#decide(asker, [...fresh.values()]);
-    for (const [place, key] of [...fresh.keys()].entries()) {
-      const decided = deciding.then((decisions) => this.#remember(key, decisions[place] as Decision));
-      this.#asking.set(key, decided);
-      const forget = () => this.#asking.delete(key);
-      decided.then(forget, forget);
-    }
-  }
-
-  /** @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call */
-  async #decide(asker: Asker, questions: readonly Question[]): Promise<readonly Decision[]> {
-    const { ttlMs, onDecided } = this.options;
-    const leavePlace = asker.takePlace?.();
-    const askedAt = performance.now();
-    const limit = new AbortController();
-    const timer = setTimeout(() => limit.abort(), deadlineMs);
-    const answer = await this.#callTwiceAtMost(asker, questions, limit.signal).finally(() => {
-      clearTimeout(timer);
-      leavePlace?.();
-    });
-    if ('fault' in answer) throw undecided(answer.cause);
-    // The time counts from the question: a right may be withdrawn while the answer is on its way.
-    return answer.map((isAllowed) => {
-      onDecided?.(isAllowed, 'asked');
-      return { isAllowed, until: askedAt + (isAllowed ? ttlMs : Math.min(ttlMs, refusedMs)) };
-    });
-  }
-
-  /** The decision point may have closed a kept-alive connection, and asking twice changes nothing. */
-  async #callTwiceAtMost(asker: Asker, questions: readonly Question[], signal: AbortSignal) {
-    const answer = await this.#call(asker, questions, signal);
-    return 'fault' in answer && answer.fault === 'network' ? this.#call(asker, questions, signal) : answer;
-  }
-
-  async #call(asker: Asker, questions: readonly Question[], signal: AbortSignal) {
-    const startedAt = performance.now();
-    const answer = await askDecisionPoint(this.#address, asker, questions, signal);
-    const [outcome, cause] = 'fault' in answer ? [answer.fault, answer.cause] : (['ok', undefined] as const);
-    const seconds = (performance.now() - startedAt) / 1000;
-    this.options.onCall?.({ endpoint: endpointFor(questions), outcome, cause, seconds });
-    return answer;
-  }
-
-  #remember(key: string, decision: Decision): Decision {
-    const [kept, other] = decision.isAllowed ? [this.#allowed, this.#refused] : [this.#refused, this.#allowed];
-    other.delete(key);
-    kept.set(key, decision);
-    return decision;
-  }
-
   #held(key: string): Decision | undefined {
-    const decision = this.#allowed.get(key) ?? this.#refused.get(key);
+    const decision = this.#decisions.get(key);
     return decision !== undefined && performance.now() < decision.until ? decision : undefined;
   }
 
-  /** A hash of all that the answer may depend on. Only the last part can contain a line break, so no two texts collide. */
-  #keyOf(caller: Caller, operation: string, { action, taxpayer }: Question): string {
-    let name = this.#names.get(caller);
-    if (name === undefined) {
-      name = this.#hash(JSON.stringify([caller.key, caller.properties]));
-      this.#names.set(caller, name);
+  /** @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call */
+  async #decide(caller: Caller, asker: Asker, questions: ReadonlyMap<string, Question>) {
+    const leavePlace = asker.takePlace?.();
+    // The time counts from the question: a right may be withdrawn while the answer is on its way.
+    const askedAt = performance.now();
+    try {
+      const answers = await this.#callTwiceAtMost(caller, asker.requestId, [...questions.values()]);
+      const decisions = [...questions.keys()].map((key, place): [string, Decision] => {
+        const isAllowed = answers[place] === true;
+        const ttlMs = isAllowed ? this.options.ttlMs : Math.min(this.options.ttlMs, refusedMs);
+        return [key, { isAllowed, until: askedAt + ttlMs }];
+      });
+      for (const [key, decision] of decisions) this.#decisions.set(key, decision);
+      return new Map(decisions);
+    } catch (error) {
+      throw undecided(error as NoAnswer);
+    } finally {
+      leavePlace?.();
     }
-    const text = `${name}\n${operation}\n${action}\n${taxpayer}`;
-    const known = this.#keys.get(text);
-    if (known !== undefined) return known;
-    const key = this.#hash(text);
-    this.#keys.set(text, key);
-    return key;
   }
 
-  #hash(text: string): string {
-    return createHmac('sha256', this.#secret).update(text).digest('base64url');
+  /** The decision point may have closed a kept-alive connection, and asking twice changes nothing. */
+  async #callTwiceAtMost(caller: Caller, requestId: string, questions: readonly Question[]) {
+    const signal = AbortSignal.timeout(deadlineMs);
+    const call = () => this.#call(caller, requestId, questions, signal);
+    return call().catch((error: NoAnswer) => (error.fault === 'network' ? call() : Promise.reject(error)));
+  }
+
+  async #call(
+    { subject: id, properties }: Caller,
+    requestId: string,
+    questions: readonly Question[],
+    signal: AbortSignal,
+  ) {
+    const { url, agent, onCall } = this.options;
+    const evaluations = questions.map(({ action: name, taxpayer }) => ({
+      action: { name },
+      resource: { type: 'taxpayer', id: taxpayer },
+    }));
+    const isOne = evaluations.length === 1;
+    const endpoint = isOne ? 'evaluation' : 'evaluations';
+    const subject = { type: 'user', id, properties };
+    const headers = { 'content-type': 'application/json', accept: 'application/json', 'x-request-id': requestId };
+    const startedAt = performance.now();
+    const told = (outcome: DecisionCall['outcome'], cause?: string) =>
+      onCall?.({ endpoint, outcome, cause, seconds: (performance.now() - startedAt) / 1000 });
+    try {
+      const answer = await fetchJson(`${url.replace(/\/+$/, '')}/access/v1/${endpoint}`, {
+        method: 'POST',
+        headers: this.#authorization === undefined ? headers : { ...headers, authorization: this.#authorization },
+        body: JSON.stringify({ subject, ...(isOne ? evaluations[0] : { evaluations }) }),
+        agent,
+        signal,
+      });
+      const read = decided.safeParse(isOne ? { evaluations: [answer] } : answer).data?.evaluations;
+      if (read?.length !== questions.length) throw new NoAnswer('answer', 'the answer does not decide what was asked');
+      told('ok');
+      return read.map(({ decision }) => decision);
+    } catch (error) {
+      const { fault, message } = error as NoAnswer;
+      told(fault, message);
+      throw error;
+    }
   }
 }
 
-function undecided(cause: string): GatewayError {
+const decided = z.object({ evaluations: z.array(z.object({ decision: z.boolean() })) });
+
+/** Digests that tell callers apart by all that the decision point is told of them. */
+const names = new WeakMap<Caller, string>();
+
+/** All that the answer may depend on. Only the last part can contain a line break, so no two keys collide. */
+function keyOf(caller: Caller, { action, taxpayer }: Question): string {
+  let name = names.get(caller);
+  if (name === undefined) {
+    name = hash('sha256', JSON.stringify([caller.key, caller.properties]), 'base64url');
+    names.set(caller, name);
+  }
+  return `${name}\n${action}\n${taxpayer}`;
+}
+
+function undecided(failure: NoAnswer): GatewayError {
   const message = 'The decision point cannot say at the moment whether the caller may see this taxpayer';
-  const reason = `decision point: ${cause}`;
+  const reason = `decision point: ${failure.message}`;
   return new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds: 1, reason });
 }

@@ -3,12 +3,15 @@ import * as z from 'zod';
 import { unauthenticated, withoutStack } from '../errors/errors.js';
 import { isNestedWithin } from '../json.js';
 import { type Caller, callerKey } from './caller.js';
-import { type KeySource, maxCandidates } from './KeySet.js';
-import { signatureAlgorithms } from './readKeySet.js';
+import type { KeySource } from './IssuerKeys.js';
 import { claimAt, type RightsRules, rightsIn } from './rights.js';
-import { isOtherThanAccessToken, tokenType } from './tokenKind.js';
+
+/** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
+export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const;
 
 export interface TokenPolicy {
+  /** Default: {@link signatureAlgorithms}. */
+  readonly algorithms?: readonly string[];
   readonly issuers: ReadonlyMap<string, TrustedIssuer>;
   readonly rights: RightsRules;
   /** A token must be of one of these types, as {@link tokenType} writes them. */
@@ -28,7 +31,7 @@ export interface VerifiedToken {
   readonly caller: Caller;
   /** The first moment at which the token passes, in milliseconds since the epoch: `nbf` less the tolerance. */
   readonly validFrom: number;
-  readonly source: KeySource;
+  readonly keys: KeySource;
   /** The version of the keys that verified it. */
   readonly version: number;
 }
@@ -53,7 +56,6 @@ export const boundRefused =
   'The access token is bound to a key or a certificate (DPoP, cnf); the gateway does not support bound tokens';
 const malformed = 'The access token is malformed: expected a signed JWT (RFC 7519)';
 const unpublishedKey = 'The access token is not signed with a key that its issuer publishes';
-const namesNoKey = `The access token names no key (kid), and none of the ${maxCandidates} tried has signed it`;
 const notYetValid = 'The access token is not valid yet (nbf, iat)';
 const wrongClaims: Readonly<Record<PropertyKey, string>> = {
   sub: 'The access token has no valid subject (sub): expected 1 to 255 characters',
@@ -67,7 +69,7 @@ const wrongClaims: Readonly<Record<PropertyKey, string>> = {
  * message that holds nothing of the token, or AUTH_UNAVAILABLE without usable keys of its issuer.
  */
 export async function verifyToken(token: string, policy: TokenPolicy): Promise<VerifiedToken> {
-  const { header, payload, issuer, source, version } = await verifySignature(token, policy);
+  const { header, payload, issuer, keys, version } = await verifySignature(token, policy);
   if (!isNestedWithin(payload, maxClaimsDepth)) throw unauthenticated(malformed);
   const claims = claimsSchema.safeParse(payload);
   if (!claims.success) throw unauthenticated(wrongClaims[claims.error.issues[0]?.path[0] ?? ''] ?? malformed);
@@ -83,42 +85,42 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   const rights = rightsIn(payload, policy.rights);
   const properties = policy.decisionClaims && { ...chosen(payload, policy.decisionClaims), issuer };
   const caller: Caller = { kind: 'bearer', key, subject, ...rights, properties, expiresAt: exp * 1000 };
-  return { caller, validFrom, source, version };
+  return { caller, validFrom, keys, version };
 }
 
-/** Looks for newer keys once the held ones fail: the provider may have rotated them, with or without a new `kid`. */
-async function verifySignature(token: string, policy: TokenPolicy) {
+async function verifySignature(token: string, { algorithms = signatureAlgorithms, tokenTypes, issuers }: TokenPolicy) {
   // First refuse what needs no key to refuse: it then costs neither a signature check nor a read of the key set.
   const { header, issuer } = decode(token);
-  if (!signatureAlgorithms.some((algorithm) => algorithm === header.alg)) {
+  if (!algorithms.some((algorithm) => algorithm === header.alg)) {
     throw unauthenticated('The access token is not signed with an accepted algorithm (alg)');
   }
-  if (!policy.tokenTypes.some((type) => type === tokenType(header.typ))) {
+  if (!tokenTypes.some((type) => type === tokenType(header.typ))) {
     throw unauthenticated('The access token is not of an accepted type (typ)');
   }
-  const trusted = typeof issuer === 'string' && policy.issuers.get(issuer);
+  const trusted = typeof issuer === 'string' && issuers.get(issuer);
   if (!trusted) throw unauthenticated('The access token is not from an accepted issuer (iss)');
-  const { keys: source, audience } = trusted;
-  for (;;) {
-    const { keys, version } = await source.keysFor(header);
-    for (const key of keys) {
+  const { keys, audience } = trusted;
+  const expected = {
+    algorithms: [...algorithms],
+    issuer,
+    audience: [...audience],
+    requiredClaims: ['sub', 'exp'],
+    clockTolerance: toleranceSeconds,
+  };
+  for (let looked = false; ; looked = true) {
+    const { version } = keys; // before the keys are taken, see IssuerKeys
+    for (const key of await keys.find(header)) {
       try {
-        const { payload } = await jwtVerify(token, key, {
-          algorithms: [...signatureAlgorithms],
-          issuer,
-          audience: [...audience],
-          requiredClaims: ['sub', 'exp'],
-          clockTolerance: toleranceSeconds,
-          currentDate: new Date(Date.now()),
-        });
-        return { header, payload, issuer, source, version };
+        const { payload } = await jwtVerify(token, key, { ...expected, currentDate: new Date(Date.now()) });
+        return { header, payload, issuer, keys, version };
       } catch (error) {
-        if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw unauthenticated(refusalOf(error));
+        if (!(error instanceof errors.JWSSignatureVerificationFailed || error instanceof TypeError)) {
+          throw unauthenticated(refusalOf(error));
+        }
       }
     }
-    if (!(await source.lookAgain(version))) {
-      throw unauthenticated(keys.length < maxCandidates ? unpublishedKey : namesNoKey);
-    }
+    // The provider may have rotated its keys, with or without a new `kid`.
+    if (looked || !(await keys.lookAgain())) throw unauthenticated(unpublishedKey);
   }
 }
 
@@ -140,4 +142,29 @@ function chosen(payload: JWTPayload, names: readonly string[]): Readonly<Record<
   return Object.fromEntries(
     names.map((name) => [name, claimAt(payload, name)]).filter(([, claim]) => claim !== undefined),
   );
+}
+
+/** The `typ` header that marks an access token (RFC 9068 section 2.1). */
+const accessTokenType = 'at+jwt';
+
+/** Claims of ID tokens (OpenID Connect Core 1.0, sections 2 and 3.3.2.11) and of logout tokens (RFC 8417, section 2.2). */
+const claimsOfOthers = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'];
+
+/** Normalizes a `typ` header for comparison: lower case, without `application/`. A token without one is a plain JWT. */
+export function tokenType(typ: unknown = 'jwt'): string | undefined {
+  return typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : undefined;
+}
+
+/**
+ * Whether a token shows that it is not an access token: an ID token may name the same audience. Some ID tokens do not show
+ * it; a provider that marks access tokens with `at+jwt` lets us tell all of them apart.
+ */
+function isOtherThanAccessToken({ typ }: { readonly typ?: unknown }, payload: JWTPayload): boolean {
+  if (tokenType(typ) === accessTokenType) return false;
+  // Keycloak names the kind in a claim, and wrote `nonce` into its access tokens before version 25. Cognito has `token_use`.
+  const kind = payload['typ'];
+  if (kind === 'Bearer' || kind === 'DPoP') return false;
+  const isNamed =
+    ['ID', 'Refresh', 'Offline', 'Logout'].some((other) => other === kind) || payload['token_use'] === 'id';
+  return isNamed || claimsOfOthers.some((claim) => Object.hasOwn(payload, claim));
 }

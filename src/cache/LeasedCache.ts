@@ -158,7 +158,6 @@ export class LeasedCache<Value> {
 
   /** Asks the store until it answers, or this reader may fetch. */
   async #load(reader: Reader<Value>): Promise<Entry<Value>> {
-    const { kind, onLeaseWait } = this.options;
     const reason = this.#memory.has(reader.id) ? 'outdated' : 'absent';
     const startedAt = performance.now();
     const owner = crypto.randomUUID();
@@ -167,7 +166,6 @@ export class LeasedCache<Value> {
     let awaited: string | undefined;
     for (let pauseMs = firstPauseMs; ; ) {
       const turn = await this.#acquire(reader, owner, refused, awaited);
-      if (awaited !== undefined && turn.state !== 'held') onLeaseWait?.(kind, (performance.now() - startedAt) / 1000);
       switch (turn.state) {
         case 'found': {
           // 4. The store has an entry. Memory keeps an old one too: it can be shown when the service fails.

@@ -44,5 +44,4 @@ export interface LeasedCacheOptions<Value> {
   /** The field of the store that holds the entry with this id. */
   readonly fieldOf: (id: string) => SubjectField;
   readonly onRead?: (kind: string, tier: CacheTier, reason: ReadReason) => void;
-  readonly onLeaseWait?: (kind: string, seconds: number) => void;
 }

@@ -2,25 +2,16 @@ import { existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import fetch from 'node-fetch';
-import { readIssuerKeys } from '../auth/discovery.js';
+import type { NoAnswer } from '../auth/fetchJson.js';
+import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { ConfigError } from '../config/ConfigError.js';
-import type { Config } from '../config/config.js';
-import { WayOut } from '../network/WayOut.js';
+import { type Config, loadConfig } from '../config/config.js';
+import { Agents } from '../network/agents.js';
 import { readListedDocuments } from '../operations/ListedDocuments.js';
 import { openExistingStore } from '../stores/openStore.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
 import { storeProblem } from './openStoreOf.js';
-
-const help = `Tests the configuration and each part that it names: the lists of trusted documents, the store, the key sets of the
-identity providers, the decision point, and the service. Sends no credentials to the service and makes no token call.
-
-Usage: taxpayer-gateway check [--json]
-
-  --json   print one JSON object
-
-Needs the gateway's environment variables. Exit codes: 0 every part works, 1 a part does not work, 2 wrong arguments.
-`;
 
 /** What was found out about one part. */
 interface Found {
@@ -36,8 +27,10 @@ interface Part extends Found {
 const limitMs = 5000;
 
 export const check: Command = {
-  help,
-  async run({ config }) {
+  does: 'tests the configuration and whether everything it names can be reached',
+  details: 'It sends no credentials to the service and makes no token call.',
+  async run() {
+    const config = loadConfig();
     const parts = await Promise.all([
       configuration(config),
       ...documents(config),
@@ -119,24 +112,28 @@ async function directory(path: string): Promise<Found> {
 function keySets({ auth, proxies }: Config): Promise<Part>[] {
   if (auth.mode !== 'jwt')
     return [Promise.resolve({ part: 'key set', ok: true, detail: `none: AUTH_MODE is ${auth.mode}` })];
-  const { agentFor } = new WayOut(proxies);
+  const { agentFor } = new Agents(proxies);
   return auth.issuers.map(async (place) => {
     const part = `key set of ${place.issuer}`;
-    const read = await readIssuerKeys({ ...place, agentFor }, AbortSignal.timeout(limitMs));
-    if ('fault' in read) return { part, ok: false, detail: `${read.fault}: ${read.cause}` };
-    return { part, ok: true, detail: read.length === 1 ? '1 usable key' : `${read.length} usable keys` };
+    try {
+      const { keys } = await readIssuerKeys({ ...place, agentFor }, AbortSignal.timeout(limitMs));
+      return { part, ok: true, detail: keys.length === 1 ? '1 key' : `${keys.length} keys` };
+    } catch (error) {
+      const { fault, message } = error as NoAnswer;
+      return { part, ok: false, detail: `${fault}: ${message}` };
+    }
   });
 }
 
 function decisionPoint({ auth: { decision }, proxies }: Config): Promise<Part>[] {
   if (decision === undefined) return [];
-  return [named('decision point', answering('AUTH_DECISION_URL', decision.url, new WayOut(proxies)))];
+  return [named('decision point', answering('AUTH_DECISION_URL', decision.url, new Agents(proxies)))];
 }
 
 async function service({ upstream, service: { tls }, proxies }: Config): Promise<Found> {
   if (upstream === 'embedded-sandbox') return { ok: true, detail: 'the embedded sandbox' };
   try {
-    return await answering('UPSTREAM_BASE_URL', upstream.baseUrl, new WayOut(proxies, tls));
+    return await answering('UPSTREAM_BASE_URL', upstream.baseUrl, new Agents(proxies, tls));
   } catch (error) {
     if (error instanceof ConfigError) return { ok: false, detail: error.message };
     throw error;
@@ -144,7 +141,7 @@ async function service({ upstream, service: { tls }, proxies }: Config): Promise
 }
 
 /** Any answer counts as success: what a base address answers without credentials is not known. */
-async function answering(setting: string, url: string, { agentFor: agent }: WayOut): Promise<Found> {
+async function answering(setting: string, url: string, { agentFor: agent }: Agents): Promise<Found> {
   const startedAt = performance.now();
   try {
     const signal = AbortSignal.timeout(limitMs) as never;

@@ -1,30 +1,20 @@
 import type { Sealer } from '../cache/sealing.js';
+import { loadConfig } from '../config/config.js';
 import { identifierReader, type TaxpayerId } from '../datasources/identifiers.js';
 import { refusalName } from '../datasources/tokenAnswer.js';
 import { AuditLog } from '../observability/AuditLog.js';
 import { createLogger } from '../observability/log.js';
 import { RepeatedLines } from '../observability/RepeatedLines.js';
-import type { Command } from './Command.js';
+import { type Command, taxpayerArgument } from './Command.js';
 import { withStoreOf } from './openStoreOf.js';
 
-const help = `Erases everything that is stored about a taxpayer: token record, job statuses, leases and cool-downs. Within 5 seconds,
-every process that reaches the store also erases it from its memory. The next query reads from the service again.
-With CACHE_URL=file:<directory>, stop the gateway, run this, and start it: nothing else is lost.
-
-Usage: taxpayer-gateway forget <taxpayerId> [--json]
-
-  <taxpayerId>   the service's id of the taxpayer, or - to read it from standard input
-  --json         print one JSON object
-
-Needs the gateway's environment variables. Writes an
-audit line to standard error, and each process writes one to its log. Exit codes: 0 success; 1 the store or the
-configuration cannot be used, so not everything is erased: repeat the command; 2 wrong arguments.
-`;
-
 export const forget: Command = {
-  help,
-  argument: 'a taxpayer id',
-  async run({ config, argument }) {
+  does: 'erases what is stored about a taxpayer, in the whole fleet',
+  details:
+    'Within 5 seconds every process that reaches the store drops it from its memory too. Writes an audit line to standard error, and each process one to its log. After a failure repeat it: not everything is erased. With CACHE_URL=file:<directory>, stop the gateway, run this and start it: nothing else is lost.',
+  argument: taxpayerArgument,
+  async run(argument) {
+    const config = loadConfig();
     const subject = identifierReader(config.limits.idLength).taxpayerId(argument);
     return withStoreOf(config, 'write', async ({ sealer, sealed }) => {
       const request = crypto.randomUUID();

@@ -1,24 +1,13 @@
 import type { SealedStore } from '../cache/SealedStore.js';
 import { entryOf } from '../cache/StoredEntries.js';
 import type { Sealer } from '../cache/sealing.js';
-import type { Config } from '../config/config.js';
+import { type Config, loadConfig } from '../config/config.js';
 import { freshMsOf } from '../datasources/freshness.js';
 import { identifierReader } from '../datasources/identifiers.js';
 import { isTerminal, sharedMs, storedObservation } from '../datasources/RefreshJobs.js';
 import { absenceMs, refusalName, tokenAnswerCodec } from '../datasources/tokenAnswer.js';
-import type { Command } from './Command.js';
+import { type Command, taxpayerArgument } from './Command.js';
 import { withStoreOf } from './openStoreOf.js';
-
-const help = `Shows what the store holds about a taxpayer: kinds, ages, freshness, leases and cool-downs. Never a token, a name or a status.
-
-Usage: taxpayer-gateway inspect <taxpayerId> [--json]
-
-  <taxpayerId>   the service's id of the taxpayer, or - to read it from standard input
-  --json         print one JSON object
-
-Needs the gateway's environment variables. Exit codes: 0 success, also when nothing is stored; 1 the store or
-the configuration cannot be used; 2 wrong arguments.
-`;
 
 /** Times are in whole seconds; `job` and `version` are keyed hashes. */
 interface Item {
@@ -33,9 +22,11 @@ interface Item {
 }
 
 export const inspect: Command = {
-  help,
-  argument: 'a taxpayer id',
-  async run({ config, argument }) {
+  does: 'shows what is stored about a taxpayer',
+  details: 'Kinds, ages, freshness, leases and cool-downs; never a token, a name or a status.',
+  argument: taxpayerArgument,
+  async run(argument) {
+    const config = loadConfig();
     const id = identifierReader(config.limits.idLength).taxpayerId(argument);
     return withStoreOf(config, 'read', async ({ sealer, sealed }) => {
       const taxpayer = sealer.digest('taxpayer', id);

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { Scope } from '../auth/caller.js';
-import { tokenType } from '../auth/tokenKind.js';
+import { tokenType } from '../auth/verifyToken.js';
 import { ConfigError } from './ConfigError.js';
 import { decisionOf } from './decisionSettings.js';
 import { Secret } from './secret.js';

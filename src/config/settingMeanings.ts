@@ -9,7 +9,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'PEM certificate chain to serve HTTPS with, the own certificate first; needs TLS_KEY_FILE. Reloaded when the file changes.',
   TLS_KEY_FILE: 'PEM private key of TLS_CERT_FILE, without a passphrase. Reloaded when the file changes.',
   TLS_CLIENT_CA_FILE:
-    'Turns on mutual TLS: on every path but /health/, clients must present a certificate issued by an authority in this PEM file. Reloaded when the file changes.',
+    'Turns on mutual TLS: clients must present a certificate issued by an authority in this PEM file, or their handshake is refused. Needs METRICS_PORT, for probes. Reloaded when the file changes.',
   TRUSTED_PROXIES:
     "Addresses and ranges of the proxies in front of the gateway, separated by commas. Their X-Forwarded-For header then gives the caller's address for rate limits and audit lines. A proxy that sets only Forwarded (RFC 7239) must not be listed.",
   HTTPS_PROXY:
@@ -121,7 +121,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'Most WebSockets and event streams that one process keeps open, and, counted separately, most subscriptions and queries that wait (waitSeconds). One caller may hold a quarter of each.',
   MAX_SUBSCRIPTIONS: 'Most operations running at once on one WebSocket.',
 
-  METRICS_PORT: 'Separate port for /metrics, which is then not served on PORT.',
+  METRICS_PORT:
+    'Separate port, without TLS, for /metrics, which is then not served on PORT, and for /health/live and /health/ready.',
   OTEL_EXPORTER_OTLP_ENDPOINT:
     'Base URL of the OpenTelemetry collector. Traces are sent over OTLP/HTTP to /v1/traces under it; see Traces in docs/configuration.md.',
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'Full URL to send traces to; replaces OTEL_EXPORTER_OTLP_ENDPOINT.',

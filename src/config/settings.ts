@@ -1,6 +1,6 @@
+import proxyaddr from 'proxy-addr';
 import * as z from 'zod';
 import { allScopes } from '../auth/caller.js';
-import { isAddressRange } from '../network/AddressRanges.js';
 import { Secret } from './secret.js';
 import { hasControlCharacters } from './watchFile.js';
 
@@ -114,6 +114,13 @@ const proxyExceptions = z
     ),
   );
 
+const isAddressRange = (text: string) => {
+  try {
+    return proxyaddr.compile(text) !== undefined;
+  } catch {
+    return false;
+  }
+};
 const addressRange = fitting(isAddressRange, 'must be addresses and ranges such as 10.0.0.0/8, separated by commas');
 
 const flag = z.enum(['true', 'false'], { error: 'must be true or false' }).transform((word) => word === 'true');

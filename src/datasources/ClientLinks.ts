@@ -20,10 +20,7 @@ export interface ClientLinksOptions {
   readonly places: FairQueue;
   /** Longest time a creation can be under way, in milliseconds. An older one that has no result will never get one. */
   readonly workMs: number;
-  readonly onOutcome: (outcome: LinkOutcome) => void;
 }
-
-export type LinkOutcome = 'created' | 'replayed' | 'unknown' | 'conflict' | 'failed';
 
 const idempotencyTtlMs = 24 * 3_600_000; // how long a key is remembered
 const lookAgainMs = 50; // poll interval while another request or process has the creation under way
@@ -83,18 +80,9 @@ export class ClientLinks {
     idempotency: Idempotency | undefined,
     call: CallOptions = {},
   ): Promise<CreatedLink> {
-    const { places, service, onOutcome } = this.options;
-    try {
-      const created =
-        idempotency === undefined
-          ? { link: await places.run(call.holder, () => service.createClientLink(request, call)), replayed: false }
-          : await this.#createOnce(attemptOf(request, idempotency, call));
-      onOutcome(created.replayed ? 'replayed' : 'created');
-      return created;
-    } catch (error) {
-      onOutcome((error instanceof GatewayError && failures[error.code]) || 'failed');
-      throw error;
-    }
+    const { places, service } = this.options;
+    if (idempotency !== undefined) return this.#createOnce(attemptOf(request, idempotency, call));
+    return { link: await places.run(call.holder, () => service.createClientLink(request, call)), replayed: false };
   }
 
   async #createOnce(attempt: Attempt): Promise<CreatedLink> {
@@ -186,8 +174,3 @@ function attemptOf(request: ClientLinkRequest, idempotency: Idempotency, call: C
 function unknown(): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');
 }
-
-const failures: { readonly [code: string]: LinkOutcome } = {
-  OUTCOME_UNKNOWN: 'unknown',
-  IDEMPOTENCY_CONFLICT: 'conflict',
-};

@@ -161,7 +161,6 @@ export class TaxpayerService {
       trail,
       signal,
       body,
-      method: body === undefined ? 'GET' : 'POST',
       url: serviceUrl(baseUrl, ...path),
       subject: subjectOf(call),
       headers: {

@@ -13,7 +13,7 @@ export interface ReadingOptions {
   readonly store: SealedStore;
   /** The queue of reads that memory cannot answer. */
   readonly places: FairQueue;
-  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
+  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead'>;
   /** Longest time that anything about a taxpayer is kept, in milliseconds. */
   readonly keepMs: number;
 }

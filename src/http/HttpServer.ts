@@ -1,18 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { TlsMaterial } from '../network/tlsFiles.js';
+import type { Pem } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
-import {
-  closeWithConnection,
-  followHandshakes,
-  reissueWithoutUpgrade,
-  whenAnswered,
-  whenNobodyConnects,
-} from './connections.js';
+import { closeListener, reissueWithoutUpgrade } from './connections.js';
 
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
@@ -23,7 +17,7 @@ export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Bu
 export interface HttpServerOptions {
   readonly host: string;
   readonly port: number;
-  readonly tls: TlsMaterial | undefined;
+  readonly tls: Pem | undefined;
   /** By exact path, for every method. */
   readonly routes: ReadonlyMap<string, Handler>;
   /** Called for a request that has no route, before it is answered. */
@@ -43,18 +37,6 @@ const defaultTimeouts = { headersTimeout: 20_000, requestTimeout: 60_000, connec
 /** In milliseconds. Longer than load balancers keep idle connections, or they send requests on one that is being closed. */
 const keepAliveTimeout = 620_000;
 
-/** The phases of a drain: when each ends at the latest, in milliseconds from the start, or how long it takes at most. */
-const drainPhases = (timeoutMs: number) => ({
-  /** New connections are still accepted until then, so that load balancers see the readiness probe fail. */
-  acceptUntilMs: Math.min(1000, timeoutMs / 4),
-  /** How long it then waits for a pause in new connections; afterwards, one turn without any is enough. */
-  quietForMs: Math.min(250, timeoutMs / 8),
-  /** The listening socket is closed then at the latest, even if connections keep coming. */
-  closeListenerByMs: (timeoutMs * 3) / 4,
-  /** Idle connections stay open until then: a request may already be on its way. */
-  keepIdleUntilMs: Math.min(3000, timeoutMs / 2),
-});
-
 const nodeMajor = Number.parseInt(process.versions.node, 10);
 
 const plainText = ['content-type', 'text/plain; charset=utf-8'];
@@ -62,29 +44,11 @@ const plainText = ['content-type', 'text/plain; charset=utf-8'];
 /** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */
 const maxDroppedBytes = 65_536;
 
-/** Pages set their own Content-Security-Policy. All other answers may load nothing and may not be framed. */
-function safeHeaders(page: readonly string[]) {
-  const policy = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
-  return { page, answer: [...page, 'content-security-policy', policy] };
-}
-const plainHeaders = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
-const overTcp = safeHeaders(plainHeaders);
-const overTls = safeHeaders([...plainHeaders, 'strict-transport-security', 'max-age=31536000; includeSubDomains']);
-
-/** Adds the security headers when the head of an answer is written: `setHeader` would cost several times as much. */
-class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
-  /** Supports only what our code uses: no status message, and headers as one flat list of names and values. */
-  override writeHead(status: number, headers?: unknown): this {
-    const isPage = this.hasHeader('content-security-policy');
-    const safe = ('encrypted' in this.req.socket ? overTls : overTcp)[isPage ? 'page' : 'answer'];
-    const all = headers === undefined ? [...safe] : safe.concat(headers as string[]);
-    if (leavesMuchUnread(this.req)) {
-      all.push('connection', 'close');
-      stopReading(this.req);
-    }
-    return super.writeHead(status, all);
-  }
-}
+const ownPolicy = 'content-security-policy';
+/** For every answer but the pages, which have a policy of their own: it may load nothing and may not be framed. */
+const nothing = [ownPolicy, "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"];
+const overTcp = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
+const overTls = [...overTcp, 'strict-transport-security', 'max-age=31536000; includeSubDomains'];
 
 /** Whether a long body is unread. Before the next request Node.js would read it to its end, as it may with a short one. */
 function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
@@ -109,23 +73,21 @@ function stopReading(request: IncomingMessage): void {
 /** The listening socket: routing by path, and a drain that loses no request. */
 export class HttpServer {
   readonly server: Server;
-  readonly #inFlight = new Set<ServerResponse>();
-  /** One `close` listener for all answers (`this` is the answer): cheaper than a closure for each. */
-  readonly #onClose: (this: ServerResponse) => void;
+  /** All connections, also those that never begin TLS or a request. */
+  readonly #sockets = new Set<Socket>();
   #draining = false;
-  #cutHandshakes = () => {};
   /** Set while the listening socket is being closed; requests wait for it. */
   #closingListener: Promise<void> | undefined;
 
   constructor(private readonly options: HttpServerOptions) {
-    const inFlight = this.#inFlight;
-    this.#onClose = function onClose() {
-      inFlight.delete(this);
-    };
     const { tls, timeouts = defaultTimeouts } = options;
     const limits = {
       ...timeouts,
-      ...{ keepAliveTimeout, maxHeaderSize: 16_384, ServerResponse: SafeResponse },
+      ...{
+        keepAliveTimeout,
+        maxHeaderSize: 16_384,
+        ServerResponse: this.#responses(tls === undefined ? overTcp : overTls),
+      },
       // Node.js 25+ reads the body of an upgrade request separately, so `reissue` would lose it: grant no upgrade with a body.
       ...(nodeMajor >= 25 && {
         shouldUpgradeCallback: ({ headers }: IncomingMessage) =>
@@ -135,13 +97,18 @@ export class HttpServer {
     };
     const listener = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request, response).catch((error) => this.#fail(response, error));
-    if (tls === undefined) this.server = createServer(limits, listener);
-    else {
-      const handshakeTimeout = timeouts.headersTimeout;
-      const server = createTlsServer({ ...limits, handshakeTimeout, ...contextOf(tls), ...asksClients(tls) }, listener);
-      this.#cutHandshakes = followHandshakes(server);
-      this.server = server;
-    }
+    const handshakeTimeout = timeouts.headersTimeout;
+    this.server =
+      tls === undefined
+        ? createServer(limits, listener)
+        : createTlsServer(
+            { ...limits, handshakeTimeout, ...contextOf(tls), requestCert: tls.ca !== undefined },
+            listener,
+          );
+    this.server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
   }
 
   get draining(): boolean {
@@ -154,19 +121,24 @@ export class HttpServer {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** Offers upgrades to `take`. A request it declines, or one behind unanswered requests, is served without the upgrade. */
+  /** Offers upgrades to `take`. A request it declines is served without the upgrade. */
   onUpgrade(take: UpgradeHandler): void {
-    this.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-      const earlier = [...this.#inFlight].filter(({ req }) => req.socket === socket);
-      const reissue = () => reissueWithoutUpgrade(this.server, request, socket, head);
-      const goOn = (canRead: boolean) => (canRead ? reissue() : request.socket.destroySoon());
-      if (earlier.length > 0) void whenAnswered(earlier, request.socket).then(goOn);
-      else if (!take(request, socket, head)) reissue();
-    });
+    const offer = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+      // The answer to an earlier request on this connection. It is private, but nothing else tells of it.
+      const { _httpMessage: earlier } = socket as { _httpMessage?: ServerResponse | null };
+      if (socket.destroyed) return;
+      if (earlier) {
+        socket.on('error', () => {}); // `close` follows
+        // What Node.js has paused until then it would drop.
+        if (socket.isPaused()) socket.destroy();
+        else earlier.once('close', () => offer(request, socket, head));
+      } else if (!take(request, socket, head)) reissueWithoutUpgrade(this.server, request, socket, head);
+    };
+    this.server.on('upgrade', offer);
   }
 
   /** Uses another certificate for connections from now on. */
-  renewTls(tls: TlsMaterial): void {
+  renewTls(tls: Pem): void {
     if (this.server instanceof TlsServer) this.server.setSecureContext(contextOf(tls));
   }
 
@@ -175,39 +147,26 @@ export class HttpServer {
     if (this.#draining) return;
     this.#draining = true;
     const startedAt = performance.now();
-    const leftOf = (ms: number) => Math.max(0, startedAt + ms - performance.now());
-    const { acceptUntilMs, quietForMs, closeListenerByMs, keepIdleUntilMs } = drainPhases(timeoutMs);
-    for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close');
-    if (timeoutMs > 0) await pause(acceptUntilMs);
+    const untilMs = (ms: number) => Math.max(0, startedAt + ms - performance.now());
+    // New connections are still accepted, so that load balancers see the readiness probe fail.
+    if (timeoutMs > 0) await pause(Math.min(1000, timeoutMs / 4));
     const closed = once(this.server, 'close');
-    this.#closingListener = this.#closeListener(quietForMs, leftOf(closeListenerByMs));
+    const quiet = { quietForMs: Math.min(250, timeoutMs / 8), atMostMs: untilMs((timeoutMs * 3) / 4) };
+    // Requests wait meanwhile: once answered, clients connect anew.
+    this.#closingListener = closeListener(this.server, quiet);
     await this.#closingListener;
     this.#closingListener = undefined;
-    await Promise.race([closed, pause(leftOf(keepIdleUntilMs))]);
-    this.server.closeIdleConnections();
-    while (this.#inFlight.size > 0 && leftOf(timeoutMs) > 0) {
-      await Promise.race([closed, pause(20)]);
-      this.server.closeIdleConnections();
-    }
-    this.server.closeAllConnections();
-    this.#cutHandshakes();
+    // Idle connections stay open for a while: a request may already be on its way.
+    await Promise.race([closed, pause(untilMs(Math.min(3000, timeoutMs / 2)))]);
+    const closingIdle = setInterval(() => this.server.closeIdleConnections(), 20);
+    await Promise.race([closed, pause(untilMs(timeoutMs))]);
+    clearInterval(closingIdle);
+    for (const socket of this.#sockets) socket.destroy();
     await closed;
   }
 
-  /** Closes the listening socket without losing a connection. Requests wait meanwhile: once answered, clients reconnect. */
-  async #closeListener(quietFor: number, atMost: number): Promise<void> {
-    if (atMost > 0) await whenNobodyConnects(this.server, { quietFor, atMost });
-    // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
-    NetServer.prototype.close.call(this.server);
-  }
-
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.#inFlight.add(response);
-    response.on('close', this.#onClose);
-    if (response.socket === null) closeWithConnection(response);
-    if (this.#draining) response.setHeader('connection', 'close');
     if (this.#closingListener !== undefined) await this.#closingListener;
-    if (response.closed) return; // the client has gone
     if (this.options.before(request, response)) return;
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;
@@ -216,6 +175,22 @@ export class HttpServer {
     if (handler !== undefined) return handler(request, response);
     this.options.onNotFound?.(request, response);
     response.writeHead(404, plainText).end('Not found\n');
+  }
+
+  /** Responses that add to every head what all must have: `setHeader` would cost several times as much. */
+  #responses(safe: readonly string[]): typeof ServerResponse {
+    const isDraining = () => this.#draining;
+    return class<Request extends IncomingMessage> extends ServerResponse<Request> {
+      /** Supports only what our code uses: no status message, and headers as one flat list of names and values. */
+      override writeHead(status: number, headers: unknown = []): this {
+        const all = safe.concat(headers as string[]);
+        if (!all.includes(ownPolicy)) all.push(...nothing);
+        const isCut = leavesMuchUnread(this.req);
+        if (isCut) stopReading(this.req);
+        if (isCut || isDraining()) all.push('connection', 'close');
+        return super.writeHead(status, all);
+      }
+    };
   }
 
   /** Without this, the unhandled rejection of one request would end the process. */
@@ -227,13 +202,8 @@ export class HttpServer {
   }
 }
 
-function contextOf(tls: TlsMaterial) {
+function contextOf(tls: Pem) {
   return { ...tls, minVersion: 'TLSv1.2' } as const;
-}
-
-/** Clients may connect without an accepted certificate: requests are refused with a reason, and probes have none. */
-function asksClients({ ca }: TlsMaterial) {
-  return { requestCert: ca !== undefined, rejectUnauthorized: false };
 }
 
 /** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */

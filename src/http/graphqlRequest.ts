@@ -5,28 +5,30 @@ import { withoutStack } from '../errors/errors.js';
 import { parseJson } from '../json.js';
 import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
 import type { Operations } from '../operations/Operations.js';
-import { isBodyInUtf8, isJson } from './mediaTypes.js';
+import { isBodyInUtf8, isJson } from './accept.js';
 
 export interface ReadOptions {
   /** Counts the bytes of a body that arrives in several chunks. */
   readonly ledger: Ledger;
   readonly operations: Operations;
-  /** Accepts a GET that needed no preflight, because its origin was checked. */
-  readonly simpleGet?: boolean;
 }
 
 /** From this size in bytes on, the time to parse a body is charged to its caller. */
 const largeBody = 16_384;
 
-/** Reads a request (GraphQL over HTTP, Request) on behalf of `holder`. @throws GatewayError BAD_USER_INPUT */
+/**
+ * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`. `simpleGet`: accepts a GET that needed no preflight,
+ * because its page was checked. @throws GatewayError BAD_USER_INPUT
+ */
 export async function readGraphQLRequest(
   request: IncomingMessage,
   holder: Holder,
   options: ReadOptions,
+  simpleGet: boolean,
 ): Promise<GraphQLRequest> {
   const { metadataDepth } = options.operations.limits;
   if (request.method === 'GET') {
-    if (!options.simpleGet) refuseSimpleRequest(request);
+    if (!simpleGet) refuseSimpleRequest(request);
     const { url = '' } = request;
     return { ...requestOf('GET', parametersOfQuery(url), metadataDepth), size: url.length };
   }

@@ -2,41 +2,25 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { handleProtocols } from 'graphql-ws';
 import { type ServerOptions, WebSocketServer } from 'ws';
-import { credentialsOf } from '../auth/identify.js';
+import type { Release } from '../admission/Ledger.js';
 import type { GatewayError } from '../errors/errors.js';
-import { refuseInTurn, requestIdOf } from '../http/answering.js';
-import type { StreamHandler } from '../http/GraphQLEndpoint.js';
-import { type Handler, pathAndQueryOf } from '../http/HttpServer.js';
+import { shuttingDown } from '../http/EventStream.js';
+import { requestIdOf } from '../http/facts.js';
+import { pathAndQueryOf } from '../http/HttpServer.js';
+import { refuseForeignPage } from '../http/origins.js';
 import { addressOf } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
 import type { LiveOptions } from './LiveOptions.js';
-import { refusalOfStream } from './refusalOfStream.js';
 import { SocketConnection } from './SocketConnection.js';
-import {
-  eventStreamFormat,
-  multipartFormat,
-  refuseUnlessEvents,
-  type StreamFormat,
-  streamEndpoint,
-  type Visit,
-} from './streamEndpoint.js';
 
 /** Milliseconds that a peer may take to answer our close frame, or to end the connection after sending its own. */
 const closeGraceMs = 1000;
 
-/** The entry point of the live transports: WebSocket, event streams and multipart responses. */
+/** The entry point of WebSockets. */
 export class LiveEdge {
-  /** Handlers for requests to `/graphql` that want their answer in one of these forms. */
-  readonly events: StreamHandler;
-  readonly multipart: StreamHandler;
-  /** `/graphql/stream`, which answers with events alone. */
-  readonly stream: Handler;
   readonly #sockets: WebSocketServer;
 
   constructor(private readonly options: LiveOptions) {
-    this.events = this.#handler(eventStreamFormat);
-    this.stream = this.#handler(eventStreamFormat, refuseUnlessEvents);
-    this.multipart = this.#handler(multipartFormat);
     const settings: ServerOptions & { readonly closeTimeout: number } = {
       noServer: true,
       maxPayload: options.operations.limits.bodyBytes,
@@ -49,59 +33,40 @@ export class LiveEdge {
     this.#sockets = new WebSocketServer(settings);
   }
 
-  /** `check` throws when a request may not have this form. */
-  #handler(format: StreamFormat, check?: (request: IncomingMessage) => void): StreamHandler {
-    const answer = streamEndpoint(format, this.options);
-    return async (request, response, begun) => {
-      const {
-        requestId = requestIdOf(request),
-        startedAt = performance.now(),
-        ...found // the identity and the operation, if already known
-      } = begun ?? {};
-      const known = { requestId, startedAt, client: clientOf(request.headers), peer: request.peer };
-      const visit: Visit = { known, ...found };
-      try {
-        check?.(request);
-        await answer(request, response, visit);
-      } catch (error) {
-        const { remoteAddress } = credentialsOf(request);
-        const facts = { remoteAddress, ...visit.identity, ...known };
-        const refusal = this.options.operations.refuse(error, facts, format.transport);
-        await refuseInTurn(response, this.options.operations, refusal, facts);
-      }
-    };
-  }
-
   /** Accepts or refuses WebSocket upgrades of `/graphql`; returns false for every other upgrade. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
     const isSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
     if (!isSocket || !/^\/graphql(\?|$)/.test(pathAndQueryOf(request.url ?? ''))) return false;
-    const { ledger } = this.options;
-    const address = addressOf(request);
-    const refusal =
-      refusalOfStream(request, this.options) ??
-      ledger.refusalOf('streams', undefined) ??
-      ledger.refusalOf('newcomers', address);
-    if (refusal === undefined) {
-      const leavePlace = ledger.take('newcomers', address);
+    try {
+      const leavePlace = this.#admit(request);
       socket.once('close', leavePlace);
       this.#sockets.handleUpgrade(request, socket, head, (opened) => {
         new SocketConnection(opened, request, leavePlace, this.options);
       });
-    } else {
-      const facts = {
-        requestId: requestIdOf(request),
-        startedAt: performance.now(),
-        client: clientOf(request.headers),
-        peer: request.peer,
-      };
-      const { operations, tracing } = this.options;
-      const turnAway = async () => operations.turnAway(refusal.code, refusal.message, facts, 'ws');
-      const trace = tracing?.socket(request, '/graphql', refusal.httpStatus);
-      void (trace?.run(turnAway) ?? turnAway()).then(() => trace?.end());
-      refuseUpgrade(socket, refusal, facts.requestId);
+    } catch (error) {
+      this.#refuse(request, socket, error as GatewayError);
     }
     return true;
+  }
+
+  /** Takes a place among the unauthenticated connections. @throws GatewayError */
+  #admit(request: IncomingMessage): Release {
+    const { ledger, streams, allowedOrigins } = this.options;
+    refuseForeignPage(request, allowedOrigins);
+    if (streams.draining) throw shuttingDown;
+    const noPlace = ledger.refusalOf('streams', undefined);
+    if (noPlace !== undefined) throw noPlace;
+    return ledger.take('newcomers', addressOf(request));
+  }
+
+  #refuse(request: IncomingMessage, socket: Duplex, refusal: GatewayError): void {
+    const { operations, tracing } = this.options;
+    const { headers, peer } = request;
+    const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(headers), peer };
+    const turnAway = async () => operations.turnAway(refusal.code, refusal.message, facts, 'ws');
+    const trace = tracing?.socket(request, '/graphql', refusal.httpStatus);
+    void (trace?.run(turnAway) ?? turnAway()).then(() => trace?.end());
+    refuseUpgrade(socket, refusal, facts.requestId);
   }
 }
 

@@ -5,7 +5,7 @@ import type { Holder, Release } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, credentialsOfSocket, type Identity } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
-import { requestIdOf } from '../http/answering.js';
+import { requestIdOf } from '../http/facts.js';
 import { isNestedWithin, parseJson } from '../json.js';
 import { addressOf } from '../network/peer.js';
 import { type Client, clientOf } from '../operations/clientName.js';
@@ -233,10 +233,11 @@ export class SocketConnection {
 
   async #write(bytes: number, write: (taken: () => void) => void): Promise<void> {
     if (this.socket.readyState !== this.socket.OPEN) return;
-    const release = this.options.unread.hold(this.request.socket, this.#holder, bytes);
-    if (release === undefined) return;
-    await new Promise<void>((resolve) => write(resolve));
-    release();
+    const taken = new Promise<void>((resolve) => write(resolve));
+    const waiting = Math.min(bytes, this.socket.bufferedAmount);
+    const release = this.options.unread.hold(this.request.socket, this.#holder, waiting);
+    await taken;
+    release?.();
     this.#readOn();
   }
 

@@ -1,11 +1,11 @@
 import type { Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
+import { shuttingDown } from '../http/EventStream.js';
 import type { Answer } from '../operations/answer.js';
 import type { Client } from '../operations/clientName.js';
 import { requestOf } from '../operations/GraphQLRequest.js';
 import type { Operation } from '../operations/Operation.js';
 import { forEachAnswer } from '../operations/ResultStream.js';
-import { shuttingDown } from './draining.js';
 import type { LiveOptions } from './LiveOptions.js';
 
 export interface SocketOperationsOptions extends LiveOptions {
@@ -107,7 +107,7 @@ export class SocketOperations {
     if (left.signal.aborted) return;
     running.isSubscription = operation.work.way === 'events';
     if (running.isSubscription && streams.draining) return;
-    const result = await operations.runLive(operation);
+    const result = await operations.run(operation);
     if (operation.work.way === undefined) return this.#refuse(running, result as Answer, size);
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     await forEachAnswer(result, left.signal, ({ text }) => send(`${head}${text}}`));

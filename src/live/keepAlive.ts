@@ -1,7 +1,6 @@
 import type { WebSocket } from 'ws';
+import { defaultKeepAliveMs } from '../http/EventStream.js';
 
-/** Heartbeat interval of an open stream in milliseconds: proxies close idle streams. */
-export const defaultKeepAliveMs = 12_000;
 /** Pings that a peer may leave unanswered: a busy peer answers late. */
 const maxUnanswered = 3;
 

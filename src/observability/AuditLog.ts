@@ -17,7 +17,7 @@ export interface AuditEvent {
   readonly outcome: string;
   /** Undefined when the caller's token was refused, and for the operator's own commands. */
   readonly caller?: Caller | undefined;
-  /** The client's address and certificate; set only with TRUSTED_PROXIES or TLS_CLIENT_CA_FILE. */
+  /** The client's address; set only with TRUSTED_PROXIES. */
   readonly peer?: Peer | undefined;
   readonly requestId: string;
   /** The id; a keyed hash is logged. */
@@ -52,9 +52,8 @@ export class AuditLog {
 
   write({ action, outcome, caller, peer, requestId, taxpayer, reason }: AuditEvent): void {
     const { sealer, repeated, traceId } = this.options;
-    const { address, certificate } = peer ?? {};
-    const from = peer === undefined ? '' : `\n${address}\n${certificate?.subject}`;
-    const key = `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}${from}`;
+    const { address } = peer ?? {};
+    const key = `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}\n${address}`;
     if (repeated.count(key, requestId)) return;
     const common = {
       audit: action,
@@ -63,8 +62,6 @@ export class AuditLog {
       caller: caller && sealer.digest('caller', caller.key),
       callerKind: caller?.kind,
       address,
-      // The subject may be a person, so it is hashed.
-      certificate: certificate && (certificate.machineName ?? sealer.digest('caller', certificate.subject)),
       taxpayer: taxpayer === undefined ? undefined : sealer.digest('taxpayer', taxpayer),
     };
     // A flood of different denials may be merged; different lines about what was shown never are.

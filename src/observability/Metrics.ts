@@ -1,19 +1,18 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { DecisionCall } from '../auth/DecisionPoint.js';
 import type { CacheTier, ReadReason } from '../cache/ReadRequest.js';
+import { packageVersion } from '../config/config.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { errorCodes } from '../errors/errors.js';
 import { type OperationRecord, transports } from '../operations/OperationRecord.js';
 import type { ValueKind } from '../schema/Vocabulary.js';
 import type { BreakerState } from '../upstream/EndpointBreaker.js';
 import { type Endpoint, endpoints, type TryOutcome } from '../upstream/ResilientFetch.js';
-import { HotCounter, HotHistogram } from './hotMetrics.js';
 
 const helps = {
   gateway_operations_total:
     'Operations and refused requests, by root field as the schema spells it. failed: the gateway or the service is to blame.',
   gateway_operation_seconds: 'Time from a request to its answer. Streams are not in it.',
-  gateway_executions_total: 'Operations, by what executed them.',
   gateway_errors_total: 'Errors in answers, by code.',
   gateway_upstream_calls_total: 'Tries of calls to the service.',
   gateway_upstream_seconds: 'Duration of one try of a call to the service.',
@@ -21,29 +20,23 @@ const helps = {
   gateway_breaker_open:
     'Whether a breaker of an endpoint refuses calls (1) or is half open (0.5), for one caller or for all.',
   gateway_cache_reads_total: 'Reads by kind of entry, the tier that answered, and why memory alone did not.',
-  gateway_lease_wait_seconds: "Time spent waiting for another's fetch.",
+  gateway_store_seconds: 'Duration of one command of the store of CACHE_URL.',
+  gateway_store_degraded: 'Whether the shared store is bypassed (1) or used (0).',
   gateway_token_events_total: 'What the token broker did besides answering.',
   gateway_token_budget_per_hour: 'Calls to the token endpoint allowed per hour; 0 means no limit.',
   gateway_token_budget_left: "Calls left of this hour's token budget, as last seen.",
-  gateway_client_links_total: 'Creations of client links, by outcome.',
   gateway_unknown_values_total: 'New values of the service that the schema has no name for.',
-  gateway_store_degraded: 'Whether the shared store is bypassed (1) or used (0).',
-  gateway_store_set_aside_total: 'Damaged databases on disk that were renamed.',
   gateway_key_set_age_seconds: 'Age of the oldest key set in use.',
-  gateway_decisions_total:
-    'Decisions about taxpayers that no token lists, by whether they were asked for or remembered.',
-  gateway_decision_calls_total: 'Calls to the decision point.',
-  gateway_decision_seconds: 'Duration of a call to the decision point.',
-  gateway_job_watchers: 'Readers that watch a refresh job now.',
-  gateway_record_watchers: 'Readers that watch a token record now.',
+  gateway_decision_seconds: 'Duration of a call to the decision point, by what came of it.',
+  gateway_watchers: 'Readers that watch a refresh job or a token record now.',
   gateway_open_streams: 'Open sockets and event streams, by transport.',
-  gateway_untrusted_documents_total:
-    'Operations run whose document is not a trusted one (TRUSTED_DOCUMENTS_MODE=report).',
   gateway_log_lines_dropped_total: 'Log lines that the reader of standard output did not take.',
-  gateway_trace_spans_dropped_total: 'Spans that the trace collector did not take.',
+  gateway_build_info: 'Always 1; its label is the version.',
 };
 type Name = keyof typeof helps;
 
+/** Upper ends of all but the last bucket, in seconds. */
+const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const openness = { open: 1, 'half-open': 0.5, closed: 0 } as const satisfies Record<BreakerState, number>;
 
 /**
@@ -53,39 +46,33 @@ const openness = { open: 1, 'half-open': 0.5, closed: 0 } as const satisfies Rec
 export class Metrics {
   readonly registry = new Registry();
 
-  readonly #operations = this.#hotCounter('gateway_operations_total', 'operation', 'transport', 'outcome');
-  readonly #executions = this.#hotCounter('gateway_executions_total', 'way');
-  readonly #operationSeconds = this.#hotHistogram('gateway_operation_seconds', 'operation');
-  readonly #errors = this.#hotCounter('gateway_errors_total', 'code');
-  readonly #upstreamCalls = this.#hotCounter('gateway_upstream_calls_total', 'endpoint', 'outcome');
-  readonly #upstreamSeconds = this.#hotHistogram('gateway_upstream_seconds', 'endpoint');
+  readonly #operations = this.#counter('gateway_operations_total', 'operation', 'transport', 'outcome');
+  readonly #operationSeconds = this.#histogram('gateway_operation_seconds', 'operation');
+  readonly #errors = this.#counter('gateway_errors_total', 'code');
+  readonly #upstreamCalls = this.#counter('gateway_upstream_calls_total', 'endpoint', 'outcome');
+  readonly #upstreamSeconds = this.#histogram('gateway_upstream_seconds', 'endpoint');
   readonly gateClosed = this.#counter('gateway_calls_silenced_total', 'endpoint', 'reason');
-  readonly #cacheReads = this.#hotCounter('gateway_cache_reads_total', 'kind', 'tier', 'reason');
-  readonly #leaseWaitSeconds = this.#hotHistogram('gateway_lease_wait_seconds', 'kind');
-  readonly #tokenEvents = this.#hotCounter('gateway_token_events_total', 'event');
-  readonly #tokenBudgetPerHour = this.#gauge('gateway_token_budget_per_hour');
-  readonly #links = this.#hotCounter('gateway_client_links_total', 'outcome');
-  readonly #decisions = this.#hotCounter('gateway_decisions_total', 'decision', 'from');
-  readonly #decisionCalls = this.#hotCounter('gateway_decision_calls_total', 'endpoint', 'outcome');
-  readonly #decisionSeconds = this.#hotHistogram('gateway_decision_seconds', 'endpoint');
-  readonly unknownValues = this.#counter('gateway_unknown_values_total', 'kind');
-  readonly untrustedDocuments = this.#counter('gateway_untrusted_documents_total');
+  readonly #cacheReads = this.#counter('gateway_cache_reads_total', 'kind', 'tier', 'reason');
+  readonly #storeSeconds = this.#histogram('gateway_store_seconds', 'command');
   readonly storeDegraded = this.#gauge('gateway_store_degraded');
-  readonly storeSetAside = this.#counter('gateway_store_set_aside_total');
-  readonly jobWatchers = this.#gauge('gateway_job_watchers');
-  readonly recordWatchers = this.#gauge('gateway_record_watchers');
-  readonly connections = this.#gauge('gateway_open_streams', 'transport');
-  readonly spansDropped = this.#counter('gateway_trace_spans_dropped_total');
+  readonly #tokenEvents = this.#counter('gateway_token_events_total', 'event');
+  readonly #tokenBudgetPerHour = this.#gauge('gateway_token_budget_per_hour');
+  readonly unknownValues = this.#counter('gateway_unknown_values_total', 'kind');
+  readonly #decisionSeconds = this.#histogram('gateway_decision_seconds', 'outcome');
+  readonly watchers = this.#gauge('gateway_watchers', 'kind');
+  readonly openStreams = this.#gauge('gateway_open_streams', 'transport');
   #budget: { readonly left: number; readonly until: number } | undefined;
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
+    this.#gauge('gateway_build_info', 'version').set({ version: packageVersion() }, 1);
     // Series begin at 0: one that began with its first event would have no increase to alert on.
-    for (const code of Object.keys(errorCodes)) this.#errors.touch(code);
+    for (const code of Object.keys(errorCodes)) this.#errors.inc({ code }, 0);
     for (const transport of transports) {
-      for (const outcome of ['ok', 'failed']) this.#operations.touch('none', transport, outcome);
+      for (const outcome of ['ok', 'failed']) this.#operations.inc({ operation: 'none', transport, outcome }, 0);
     }
-    this.#tokenEvents.touch('budget-exhausted' satisfies TokenEvent);
+    for (const kind of ['job', 'record']) this.watchers.set({ kind }, 0);
+    this.#tokenEvents.inc({ event: 'budget-exhausted' satisfies TokenEvent }, 0);
     for (const kind of ['provider', 'taxpayer-status', 'job-status'] satisfies ValueKind[]) {
       this.unknownValues.inc({ kind }, 0);
     }
@@ -97,30 +84,23 @@ export class Metrics {
   }
 
   /** Counts and times an operation at its end. */
-  onEnd({ facts, transport, outcome, label, way, codes, events }: OperationRecord): void {
-    this.#operations.inc(label, transport, outcome);
-    for (const [code, count] of codes) this.#errors.add(count, code);
-    if (way !== undefined) this.#executions.inc(way);
-    if (events === undefined) this.#operationSeconds.observe(label, (performance.now() - facts.startedAt) / 1000);
+  onEnd({ facts, transport, outcome, label: operation, codes, events }: OperationRecord): void {
+    this.#operations.inc({ operation, transport, outcome });
+    for (const [code, count] of codes) this.#errors.inc({ code }, count);
+    if (events === undefined) {
+      this.#operationSeconds.observe({ operation }, (performance.now() - facts.startedAt) / 1000);
+    }
   }
 
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number): void => {
-    this.#upstreamCalls.inc(endpoint, outcome);
-    this.#upstreamSeconds.observe(endpoint, seconds);
+    this.#upstreamCalls.inc({ endpoint, outcome });
+    this.#upstreamSeconds.observe({ endpoint }, seconds);
   };
 
-  onDecisionCall = ({ endpoint, outcome, seconds }: DecisionCall): void => {
-    this.#decisionCalls.inc(endpoint, outcome);
-    this.#decisionSeconds.observe(endpoint, seconds);
-  };
-
-  onDecided = (isAllowed: boolean, from: 'asked' | 'remembered'): void =>
-    this.#decisions.inc(isAllowed ? 'allowed' : 'denied', from);
-
-  onRead = (kind: string, tier: CacheTier, reason: ReadReason): void => this.#cacheReads.inc(kind, tier, reason);
-  onLeaseWait = (kind: string, seconds: number): void => this.#leaseWaitSeconds.observe(kind, seconds);
-  onLink = (outcome: string): void => this.#links.inc(outcome);
-  onTokenEvent = (event: TokenEvent): void => this.#tokenEvents.inc(event);
+  onDecisionCall = ({ outcome, seconds }: DecisionCall): void => this.#decisionSeconds.observe({ outcome }, seconds);
+  onStoreCommand = (command: string, seconds: number): void => this.#storeSeconds.observe({ command }, seconds);
+  onRead = (kind: string, tier: CacheTier, reason: ReadReason): void => this.#cacheReads.inc({ kind, tier, reason });
+  onTokenEvent = (event: TokenEvent): void => this.#tokenEvents.inc({ event });
   onBudget = (left: number, resetsInMs: number): void => {
     this.#budget = { left, until: performance.now() + resetsInMs };
   };
@@ -172,19 +152,15 @@ export class Metrics {
     return new Gauge(this.#described(name, ...labelNames));
   }
 
+  #histogram<L extends string>(name: Name, ...labelNames: L[]): Histogram<L> {
+    return new Histogram({ ...this.#described(name, ...labelNames), buckets });
+  }
+
   /** A gauge that is set when it is read. */
   #collected<L extends string>(name: Name, set: (gauge: Gauge<L>) => void, ...labels: L[]) {
     const collect = function (this: Gauge<L>) {
       set(this);
     };
     new Gauge({ ...this.#described(name, ...labels), collect });
-  }
-
-  #hotCounter(name: Name, ...labelNames: string[]): HotCounter {
-    return new HotCounter(name, helps[name], labelNames, this.registry);
-  }
-
-  #hotHistogram(name: Name, labelName: string): HotHistogram {
-    return new HotHistogram(name, helps[name], [labelName], this.registry);
   }
 }

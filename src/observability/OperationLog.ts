@@ -39,7 +39,7 @@ export class OperationLog {
   /** Writes a line for an operation that failed, changed something, called the token endpoint or was slow. */
   end(record: OperationRecord): void {
     if (this.#isOff) return;
-    const { facts, transport, outcome, label, type, causes, trail, events } = record;
+    const { facts, transport, outcome, label, type, way, causes, trail, events } = record;
     const ended = performance.now() - facts.startedAt;
     const isNotable = outcome !== 'ok' || type === 'mutation' || (trail !== undefined && trail.tokenCalls > 0);
     if (!isNotable && ended < this.#fromMs) return;
@@ -53,7 +53,7 @@ export class OperationLog {
     const { tokenCalls = 0 } = trail ?? {};
     const { sealer, repeated } = this.options;
     const program = `${client?.client}\n${client?.clientVersion}`;
-    const key = `${transport}\n${outcome}\n${type}\n${label}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
+    const key = `${transport}\n${outcome}\n${type}\n${way}\n${label}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
     if (tokenCalls === 0 && repeated.count(key, facts.requestId)) return;
     const own = {
@@ -69,6 +69,7 @@ export class OperationLog {
     const common = {
       operation: label,
       type,
+      way,
       transport,
       outcome,
       codes,
@@ -86,7 +87,7 @@ export class OperationLog {
    * A faster {@link lineOf} for successful operations, which are the most. Nothing needs escaping: names are of closed sets,
    * and texts that clients choose were reduced to plain characters.
    */
-  #lineOfSuccess({ facts, transport, label, type, trail, events }: OperationRecord, ms: number): string {
+  #lineOfSuccess({ facts, transport, label, type, way, trail, events }: OperationRecord, ms: number): string {
     const { caller, client, requestId } = facts;
     const {
       memory = 0,
@@ -108,7 +109,7 @@ export class OperationLog {
       `${tokenCalls > 0 ? `,"tokenCalls":${tokenCalls}` : ''}` +
       `,"tiers":{"memory":${memory},"store":${store},"service":${service}${shared > 0 ? `,"shared":${shared}` : ''}}` +
       `${traceId === undefined ? '' : `,"traceId":"${traceId}"`}` +
-      `,"operation":"${label}","type":"${type}"` +
+      `,"operation":"${label}","type":"${type}"${way === undefined ? '' : `,"way":"${way}"`}` +
       `,"transport":"${transport}","outcome":"ok","codes":[]${who}` +
       `${client?.client === undefined ? '' : `,"client":"${client.client}"`}` +
       `${client?.clientVersion === undefined ? '' : `,"clientVersion":"${client.clientVersion}"`},"msg":"operation"}\n`

@@ -4,7 +4,6 @@ import type { OperationRecord } from '../operations/OperationRecord.js';
 import type { UntrustedDocument } from '../operations/TrustedDocuments.js';
 import { AuditLog } from './AuditLog.js';
 import type { Logger } from './log.js';
-import type { Metrics } from './Metrics.js';
 import { OperationLog } from './OperationLog.js';
 import { RepeatedLines } from './RepeatedLines.js';
 import type { LogDestination } from './StandardOutput.js';
@@ -14,7 +13,6 @@ export interface OperatorLogsOptions {
   readonly log: Logger;
   readonly destination: LogDestination;
   readonly sealer: Sealer;
-  readonly metrics: Pick<Metrics, 'untrustedDocuments'>;
   /** The id of the trace under way; undefined without tracing. */
   readonly traceId: (() => string | undefined) | undefined;
 }
@@ -22,14 +20,13 @@ export interface OperatorLogsOptions {
 export type OperatorLogs = ReturnType<typeof operatorLogs>;
 
 /** The log lines for operators and auditors. Equal lines of any kind are merged once a second. */
-export function operatorLogs({ config, log, destination, sealer, metrics, traceId }: OperatorLogsOptions) {
+export function operatorLogs({ config, log, destination, sealer, traceId }: OperatorLogsOptions) {
   const repeated = new RepeatedLines();
   const shared = { log, sealer, repeated, traceId };
   const operationLog = new OperationLog({ ...shared, ...config.operationLog, destination });
   return {
     /** Called when a document that is not trusted was allowed to run. */
     onUntrusted: ({ requestId, ...common }: UntrustedDocument) => {
-      metrics.untrustedDocuments.inc();
       const { hash, operation, client, clientVersion } = common;
       const key = `untrusted\n${hash}\n${operation}\n${client}\n${clientVersion}`;
       if (repeated.count(key, requestId)) return;

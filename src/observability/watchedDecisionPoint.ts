@@ -12,7 +12,7 @@ export interface Watching {
 
 /** A decision point whose calls and troubles the operator sees. */
 export function watchedDecisionPoint(
-  options: Omit<DecisionPointOptions, 'onCall' | 'onDecided' | 'onToken'>,
+  options: Omit<DecisionPointOptions, 'onCall' | 'onToken'>,
   { log, metrics, tracing }: Watching,
 ): DecisionPoint {
   const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
@@ -25,7 +25,6 @@ export function watchedDecisionPoint(
       if (call.outcome === 'ok') episodes.worked();
       else episodes.failed(call.outcome, call.cause ?? '');
     },
-    onDecided: metrics.onDecided,
     onToken: (isUsed) =>
       isUsed
         ? log.info('the token for the decision point was rotated')

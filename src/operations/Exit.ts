@@ -32,12 +32,12 @@ export class Exit {
 
   /** Answers what was performed. @throws GatewayError when access could not be decided, or there is no room for the answer */
   leave(operation: Operation, result: Result): Answer {
-    const { context, transport, type } = operation;
+    const { context, type } = operation;
     const undecided = undecidedAsAWhole(result);
     if (undecided !== undefined) throw undecided;
     const answer = this.answer(operation, result);
     // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
-    const needsRoom = transport === 'http' && answer.bytes > smallAnswer && type !== 'mutation';
+    const needsRoom = answer.bytes > smallAnswer && type !== 'mutation';
     if (needsRoom) this.refuseWithoutRoom(context.holder, answer.bytes);
     const causes = answer.errors.length > 0 ? causesOf(result.errors ?? answer.errors) : noCauses;
     this.record(operation, answer.kind, codesIn(answer), causes);

@@ -12,7 +12,7 @@ import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 import { type KnownOperation, KnownOperations } from './KnownOperations.js';
 import { heldBytesOf, type Operation, type Refused, refusal } from './Operation.js';
 import type { OperationContext, OperationFacts, RequestFacts } from './OperationContext.js';
-import type { OperationHooks, OperationType, Transport } from './OperationRecord.js';
+import type { LiveTransport, OperationHooks, OperationType, Transport } from './OperationRecord.js';
 import type { ResultStream } from './ResultStream.js';
 import type { OperationLimits } from './size.js';
 import { laterFieldMs, type SubscribeOptions, subscribe } from './subscribe.js';
@@ -75,28 +75,36 @@ export class Operations {
     return this.options.admission.limitOf(identity);
   }
 
-  /** Finds the operation that a request asks for, and checks its variables. Never throws: it may be a refused one. */
-  prepare(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Operation {
+  /**
+   * Finds the operation that a request asks for, and checks its variables. Never throws: it may be a refused one. `streamAs`:
+   * the transport of a subscription, where it is not that of other operations.
+   */
+  prepare(asked: GraphQLRequest, facts: OperationFacts, transport: Transport, streamAs?: LiveTransport): Operation {
     const beganAt = performance.now();
     try {
-      return this.#prepared(asked, facts, transport);
+      return this.#prepared(asked, facts, transport, streamAs);
     } finally {
       this.noteWork(holderOf(facts.caller), beganAt);
     }
   }
 
-  #prepared(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Operation {
+  #prepared(asked: GraphQLRequest, facts: OperationFacts, given: Transport, streamAs = given): Operation {
     // A router that presents its secret writes its own documents, which no list has.
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     let request = asked;
     let known: KnownOperation | undefined;
     let work: Operation['work'];
     let kind: Refused['kind'] = 'refusal';
+    let transport = given;
     try {
       request = withDocument(asked, trusted);
       kind = 'mistake';
       known = this.#find(request);
-      if (transport === 'http') refuseOverPlainHttp(request.method, known.type);
+      if (known.type === 'subscription') transport = streamAs;
+      kind = 'refusal';
+      refuseByGet(request.method, known.type, transport);
+      kind = 'mistake';
+      if (known.type === 'subscription' && transport === 'http') throw needsStream();
       work = known.check(request.variables ?? noVariables);
       kind = 'refusal';
       if (known.rootFields > 1) this.options.admission.countMore(facts, known.rootFields - 1); // `admit` counted the first
@@ -110,16 +118,19 @@ export class Operations {
     return { facts, transport, label, type, context, request, work };
   }
 
-  /** Performs a query or a mutation, synchronously where possible. Never throws: a refusal is an answer, too. */
-  run(operation: Operation): Answer | Promise<Answer> {
+  /**
+   * Performs an operation, a query or a mutation synchronously where possible; a subscription gives a stream of answers.
+   * Never throws, and neither does the stream: a refusal is an answer, too.
+   */
+  run(operation: Operation): Answer | Promise<Answer | ResultStream> {
     const { admission, hooks, ledger } = this.options;
     const { work, context } = operation;
     if (work.way === undefined) return this.#exit.refuse(operation, work);
     const refuse = (error: unknown) => this.#exit.refuse(operation, refusal(error));
-    if (work.way === 'events') return refuse(new Error('A subscription needs a stream'));
     const beganAt = performance.now();
     hooks.onBegin?.();
     try {
+      if (work.way === 'events') return subscribe(operation, work, this.#exit, this.options).catch(refuse);
       this.#exit.refuseWithoutRoom(context.holder, heldBytesOf(operation));
       const performing = work.run(context);
       if (!(performing instanceof Promise)) return this.#leave(operation, performing, beganAt);
@@ -129,18 +140,6 @@ export class Operations {
       return left.catch(refuse);
     } catch (error) {
       return refuse(error);
-    }
-  }
-
-  /** Runs any operation: a subscription gives a stream of answers. Never rejects, and neither does the stream. */
-  async runLive(operation: Operation): Promise<Answer | ResultStream> {
-    const { work } = operation;
-    if (work.way !== 'events') return this.run(operation);
-    this.options.hooks.onBegin?.();
-    try {
-      return await subscribe(operation, work, this.#exit, this.options);
-    } catch (error) {
-      return this.#exit.refuse(operation, refusal(error));
     }
   }
 
@@ -199,10 +198,12 @@ function isOverflow(error: unknown): boolean {
   return cause instanceof RangeError && cause.message === 'Maximum call stack size exceeded';
 }
 
-function refuseOverPlainHttp(method: GraphQLRequest['method'], type: OperationType): void {
-  if (method === 'GET' && type !== 'query') {
-    throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, { allow: 'POST' });
-  }
+function refuseByGet(method: GraphQLRequest['method'], type: OperationType, transport: Transport): void {
+  if (method === 'POST' || type === 'query' || (type === 'subscription' && transport !== 'http')) return;
+  throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, { allow: 'POST' });
+}
+
+function needsStream(): GatewayError {
   const another = 'use a WebSocket on this path, or server-sent events on /graphql/stream';
-  if (type === 'subscription') throw badRequest(`A subscription needs a stream: ${another}`);
+  return badRequest(`A subscription needs a stream: ${another}`);
 }

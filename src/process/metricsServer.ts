@@ -1,18 +1,20 @@
-import type { Registry } from 'prom-client';
 import type { Config } from '../config/config.js';
-import { HttpServer } from '../http/HttpServer.js';
-import { metricsPage } from '../http/health.js';
+import { type Handler, HttpServer } from '../http/HttpServer.js';
 import type { Logger } from '../observability/log.js';
 import { listenProblem } from './listenProblem.js';
 
-/** Serves `/metrics`, and nothing else, on METRICS_PORT; undefined when that is not set. @throws Error in one plain line */
-export async function serveMetrics(config: Config, registry: Registry, log: Logger): Promise<HttpServer | undefined> {
+/** Serves `/metrics` and the health on METRICS_PORT, without TLS; undefined when that is not set. @throws Error in one plain line */
+export async function serveMetrics(
+  config: Config,
+  routes: ReadonlyMap<string, Handler>,
+  log: Logger,
+): Promise<HttpServer | undefined> {
   if (config.metricsPort === undefined) return undefined;
   const server = new HttpServer({
     host: config.host,
     port: config.metricsPort,
     tls: undefined,
-    routes: new Map([['/metrics', metricsPage(registry)]]),
+    routes,
     before: () => false,
     log,
   });

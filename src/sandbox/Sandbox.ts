@@ -1,21 +1,23 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Answer, errorAnswer, readBody, sendAnswer } from './Answer.js';
+import { text } from 'node:stream/consumers';
+import { errorAnswer, sendAnswer } from './answers.js';
 import { addDemoData, demoData } from './demoData.js';
-import { answerOfApi, type Received, routeOf } from './endpoints.js';
-import { frontPage, hostedPage } from './hostedPage.js';
-import { sandboxState } from './SandboxState.js';
+import { answerTo, type Received, routeOf } from './endpoints.js';
+import { sandboxState } from './state.js';
 
 export interface SandboxOptions {
   readonly clientId: string;
   readonly clientSecret: string;
+  /** Default 127.0.0.1. */
+  readonly host?: string | undefined;
   /** Default 0: a free one. */
-  readonly port?: number;
+  readonly port?: number | undefined;
   /** The only accepted Service-API-Version; default 2024-01-01. */
-  readonly apiVersion?: string;
+  readonly apiVersion?: string | undefined;
   /** How long a job is processing after it is first read, in milliseconds; default 15,000. */
-  readonly jobDurationMs?: number;
+  readonly jobDurationMs?: number | undefined;
   /** Answers each request in place of the sandbox, whose own answer is {@link answerTo}. For tests. */
   readonly intercept?: (received: Received, response: ServerResponse) => void;
 }
@@ -23,27 +25,25 @@ export interface SandboxOptions {
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 /**
- * Starts a stand-in for the taxpayer-authorization service: a real REST service on the loopback interface that keeps the
- * interface strictly, and has a hosted taxpayer flow and demo data.
+ * Starts a stand-in for the taxpayer-authorization service: a real REST service that keeps the interface strictly, and has a
+ * hosted taxpayer flow and demo data.
  */
 export async function startSandbox(options: SandboxOptions) {
   const { clientId, clientSecret, apiVersion = '2024-01-01', jobDurationMs = 15_000 } = options;
-  const { port = 0, intercept = (received, response) => sendAnswer(response, answerTo(received)) } = options;
+  const { host = '127.0.0.1', port = 0 } = options;
+  const { intercept = (received, response) => sendAnswer(response, answerTo(received)) } = options;
   const state = sandboxState(jobDurationMs);
   addDemoData(state);
   const service = { state, clientId, clientSecret, apiVersion, url: '' };
   const server = createServer({ keepAliveTimeout: 65_000 }, (request, response) => {
-    readBody(request, (body) => {
-      try {
-        intercept({ route: routeOf(request), request, body, service }, response);
-      } catch {
-        // Metadata nested too deeply to be written again.
-        sendAnswer(response, errorAnswer(500, 'The sandbox cannot answer this'));
-      }
-    });
+    text(request)
+      .then((body) => intercept({ route: routeOf(request), request, body, service }, response))
+      // Metadata nested too deeply to be written again.
+      .catch(() => sendAnswer(response, errorAnswer(500, 'The sandbox cannot answer this')));
   });
-  await once(server.listen(port, '127.0.0.1'), 'listening');
-  service.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await once(server.listen(port, host), 'listening');
+  const shownHost = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host;
+  service.url = `http://${shownHost}:${(server.address() as AddressInfo).port}`;
   return {
     ...service,
     demo: demoData,
@@ -55,12 +55,4 @@ export async function startSandbox(options: SandboxOptions) {
       await closed;
     },
   };
-}
-
-/** Carries the request out and gives the right answer. */
-export function answerTo(received: Received): Answer {
-  const { route, request } = received;
-  if (request.method === 'GET' && request.url === '/') return frontPage();
-  if (route.endpoint === 'unknown') return route.refusal;
-  return route.endpoint === 'hostedPage' ? hostedPage(received) : answerOfApi(route.endpoint, received);
 }

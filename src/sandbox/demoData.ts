@@ -1,14 +1,27 @@
-import type { SandboxState } from './SandboxState.js';
+import { errorAnswer } from './answers.js';
+import type { SandboxState, SandboxTaxpayer } from './state.js';
 
-/** Taxpayers that exist in every sandbox, one per status and one whose provider no catalogue knows. */
+/** Taxpayers that exist in every sandbox: one per status, one whose provider no catalogue knows, and four whose calls fail. */
 const taxpayers = {
-  created: demoTaxpayer(1, 'Carla Created', 'irs', 'CREATED'),
-  consentReceived: demoTaxpayer(2, 'Connor Consented', 'irs_tax_pro', 'CONSENT_RECEIVED'),
-  taxAuthorizationSubmitted: demoTaxpayer(3, 'Suki Submitted', 'service-sandbox', 'TAX_AUTHORIZATION_SUBMITTED'),
-  authorized: demoTaxpayer(4, 'Arthur Authorized', 'irs', 'AUTHORIZED'),
-  rejected: demoTaxpayer(5, 'Rita Rejected', 'irs_tax_pro', 'REJECTED'),
-  completed: demoTaxpayer(6, 'Colin Completed', 'service-sandbox', 'COMPLETED'),
-  unknownProvider: demoTaxpayer(7, 'Una Unknown-Provider', 'provider_from_the_future', 'AUTHORIZED'),
+  created: demoTaxpayer('1', 'Carla Created', 'irs', 'CREATED'),
+  consentReceived: demoTaxpayer('2', 'Connor Consented', 'irs_tax_pro', 'CONSENT_RECEIVED'),
+  taxAuthorizationSubmitted: demoTaxpayer('3', 'Suki Submitted', 'service-sandbox', 'TAX_AUTHORIZATION_SUBMITTED'),
+  authorized: demoTaxpayer('4', 'Arthur Authorized', 'irs', 'AUTHORIZED'),
+  rejected: demoTaxpayer('5', 'Rita Rejected', 'irs_tax_pro', 'REJECTED'),
+  completed: demoTaxpayer('6', 'Colin Completed', 'service-sandbox', 'COMPLETED'),
+  unknownProvider: demoTaxpayer('7', 'Una Unknown-Provider', 'provider_from_the_future', 'AUTHORIZED'),
+  rateLimited: demoTaxpayer('a', 'Rowan Rate-Limited', 'irs', 'AUTHORIZED', {
+    taxpayerToken: errorAnswer(429, 'Too many calls', { 'retry-after': 5 }),
+  }),
+  unavailable: demoTaxpayer('b', 'Ursula Unavailable', 'irs', 'AUTHORIZED', {
+    taxpayerToken: errorAnswer(503, 'Out of order'),
+  }),
+  slow: demoTaxpayer('c', 'Sam Slow', 'irs', 'AUTHORIZED', {
+    taxpayerToken: { ...errorAnswer(504, 'Late'), delayMs: 60_000 },
+  }),
+  refusedToken: demoTaxpayer('d', 'Rex Refused-Token', 'irs', 'AUTHORIZED', {
+    refreshJob: errorAnswer(401, 'The access token is refused'),
+  }),
 };
 const taxpayerId = taxpayers.authorized.id;
 
@@ -35,15 +48,21 @@ export function addDemoData(state: SandboxState): void {
 }
 
 /** Ids such as 44444444-4444-4444-8444-444444444444: valid version 4 UUIDs that are obviously not real. */
-function demoTaxpayer(digit: number, name: string, providerId: string, status: string) {
-  const d = String(digit);
+function demoTaxpayer(
+  d: string,
+  name: string,
+  providerId: string,
+  status: string,
+  failures: SandboxTaxpayer['failures'] = {},
+) {
   return {
     id: `${d.repeat(8)}-${d.repeat(4)}-4${d.repeat(3)}-8${d.repeat(3)}-${d.repeat(12)}`,
     name: `${name} (not real)`,
     metadata: { crmId: `sandbox-crm-${d}`, sandbox: true },
     providerId,
-    createdAt: `2024-01-0${d}T09:00:00.000Z`,
+    createdAt: `2024-01-0${Number.parseInt(d, 16) % 9 || 9}T09:00:00.000Z`,
     status,
     accessToken: `sandbox-token-not-real-${d}`,
+    failures,
   };
 }

@@ -1,7 +1,23 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod';
-import { type Answer, errorAnswer, jsonAnswer } from './Answer.js';
-import { clientLinkSettings, type SandboxState, type SandboxTaxpayer } from './SandboxState.js';
+import { type Answer, errorAnswer, jsonAnswer } from './answers.js';
+import { frontPage, hostedPage } from './hostedPage.js';
+import type { SandboxState, SandboxTaxpayer } from './state.js';
+
+/** The endpoints of the service; `hostedPage` is a person in the taxpayer flow, `unknown` is off the contract. */
+const paths = {
+  createClientLink: { methods: ['POST'], path: /^\/client-links$/ },
+  taxpayerToken: { methods: ['GET'], path: /^\/auth\/tax-payer\/(?<taxpayerId>[^/]+)\/token$/ },
+  refreshJob: { methods: ['GET'], path: /^\/tax-payer\/(?<taxpayerId>[^/]+)\/refresh\/(?<jobId>[^/]+)$/ },
+  hostedPage: { methods: ['GET', 'POST'], path: /^\/c\/(?<linkId>[^/]+)\/?$/ },
+};
+export type ApiEndpoint = Exclude<keyof typeof paths, 'hostedPage'>;
+
+/** Where a request goes. The ids are empty where the path has none. */
+export type Route = typeof noIds &
+  ({ readonly endpoint: keyof typeof paths } | { readonly endpoint: 'unknown'; readonly answer: Answer });
+
+const noIds = { taxpayerId: '', jobId: '', linkId: '' };
 
 /** A request as the sandbox understands it, and what it is answered from. */
 export interface Received {
@@ -18,121 +34,107 @@ export interface Received {
   };
 }
 
-/** One endpoint of the service: where it is, whose credential a call has to carry, and how it answers. */
-type Endpoint = { readonly path: string; readonly credential: 'client' | 'taxpayer' } & (
-  | { readonly method: 'POST'; readonly answer: (received: Received) => Answer }
-  | { readonly method: 'GET'; readonly answer: (received: Received, taxpayer: SandboxTaxpayer) => Answer }
-);
-
-/** The interface of the service. A new endpoint is one more entry here. */
-const table = {
-  createClientLink: { method: 'POST', path: '/client-links', credential: 'client', answer: createClientLink },
-  taxpayerToken: {
-    method: 'GET',
-    path: '/auth/tax-payer/{taxpayerId}/token',
-    credential: 'client',
-    answer: tokenRecord,
-  },
-  refreshJob: {
-    method: 'GET',
-    path: '/tax-payer/{taxpayerId}/refresh/{jobId}',
-    credential: 'taxpayer',
-    answer: refreshJob,
-  },
-} satisfies Record<string, Endpoint>;
-
-export type ApiEndpoint = keyof typeof table;
-const endpoints: Readonly<Record<ApiEndpoint, Endpoint>> = table;
-export const apiEndpoints = Object.keys(table) as ApiEndpoint[];
-
-/** Where a request goes: a person in the taxpayer flow to `hostedPage`. The ids are empty where the path has none. */
-export type Route =
-  | (typeof noIds & { readonly endpoint: ApiEndpoint | 'hostedPage' })
-  | (typeof noIds & { readonly endpoint: 'unknown'; readonly refusal: Answer });
-
-const noIds = { taxpayerId: '', jobId: '', linkId: '', action: '' };
-
-const routes = [
-  ...apiEndpoints.map((endpoint) => ({ endpoint, method: table[endpoint].method, path: table[endpoint].path })),
-  { endpoint: 'hostedPage' as const, method: 'GET', path: '/c/{linkId}/?' },
-  { endpoint: 'hostedPage' as const, method: 'GET, POST', path: '/c/{linkId}/{action}' },
-].map((route) => ({ ...route, pattern: new RegExp(`^${route.path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`) }));
-
 /**
  * Finds the endpoint of a request. The path is taken as received: dot segments are not resolved and double slashes not merged
  * but `unknown`, so a client whose ids change the path is caught.
  */
 export function routeOf({ method = '', url = '' }: IncomingMessage): Route {
-  const path = url.replace(/\?.*/s, '');
-  for (const { endpoint, method: allow, pattern } of routes) {
-    const match = pattern.exec(path);
-    if (!match) continue;
-    const segments = Object.entries({ ...match.groups });
+  if (method === 'GET' && url === '/') return unknown(frontPage());
+  for (const [endpoint, { methods, path }] of Object.entries(paths)) {
+    const ids = path.exec(url.replace(/\?.*/s, ''));
+    if (!ids) continue;
+    const segments = Object.entries({ ...ids.groups });
     if (segments.some(([, segment]) => /^(\.|%2e){1,2}$/i.test(segment))) break;
-    try {
-      const ids = Object.fromEntries(segments.map(([name, segment]) => [name, decodeURIComponent(segment)]));
-      if (allow.split(', ').includes(method)) return { endpoint, ...noIds, ...ids };
-    } catch {
-      return unknown(400, 'The path is not percent-encoded UTF-8');
+    if (!methods.includes(method)) {
+      return unknown(errorAnswer(405, 'The path has another method', { allow: methods.join(', ') }));
     }
-    return unknown(405, 'The path has another method', { allow });
+    try {
+      const decoded = segments.map(([name, segment]) => [name, decodeURIComponent(segment)]);
+      return { endpoint: endpoint as keyof typeof paths, ...noIds, ...Object.fromEntries(decoded) };
+    } catch {
+      return unknown(errorAnswer(400, 'The path is not percent-encoded UTF-8'));
+    }
   }
-  return unknown(404, 'No such path');
+  return unknown(errorAnswer(404, 'No such path'));
 }
 
-function unknown(status: number, message: string, headers?: Answer['headers']): Route {
-  return { endpoint: 'unknown', ...noIds, refusal: errorAnswer(status, message, headers) };
-}
+const unknown = (answer: Answer): Route => ({ endpoint: 'unknown', ...noIds, answer });
 
-/** Carries a call of the API out and gives the right answer. */
-export function answerOfApi(called: ApiEndpoint, received: Received): Answer {
-  const endpoint = endpoints[called];
+/** Carries the request out and gives the right answer. */
+export function answerTo(received: Received): Answer {
   const { route, request, body, service } = received;
+  const { endpoint } = route;
+  if (endpoint === 'unknown') return route.answer;
+  if (endpoint === 'hostedPage') return hostedPage(service.state, route.linkId, request.method === 'POST' ? body : '');
   const { authorization, 'service-api-version': version = service.apiVersion } = request.headers;
-  const taxpayer = inEitherCase(route.taxpayerId, (id) => service.state.taxpayers.get(id));
   const clientBearer = `Bearer ${Buffer.from(`${service.clientId}:${service.clientSecret}`).toString('base64')}`;
   if (request.url?.includes('?')) return errorAnswer(400, 'The endpoint takes no query string');
-  if (endpoint.credential === 'client' && authorization !== clientBearer) {
+  if (endpoint !== 'refreshJob' && authorization !== clientBearer) {
     return errorAnswer(401, 'The client credentials are missing or wrong');
   }
-  if (endpoint.credential === 'taxpayer' && !authorization) return errorAnswer(401, 'The access token is missing');
-  if (endpoint.method === 'POST') return endpoint.answer(received);
+  if (!authorization) return errorAnswer(401, 'The access token is missing');
+  if (endpoint === 'createClientLink') return createClientLink(received);
   if (version !== service.apiVersion) return errorAnswer(400, 'Service-API-Version is not supported');
   if (body !== '') return errorAnswer(400, 'The endpoint takes no body');
+  const taxpayer = inEitherCase(route.taxpayerId, (id) => service.state.taxpayers.get(id));
   if (!taxpayer) return errorAnswer(404, 'No such taxpayer');
-  if (endpoint.credential === 'taxpayer' && authorization !== `Bearer ${taxpayer.accessToken}`) {
+  const failure = taxpayer.failures[endpoint];
+  if (failure) return failure;
+  if (endpoint === 'taxpayerToken') return tokenRecord(taxpayer);
+  if (authorization !== `Bearer ${taxpayer.accessToken}`) {
     return errorAnswer(401, 'The access token is not that of the taxpayer');
   }
-  return endpoint.answer(received, taxpayer);
+  const job = inEitherCase(route.jobId, (id) => service.state.readJob(taxpayer.id, id));
+  if (!job) return errorAnswer(404, 'No such refresh job');
+  const { status, jobId, taxpayerId, name } = job;
+  return jsonAnswer(200, { status, jobId, taxpayerId, name });
 }
 
-const clientLinkBody = z.strictObject({
-  metadata: z.record(z.string(), z.unknown()).optional(),
-  settings: clientLinkSettings.optional(),
-});
+const texts = (...names: string[]) => z.partialRecord(z.enum(names), z.string());
+const clientLinkBody = z
+  .strictObject({
+    metadata: z.record(z.string(), z.unknown()),
+    settings: z
+      .strictObject({
+        flowType: z.string(),
+        transcripts: z.partialRecord(
+          z.enum(['ACTR', 'RECA', 'WAID', 'VENF', 'W2', '1095-A', 'NOTICE']),
+          z.array(z.string()),
+        ),
+        prefillData: z
+          .strictObject({
+            personalInfo: texts('firstName', 'lastName', 'ssn'),
+            businessInfo: texts('name', 'taxId', 'type', 'phone', 'title'),
+            address: texts('street', 'other', 'city', 'state', 'zip'),
+          })
+          .partial(),
+      })
+      .partial(),
+  })
+  .partial();
 
 function createClientLink({ request, body, service }: Received): Answer {
   if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? '')) {
     return errorAnswer(415, 'The body must be application/json');
   }
-  let input: unknown;
+  let input: { readonly metadata?: SandboxTaxpayer['metadata'] };
   try {
     input = JSON.parse(body);
   } catch {
     return errorAnswer(400, 'The body is not JSON');
   }
   const checked = clientLinkBody.safeParse(input);
-  if (!checked.success) {
-    const where = checked.error.issues.map((issue) => `${issue.path.join('.') || 'body'} (${issue.code})`);
-    return errorAnswer(422, `The body has members that are not accepted: ${where.join(', ')}`);
-  }
-  // The metadata is kept as it was sent; the checked copy may have lost odd keys such as __proto__.
-  const { metadata = {} } = input as { metadata?: Record<string, unknown> };
-  const { id } = service.state.addLink(checked.data.settings ?? {}, metadata);
+  if (!checked.success) return errorAnswer(422, `The body is not accepted: ${z.prettifyError(checked.error)}`);
+  const { personalInfo: person, businessInfo: business } = checked.data.settings?.prefillData ?? {};
+  const name = [person?.['firstName'], person?.['lastName']].filter(Boolean).join(' ') || business?.['name'];
+  // The metadata is kept as it was sent: the checked copy may have lost odd keys such as __proto__.
+  const taxpayer = service.state.addTaxpayer({ metadata: input.metadata ?? {}, ...(name && { name }) });
+  const id = crypto.randomUUID();
+  service.state.links.set(id, { id, taxpayer });
   return jsonAnswer(201, { url: `${service.url}/c/${id}`, id });
 }
 
-function tokenRecord(_: Received, taxpayer: SandboxTaxpayer): Answer {
+function tokenRecord(taxpayer: SandboxTaxpayer): Answer {
   return jsonAnswer(200, {
     access_token: taxpayer.accessToken,
     taxpayer_id: taxpayer.id,
@@ -142,13 +144,6 @@ function tokenRecord(_: Received, taxpayer: SandboxTaxpayer): Answer {
     created_at: taxpayer.createdAt,
     status: taxpayer.status,
   });
-}
-
-function refreshJob({ route, service }: Received, taxpayer: SandboxTaxpayer): Answer {
-  const job = inEitherCase(route.jobId, (jobId) => service.state.readJob(taxpayer.id, jobId));
-  if (!job) return errorAnswer(404, 'No such refresh job');
-  const { status, jobId, taxpayerId, name } = job;
-  return jsonAnswer(200, { status, jobId, taxpayerId, name });
 }
 
 /** Ids are UUIDs, which mean the same in upper and lower case. */

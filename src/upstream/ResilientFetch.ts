@@ -1,6 +1,5 @@
-import { type AgentOptions, type ClientRequest, Agent as HttpAgent } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
-import type { Duplex } from 'node:stream';
+import type { Agent, ClientRequest } from 'node:http';
+import type { Socket } from 'node:net';
 import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
@@ -19,9 +18,9 @@ export interface CallOptions extends Pick<BreakerCall, 'holder'> {
 
 export interface ServiceRequest extends BreakerCall, CallOptions {
   readonly endpoint: Endpoint;
-  readonly method: 'GET' | 'POST';
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** With a body the request is a POST, which is sent at most once; without one it is a GET. */
   readonly body?: string | undefined;
   /** Aborting it ends the call with all its tries. */
   readonly signal?: AbortSignal | undefined;
@@ -40,15 +39,13 @@ export interface TryDetails {
   readonly repetition: number;
 }
 
-type NewAgent = (options: AgentOptions) => HttpAgent;
-
 export interface ResilientFetchOptions {
   readonly timeoutMs: number;
   readonly deadlineMs: number;
   readonly breakerResetMs: number;
   readonly maxResponseBytes: number;
-  /** Makes the agents, where a proxy or certificates are configured. Default: those of Node.js. */
-  readonly newAgent?: NewAgent | undefined;
+  /** Makes the connections: `agentFor` keeps them, an agent from `newAgent` is destroyed after one request. */
+  readonly agents: Readonly<Record<'agentFor' | 'newAgent', (url: URL) => Agent>>;
   /** Default: that of node-fetch. */
   readonly fetch?: typeof nodeFetch;
   /** After each try, with its duration in seconds. */
@@ -63,11 +60,9 @@ const maxRepetitions = 2;
  * retries a call, and only GETs (at most twice, with full jitter, honouring `Retry-After`): a POST is sent at most once.
  */
 export class ResilientFetch {
-  readonly #connections: Connections;
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
 
   constructor(private readonly options: ResilientFetchOptions) {
-    this.#connections = new Connections(options.newAgent);
     const breaker = () => new EndpointBreaker(options.breakerResetMs);
     this.#breakers = { createClientLink: breaker(), taxpayerToken: breaker(), refreshJob: breaker() };
   }
@@ -83,154 +78,117 @@ export class ResilientFetch {
     return this.#breakers[request.endpoint].run(request, (record) => this.#callWithin(endsAt, request, record));
   }
 
-  stop(): void {
-    this.#connections.stop();
-  }
-
   async #callWithin(endsAt: number, request: ServiceRequest, record: CallRecord): Promise<ServiceAnswer> {
-    const maxTries = request.method === 'POST' ? 1 : 1 + maxRepetitions;
-    for (let tries = 1; ; tries += 1) {
-      this.#refuseIfOver(endsAt, request.signal);
+    const { endpoint, body, signal, holder } = request;
+    for (let repetition = 0; ; repetition += 1) {
       await request.beforeTry?.();
-      this.#refuseIfOver(endsAt, request.signal);
+      if (signal?.aborted || performance.now() >= endsAt) {
+        throw new TryFailure('timeout', { cause: signal?.reason, reason: 'no time left for a try' });
+      }
       try {
-        return await this.#try(endsAt, request, record, tries - 1);
+        return await this.#try(endsAt, request, record, repetition);
       } catch (error) {
-        const pauseMs = this.#pauseAfter(tries, error);
-        if (tries === maxTries || performance.now() + pauseMs >= endsAt) throw error;
-        await pause(pauseMs, { signal: request.signal });
-        const isRefused = this.#breakers[request.endpoint].refusalOf(request.holder) !== undefined;
-        if (isRefused || request.signal?.aborted) throw error; // others may have found an outage meanwhile
+        const pauseMs = this.#pauseAfter(repetition, error);
+        const isLast = body !== undefined || repetition === maxRepetitions;
+        if (isLast || performance.now() + pauseMs >= endsAt) throw error;
+        await pause(pauseMs, { signal });
+        // Others may have found an outage meanwhile.
+        if (signal?.aborted || this.#breakers[endpoint].refusalOf(holder) !== undefined) throw error;
       }
     }
   }
 
   async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
-    const { method, url, headers, body = null, signal } = request;
-    const { fetch = nodeFetch } = this.options;
+    const { endpoint, url, headers, body, signal, trail } = request;
+    const { fetch = nodeFetch, timeoutMs, maxResponseBytes, agents, onTry } = this.options;
     const startedAt = performance.now();
     const limit = new AbortController();
     const abort = () => limit.abort();
-    const timer = setTimeout(abort, Math.min(this.options.timeoutMs, endsAt - startedAt));
+    const timer = setTimeout(abort, Math.min(timeoutMs, endsAt - startedAt));
     signal?.addEventListener('abort', abort, { once: true });
-    const connection = { established: false };
+    let mayHaveArrived = false;
+    const target = new URL(url);
+    const once = body === undefined ? undefined : agentForOne(agents.newAgent(target), () => (mayHaveArrived = true));
     let outcome: TryOutcome = 'ok';
     let status: number | undefined;
     let reason: string | undefined;
     try {
       const response = await fetch(url, {
-        method,
+        method: body === undefined ? 'GET' : 'POST',
         headers,
-        body,
+        body: body ?? null,
         redirect: 'manual',
-        agent: this.#connections.agentFor(url, method === 'POST' ? connection : undefined),
+        size: maxResponseBytes,
+        agent: once ?? agents.agentFor(target),
         signal: limit.signal as never,
       });
-      const answer = await readAnswer(response, this.options.maxResponseBytes, limit);
+      const answer = await readAnswer(response, limit);
+      ({ status } = answer);
       // The proxy gave this answer and forwarded nothing (RFC 9110, section 15.5.8).
-      if (answer.status === 407 && this.options.newAgent !== undefined) {
-        throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, 407);
-      }
+      if (status === 407) throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, status);
       record.outcome = 'answered';
-      status = answer.status;
-      if (answer.status >= 400) outcome = 'client-error';
+      if (status >= 400) outcome = 'client-error';
       return answer;
     } catch (error) {
       const failure = failureOf(error, limit.signal.aborted);
       ({ kind: outcome, status, reason } = failure);
       // For the breaker, an answer that breaks the contract still shows that the service is alive.
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
-      // Only these failures guarantee that the service did not act on the request.
-      const isCertain =
-        nothingDone.has(failure.status) || failure.status === 407 || certificateRefused.test(failure.reason ?? '');
-      throw connection.established && !isCertain ? outcomeUnknown(failure) : failure;
+      throw mayHaveArrived && !isSurelyUndone(failure) ? outcomeUnknown(failure) : failure;
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
+      once?.destroy();
       const seconds = (performance.now() - startedAt) / 1000;
-      request.trail?.call(request.endpoint, outcome, seconds);
-      this.options.onTry?.(request.endpoint, outcome, seconds, { status, reason, repetition });
+      trail?.call(endpoint, outcome, seconds);
+      onTry?.(endpoint, outcome, seconds, { status, reason, repetition });
     }
   }
 
-  #refuseIfOver(endsAt: number, signal: AbortSignal | undefined): void {
-    if (!signal?.aborted && performance.now() < endsAt) return;
-    throw new TryFailure('timeout', { cause: signal?.reason, reason: 'no time left for a try' });
-  }
-
   /** Milliseconds until the next try; Infinity for a failure that is not worth a retry. */
-  #pauseAfter(tries: number, error: unknown): number {
-    const { deadlineMs } = this.options;
+  #pauseAfter(repetition: number, error: unknown): number {
     if (!(error instanceof TryFailure) || error.kind === 'invalid') return Infinity;
     const askedMs = (error.retryAfterSeconds ?? 0) * 1000;
     // If the service asks for a longer pause, there is no retry: the caller is told when to return.
-    return askedMs > deadlineMs / 2 ? Infinity : Math.max(askedMs, Math.random() * 100 * 2 ** tries);
+    return askedMs > this.options.deadlineMs / 2 ? Infinity : Math.max(askedMs, Math.random() * 200 * 2 ** repetition);
   }
 }
 
-/** The service refused our client certificate. In TLS 1.3 the alert comes after the request was sent, still unread. */
-const certificateRefused = /^ERR_SSL_\w+_ALERT_\w*(CERTIFICATE|UNKNOWN_CA)/;
+/**
+ * Makes `agent` tell when the connection of its one request is open, for `https:` with the certificate accepted. Until then
+ * the request cannot have arrived, whatever the error says. It must not be sent twice, so it gets a connection of its own: a
+ * service may close one that was idle just as the request is sent.
+ */
+function agentForOne(agent: Agent, onOpen: () => void): Agent {
+  const connecting = agent as Agent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
+  const addRequest = connecting.addRequest.bind(agent);
+  connecting.addRequest = (request, ...rest) => {
+    request.once('socket', (socket: Socket) => {
+      const isSecure = 'encrypted' in socket;
+      if (isSecure || socket.connecting) socket.once(isSecure ? 'secureConnect' : 'connect', onOpen);
+      else onOpen();
+    });
+    addRequest(request, ...rest);
+  };
+  return agent;
+}
+
+/** Only these failures guarantee that the service did not act on a request that was sent. */
+function isSurelyUndone({ status, reason = '' }: TryFailure): boolean {
+  // The service refused our client certificate. In TLS 1.3 the alert comes after the request was sent, still unread.
+  const isCertificateRefused = /^ERR_SSL_\w+_ALERT_\w*(CERTIFICATE|UNKNOWN_CA)/.test(reason);
+  return nothingDone.has(status) || status === 407 || isCertificateRefused;
+}
 
 /** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */
 function failureOf(error: unknown, aborted: boolean): TryFailure {
   if (error instanceof TryFailure) return error;
+  const { code = '', type } = error as { readonly code?: string; readonly type?: string };
+  if (type === 'max-size') return new TryFailure('invalid', { reason: 'larger than MAX_RESPONSE_BYTES' });
   if (aborted) return new TryFailure('timeout', { cause: error, reason: 'no answer in time' });
-  const { code = '' } = error as NodeJS.ErrnoException;
   // Z_ and ERR__ERROR_FORMAT are zlib's (gzip and Brotli), HPE_ those of Node's HTTP parser.
   const broken = /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);
   // A code is a constant of Node.js, OpenSSL or zlib; the message may reveal more.
   const known = /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : 'the connection was lost';
   return new TryFailure(broken ? 'invalid' : 'network', { cause: error, reason: known });
-}
-
-/**
- * Idle timeout, in milliseconds, of the connections for requests that must not be retried. Services close connections after
- * seconds of idleness, perhaps just as a request is sent: on a connection used this recently that does not happen.
- */
-const idleMs = 1000;
-
-/** With the members that the types lack; `addRequest` is what Node's HTTP client calls. */
-type Agent = HttpAgent & {
-  defaultPort: number;
-  options: object;
-  addRequest(request: ClientRequest, ...rest: unknown[]): void;
-};
-
-/** The keep-alive connections to the service: opening one costs as much as a call. */
-class Connections {
-  readonly #any;
-  readonly #recent;
-
-  constructor(newAgent: NewAgent | undefined) {
-    const agents = (options: AgentOptions) => {
-      const own = newAgent?.(options);
-      return { http: own ?? new HttpAgent(options), https: own ?? new HttpsAgent(options) };
-    };
-    this.#any = agents({ keepAlive: true });
-    this.#recent = agents({ keepAlive: true, timeout: idleMs });
-  }
-
-  /**
-   * With `connection`, the agent for one request that must not be retried. Sets `established` once the connection is open (for
-   * `https:` with the certificate accepted): until then the request cannot have arrived, whatever the error says.
-   */
-  agentFor(url: string, connection?: { established: boolean }): HttpAgent {
-    const protocol = url.startsWith('https:') ? 'https' : 'http';
-    if (!connection) return this.#any[protocol];
-    const shared = this.#recent[protocol] as Agent;
-    const addRequest: Agent['addRequest'] = (request, ...rest) => {
-      request.once('socket', (socket: Duplex) => {
-        if (request.reusedSocket) connection.established = true;
-        else socket.once(protocol === 'https' ? 'secureConnect' : 'connect', () => (connection.established = true));
-      });
-      shared.addRequest(request, ...rest);
-    };
-    // Does not inherit from the shared agent: V8 makes an object slow once it is a prototype.
-    const { defaultPort, options, maxSockets } = shared;
-    return { protocol: `${protocol}:`, defaultPort, options, maxSockets, keepAlive: true, addRequest } as never;
-  }
-
-  stop(): void {
-    for (const agent of [this.#any, this.#recent].flatMap(Object.values)) agent.destroy();
-  }
 }

@@ -1,9 +1,8 @@
-import type { Readable } from 'node:stream';
 import type { Response } from 'node-fetch';
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 import { parseJson } from '../json.js';
 
-/** An answer in any status, with its body read within the limits. */
+/** An answer in any status, with its body read. */
 export interface ServiceAnswer {
   readonly status: number;
   /** The pause that the service asks for, where it can be believed. */
@@ -43,28 +42,22 @@ const justPassedSeconds = 1;
 export const nothingDone: ReadonlySet<number | undefined> = new Set([408, 425, 503]);
 
 /**
- * Reads an answer of at most `maxBytes` after decompression. Aborts `limit`, which ends the try and its connection, where the
- * body is not read or more bytes may follow it. Throws a TryFailure for a 5xx answer or another of `nothingDone`,
- * and for one that is too large or not JSON.
+ * Reads an answer. Aborts `limit`, which ends the try and its connection, where the body is not read or more bytes may follow
+ * it. Throws a TryFailure for a 5xx answer or another of `nothingDone`, and for one that is not JSON.
  */
-export async function readAnswer(response: Response, maxBytes: number, limit: AbortController): Promise<ServiceAnswer> {
+export async function readAnswer(response: Response, limit: AbortController): Promise<ServiceAnswer> {
   const { status, headers } = response;
-  if (status >= 200 && status < 300) {
-    const bytes = await bytesOf(response.body as Readable | null, maxBytes);
+  if (response.ok) {
+    const bytes = await response.arrayBuffer();
     // The compressed data ends here; more bytes may follow, without end.
     if (headers.has('content-encoding')) limit.abort();
     return { status, retryAfterSeconds: undefined, json: parse(bytes) };
   }
-  response.body?.on('error', () => {}); // of the abort
   limit.abort();
   const seconds = retryAfterSeconds(headers.get('retry-after'), Date.now());
   if (status < 500 && !nothingDone.has(status)) return { status, retryAfterSeconds: seconds, json: undefined };
-  const reason = `HTTP ${status}`;
-  throw new TryFailure(
-    'server-error',
-    { reason, ...(seconds !== undefined && { retryAfterSeconds: seconds }) },
-    status,
-  );
+  const asked = seconds !== undefined && { retryAfterSeconds: seconds };
+  throw new TryFailure('server-error', { reason: `HTTP ${status}`, ...asked }, status);
 }
 
 /** The whole seconds of a `Retry-After` header (RFC 9110, section 10.2.3), if they can be believed; at most an hour. */
@@ -78,25 +71,9 @@ export function retryAfterSeconds(header: string | null, now: number): number | 
   return Math.min(Math.max(0, seconds), longestWaitSeconds);
 }
 
-/** Reads by events: node-fetch iterates over the stream, which costs as much as parsing the body. */
-function bytesOf(stream: Readable | null, maxBytes: number): Promise<Buffer> {
-  if (stream === null) return Promise.resolve(Buffer.alloc(0));
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    stream.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      chunks.push(chunk);
-      if (size > maxBytes) stream.destroy(new TryFailure('invalid', { reason: 'larger than MAX_RESPONSE_BYTES' }));
-    });
-    stream.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
-    stream.on('error', reject);
-  });
-}
-
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-function parse(bytes: Buffer): unknown {
+function parse(bytes: ArrayBuffer): unknown {
   try {
     return parseJson(utf8.decode(bytes));
   } catch (cause) {

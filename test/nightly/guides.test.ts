@@ -14,12 +14,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { demoCase, startCases } from '../../examples/supergraph/casesSubgraph.js';
-import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { quickPolls } from '../support/liveJob.js';
-import { startHiveGateway } from './support/hiveGateway.js';
 import { run } from './support/run.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -72,8 +69,6 @@ async function prepared(name: string, { folder, program }: ReturnType<typeof fol
 describe('The guide', () => {
   let provider: TrustedProvider;
   let gateway: TestGateway;
-  let cases: Awaited<ReturnType<typeof startCases>>;
-  let hive: Awaited<ReturnType<typeof startHiveGateway>>;
   let token: string;
 
   beforeAll(async () => {
@@ -81,14 +76,8 @@ describe('The guide', () => {
     const scope = 'taxpayers:any taxpayers:read refresh-jobs:read client-links:create';
     token = await provider.token({ scope });
     gateway = await startTestGateway({ ...provider.env, ...quickPolls });
-    cases = await startCases();
-    hive = await startHiveGateway(
-      composeSupergraph({ taxpayersUrl: `${gateway.origin}/graphql`, casesUrl: cases.url }),
-    );
   }, 180_000);
   afterAll(async () => {
-    await hive?.stop();
-    await cases?.stop();
     await gateway?.stop();
     await provider?.stop();
   });
@@ -96,7 +85,7 @@ describe('The guide', () => {
   it.each(names)('%s prints what it says', async (name) => {
     const { taxpayerId, jobId: shown } = gateway.sandbox.demo.jobs.processing;
     const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null });
-    const { origin } = name === 'behind-a-router' ? hive : gateway;
+    const { origin } = gateway;
     const guide = followed(name, {
       'http://localhost:4000': origin,
       [shown]: jobId,
@@ -121,8 +110,4 @@ describe('The guide', () => {
     const [code] = await once(child, 'close');
     expect({ output, complaint, code }).toEqual({ output: guide.printed, complaint: '', code: 0 });
   });
-});
-
-it('of a router asks for the case of the example', () => {
-  expect(readFileSync(join(root, 'docs/guides/behind-a-router.md'), 'utf8')).toContain(`case(id: "${demoCase.id}")`);
 });

@@ -214,12 +214,12 @@ type Agent = { addRequest?: (request: unknown) => void };
 function establish(agent: Agent): void {
   const isEnough = new Error('No real connection is made');
   const once = (_: string, use: (socket: unknown) => void) => {
-    use(undefined);
+    use({ connecting: false });
     throw isEnough;
   };
   if (!Object.hasOwn(agent, 'addRequest')) return;
   try {
-    agent.addRequest?.({ reusedSocket: true, once });
+    agent.addRequest?.({ once });
   } catch (error) {
     if (error !== isEnough) throw error;
   }
@@ -227,10 +227,7 @@ function establish(agent: Agent): void {
 
 /** The parts of a node-fetch response that the gateway reads. */
 function responseOf({ status, json, retryAfterSeconds }: Answer) {
-  const bytes = Buffer.from(json === undefined ? '' : JSON.stringify(json));
   const headers = { has: () => false, get: () => (retryAfterSeconds === undefined ? null : String(retryAfterSeconds)) };
-  const on = (event: string, listener: (given?: Buffer) => void) => {
-    if (event !== 'error') queueMicrotask(() => listener(event === 'data' ? bytes : undefined));
-  };
-  return { status, headers, body: { on } };
+  const arrayBuffer = async () => Buffer.from(json === undefined ? '' : JSON.stringify(json));
+  return { status, ok: status < 300, headers, arrayBuffer };
 }

@@ -9,6 +9,7 @@ import { failedPlans, failedPlansFile } from './failedPlans.js';
 const help = `npm run simulate -- [options]
 
   --seeds N        runs N seeds (default 2000)
+  --minutes N      instead of --seeds: runs seeds, a thousand at a time, until N minutes are over
   --from N         begins with seed N (default: another one each day)
   --seed N         runs seed N and prints what happened as a timeline
   --shrink N       finds the fewest steps with which seed N still breaks the same promise, and prints their timeline
@@ -33,7 +34,7 @@ else await runSeeds();
 
 function readArguments() {
   try {
-    const numbers = ['seeds', 'from', 'seed', 'shrink', 'keep', 'processes'];
+    const numbers = ['seeds', 'minutes', 'from', 'seed', 'shrink', 'keep', 'processes'];
     const options = Object.fromEntries(numbers.map((name) => [name, { type: 'string' }]));
     const flags = { failed: { type: 'boolean' }, help: { type: 'boolean' } };
     const { values } = parseArgs({ options: { ...options, ...flags } });
@@ -50,23 +51,25 @@ function readArguments() {
 }
 
 async function runSeeds() {
-  const count = Number(values.seeds ?? 2000);
   const from = Number(values.from ?? Math.floor(Date.now() / 86_400_000) * 10_000);
   const startedAt = performance.now();
-  const result = await over({ from, count }, (ran) => {
-    const rate = ran / ((performance.now() - startedAt) / 1000);
-    const left = Math.round((count - ran) / rate);
-    if (process.stderr.isTTY)
-      process.stderr.write(`\r${ran} of ${count} seeds, ${rate.toFixed(0)} a second, ${left} s left   `);
-  });
-  const seconds = (performance.now() - startedAt) / 1000;
+  const seconds = () => (performance.now() - startedAt) / 1000;
+  const enough = values.minutes === undefined ? 0 : 60 * Number(values.minutes);
+  const count = enough > 0 ? 1000 : Number(values.seeds ?? 2000);
+  const total = { ran: 0, hashes: 0, failures: [] };
+  do {
+    await over({ from: from + total.ran, count }, total, () => {
+      const rate = (total.ran / seconds()).toFixed(0);
+      if (process.stderr.isTTY) process.stderr.write(`\r${total.ran} seeds, ${rate} a second   `);
+    });
+  } while (seconds() < enough);
   if (process.stderr.isTTY) process.stderr.write('\n');
-  for (const failure of result.failures) console.log(lineOf(failure));
+  for (const failure of total.failures) console.log(lineOf(failure));
   console.log(
-    `${result.ran} seeds from ${from} in ${seconds.toFixed(1)} s (${(result.ran / seconds).toFixed(0)} a second): ${result.failures.length} failed`,
+    `${total.ran} seeds from ${from} in ${seconds().toFixed(1)} s (${(total.ran / seconds()).toFixed(0)} a second): ${total.failures.length} failed`,
   );
-  console.log(`traces: ${result.hash}`);
-  process.exitCode = result.failures.length > 0 ? 1 : 0;
+  console.log(`traces: ${total.hashes.toString(16).padStart(12, '0')}`);
+  process.exitCode = total.failures.length > 0 ? 1 : 0;
 }
 
 async function runFailed() {
@@ -78,15 +81,14 @@ async function runFailed() {
   process.exitCode = failures.length > 0 ? 1 : 0;
 }
 
-/** Runs seeds in all threads. */
-async function over({ from, count }, onProgress) {
+/** Runs seeds in all threads, and adds what came of them to `total`. */
+async function over({ from, count }, total, onProgress) {
   const file = await bundle();
-  const total = { ran: 0, hashes: 0, failures: [] };
   const onMessage = (message) => {
     if (message.failed !== undefined) total.failures.push(message);
     total.ran += message.ran ?? 0;
     total.hashes = (total.hashes + (message.hashes ?? 0)) % 2 ** 48;
-    onProgress(total.ran);
+    onProgress();
   };
   const threads = Array.from({ length: processes }, (_, n) => {
     const share = Math.ceil((count - n) / processes);
@@ -95,7 +97,6 @@ async function over({ from, count }, onProgress) {
   await Promise.all(threads.map(({ ended }) => ended));
   await Promise.all(threads.map(({ worker }) => worker.terminate()));
   rmSync(file);
-  return { ...total, hash: total.hashes.toString(16).padStart(12, '0') };
 }
 
 async function keep(seed) {

@@ -10,7 +10,6 @@ interface Asked {
     readonly subject: { readonly type: string; readonly id: string; readonly properties: Record<string, unknown> };
     readonly action?: { readonly name: string };
     readonly resource?: { readonly type: string; readonly id: string };
-    readonly context: { readonly operation: string };
     readonly evaluations?: readonly { readonly action: { readonly name: string }; readonly resource: { id: string } }[];
   };
 }
@@ -36,12 +35,6 @@ export const misbehaviours = {
   'decides too little': (response) => end(response, 200, '{"evaluations":[]}'),
   'decides too much': (response) =>
     end(response, 200, JSON.stringify({ evaluations: Array(700).fill({ decision: true }) })),
-  'decides about another subject': (response, decided) =>
-    end(response, 200, JSON.stringify({ ...decided, subject: { type: 'user', id: 'somebody-else' } })),
-  'decides about another taxpayer': (response) =>
-    end(response, 200, JSON.stringify(everyDecision(true, { resource: { type: 'taxpayer', id: 'another' } }))),
-  'decides about another action': (response) =>
-    end(response, 200, JSON.stringify(everyDecision(true, { action: { name: 'another' } }))),
   'sends more than a megabyte': (response) =>
     end(response, 200, JSON.stringify({ decision: true, x: 'x'.repeat(2 ** 21) })),
 } as const satisfies Readonly<Record<string, (response: ServerResponse, decided: Decided, words: string) => void>>;

@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Answer, errorAnswer, sendAnswer, withHeaders } from '../../src/sandbox/Answer.js';
-import type { Received } from '../../src/sandbox/endpoints.js';
-import { answerTo } from '../../src/sandbox/Sandbox.js';
+import { type Answer, errorAnswer, sendAnswer } from '../../src/sandbox/answers.js';
+import { answerTo, type Received } from '../../src/sandbox/endpoints.js';
 
 /** How one answer goes wrong. It is right but for what is named here. */
 export interface Fault {
@@ -39,18 +38,8 @@ export function answerWithFault(fault: Fault, call: Received, response: ServerRe
     response.writeHead(status, headers).write(body.subarray(0, body.length / 2), () => response.socket?.end());
   } else {
     if (cut === 'after') response.once('finish', () => response.socket?.end());
-    sendLate(response, answer, delayMs);
+    sendAnswer(response, { ...answer, delayMs });
   }
-}
-
-/** Sends the answer after a delay in milliseconds, unless the client has left. */
-export function sendLate(response: ServerResponse, answer: Answer, delayMs: number): void {
-  if (delayMs === 0) {
-    sendAnswer(response, answer);
-    return;
-  }
-  const timer = setTimeout(sendAnswer, delayMs, response, answer);
-  response.once('close', () => clearTimeout(timer));
 }
 
 /** The answer with another body; its Content-Type stays. */
@@ -68,7 +57,7 @@ export function withMembers(answer: Answer, members: Readonly<Record<string, unk
 function answerOfFault({ status, headers = {}, body, set = {}, change }: Fault, call: Received): Answer {
   let answer = status === undefined ? answerTo(call) : errorAnswer(status, 'Wanted by a fault');
   answer = body === undefined ? withMembers(answer, set) : withBody(answer, body);
-  answer = withHeaders(answer, headers);
+  answer = { ...answer, headers: { ...answer.headers, ...headers } };
   return change ? change(answer, call) : answer;
 }
 

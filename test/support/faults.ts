@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { type Answer, upstreamOnlyText } from '../../src/sandbox/Answer.js';
+import { type Answer, upstreamOnlyText } from '../../src/sandbox/answers.js';
 import type { ApiEndpoint, Received } from '../../src/sandbox/endpoints.js';
 import { type Fault, withBody, withMembers } from './fault.js';
 

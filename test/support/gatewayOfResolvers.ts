@@ -5,11 +5,11 @@ import { identifier } from '../../src/auth/identify.js';
 import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import { RequestContext } from '../../src/context.js';
-import { GraphQLEndpoint } from '../../src/http/GraphQLEndpoint.js';
+import { GraphQLHandler } from '../../src/http/GraphQLHandler.js';
 import { type Handler, HttpServer } from '../../src/http/HttpServer.js';
+import { OpenStreams } from '../../src/http/OpenStreams.js';
 import { Unread } from '../../src/http/Unread.js';
 import { LiveEdge } from '../../src/live/LiveEdge.js';
-import { OpenStreams } from '../../src/live/OpenStreams.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { whenOperationsEnd } from '../../src/observability/operatorLogs.js';
@@ -48,7 +48,7 @@ export async function startGatewayOf(
   const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
   const engine = new Operations({
     schema: buildSchema({ resolvers: [...resolvers, ...more], providers: defaultProviders }),
-    contextFor: (facts, label) => new RequestContext(facts, services, label),
+    contextFor: (facts) => new RequestContext(facts, services),
     admission: new Admission({ store, perMinute: 0, workTime }),
     ledger,
     limits: config.limits,
@@ -59,18 +59,19 @@ export async function startGatewayOf(
     log,
   });
   await engine.start();
-  const identify = identifier(new Authenticator({ mode: 'disabled' }), { accept: () => undefined });
+  const identify = identifier(new Authenticator(config.auth), { accept: () => undefined });
   const given = { operations: engine, identify, ledger, unread: new Unread(ledger) };
   const streams = new OpenStreams(() => {});
-  const live = new LiveEdge({ ...given, streams, allowedOrigins: [], maxOperations: 10 });
-  const endpoint = new GraphQLEndpoint(given, live);
+  const options = { ...given, streams, allowedOrigins: [] };
+  const live = new LiveEdge({ ...options, maxOperations: 10 });
+  const handler = new GraphQLHandler(options);
   const http = new HttpServer({
     host: '127.0.0.1',
     port: 0,
     tls: undefined,
     routes: new Map<string, Handler>([
-      ['/graphql', (request, response) => endpoint.handle(request, response)],
-      ['/graphql/stream', live.stream],
+      ['/graphql', (request, response) => handler.handle(request, response)],
+      ['/graphql/stream', (request, response) => handler.handle(request, response, true)],
     ]),
     before: () => false,
     log,

@@ -12,6 +12,7 @@ const packages = {
   squid: 'squid',
   prometheus: 'prometheus',
   promtool: 'prometheus',
+  kubectl: 'kubernetes-client',
   podman: 'podman',
   runc: 'runc',
   mmdebstrap: 'mmdebstrap',

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import type { Received } from '../../src/sandbox/endpoints.js';
+import { sendAnswer } from '../../src/sandbox/answers.js';
+import { answerTo, type Received } from '../../src/sandbox/endpoints.js';
 import * as shipped from '../../src/sandbox/Sandbox.js';
-import type { SandboxTaxpayer } from '../../src/sandbox/SandboxState.js';
-import { answerWithFault, sendLate } from './fault.js';
+import type { SandboxJob, SandboxTaxpayer } from '../../src/sandbox/state.js';
+import { answerWithFault } from './fault.js';
 import { faultBook } from './faultBook.js';
 import { requestLog } from './requestLog.js';
 
@@ -35,12 +36,12 @@ export async function startSandbox({ keepsRequests = true, ...options }: Sandbox
     const isOfApi = endpoint !== 'unknown' && endpoint !== 'hostedPage';
     const fault = isOfApi && faults.takeFault(received.route);
     if (fault) answerWithFault(fault, call, response, faults.hold);
-    else sendLate(response, shipped.answerTo(call), isOfApi ? latencyMs : 0);
+    else sendAnswer(response, isOfApi && latencyMs > 0 ? { ...answerTo(call), delayMs: latencyMs } : answerTo(call));
   }
 
+  const updateTaxpayer = (id: string, changes: Partial<SandboxTaxpayer>) => change(state.taxpayers.get(id), changes);
   /** Gives the taxpayer a new access token; the old one is refused from now on. */
-  const rotateToken = (id: string) =>
-    state.updateTaxpayer(id, { accessToken: `sandbox-token-not-real-${randomUUID()}` });
+  const rotateToken = (id: string) => updateTaxpayer(id, { accessToken: `sandbox-token-not-real-${randomUUID()}` });
 
   const control = {
     ...log,
@@ -50,11 +51,12 @@ export async function startSandbox({ keepsRequests = true, ...options }: Sandbox
     /** Adds that many alike, each with an id and a token of its own, and gives the ids. */
     addTaxpayers: (count: number, props: Partial<SandboxTaxpayer> = {}) =>
       Array.from({ length: count }, () => state.addTaxpayer(props).id),
-    updateTaxpayer: state.updateTaxpayer,
+    updateTaxpayer,
     rotateToken,
     rotateAllTokens: () => [...state.taxpayers.keys()].forEach(rotateToken),
     addJob: state.addJob,
-    updateJob: state.updateJob,
+    updateJob: (taxpayerId: string, jobId: string, changes: Partial<SandboxJob>) =>
+      change(state.job(taxpayerId, jobId), changes),
     /** How long every answer takes from now on that no fault decides, in milliseconds. */
     setLatency(ms: number): void {
       latencyMs = ms;
@@ -72,4 +74,9 @@ export async function startSandbox({ keepsRequests = true, ...options }: Sandbox
     },
   };
   return { ...running, control, stop: () => running.stop() };
+}
+
+/** @throws TypeError when there is no such record */
+function change<T extends object>(record: T | undefined, changes: Partial<T>): T {
+  return Object.assign(record as T, changes);
 }

@@ -39,7 +39,7 @@ describe('the source', () => {
 
   test('uses chance that can be guessed for waits and samples alone', () => {
     expect(filesWith(/Math\.random\(/).sort()).toEqual([
-      'auth/KeySet.ts', // when keys are read again
+      'auth/IssuerKeys.ts', // when keys are read again
       'cache/LeasedCache.ts', // between looks at a lease
       'datasources/recordWatcher.ts', // between polls
       'observability/Tracing.ts', // which traces are kept

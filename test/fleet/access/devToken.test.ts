@@ -1,75 +1,39 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Authenticator } from '../../../src/auth/Authenticator.js';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { allScopes } from '../../../src/auth/caller.js';
-import { loadDeveloperKeys } from '../../../src/auth/developerKeys.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startIdentityProvider } from '../../support/identityProvider.js';
 
-const seconds = 1000;
+const root = path.resolve(import.meta.dirname, '../../..');
+const run = promisify(execFile);
+const script = (...args: string[]) =>
+  run(process.execPath, ['--import', 'tsx', 'scripts/devToken.ts', ...args], { cwd: root });
+const printed = async (...args: string[]) => (await script(...args)).stdout.trim();
+const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
 
-describe('dev-token script', () => {
-  let directory: string;
-
-  beforeEach(async () => {
-    directory = path.join(await mkdtemp(path.join(tmpdir(), 'developer-')), 'keys');
-  });
-
-  afterEach(() => rm(path.dirname(directory), { recursive: true }));
-
-  async function developerMode(): Promise<Authenticator> {
-    return new Authenticator({ mode: 'developer', developerKeys: await loadDeveloperKeys(directory) });
-  }
-
-  const root = path.resolve(import.meta.dirname, '../../..');
-  const run = promisify(execFile);
-  const directoryOfBuild = path.join(tmpdir(), `developer-build-${process.pid}`);
-  const script = (...args: string[]) =>
-    run(process.execPath, ['--import', 'tsx', 'scripts/devToken.ts', ...args], { cwd: root });
-
-  // Where something has to be built first, it says so beside the token.
-  beforeAll(() => script('--dir', directoryOfBuild), 120_000);
-  afterAll(() => rm(directoryOfBuild, { recursive: true }));
-
-  it('prints one token that the gateway accepts', async () => {
+describe('The script dev:token', () => {
+  it('prints one token with the claims it is told', async () => {
     const { stdout, stderr } = await script(
       ...['--scope', 'taxpayers:read refresh-jobs:read', '--taxpayer', 't1', '--taxpayer', 't2'],
-      ...['--subject', 'grace', '--ttl-seconds', '60', '--dir', directory],
+      ...['--subject', 'grace', '--ttl-seconds', '60'],
     );
     expect([stdout, stderr]).toEqual([expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+\n$/), '']);
-    const caller = await (await developerMode()).authenticate(`Bearer ${stdout.trim()}`);
-    expect(caller).toMatchObject({
-      subject: 'grace',
-      scopes: new Set(['taxpayers:read', 'refresh-jobs:read']),
-      taxpayers: new Set(['t1', 't2']),
+    const { iat, exp, ...claims } = claimsOf(stdout);
+    expect(claims).toMatchObject({
+      sub: 'grace',
+      scope: 'taxpayers:read refresh-jobs:read',
+      taxpayer_ids: ['t1', 't2'],
     });
-    expect(caller.expiresAt - Date.now()).toBeLessThanOrEqual(60 * seconds);
-  });
-
-  it('allows everything unless told otherwise', async () => {
-    const { stdout } = await script('--dir', directory);
-    expect(await (await developerMode()).authenticate(`Bearer ${stdout.trim()}`)).toMatchObject({
-      scopes: new Set(allScopes),
-      taxpayers: 'any',
-    });
+    expect(exp - iat).toBe(60);
   });
 
   it('leaves the scopes alone when it names taxpayers, and the taxpayers when it names scopes', async () => {
-    const mode = await developerMode();
-    const [named, scoped] = await Promise.all([
-      script('--taxpayer', 't1', '--dir', directory),
-      script('--scope', 'taxpayers:read', '--dir', directory),
-    ]);
-    expect(await mode.authenticate(`Bearer ${named.stdout.trim()}`)).toMatchObject({
-      scopes: new Set(allScopes.filter((scope) => scope !== 'taxpayers:any')),
-      taxpayers: new Set(['t1']),
-    });
-    expect(await mode.authenticate(`Bearer ${scoped.stdout.trim()}`)).toMatchObject({
-      scopes: new Set(['taxpayers:read', 'taxpayers:any']),
-      taxpayers: 'any',
-    });
+    const scopesOf = async (...args: string[]) => claimsOf(await printed(...args)).scope.split(' ');
+    expect(await scopesOf()).toEqual(allScopes);
+    expect(await scopesOf('--taxpayer', 't1')).toEqual(allScopes.filter((scope) => scope !== 'taxpayers:any'));
+    expect(await scopesOf('--scope', 'taxpayers:read')).toEqual(['taxpayers:read', 'taxpayers:any']);
   });
 
   it.each([
@@ -79,20 +43,42 @@ describe('dev-token script', () => {
     ['an empty taxpayer', ['--taxpayer', ''], /--taxpayer must not be empty/],
     ['both one taxpayer and all', ['--taxpayer', 't', '--scope', 'taxpayers:any'], /leave one of them out/],
   ])('refuses %s in one line', async (_, args, expected) => {
-    const failed = await script(...args, '--dir', directory).catch((error) => error);
+    const failed = await script(...args).catch((error) => error);
     expect(failed).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(expected) });
     expect(failed.stderr.trim().split('\n')).toHaveLength(1);
   });
 
-  it('signs with one key in every process that starts at once', async () => {
-    const printed = await Promise.all(Array.from({ length: 8 }, () => script('--dir', directory)));
-    const mode = await developerMode();
-    for (const { stdout } of printed) {
-      expect(await mode.authenticate(`Bearer ${stdout.trim()}`)).toMatchObject({ kind: 'bearer' });
-    }
-  });
-
   it('explains itself', async () => {
     expect((await script('--help')).stdout).toMatch(/--scope[\s\S]*--taxpayer[\s\S]*--ttl-seconds/);
+  });
+});
+
+describe('In developer mode', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    const unset = { UPSTREAM_BASE_URL: '', UPSTREAM_CLIENT_ID: '', UPSTREAM_CLIENT_SECRET: '' };
+    gateway = await startTestGateway({ ...unset, AUTH_MODE: 'developer' });
+  });
+  afterAll(() => gateway.stop());
+
+  const codesFor = async (authorization?: string) => {
+    const query = '{ one: taxpayer(id: "t1") { id } two: taxpayer(id: "t2") { id } }';
+    const { errors = [] } = await gateway.query(query, {}, { ...(authorization !== undefined && { authorization }) });
+    return errors.map(({ path: place, extensions }) => [place?.[0], extensions.code]);
+  };
+
+  it('a caller without a token may do everything, one with a token of the script what it says, and nobody else anything', async () => {
+    expect(await codesFor()).toEqual([]);
+    expect(await codesFor(`Bearer ${await printed('--taxpayer', 't1')}`)).toEqual([['two', 'FORBIDDEN']]);
+    const stranger = await startIdentityProvider({ issuer: 'urn:taxpayer-gateway:developer' });
+    const foreign = [{}, { alg: 'HS256', key: 'another key' }, { alg: 'none' }].map((how) => stranger.token({}, how));
+    for (const authorization of [
+      ...(await Promise.all(foreign)).map((token) => `Bearer ${token}`),
+      'Bearer x',
+      'Basic YTpi',
+    ]) {
+      expect(await codesFor(authorization)).toEqual([[undefined, 'UNAUTHENTICATED']]);
+    }
+    await stranger.stop();
   });
 });

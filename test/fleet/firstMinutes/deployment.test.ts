@@ -6,7 +6,6 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -20,7 +19,8 @@ import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../../src/config/config.js';
 import { settings } from '../../../src/config/settings.js';
 import { issueCertificate } from '../../support/certificate.js';
-import { startTestGateway } from '../../support/gateway.js';
+import { freePort } from '../../support/freePort.js';
+import { postQuery, startTestGateway } from '../../support/gateway.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -108,139 +108,237 @@ describe('The Dockerfile', () => {
   });
 });
 
-describe('compose.yaml', () => {
-  const { services } = parse(read('compose.yaml')) as {
-    services: Record<string, { environment?: Record<string, string>; volumes?: string[]; depends_on?: object }>;
-  };
+describe.each(['compose.yaml', 'compose.demo.yaml'])('%s', (file) => {
+  const { services } = parse(read(file)) as { services: Record<string, Service> };
+  const { version } = JSON.parse(read('package.json')) as { version: string };
 
-  it('sets settings that exist and mounts files that exist', () => {
-    for (const name of Object.keys(services['gateway']?.environment ?? {})) expect(knownSettings).toContain(name);
-    for (const { volumes = [], depends_on = {} } of Object.values(services)) {
+  it('sets settings that exist, runs the image of this version, and mounts files that exist', () => {
+    for (const name of Object.keys(services['gateway']?.environment ?? {})) {
+      expect([...knownSettings, 'NODE_ENV']).toContain(name);
+    }
+    for (const { image, build, volumes = [], depends_on = {} } of Object.values(services)) {
+      if (build) expect(image).toBe(`taxpayer-gateway:${version}`);
       for (const volume of volumes) expect(existsSync(join(root, volume.split(':')[0] ?? ''))).toBe(true);
       for (const name of Object.keys(depends_on)) expect(Object.keys(services)).toContain(name);
     }
   });
 
-  it('has Prometheus scrape the gateway where it serves metrics', () => {
-    const port = services['gateway']?.environment?.['METRICS_PORT'];
-    expect(JSON.stringify(parse(read('ops/prometheus/prometheus.yml')))).toContain(`"gateway:${port}"`);
+  if (file === 'compose.yaml') {
+    it('has Prometheus scrape the gateway where it serves metrics', () => {
+      const port = services['gateway']?.environment?.['METRICS_PORT'];
+      expect(JSON.stringify(parse(read('ops/prometheus/prometheus.yml')))).toContain(`"gateway:${port}"`);
+    });
+    return;
+  }
+
+  it('needs no file, and is reached from this machine alone', () => {
+    const published = Object.values(services).flatMap(({ ports = [] }) => ports);
+    for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
+    expect(Object.values(services).filter((each) => 'env_file' in each)).toEqual([]);
+  });
+
+  it('has the gateway answer from the sandbox it starts', async () => {
+    const { command = [], ports = [] } = services['sandbox'] ?? {};
+    const port = String(await freePort());
+    const args = command.slice(2).map((text) => (text === ports[0]?.split(':')[2] ? port : text));
+    expect(args).toContain(port);
+    const child = spawn(process.execPath, ['dist/main.js', ...args], { cwd: root, stdio: 'pipe' });
+    await once(child.stdout, 'data');
+    const { UPSTREAM_BASE_URL = '', ...environment } = services['gateway']?.environment ?? {};
+    const gateway = await startTestGateway({
+      ...environment,
+      HOST: '127.0.0.1',
+      CACHE_URL: 'memory:',
+      UPSTREAM_BASE_URL: UPSTREAM_BASE_URL.replace(/sandbox:\d+/, `127.0.0.1:${port}`),
+    });
+    const { data } = await postQuery(gateway.origin, `mutation { createClientLink(input: {}) { clientLink { url } } }`);
+    expect(data).toMatchObject({
+      createClientLink: { clientLink: { url: expect.stringContaining(`http://localhost:${port}/c/`) } },
+    });
+    await gateway.stop();
+    child.kill('SIGTERM');
+    await once(child, 'close');
   });
 });
 
-describe('The Kubernetes manifests', () => {
-  const manifests = readdirSync(join(root, 'ops/kubernetes')).flatMap((file) =>
-    parseAllDocuments(read(`ops/kubernetes/${file}`)).map((document) => document.toJS() as { kind: string }),
-  );
-  const find = (kind: string) => manifests.find((manifest) => manifest.kind === kind) as never;
-  const exampleSecret = parse(read('ops/secret.example.yaml')) as {
-    kind: 'Secret';
-    metadata: { name: string };
-    stringData: Record<string, string>;
-  };
+describe.each(['development', 'production'])('The Kubernetes overlay %s', (environment) => {
+  const { manifests, settings: configured, secret: own, images } = rendered(`ops/kubernetes/overlays/${environment}`);
+  const example = parse(read('ops/secret.example.yaml')) as { metadata: { name: string }; stringData: Settings };
+  const secret = own ?? example.stringData;
+  const find = (kind: string, name = 'taxpayer-gateway') =>
+    manifests.find((each) => each.kind === kind && each.metadata.name === name) as never;
+  const deployment = find('Deployment') as Deployment;
+  const pod = deployment.spec.template.spec;
+  const [container] = pod.containers;
 
-  it('bring no Secret of their own, which would replace the real one', () => {
+  it('applies no example of a secret, and no kind that a cluster may not know', () => {
+    const known = /^(v1|apps\/v1|autoscaling\/v2|policy\/v1|networking\.k8s\.io\/v1)$/;
+    expect(manifests.filter(({ apiVersion }) => !known.test(apiVersion))).toEqual([]);
     expect(manifests.map(({ kind }) => kind)).not.toContain('Secret');
-    const { volumes } = podOf(find);
-    expect(volumes.map(({ secret }) => secret.secretName)).toEqual([exampleSecret.metadata.name]);
+    expect(own === undefined).toBe(environment === 'production');
+    expect(pod.volumes.map(({ secret }) => secret?.secretName)).toEqual([example.metadata.name]);
   });
 
-  it('name settings and secrets that exist, and give the drain the time it takes', () => {
-    const spec = podOf(find);
-    const env = spec.containers[0]?.env ?? [];
-    for (const { name } of env) expect(knownSettings).toContain(name);
-    const keys = Object.keys(exampleSecret.stringData);
-    const files = env.filter(({ name }) => name.endsWith('_FILE')).map(({ value }) => value.split('/').at(-1));
-    expect(files.sort()).toEqual(keys.sort());
-    const drainMs = Number(env.find(({ name }) => name === 'DRAIN_TIMEOUT_MS')?.value);
-    expect(spec.terminationGracePeriodSeconds * 1000).toBeGreaterThan(drainMs + 5000);
+  it('runs the image of this version, in as many pods as the autoscaler says', () => {
+    const { version } = JSON.parse(read('package.json')) as { version: string };
+    expect(images.map(({ newTag }) => newTag)).toEqual([version]);
+    expect(deployment.spec).not.toHaveProperty('replicas');
   });
 
-  it('start the image: what both set is accepted, but for the printed key and secret, which are refused by name', () => {
+  it('names settings and secrets that exist, and gives the drain the time it takes', () => {
+    for (const name of Object.keys(configured)) expect([...knownSettings, 'NODE_ENV']).toContain(name);
+    const files = Object.entries(configured).filter(([name]) => name.endsWith('_FILE'));
+    expect(files.map(([, path]) => path.split('/').at(-1)).sort()).toEqual(Object.keys(secret).sort());
+    const pauseSeconds = Number(container?.lifecycle.preStop.exec.command[1]);
+    const drainSeconds = Number(configured['DRAIN_TIMEOUT_MS']) / 1000;
+    expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(drainSeconds + pauseSeconds);
+  });
+
+  it('starts the image; the printed secrets are refused by name in production', () => {
     const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-secrets-'));
     scratch.push(folder);
     const inImage = instructions.flatMap((line) =>
       [...line.matchAll(/^ENV (\w+)=(\S+)$/g)].map(([, name, value]) => [name, value]),
     );
-    const write = (secret: Readonly<Record<string, string>>) => {
-      for (const [name, text] of Object.entries(secret)) writeFileSync(join(folder, name), text);
-    };
-    const inPod = podOf(find).containers[0]?.env.map(({ name, value }) => [
+    const inPod = Object.entries(configured).map(([name, value]) => [
       name,
       name.endsWith('_FILE') ? join(folder, value.split('/').at(-1) ?? '') : value,
     ]);
-    const env = Object.fromEntries([...inImage, ...(inPod ?? [])]);
-    write(exampleSecret.stringData);
-    expect(() => loadConfig(env)).toThrow(
-      /^UPSTREAM_CLIENT_SECRET is the example .*\nCACHE_ENCRYPTION_KEY is the example .*$/,
-    );
-    write({ 'client-secret': 'our-own', 'cache-encryption-key': Buffer.alloc(32, 7).toString('base64') });
+    const env = Object.fromEntries([...inImage, ...inPod, ['HOST', '0.0.0.0']]);
+    const write = (texts: Settings) => {
+      for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, name), text);
+    };
+    write(secret);
+    if (environment === 'production') {
+      const refused = ['UPSTREAM_CLIENT_SECRET', 'CACHE_ENCRYPTION_KEY', 'FEDERATION_SHARED_SECRET'];
+      expect(() => loadConfig(env)).toThrow(
+        new RegExp(`^${refused.map((name) => `${name} is the example .*`).join('\\n')}$`),
+      );
+      const key = Buffer.alloc(32, 7).toString('base64');
+      write({ 'client-secret': 'our-own', 'cache-encryption-key': key, 'router-secret': 'our-own-of-the-router' });
+    }
     const config = loadConfig(env);
     expect(config.cache.url).toMatch(/^rediss?:/);
-    expect(config.introspection).toBe(false);
+    expect(config.introspection).toBe(environment === 'development');
   });
 
-  it('let in where the pods listen and out to what the settings name, and nothing else', () => {
-    const [{ env, ports } = { env: [], ports: [] }] = podOf(find).containers;
-    const { ingress, egress } = (find('NetworkPolicy') as NetworkPolicy).spec;
-    const portsOf = (rules: NetworkPolicy['spec']['ingress']) =>
-      rules.flatMap((rule) => rule.ports.map(({ port }) => port));
-    expect(portsOf(ingress)).toEqual(ports.map(({ name }) => name));
-    const urls = [...env.map(({ value }) => value), ...Object.values(exampleSecret.stringData)].filter((text) =>
-      URL.canParse(text),
+  it('lets in where the pods listen and out to what the settings name, and nothing else', () => {
+    const portsOf = (rules: readonly Rule[] = []) => rules.flatMap(({ ports }) => ports.map(({ port }) => port));
+    const policies = ['taxpayer-gateway', 'taxpayer-gateway-egress'].map(
+      (name) => find('NetworkPolicy', name) as Policy,
     );
-    const wellKnown: Readonly<Record<string, number>> = { 'https:': 443, 'redis:': 6379 };
-    const named = urls.map((url) => Number(new URL(url).port) || wellKnown[new URL(url).protocol]);
-    expect(new Set(portsOf(egress))).toEqual(new Set([53, ...named]));
+    for (const { spec } of policies) expect(spec.podSelector.matchLabels).toEqual(deployment.spec.selector.matchLabels);
+    expect(portsOf(policies.flatMap(({ spec }) => spec.ingress ?? []))).toEqual(
+      container?.ports.map(({ name }) => name),
+    );
+    const wellKnown: Readonly<Record<string, number>> = { 'https:': 443, 'redis:': 6379, 'rediss:': 6379 };
+    const named = Object.entries({ ...configured, ...secret })
+      .filter(([name, text]) => URL.canParse(text) && name !== 'CORS_ORIGINS')
+      .map(([, text]) => new URL(text))
+      .map(({ port, protocol }) => Number(port) || wellKnown[protocol]);
+    expect(new Set(portsOf(policies.flatMap(({ spec }) => spec.egress ?? [])))).toEqual(new Set([53, ...named]));
   });
 
-  it('have Prometheus scrape where metrics are, as the job that the alerts ask for', () => {
-    const [{ env, ports } = { env: [], ports: [] }] = podOf(find).containers;
-    const { spec } = find('PodMonitor') as { spec: { jobLabel: string; podMetricsEndpoints: { port: string }[] } };
-    const scraped = ports.find(({ name }) => name === spec.podMetricsEndpoints[0]?.port);
-    expect(String(scraped?.containerPort)).toBe(env.find(({ name }) => name === 'METRICS_PORT')?.value);
-    const { labels } = (find('Deployment') as { spec: { template: { metadata: { labels: Record<string, string> } } } })
-      .spec.template.metadata;
-    expect(read('ops/alerts.yml')).toContain(`up{job="${labels[spec.jobLabel]}"}`);
-  });
-
-  it('select each other', () => {
-    const deployment = find('Deployment') as {
-      metadata: { name: string };
-      spec: { template: { metadata: { labels: object } } };
-    };
-    const labels = deployment.spec.template.metadata.labels;
+  it('selects its own pods', () => {
+    const { labels } = deployment.spec.template.metadata;
     expect((find('Service') as { spec: { selector: object } }).spec.selector).toEqual(labels);
-    expect(
-      (find('PodDisruptionBudget') as { spec: { selector: { matchLabels: object } } }).spec.selector.matchLabels,
-    ).toEqual(labels);
-    for (const { labelSelector } of podOf(find).topologySpreadConstraints) {
-      expect(labelSelector.matchLabels).toEqual(labels);
-    }
-    const policy = find('NetworkPolicy') as { spec: { podSelector: { matchLabels: object } } };
-    expect(policy.spec.podSelector.matchLabels).toEqual(labels);
-    const monitor = find('PodMonitor') as { spec: { selector: { matchLabels: object }; jobLabel: string } };
-    expect(monitor.spec.selector.matchLabels).toEqual(labels);
+    for (const { labelSelector } of pod.topologySpreadConstraints) expect(labelSelector.matchLabels).toEqual(labels);
+    if (environment === 'development') return;
+    const budget = find('PodDisruptionBudget') as { spec: { selector: { matchLabels: object } } };
+    expect(budget.spec.selector.matchLabels).toEqual(labels);
     const scaled = find('HorizontalPodAutoscaler') as { spec: { scaleTargetRef: { name: string } } };
     expect(scaled.spec.scaleTargetRef.name).toBe(deployment.metadata.name);
   });
+
+  it('serves metrics where Prometheus asks, as the job that the alerts ask for', () => {
+    const { spec } = parse(read('ops/pod-monitor.yaml')) as Monitor;
+    const scraped = container?.ports.find(({ name }) => name === spec.podMetricsEndpoints[0]?.port);
+    expect(String(scraped?.containerPort)).toBe(configured['METRICS_PORT']);
+    const { labels } = deployment.spec.template.metadata;
+    expect(spec.selector.matchLabels).toEqual(labels);
+    expect(read('ops/alerts.yml')).toContain(`up{job="${labels[spec.jobLabel]}"}`);
+  });
 });
 
+type Settings = Readonly<Record<string, string>>;
+
+interface Service {
+  readonly build?: string;
+  readonly image?: string;
+  readonly command?: readonly string[];
+  readonly environment?: Settings;
+  readonly volumes?: readonly string[];
+  readonly ports?: readonly string[];
+  readonly depends_on?: object;
+}
+
+interface Rule {
+  readonly ports: readonly { readonly port: number | string }[];
+}
+
+interface Policy {
+  readonly spec: {
+    readonly podSelector: { readonly matchLabels: object };
+    readonly ingress?: readonly Rule[];
+    readonly egress?: readonly Rule[];
+  };
+}
+
+interface Monitor {
+  readonly spec: {
+    readonly jobLabel: string;
+    readonly selector: { readonly matchLabels: object };
+    readonly podMetricsEndpoints: readonly { readonly port: string }[];
+  };
+}
+
+interface Deployment {
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly selector: { readonly matchLabels: object };
+    readonly template: { readonly metadata: { readonly labels: Settings }; readonly spec: Pod };
+  };
+}
+
 interface Pod {
-  readonly volumes: { readonly secret: { readonly secretName: string } }[];
+  readonly volumes: readonly { readonly secret?: { readonly secretName: string } }[];
   readonly terminationGracePeriodSeconds: number;
-  readonly topologySpreadConstraints: { readonly labelSelector: { readonly matchLabels: object } }[];
-  readonly containers: {
-    readonly env: { readonly name: string; readonly value: string }[];
-    readonly ports: { readonly name: string; readonly containerPort: number }[];
+  readonly topologySpreadConstraints: readonly { readonly labelSelector: { readonly matchLabels: object } }[];
+  readonly containers: readonly {
+    readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };
+    readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
   }[];
 }
 
-interface NetworkPolicy {
-  readonly spec: Readonly<Record<'ingress' | 'egress', { readonly ports: { readonly port: number | string }[] }[]>>;
+interface Kustomization {
+  readonly resources: readonly string[];
+  readonly images?: readonly { readonly newTag: string }[];
+  readonly configMapGenerator?: readonly { readonly literals: readonly string[] }[];
+  readonly secretGenerator?: readonly { readonly literals: readonly string[] }[];
 }
 
-const podOf = (find: (kind: string) => never) =>
-  (find('Deployment') as { spec: { template: { spec: Pod } } }).spec.template.spec;
+/** What `kubectl kustomize` makes of a folder, as far as ours go: resources, literals that add up, images. */
+function rendered(folder: string): {
+  manifests: { apiVersion: string; kind: string; metadata: { name: string } }[];
+  settings: Settings;
+  secret?: Settings | undefined;
+  images: readonly { readonly newTag: string }[];
+} {
+  const { resources, images = [], ...own } = parse(read(`${folder}/kustomization.yaml`)) as Kustomization;
+  const pairs = (generators: Kustomization['secretGenerator'] = []) =>
+    Object.fromEntries(generators.flatMap(({ literals }) => literals.map((each) => each.split(/=(.*)/s).slice(0, 2))));
+  const files = resources.filter((name) => name.endsWith('.yaml'));
+  const bases = resources.filter((name) => !name.endsWith('.yaml')).map((name) => rendered(join(folder, name)));
+  return {
+    manifests: [
+      ...bases.flatMap(({ manifests }) => manifests),
+      ...files.flatMap((file) => parseAllDocuments(read(`${folder}/${file}`)).map((document) => document.toJS())),
+    ],
+    settings: Object.assign({}, ...bases.map(({ settings }) => settings), pairs(own.configMapGenerator)),
+    secret: own.secretGenerator && pairs(own.secretGenerator),
+    images,
+  };
+}
 
 function copyInto(folder: string, source: string): void {
   if (existsSync(join(root, source)) && !source.includes('.'))

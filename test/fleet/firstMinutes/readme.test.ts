@@ -122,8 +122,6 @@ async function walk(url: string): Promise<{ taxpayerId: string; jobId: string }>
     const page: Page = await browser.newPage();
     await page.goto(url);
     await page.getByRole('button', { name: 'Give consent' }).click();
-    await page.getByLabel('Type your full name as signature').fill('Ada Example');
-    await page.getByLabel('I sign').check();
     await page.getByRole('button', { name: 'Sign and submit' }).click();
     await page.getByRole('button', { name: 'Authority accepts' }).click();
     await page.getByRole('button', { name: 'Start a data refresh' }).click();

@@ -64,7 +64,7 @@ case "$1 $2" in "view gateway@1.2.3-rc.1") echo 1.2.3-rc.1 ;; view*) exit 1 ;; *
     const images = [
       ...Object.values(services).flatMap(({ image }) => image ?? []),
       ...[...read('Dockerfile').matchAll(/^FROM (\S+)/gm)].map(([, image]) => image),
-      ...parseAllDocuments(read('ops/kubernetes/deployment.yaml')).flatMap((document) =>
+      ...parseAllDocuments(read('ops/kubernetes/base/deployment.yaml')).flatMap((document) =>
         [...String(document).matchAll(/image: (\S+)/g)].map(([, image]) => image),
       ),
     ];

@@ -112,7 +112,7 @@ describe('a caller at the bound', () => {
     other.send({ type: 'subscribe', id: '1', payload: { query: watchJob, variables: on.job } });
     await other.message(({ type, payload }) => type === 'next' && 'data' in Object(payload));
     socket.send({ type: 'complete', id: '1' });
-    await until(async () => (await metric(on.gateway, 'gateway_job_watchers')) === 2);
+    await until(async () => (await metric(on.gateway, 'gateway_watchers{kind="job"}')) === 2);
     subscribe('4');
     const next = await socket.message(({ type, id }) => type === 'next' && id === '4');
     expect(next.payload).toMatchObject({ data: { refreshJobUpdated: { status: 'PROCESSING' } } });
@@ -121,7 +121,7 @@ describe('a caller at the bound', () => {
   it('gets no further wait, but the rest of the answer', async () => {
     const on = await scene();
     const answer = on.gateway.query(waiting, on.job, on.ada);
-    await until(async () => (await metric(on.gateway, 'gateway_job_watchers')) === 2);
+    await until(async () => (await metric(on.gateway, 'gateway_watchers{kind="job"}')) === 2);
     const other = on.gateway.query(waiting.replaceAll('300', '1'), on.job, on.bob);
     on.gateway.sandbox.control.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
     const { data, errors } = await answer;
@@ -133,7 +133,7 @@ describe('a caller at the bound', () => {
       }),
     ]);
     expect((await other).data).toMatchObject({ a: expect.anything() });
-    expect(await metric(on.gateway, 'gateway_job_watchers')).toBe(0);
+    expect(await metric(on.gateway, 'gateway_watchers{kind="job"}')).toBe(0);
   });
 });
 
@@ -180,10 +180,10 @@ it('thousands of waits are bounded and leave no warning', async () => {
   const query = `query ($taxpayerId: ID!, $jobId: ID!) { ${fields} }`;
   const ask = () => postQuery(gateway.origin, query, job, headers);
   const waiting = Array.from({ length: 17 }, ask);
-  await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 1000);
+  await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 1000);
   const refused = await Promise.all(Array.from({ length: 23 }, ask));
   for (const { errors } of refused) expect(errors).toHaveLength(60);
-  expect(await metric(gateway, 'gateway_job_watchers')).toBe(1000);
+  expect(await metric(gateway, 'gateway_watchers{kind="job"}')).toBe(1000);
   sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
   const answers = [...refused, ...(await Promise.all(waiting))];
   const refusals = answers.flatMap(({ errors = [] }) => errors);

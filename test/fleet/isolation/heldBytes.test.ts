@@ -53,7 +53,7 @@ async function firstsOfStreams(origin: string, authorization: string, requests: 
       body: JSON.stringify(body),
       signal: left.signal,
     });
-    firsts.push(JSON.stringify(await eventReader(response).next()));
+    firsts.push(response.ok ? JSON.stringify(await eventReader(response).next()) : await response.text());
   }
   return { firsts, end: () => left.abort() };
 }

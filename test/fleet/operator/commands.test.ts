@@ -1,11 +1,14 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { commandNames } from '../../../src/commands/Command.js';
 import {
   type Environment,
   environmentFor,
@@ -19,6 +22,8 @@ import { startRedis, type TestRedis } from '../../support/redis.js';
 import { commandJson, runCommand } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 
+const commandNames = ['check', 'inspect', 'forget', 'pseudonym', 'sandbox'];
+const takesNoId = ['check', 'sandbox'];
 const key = Buffer.alloc(32, 'k').toString('base64');
 const nextKey = Buffer.alloc(32, 'n').toString('base64');
 const planted = {
@@ -200,7 +205,7 @@ describe('check', () => {
       parts: [
         { part: 'configuration', ok: true, detail: 'complete' },
         { part: 'store', ok: true, detail: expect.stringMatching(/^redis writes, reads and deletes in \d+ ms$/) },
-        { part: expect.stringMatching(/^key set of http/), ok: true, detail: expect.stringMatching(/usable key/) },
+        { part: expect.stringMatching(/^key set of http/), ok: true, detail: expect.stringMatching(/^\d+ keys?$/) },
         { part: 'service', ok: true, detail: expect.stringMatching(/^UPSTREAM_BASE_URL answers \(\d+\) in \d+ ms$/) },
       ],
     });
@@ -213,7 +218,7 @@ describe('check', () => {
     const issuer = `${metadata.origin}/tenant/`;
     metadata.documents.set('/tenant/.well-known/openid-configuration', { issuer, jwks_uri: identityProvider.jwksUrl });
     const found = await commandJson({ ...configured, AUTH_ISSUER: issuer, AUTH_JWKS_URL: '' }, 'check');
-    expect(found.parts).toContainEqual({ part: `key set of ${issuer}`, ok: true, detail: '1 usable key' });
+    expect(found.parts).toContainEqual({ part: `key set of ${issuer}`, ok: true, detail: '1 key' });
     await metadata.stop();
   });
 
@@ -271,11 +276,44 @@ describe('check', () => {
   });
 });
 
+describe('sandbox', () => {
+  const entry = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
+  const start = (...args: readonly string[]) => spawn(process.execPath, [entry, 'sandbox', ...args], { env: {} });
+
+  it('serves on every address when told so, with the credentials given, and ends on SIGTERM though connections are open', async () => {
+    const given = ['--port', '0', '--host', '0.0.0.0', '--client-id', 'someone', '--client-secret', 's'];
+    const child = start(...given, '--json');
+    const ended = once(child, 'exit');
+    const [line] = await once(createInterface(child.stdout), 'line');
+    const { url, demo } = JSON.parse(line);
+    expect(new URL(url).hostname).toBe('localhost');
+    const authorization = `Bearer ${Buffer.from('someone:s').toString('base64')}`;
+    const path = `/auth/tax-payer/${demo.taxpayerIds.authorized}/token`;
+    expect((await fetch(url + path, { headers: { authorization } })).status).toBe(200);
+    child.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+  });
+
+  it('names a port that is in use or no number in one line', async () => {
+    const { port } = new URL(sandbox.url);
+    for (const [text, code, problem] of [
+      [port, 1, `Port ${port} is already in use: stop the other process or set --port\n`],
+      ['abc', 2, '--port must be a whole number\nSee taxpayer-gateway sandbox --help\n'],
+    ] as const) {
+      expect(await runCommand({}, ['sandbox', '--port', text])).toEqual({ code, stdout: '', stderr: problem });
+    }
+  });
+});
+
 describe('Every command', () => {
   it.each(commandNames)('%s has help, and ends with 2 when it is called wrongly', async (name) => {
     const { code, stdout } = await runCommand({}, [name, '--help']);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(`Usage: taxpayer-gateway ${name}`) });
-    const wrong = [[name, 'a', 'b'], [name, 'a', '--nope'], ...(name === 'check' ? [] : [[name], [name, 'a/b']])];
+    const wrong = [
+      [name, 'a', 'b'],
+      [name, 'a', '--nope'],
+      ...(takesNoId.includes(name) ? [] : [[name], [name, 'a/b']]),
+    ];
     for (const args of wrong) {
       const result = await runCommand(env, args);
       expect({ args, code: result.code, stdout: result.stdout }).toEqual({ args, code: 2, stdout: '' });
@@ -312,6 +350,14 @@ describe('Every command', () => {
   it('is named by the help of the whole, which a wrong word points to', async () => {
     const { stdout } = await runCommand({}, ['--help']);
     for (const name of commandNames) expect(stdout).toContain(`taxpayer-gateway ${name}`);
-    expect(await runCommand({}, ['serve'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--help') });
+    const { code, stderr } = await runCommand({}, ['serve']);
+    expect({ code, stderr: stderr.split('\n') }).toEqual({
+      code: 2,
+      stderr: [
+        `Unknown command. Commands: ${commandNames.join(', ')}; without one the gateway starts`,
+        'See taxpayer-gateway --help',
+        '',
+      ],
+    });
   });
 });

@@ -30,7 +30,7 @@ const withoutChance = (text: string) =>
     .replace(/(?<=(?:version|job) )[\w-]{12}(?![\w-])/g, '<hash>')
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
     .replace(/https?:\/\/[\w.:]+\/?/g, '<address>')
-    .replace(/usable keys?/, 'usable keys')
+    .replace(/\b\d+ keys?$/m, '2 keys')
     .replace(/"version":"[^"]*"/, '"version":<version>')
     .replace(/\b\d+(\.\d+)?(?:e\+\d+)?\b/g, '<number>');
 

@@ -70,7 +70,7 @@ it('finds nothing confidential in what the gateway wrote', async () => {
     const seen = findCanaries(JSON.stringify(point.asked), canaries).filter((each) => each.endsWith(' as it is'));
     expect(seen).toHaveLength(4);
     expect(written.told).toContain('AUTH_UNAVAILABLE');
-    expect(written.told).toContain('gateway_decisions_total');
+    expect(written.told).toContain('gateway_decision_seconds');
     expect(written.output).toContain('decision point: denied');
     expect(written.output).toContain('"outcome":"undecided"');
     expect(collector.spans.map(({ name }) => name)).toEqual(

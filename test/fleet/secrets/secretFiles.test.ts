@@ -18,7 +18,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { loadConfig } from '../../../src/config/config.js';
 import { Secret } from '../../../src/config/secret.js';
 import { watchSecretFile } from '../../../src/config/watchFile.js';
-import { followTlsFiles, readTlsFiles, type TlsMaterial } from '../../../src/network/tlsFiles.js';
+import { followPemFiles, type Pem, readPemFiles } from '../../../src/network/pemFiles.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { issueCertificate } from '../../support/certificate.js';
 
@@ -130,8 +130,8 @@ describe('A certificate and its key that are renewed by a symbolic link', () => 
     };
     const lines: string[] = [];
     const log = createLogger('info', { write: (line) => lines.push(line) });
-    const renewed = new Promise<TlsMaterial>((resolve) => {
-      stop = followTlsFiles(files, readTlsFiles(files), log, resolve);
+    const renewed = new Promise<Pem>((resolve) => {
+      stop = followPemFiles(files, readPemFiles(files), log, resolve);
     });
     await sleep(1500); // it has looked at what is in use
     point('two');
@@ -157,9 +157,9 @@ describe('A certificate chain that is written in place', () => {
       cert: { setting: 'TLS_CERT_FILE', file: live.certFile },
       key: { setting: 'TLS_KEY_FILE', file: live.keyFile },
     };
-    const used: TlsMaterial[] = [];
+    const used: Pem[] = [];
     const complete = new Promise<void>((resolve) => {
-      stop = followTlsFiles(files, readTlsFiles(files), createLogger('silent'), (material) => {
+      stop = followPemFiles(files, readPemFiles(files), createLogger('silent'), (material) => {
         used.push(material);
         resolve();
       });

@@ -63,17 +63,37 @@ describe('the configuration of routers', () => {
   ].map(([, name]) => name);
   const borderHeader = 'x-gateway-router-secret';
 
-  it('of Apollo Router fits the subgraphs, the border header and the settings', () => {
-    const text = read('router.yaml');
-    const config = parse(text);
-    expect(names).toEqual(expect.arrayContaining(Object.keys(config.headers.subgraphs)));
-    expect(config.headers.subgraphs.taxpayers.request[0].insert.name).toBe(borderHeader);
-    expect(config.headers.all.request).toContainEqual({ propagate: { named: 'authorization' } });
-    expect(config.subscription.mode.passthrough.subgraphs).toEqual({
-      taxpayers: { path: '/graphql', protocol: 'graphql_ws' },
-    });
-    const variables = [...text.matchAll(/\$\{env\.(\w+)\}/g)].map(([, name = '']) => name);
-    expect(variables.filter((name) => !(name in settings))).toEqual([]);
+  it.each(['router.yaml', 'router.graphos.yaml'])(
+    '%s fits the subgraphs, the border header and the settings',
+    (file) => {
+      const text = read(file);
+      const { headers, subscription, include_subgraph_errors, ...others } = parse(text);
+      expect(names).toEqual(expect.arrayContaining(Object.keys(headers.subgraphs)));
+      expect(headers.subgraphs.taxpayers.request[0].insert.name).toBe(borderHeader);
+      expect(headers.all.request).toContainEqual({ propagate: { named: 'authorization' } });
+      expect(include_subgraph_errors).toEqual({ all: true });
+      const variables = [...text.matchAll(/\$\{env\.(\w+)\}/g)].map(([, name = '']) => name);
+      expect(variables.filter((name) => !(name in settings))).toEqual([]);
+      const passthrough = { subgraphs: { taxpayers: { path: '/graphql', protocol: 'graphql_ws' } } };
+      // What Apollo Router serves with a licence alone: subscriptions, JWT, directives.
+      if (file === 'router.yaml') expect([subscription, Object.keys(others)]).toEqual([undefined, ['supergraph']]);
+      else expect(subscription.mode).toEqual({ passthrough });
+    },
+  );
+
+  it('of rover names both subgraphs and their schemas', () => {
+    const { subgraphs } = parse(read('supergraph.yaml'));
+    expect(Object.keys(subgraphs).sort()).toEqual([...names].sort());
+    for (const { schema } of Object.values<{ schema: { file: string } }>(subgraphs)) {
+      expect(existsSync(join(root, 'examples/supergraph', schema.file))).toBe(true);
+    }
+  });
+
+  it('without scopes, a supergraph has nothing for which Apollo Router asks for a licence', async () => {
+    const command = ['examples/supergraph/composeSupergraph.js', '--without-scopes'];
+    const { stdout } = await run(process.execPath, command, { cwd: root });
+    expect(stdout).toContain('join__Graph');
+    expect(stdout).not.toMatch(/requiresScopes|specs\.apollo\.dev\/authenticated/);
   });
 
   it('of Cosmo fits the subgraphs, the paths, the border header and the settings', () => {

@@ -85,7 +85,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
 
     for (const socket of sockets) socket.end();
     await until(async () => (await metric(fleet[0] as GatewayProcess, 'gateway_open_streams')) === 0);
-    for (const each of fleet) expect(await metric(each, 'gateway_job_watchers')).toBe(0);
+    for (const each of fleet) expect(await metric(each, 'gateway_watchers{kind="job"}')).toBe(0);
     await until(async () => (await handles()).every((now, n) => now <= (handlesBefore[n] ?? 0) + 2));
   });
 
@@ -104,7 +104,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
     await until(() => count('complete') === watchers, 60_000);
     expect(count('next')).toBe(2 * watchers);
     expect(calls()).toEqual(taxpayers.map(() => 4));
-    for (const each of fleet) expect(await metric(each, 'gateway_record_watchers')).toBe(0);
+    for (const each of fleet) expect(await metric(each, 'gateway_watchers{kind="record"}')).toBe(0);
   });
 
   it('go on when the process that polls is killed, with one more poll', async () => {

@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { readIssuerKeys } from '../../../src/auth/discovery.js';
 import { issueCertificate } from '../../support/certificate.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
-import { bearer, jwtAuthenticator } from '../../support/jwtAuthenticator.js';
+import { until } from '../../support/until.js';
 
 const openId = '/.well-known/openid-configuration';
 const oauth = '/.well-known/oauth-authorization-server';
@@ -16,6 +16,7 @@ const oauth = '/.well-known/oauth-authorization-server';
 describe('AUTH_ISSUER alone', () => {
   let keys: IdentityProvider;
   let metadata: Awaited<ReturnType<typeof startIssuerMetadata>>;
+  const gateways: TestGateway[] = [];
   beforeAll(async () => {
     keys = await startIdentityProvider({ keys: ['ES256'] });
     metadata = await startIssuerMetadata();
@@ -24,12 +25,31 @@ describe('AUTH_ISSUER alone', () => {
     await keys.stop();
     await metadata.stop();
   });
-  afterEach(() => {
+  afterEach(async () => {
+    for (const gateway of gateways.splice(0)) await gateway.stop();
     metadata.documents.clear();
     metadata.asked.length = 0;
   });
 
-  const read = (issuer: string) => readIssuerKeys({ issuer, jwksUrl: undefined }, AbortSignal.timeout(5000));
+  async function trusting(AUTH_ISSUER: string): Promise<TestGateway> {
+    const gateway = await startTestGateway({ AUTH_MODE: 'jwt', AUTH_ISSUER, AUTH_AUDIENCE: 'taxpayer-gateway' });
+    gateways.push(gateway);
+    return gateway;
+  }
+
+  async function statusFor(token: string, gateway: TestGateway): Promise<number> {
+    return (await gateway.query('{ __typename }', {}, { authorization: `Bearer ${token}` })).status;
+  }
+
+  /** The fault and the cause in the log, of a gateway that finds no keys. */
+  async function reasonAgainst(issuer: string) {
+    const gateway = await trusting(issuer);
+    expect(await statusFor(await keys.token({ iss: issuer }), gateway)).toBe(503);
+    const lines = () => gateway.logs.filter((line) => line.includes('a key set cannot be read'));
+    await until(() => lines().length > 0);
+    const { trouble, cause } = JSON.parse(lines()[0] ?? '');
+    return { trouble, cause };
+  }
 
   it.each([
     ['an origin', '', openId],
@@ -42,58 +62,48 @@ describe('AUTH_ISSUER alone', () => {
   ])('finds the key set of an issuer that is %s', async (_, path, place) => {
     const issuer = `${metadata.origin}${path}`;
     metadata.documents.set(place, { issuer, jwks_uri: keys.jwksUrl, token_endpoint: 'https://id.example/token' });
-    const authenticator = jwtAuthenticator([{ issuer, jwksUrl: '' }], { env: { AUTH_JWKS_URL: undefined } });
-    const token = await keys.token({ iss: issuer, sub: 'grace' });
-    expect((await authenticator.authenticate(bearer(token))).subject).toBe('grace');
+    expect(await statusFor(await keys.token({ iss: issuer }), await trusting(issuer))).toBe(200);
     expect(metadata.asked.at(-1)).toBe(place);
   });
 
   it('follows a key set that moves', async () => {
     const issuer = metadata.origin;
+    metadata.documents.set(openId, { issuer, jwks_uri: keys.jwksUrl });
+    const gateway = await trusting(issuer);
+    expect(await statusFor(await keys.token({ iss: issuer }), gateway)).toBe(200);
     const later = await startIdentityProvider({ keys: ['ES256'] });
-    const authenticator = jwtAuthenticator([{ issuer, jwksUrl: '' }], { env: { AUTH_JWKS_URL: undefined } });
-    for (const place of [keys, later]) {
-      metadata.documents.set(openId, { issuer, jwks_uri: place.jwksUrl });
-      expect((await authenticator.authenticate(bearer(await place.token({ iss: issuer })))).subject).toBe('ada');
-    }
+    metadata.documents.set(openId, { issuer, jwks_uri: later.jwksUrl });
+    expect(await statusFor(await later.token({ iss: issuer }), gateway)).toBe(200);
     await later.stop();
   });
 
-  it.each<[string, string, (issuer: string) => unknown, RegExp]>([
-    [
-      'of another issuer',
-      'other-issuer',
-      () => ({ issuer: 'https://id.example' }),
-      /names https:\/\/id\.example, AUTH_ISSUE/,
-    ],
-    ['of the issuer with a slash', 'other-issuer', (issuer) => ({ issuer: `${issuer}/` }), /must be exactly that$/],
-    [
-      'of many tenants',
-      'other-issuer',
-      () => ({ issuer: 'https://id.example/{tenant id}' }),
-      /names another issuer, AUTH/,
-    ],
-    ['without an issuer', 'not-metadata', () => ({ issuer: undefined }), /jwks_uri/],
-    ['without a key set', 'not-metadata', (issuer) => ({ issuer, jwks_uri: undefined }), /jwks_uri/],
-    ['with a key set in a file', 'not-metadata', (issuer) => ({ issuer, jwks_uri: 'file:///etc/passwd' }), /jwks_uri/],
-    ['with a key set that is no address', 'not-metadata', (issuer) => ({ issuer, jwks_uri: 'http://[' }), /jwks_uri/],
-    ['that is a list', 'not-metadata', () => [], /jwks_uri/],
-    ['that is no JSON', 'not-metadata', () => '<html>', /jwks_uri/],
-    ['elsewhere', 'redirect', () => 302, /^metadata: redirects are not followed$/],
-    ['that are not there', 'status', () => 404, /^metadata: HTTP 404$/],
-    ['of a provider in trouble', 'status', () => 503, /^metadata: HTTP 404$/],
-  ])('takes no keys from metadata %s', async (_, fault, document, cause) => {
+  const noKeySet = /names a key set \(jwks_uri\)$/;
+  it.each<[string, (issuer: string) => unknown, RegExp]>([
+    ['of another issuer', () => ({ issuer: 'https://id.example' }), /names https:\/\/id\.example, AUTH_ISSUE/],
+    ['of the issuer with a slash', (issuer) => ({ issuer: `${issuer}/` }), /must be exactly that$/],
+    ['of many tenants', () => ({ issuer: 'https://id.example/{tenant id}' }), /names another issuer, AUTH/],
+    ['without an issuer', () => ({ issuer: undefined }), noKeySet],
+    ['without a key set', (issuer) => ({ issuer, jwks_uri: undefined }), noKeySet],
+    ['with a key set in a file', (issuer) => ({ issuer, jwks_uri: 'file:///etc/passwd' }), noKeySet],
+    ['with a key set that is no address', (issuer) => ({ issuer, jwks_uri: 'http://[' }), noKeySet],
+    ['that is a list', () => [], noKeySet],
+    ['that is no JSON', () => '<html>', /^metadata: the answer is not JSON$/],
+    ['elsewhere', () => 302, /^metadata: redirects are not followed$/],
+    ['that are not there', () => 404, /^metadata: HTTP 404$/],
+    ['of a provider in trouble', () => 503, /^metadata: HTTP 404$/],
+  ])('takes no keys from metadata %s', async (_, document, cause) => {
     const made = document(metadata.origin);
     const usual = { issuer: metadata.origin, jwks_uri: keys.jwksUrl };
     const isObject = typeof made === 'object' && !Array.isArray(made);
     metadata.documents.set(openId, isObject ? { ...usual, ...made } : made);
     const before = keys.counts.jwks;
-    expect(await read(metadata.origin)).toEqual({ fault, cause: expect.stringMatching(cause) });
+    const reason = await reasonAgainst(metadata.origin);
+    expect(reason).toEqual({ trouble: 'answer', cause: expect.stringMatching(cause) });
     expect(keys.counts.jwks).toBe(before);
   });
 
-  it('says that a provider cannot be reached, without asking twice', async () => {
-    expect(await read('http://127.0.0.1:9')).toEqual({ fault: 'network', cause: 'metadata: ECONNREFUSED' });
+  it('says that a provider cannot be reached', async () => {
+    expect(await reasonAgainst('http://127.0.0.1:9')).toEqual({ trouble: 'network', cause: 'metadata: ECONNREFUSED' });
   });
 
   it('reads no key set in the clear for an issuer with https', async () => {
@@ -107,7 +117,7 @@ describe('AUTH_ISSUER alone', () => {
     await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));
     const issuer = `https://localhost:${(server.address() as AddressInfo).port}`;
     globalAgent.options.ca = cert;
-    expect(await read(issuer)).toEqual({ fault: 'not-metadata', cause: 'jwks_uri is not https:, the issuer is' });
+    expect((await reasonAgainst(issuer)).cause).toBe('jwks_uri is not https:, the issuer is');
     delete globalAgent.options.ca;
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { signatureAlgorithms } from '../../../src/auth/readKeySet.js';
+import { signatureAlgorithms } from '../../../src/auth/verifyToken.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { makeKey, publicJwk } from '../../support/identityProvider.js';
-import { bearer, jwtAuthenticator, refusalOf } from '../../support/jwtAuthenticator.js';
 import { rawSocket } from '../../support/rawSocket.js';
 
 let provider: TrustedProvider;
@@ -19,7 +18,7 @@ afterAll(async () => {
 
 /** The header of a caller in so many groups, which each take 54 characters of the token. */
 const memberOf = async (groups: number) =>
-  bearer(await provider.token({ groups: Array.from({ length: groups }, () => crypto.randomUUID()) }));
+  `Bearer ${await provider.token({ groups: Array.from({ length: groups }, () => crypto.randomUUID()) })}`;
 
 const overHttp = (authorization: string) => gateway.query('{ __typename }', {}, { authorization });
 async function overWebSocket(authorization: string): Promise<unknown> {
@@ -53,17 +52,6 @@ describe('A key set', () => {
     const others = Array.from({ length: 4000 }, (_, index) => ({ ...other, kid: `other-${index}` }));
     provider.publish({ keys: [...others, publicJwk(last)] });
     const token = await provider.token({}, { alg: 'ES256', kid: last.kid, key: last.privateKey });
-    expect(await overHttp(bearer(token))).toMatchObject({ status: 200, data: { __typename: 'Query' } });
-  });
-
-  it('with more keys for a token that names none than are tried says so to the caller', async () => {
-    const keys = Array.from({ length: 8 }, () => makeKey('EdDSA'));
-    const last = makeKey('EdDSA');
-    provider.publish({ keys: [...keys, last].map(publicJwk) });
-    const authenticator = jwtAuthenticator([provider]);
-    const token = await provider.token({}, { alg: 'EdDSA', kid: null, key: last.privateKey });
-    expect(await refusalOf(authenticator, bearer(token))).toBe(
-      'The access token names no key (kid), and none of the 8 tried has signed it',
-    );
+    expect(await overHttp(`Bearer ${token}`)).toMatchObject({ status: 200, data: { __typename: 'Query' } });
   });
 });

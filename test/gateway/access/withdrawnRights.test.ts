@@ -77,7 +77,7 @@ describe('A right that is withdrawn has ended once the time of the decision is o
 
   it('for a query that waits for a job', async () => {
     const waiting = ask(longPoll);
-    await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 1);
+    await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 1);
     await withdraw();
     gateway.sandbox.control.updateJob(id, 'job', { status: 'completed' });
     expect(codesOf(await waiting)).toEqual(['FORBIDDEN']);
@@ -95,7 +95,7 @@ describe.each(['a WebSocket', 'an event stream'])('A stream over %s', (transport
     expect(codesOf((await next()) as Answer)).toEqual(['FORBIDDEN']);
     expect(performance.now() - withdrawnAt).toBeLessThan(2 * ttlMs);
     expect(await next()).toBeUndefined();
-    await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 0);
+    await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0);
   });
 
   it('goes on for as long as it is allowed, with one question for each time', async () => {
@@ -125,7 +125,7 @@ describe.each(['a WebSocket', 'an event stream'])('A stream over %s', (transport
     headers = { authorization: `Bearer ${await provider.token({ sub: subject, scope })}` };
     expect(codesOf((await (await open())()) as Answer)).toEqual(['AUTH_UNAVAILABLE']);
     point.behave(undefined);
-    await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 0);
+    await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0);
   });
 });
 

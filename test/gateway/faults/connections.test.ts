@@ -8,14 +8,14 @@ import { expect, it } from '@jest/globals';
 import { issueCertificate } from '../../support/certificate.js';
 import { startTestGateway } from '../../support/gateway.js';
 
-it('sends one creation after another on one connection', async () => {
+it('reads on one connection, and sends each creation on one of its own, which is then closed', async () => {
   const { query, sandbox, stop } = await startTestGateway();
   try {
-    for (let time = 0; time < 3; time += 1) {
-      const { errors } = await query('mutation { createClientLink(input: {}) { replayed } }');
-      expect(errors).toBeUndefined();
+    for (const id of sandbox.control.addTaxpayers(3)) {
+      expect((await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`)).errors).toBeUndefined();
+      expect((await query('mutation { createClientLink(input: {}) { replayed } }')).errors).toBeUndefined();
     }
-    expect(sandbox.control.counters()).toMatchObject({ createClientLink: 3, connections: 1 });
+    expect(sandbox.control.counters()).toMatchObject({ createClientLink: 3, taxpayerToken: 3, connections: 4 });
   } finally {
     await stop();
   }

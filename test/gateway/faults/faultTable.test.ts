@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { z } from 'zod';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
-import { upstreamOnlyText } from '../../../src/sandbox/Answer.js';
+import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
 import type { Endpoint } from '../../../src/upstream/ResilientFetch.js';
 import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';

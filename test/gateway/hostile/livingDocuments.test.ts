@@ -56,11 +56,6 @@ async function send(body: object, client?: string) {
 }
 const runs = async (body: object, client?: string) => (await send(body, client)).errors === undefined;
 
-async function metric(name: string): Promise<number> {
-  const page = await (await fetch(`${gateway?.origin}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(page)?.[1]);
-}
-
 const linesOf = (msg: string) =>
   (gateway?.logs ?? [])
     .flatMap((text) => text.trim().split('\n'))
@@ -168,7 +163,6 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     expect(await runs({ query: named('A') })).toBe(true);
     expect(await runs({ documentId: 'a' })).toBe(true);
     await ask('nightly');
-    expect(await metric('gateway_untrusted_documents_total')).toBe(21);
     await gateway?.stop();
     const lines = linesOf('untrusted document');
     const common = { level: 'warn', hash: digest('sha256', unknown), operation: 'taxpayer' };
@@ -222,7 +216,6 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
     const documents = Array.from({ length: 200 }, (_, n) => named(`Number${n}`));
     await Promise.all(documents.map((query) => send({ query })));
-    expect(await metric('gateway_untrusted_documents_total')).toBe(200);
     await gateway?.stop();
     const lines = linesOf('untrusted document');
     expect(lines.length).toBeLessThan(100);
@@ -255,7 +248,8 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     const file = write('all.json', { a: named('A') });
     await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
     expect(await runs({ query: '{ noSuchField }' })).toBe(false);
-    expect(await metric('gateway_untrusted_documents_total')).toBe(0);
+    await gateway?.stop();
+    expect(linesOf('untrusted document')).toEqual([]);
   });
 });
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { readAccept } from '../../../src/http/mediaTypes.js';
+import { readAccept } from '../../../src/http/accept.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
@@ -103,8 +103,9 @@ describe('an Accept header', () => {
     );
     const before = headers.map((accept) => readAccept(accept));
     expect(headers.map((accept) => readAccept(accept))).toEqual(before);
-    const old = 'application/json, refusals as 200';
-    expect(before.map((accepted) => accepted.json)).toEqual(headers.map((_, n) => (n % 2 ? old : responseJson)));
+    expect(before.map((accepted) => accepted.json?.contentType)).toEqual(
+      headers.map((_, n) => `${n % 2 ? json : responseJson}; charset=utf-8`),
+    );
   });
 
   it('with events lets a GET subscribe as well', async () => {

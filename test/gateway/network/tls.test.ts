@@ -115,7 +115,7 @@ describe('HTTPS', () => {
     [
       'a key of another certificate',
       { cert: 'tls.crt', key: 'other.key' },
-      'TLS_KEY_FILE does not hold the private key of TLS_CERT_FILE',
+      'TLS_KEY_FILE does not hold the private key of the first certificate in TLS_CERT_FILE',
     ],
   ])('%s ends the process with one line', async (_, { cert, key }, line) => {
     issueCertificate('other', { certFile: join(directory, 'other.crt'), keyFile: join(directory, 'other.key') });

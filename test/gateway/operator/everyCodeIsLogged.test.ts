@@ -83,7 +83,11 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
     env: { RATE_LIMIT_PER_MINUTE: '1' },
     cause: 'At most 1 root fields per minute (RATE_LIMIT_PER_MINUTE)',
   },
-  SHUTTING_DOWN: { before: 'draining', cause: 'The gateway is shutting down' },
+  SHUTTING_DOWN: {
+    document: 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }', // queries are still answered
+    before: 'draining',
+    cause: 'The gateway is shutting down',
+  },
 };
 
 /** No operation reaches these over plain HTTP, or none reaches them from outside at all. */

@@ -31,7 +31,7 @@ async function scene(env: Environment = {}, authorization = '') {
 
 async function watchers(): Promise<number> {
   const text = await (await fetch(`${gateway.origin}/metrics`)).text();
-  return Number(/^gateway_job_watchers (\d+)$/m.exec(text)?.[1]);
+  return Number(/^gateway_watchers\{kind="job"\} (\d+)$/m.exec(text)?.[1]);
 }
 
 /** Resolves when the gauge has the value; the test's own time limit says when it never does. */

@@ -66,7 +66,7 @@ describe('an operation id on a socket', () => {
       expect.objectContaining({ type: 'next', payload: { data: { refreshJobUpdated: expect.anything() } } }),
     ]);
     socket.end();
-    await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 0, 5000);
+    await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0, 5000);
   });
 
   it('that is completed counts until its work has ended', async () => {
@@ -100,7 +100,7 @@ describe('an operation id on a socket', () => {
     await wait(socket);
     socket.send(subscription('1'));
     expect(await socket.closed).toEqual({ code: 4409, reason: 'Subscriber for 1 already exists' });
-    await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 0, 5000);
+    await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0, 5000);
   });
 
   it('too long to be named closes the socket as well', async () => {

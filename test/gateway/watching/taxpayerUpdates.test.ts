@@ -29,7 +29,8 @@ afterAll(async () => {
 });
 
 afterEach(async () => {
-  for (const each of [gateway, guarded]) await until(async () => (await metric(each, 'gateway_record_watchers')) === 0);
+  for (const each of [gateway, guarded])
+    await until(async () => (await metric(each, 'gateway_watchers{kind="record"}')) === 0);
 });
 
 /** Each payload in turn; undefined at the end. */

@@ -93,9 +93,9 @@ describe('subscriptions over WebSocket', () => {
       await socket.init();
       socket.send(subscribe(addJob(gateway)));
       await socket.message(({ type }) => type === 'next');
-      expect(await metric(gateway, 'gateway_job_watchers')).toBe(1);
+      expect(await metric(gateway, 'gateway_watchers{kind="job"}')).toBe(1);
       leave(socket);
-      await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 0);
+      await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0);
     }
     for (const socket of open) socket.end();
     await until(async () => (await metric(gateway, 'gateway_open_streams{transport="ws"}')) === 0);
@@ -378,7 +378,7 @@ describe('a caller on a socket', () => {
     socket.send(subscribe(job));
     await socket.message(({ type }) => type === 'next');
     expect(await socket.closed).toEqual({ code: 4403, reason: 'The access token has expired' });
-    await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 0);
+    await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0);
   });
 
   it('may not introspect where that is off', async () => {

@@ -1,7 +1,7 @@
-// node test/nightly/image/main.js: builds the image as the Dockerfile says and runs it as compose.yaml says, without a registry of
-// images: the base image is made here, by mmdebstrap and with this machine's Node.js.
+// npx tsx test/nightly/image/main.js: builds the image as the Dockerfile says and runs it as compose.yaml and compose.demo.yaml say, without a
+// registry of images: the base image is made here, by mmdebstrap and with this machine's Node.js.
 
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,17 +11,18 @@ import { parse } from 'yaml';
 import { freePort } from '../../support/freePort.ts';
 import { startPodman } from './podman.js';
 
-const help = `Usage: node test/nightly/image/main.js
+const help = `Usage: npx tsx test/nightly/image/main.js
 
 Builds the image as the Dockerfile says and runs it as compose.yaml says: on a read-only root, not as root, without
-capabilities; asks for its health, and ends it by SIGTERM while a request is in flight. Prints a line for each check,
-and what cannot be tried without a registry of images. Exit code 1 when a check failed or could not be made.
+capabilities; asks for its health, and ends it by SIGTERM while a request is in flight. Then the gateway and the sandbox as
+compose.demo.yaml says, beside a Redis of this machine. Prints a line for each check, and what cannot be tried without a registry of images. Exit code 1 when a check failed or could not be made.
 
 Needs Debian and root; installs podman, runc and mmdebstrap. Keeps the base image in test-artifacts/image (300 MB).`;
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const image = 'localhost/taxpayer-gateway';
 const container = 'taxpayer-gateway';
+const sandbox = 'taxpayer-gateway-sandbox';
 const read = (path) => readFileSync(join(root, path), 'utf8');
 let failed = 0;
 
@@ -47,8 +48,10 @@ async function main() {
   try {
     await timed('image, by the steps of the Dockerfile', () => build(podman));
     await tryImage(podman);
+    await podman.run('rm', '--force', '--volumes', container);
+    await tryDemo(podman);
   } finally {
-    await podman.run('rm', '--force', '--ignore', '--volumes', '--time', '0', container);
+    await podman.run('rm', '--force', '--ignore', '--volumes', '--time', '0', container, sandbox);
     await podman.run('image', 'rm', '--force', image).catch(() => undefined);
   }
   console.log(`
@@ -106,6 +109,37 @@ async function tryImage(podman) {
   await check('ends by SIGTERM with exit code 0', '0', async () => (await podman.run('wait', container)).trim());
   const bytes = Number(await podman.run('image', 'inspect', '--format', '{{.Size}}', image));
   console.log(`        ${Math.round(bytes / 1e6)} MB`);
+}
+
+/** What compose.demo.yaml starts, on the network and with a Redis of this machine. */
+async function tryDemo(podman) {
+  const { services } = parse(read('compose.demo.yaml'));
+  const [port, sandboxPort, redisPort] = [await freePort(), await freePort(), await freePort()];
+  const redis = spawn('redis-server', ['--port', redisPort, '--bind', '127.0.0.1', '--save', ''], { stdio: 'ignore' });
+  const inDemo = ['--network', 'host', '--health-interval', 'disable', '--ulimit', 'nofile=4096:4096'];
+  inDemo.push('--ulimit', 'nproc=4096:4096', '--detach');
+  const command = services.sandbox.command.map((text) => (text === '4010' ? `${sandboxPort}` : text));
+  const environment = {
+    ...services.gateway.environment,
+    PORT: port,
+    UPSTREAM_BASE_URL: `http://127.0.0.1:${sandboxPort}`,
+    CACHE_URL: `redis://127.0.0.1:${redisPort}`,
+  };
+  const variables = Object.entries(environment).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
+  try {
+    const startedAt = performance.now();
+    await podman.run('run', ...inDemo, '--name', sandbox, image, ...command);
+    await podman.run('run', ...inDemo, '--name', container, ...variables, image);
+    await check('of the demo becomes healthy', 'healthy', () => healthy(podman));
+    const link = await ask(port, 'mutation { createClientLink(input: {}) { clientLink { url } } }');
+    const { url } = link.data.createClientLink.clientLink;
+    await check('of the demo leads to a hosted page of the sandbox', 200, async () => (await fetch(url)).status);
+    console.log(`        ${((performance.now() - startedAt) / 1000).toFixed(1)} s from the image to the page`);
+    const explorer = `http://127.0.0.1:${port}/graphiql`;
+    await check('of the demo has an explorer', 200, async () => (await fetch(explorer)).status);
+  } finally {
+    redis.kill('SIGTERM');
+  }
 }
 
 /** Runs inside the container. */

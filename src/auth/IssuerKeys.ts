@@ -1,0 +1,211 @@
+import {
+  type CryptoKey,
+  createRemoteJWKSet,
+  customFetch,
+  errors,
+  type JSONWebKeySet,
+  type JWSHeaderParameters,
+} from 'jose';
+import * as z from 'zod';
+import { GatewayError } from '../errors/errors.js';
+import { pause } from '../process/pause.js';
+import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
+
+/** The keys that may sign for one issuer. */
+export interface KeySource {
+  /** Changes whenever the keys do: a token verified under another version must be verified again. */
+  readonly version: number;
+  /** Whether the keys were confirmed recently enough to be used. */
+  readonly fresh: boolean;
+  /** The keys that fit the header's `alg` and `kid`. @throws GatewayError AUTH_UNAVAILABLE when there are no usable keys */
+  find(header: JWSHeaderParameters): Promise<readonly (CryptoKey | Uint8Array)[]>;
+  /** For a token that none of these keys has signed: whether the keys were read again just now. */
+  lookAgain(): Promise<boolean>;
+}
+
+/** Where the keys of an issuer are: at `jwksUrl`, or else where the issuer's metadata says. */
+export interface KeyPlace {
+  /** The exact `iss` claim. */
+  readonly issuer: string;
+  readonly jwksUrl: string | undefined;
+  /** HTTP agents for reads. Default: Node's own. */
+  readonly agentFor?: AgentFor | undefined;
+}
+
+export interface IssuerKeysOptions extends KeyPlace {
+  /** How long keys are used after the provider last confirmed them: a withdrawn key must not stay valid for ever. */
+  readonly maxAgeMs: number;
+  /** Called after each read of the keys, with the reason when it failed. */
+  readonly onRead: (failure: NoAnswer | undefined) => void;
+}
+
+const refreshMs = 600_000;
+const deadlineMs = 5_000;
+/** Shortest time between two looks for a key that is not in the set, so that made-up tokens cannot hammer the provider. */
+const lookAgainMs = 10_000;
+/** Most keys tried for a token that names none, so that a forged token has a bounded cost. */
+const maxCandidates = 8;
+
+/**
+ * The published keys of one identity provider (RFC 7517). jose holds the set and chooses from it; this class decides when to
+ * read: in the background, and when no key fits. Keys serve through an outage of the provider, for a bounded time.
+ */
+export class IssuerKeys implements KeySource {
+  version = 0;
+  readonly #set;
+  readonly #stopped = new AbortController();
+  #published = '';
+  #confirmedAt: number | undefined;
+  #failures = 0;
+  #failure: NoAnswer | undefined;
+  #notBefore = -Infinity;
+
+  constructor(private readonly options: IssuerKeysOptions) {
+    this.#set = createRemoteJWKSet(new URL(options.jwksUrl ?? options.issuer), {
+      cacheMaxAge: options.maxAgeMs,
+      cooldownDuration: Infinity, // jose's own would not count failed reads
+      timeoutDuration: deadlineMs,
+      [customFetch]: async (_, { signal }) => ({ status: 200, json: () => this.#read(signal) }) as unknown as Response,
+    });
+  }
+
+  get fresh(): boolean {
+    return this.#set.fresh;
+  }
+
+  /** How long ago the provider last confirmed the keys, in milliseconds; undefined before that. */
+  get ageMs(): number | undefined {
+    return this.#confirmedAt === undefined ? undefined : performance.now() - this.#confirmedAt;
+  }
+
+  /** Reads the keys now and then until stopped, without keeping the process alive. */
+  async start(): Promise<void> {
+    const { signal } = this.#stopped;
+    while (!signal.aborted) {
+      const isRead = await this.lookAgain();
+      const everyMs = Math.min(refreshMs, this.options.maxAgeMs / 2) * (0.9 + Math.random() / 5);
+      await pause(isRead ? everyMs : this.#waitMs(), { ref: false, signal });
+    }
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  async find({ alg, kid }: JWSHeaderParameters): Promise<readonly CryptoKey[]> {
+    try {
+      return [await this.#set({ alg, kid } as JWSHeaderParameters)]; // no key that the token itself brings along
+    } catch (error) {
+      if (!this.fresh) throw this.#unavailable();
+      const keys: CryptoKey[] = [];
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return keys;
+      for await (const key of error) if (keys.push(key) === maxCandidates) break;
+      return keys;
+    }
+  }
+
+  lookAgain(): Promise<boolean> {
+    return this.#set.reload().then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async #read(signal: AbortSignal): Promise<JSONWebKeySet> {
+    if (this.#failure !== undefined && this.#waitMs() > 0) throw this.#failure;
+    if (this.#waitMs() > 0) throw new NoAnswer('answer', 'it was read a moment ago');
+    try {
+      const keys = await readIssuerKeys(this.options, signal);
+      this.#notBefore = this.#confirmedAt === undefined ? -Infinity : performance.now() + lookAgainMs;
+      this.#confirmedAt = performance.now();
+      this.#failures = 0;
+      this.#failure = undefined;
+      this.#publish(JSON.stringify(keys));
+      this.options.onRead(undefined);
+      return keys;
+    } catch (error) {
+      this.#failure = error as NoAnswer;
+      this.#failures += 1;
+      const backoffMs = Math.min(500 * 2 ** this.#failures, lookAgainMs);
+      this.#notBefore = performance.now() + backoffMs * (1 + Math.random() / 4);
+      if (!this.#stopped.signal.aborted) this.options.onRead(this.#failure);
+      throw error;
+    }
+  }
+
+  /** Counts the version once jose holds the new keys: counted before, it could be given to a token that the old ones verify. */
+  #publish(keys: string): void {
+    if (keys === this.#published) return;
+    this.#published = keys;
+    setImmediate(() => {
+      this.version += 1;
+    });
+  }
+
+  #waitMs(): number {
+    return Math.max(0, this.#notBefore - performance.now());
+  }
+
+  #unavailable(): GatewayError {
+    const message = 'The keys of the identity provider cannot be read at the moment';
+    return new GatewayError('AUTH_UNAVAILABLE', message, {
+      httpStatus: 503,
+      retryAfterSeconds: Math.max(1, Math.ceil(this.#waitMs() / 1000)),
+      reason: `key set: ${this.#failure?.message}`,
+    });
+  }
+}
+
+const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
+
+/** Reads the key set of an issuer. @throws NoAnswer */
+export async function readIssuerKeys(place: KeyPlace, signal: AbortSignal): Promise<JSONWebKeySet> {
+  const url = place.jwksUrl ?? (await discover(place, signal));
+  const read = keySet.safeParse(await get(url, 'application/jwk-set+json, application/json', place, signal));
+  if (!read.success) throw new NoAnswer('answer', 'the answer is no JSON Web Key Set with a key');
+  return read.data;
+}
+
+function get(url: string, accept: string, { agentFor: agent }: KeyPlace, signal: AbortSignal): Promise<unknown> {
+  return fetchJson(url, { headers: { accept }, agent, signal });
+}
+
+/**
+ * The URL of an issuer's key set, from the issuer's metadata: at the path of OpenID Connect Discovery 1.0 (section 4), or
+ * else at that of RFC 8414 (section 3). Not cached: a provider may move its keys, and they are read rarely.
+ */
+async function discover(place: KeyPlace, signal: AbortSignal): Promise<string> {
+  const { origin, pathname } = new URL(place.issuer);
+  const path = pathname.replace(/\/$/, '');
+  const read = (url: string) => get(url, 'application/json', place, signal);
+  const found = read(`${origin}${path}/.well-known/openid-configuration`).catch((error: NoAnswer) => {
+    if (error.status === undefined) throw error;
+    return read(`${origin}/.well-known/oauth-authorization-server${path}`);
+  });
+  const metadata = await found.catch(({ fault, message }: NoAnswer) => {
+    throw new NoAnswer(fault, `metadata: ${message}`);
+  });
+  return keySetUrl(place.issuer, metadata);
+}
+
+const metadataSchema = z.object({
+  issuer: z.string(),
+  jwks_uri: z
+    .string()
+    .regex(/^https?:\/\/[\x21-\x7e]+$/)
+    .refine(URL.canParse),
+});
+
+function keySetUrl(issuer: string, metadata: unknown): string {
+  const { data } = metadataSchema.safeParse(metadata);
+  if (!data) throw new NoAnswer('answer', 'the answer is no metadata that names a key set (jwks_uri)');
+  // Otherwise whoever could publish metadata of another issuer would choose the keys of this one.
+  if (data.issuer !== issuer) {
+    const named = /^https?:\/\/[\x21-\x7e]{1,200}$/.test(data.issuer) ? data.issuer : 'another issuer';
+    throw new NoAnswer('answer', `the metadata names ${named}, AUTH_ISSUER must be exactly that`);
+  }
+  if (issuer.startsWith('https:') && !data.jwks_uri.startsWith('https:')) {
+    throw new NoAnswer('answer', 'jwks_uri is not https:, the issuer is');
+  }
+  return data.jwks_uri;
+}

@@ -1,0 +1,40 @@
+import type { Agent } from 'node:http';
+import type { Readable } from 'node:stream';
+import fetch, { type FetchError, type RequestInit } from 'node-fetch';
+
+/** The agent for an address; undefined for Node's own. */
+export type AgentFor = (url: URL) => Agent | undefined;
+
+/** Why there is no usable answer. The message says it in a few words, such as `HTTP 503`, without anything of the answer. */
+export class NoAnswer extends Error {
+  constructor(
+    readonly fault: 'timeout' | 'network' | 'answer',
+    words: string,
+    /** Of an answer that was refused for its status. */
+    readonly status?: number,
+  ) {
+    super(words);
+  }
+}
+
+const maxBodyBytes = 1024 * 1024;
+
+/** Reads JSON of bounded size from an identity provider or a decision point. @throws NoAnswer */
+export async function fetchJson(url: string, init: RequestInit & { readonly signal: AbortSignal }): Promise<unknown> {
+  let status = 200;
+  try {
+    const response = await fetch(url, { ...init, redirect: 'error', size: maxBodyBytes });
+    if (response.status === 200) return await response.json();
+    status = response.status;
+    (response.body as Readable | null)?.destroy(); // an unread body would keep the connection open
+  } catch (error) {
+    if (init.signal.aborted) throw new NoAnswer('timeout', 'no answer in time');
+    if (error instanceof SyntaxError) throw new NoAnswer('answer', 'the answer is not JSON');
+    const { type, code = '' } = error as FetchError;
+    if (type === 'no-redirect') throw new NoAnswer('answer', 'redirects are not followed');
+    if (type === 'max-size') throw new NoAnswer('answer', `larger than ${maxBodyBytes} bytes`);
+    throw new NoAnswer('network', /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : 'the connection was lost');
+  }
+  // Balancers end idle connections by a 408, which may cross a request that was not read.
+  throw new NoAnswer(status === 408 ? 'network' : 'answer', `HTTP ${status}`, status);
+}

@@ -1,0 +1,125 @@
+import type { ServerResponse } from 'node:http';
+import { GatewayError } from '../errors/errors.js';
+import type { Answer } from '../operations/answer.js';
+import type { Operation } from '../operations/Operation.js';
+import type { ResultStream } from '../operations/ResultStream.js';
+import { atTime } from '../process/atTime.js';
+import type { StreamTransport } from './accept.js';
+import type { OpenStreams } from './OpenStreams.js';
+import type { Unread } from './Unread.js';
+
+/** How answers are written into a response that stays open. */
+export interface StreamFormat {
+  readonly contentType: string;
+  readonly opening: string;
+  readonly heartbeat: string;
+  /** Written when the process drains, instead of `completion`: the subscription has not ended. */
+  readonly interruption: string;
+  /** Wraps the JSON of an answer. */
+  readonly answer: (json: string) => string;
+  readonly completion: string;
+}
+
+/** Refuses a stream, or an operation on an open socket, while the process drains. */
+export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', {
+  httpStatus: 503,
+  retryAfterSeconds: 1,
+});
+
+const { message, code, retryable, retryAfterSeconds } = shuttingDown;
+const interruption = { payload: null, errors: [{ message, extensions: { code, retryable, retryAfterSeconds } }] };
+
+export const streamFormats: Readonly<Record<StreamTransport, StreamFormat>> = {
+  /** `graphql-sse`, in its distinct connections mode. */
+  sse: {
+    contentType: 'text/event-stream; charset=utf-8',
+    opening: ':\n\n', // some browsers wait for a first byte
+    heartbeat: ':\n\n',
+    interruption: ': shutting down\n\n',
+    answer: (json) => `event: next\ndata: ${json}\n\n`,
+    completion: 'event: complete\ndata: \n\n',
+  },
+  /** Subscriptions of Apollo Client and routers. They read a part up to the next boundary, so parts end with one. */
+  multipart: {
+    contentType: 'multipart/mixed;boundary="graphql";subscriptionSpec="1.0"',
+    opening: '\r\n--graphql',
+    heartbeat: part('{}'),
+    interruption: `${part(JSON.stringify(interruption))}--\r\n`,
+    answer: (json) => part(`{"payload":${json}}`),
+    completion: '--\r\n',
+  },
+};
+
+function part(json: string): string {
+  return `\r\ncontent-type: application/json\r\n\r\n${json}\r\n--graphql`;
+}
+
+/** Heartbeat interval of an open stream in milliseconds: proxies close idle streams. */
+export const defaultKeepAliveMs = 12_000;
+/** Milliseconds after its caller's token expires that a stream may take to say so. */
+const lastWordsMs = 1000;
+
+export interface EventStreamOptions {
+  readonly unread: Unread;
+  readonly streams: OpenStreams;
+  readonly keepAliveMs?: number | undefined;
+}
+
+/** Writes the answers of a subscription; resolves when the stream has ended. `headers`: of every answer. */
+export async function writeStream(
+  result: ResultStream,
+  response: ServerResponse,
+  { transport, facts: { caller }, context: { holder } }: Operation,
+  headers: readonly string[],
+  { unread, streams, keepAliveMs = defaultKeepAliveMs }: EventStreamOptions,
+): Promise<void> {
+  const form = transport as StreamTransport;
+  const { contentType, opening, answer, heartbeat, interruption, completion } = streamFormats[form];
+  let waiting = 0;
+  /** Resolves when the system has taken all of `text`, so that a slow reader builds no queue, or when the stream is over. */
+  const write = async (text: string): Promise<void> => {
+    if (response.writableEnded || response.destroyed) return;
+    waiting += 1;
+    const taken = new Promise<void>((resolve) => {
+      response.once('close', resolve);
+      response.write(text, () => {
+        response.off('close', resolve);
+        resolve();
+      });
+    });
+    const release = unread.hold(response.req.socket, holder, response.writableLength);
+    await taken;
+    waiting -= 1;
+    release?.();
+  };
+  const end = (lastWords: string) => void (response.writableEnded || response.end(lastWords));
+  const destroy = () => response.destroy();
+
+  if (response.destroyed) return void result.return();
+  const remove = streams.add(form, { shutDown: () => end(interruption), destroy });
+  const forgetExpiry = atTime(caller.expiresAt + lastWordsMs, destroy); // even if the client has read nothing
+  const beating = setInterval(() => {
+    if (waiting === 0) void write(heartbeat);
+  }, keepAliveMs);
+  response.once('close', () => {
+    clearInterval(beating);
+    forgetExpiry();
+    remove();
+    void result.return();
+  });
+  response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
+  void write(opening);
+  for await (const { text } of result) await write(answer(text));
+  end(completion);
+}
+
+/** Writes one answer in the form of a stream. */
+export function writeAsStream(
+  response: ServerResponse,
+  { text }: Answer,
+  form: StreamTransport,
+  headers: readonly string[],
+): void {
+  const { contentType, opening, answer, completion } = streamFormats[form];
+  response.writeHead(200, [...headers, 'content-type', contentType]).end(opening + answer(text) + completion);
+}

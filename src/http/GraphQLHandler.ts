@@ -1,0 +1,109 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Holder, Ledger } from '../admission/Ledger.js';
+import { holderOf } from '../auth/caller.js';
+import { credentialsOf, type Identify } from '../auth/identify.js';
+import type { GatewayError } from '../errors/errors.js';
+import { badRequest } from '../operations/GraphQLRequest.js';
+import type { Operation } from '../operations/Operation.js';
+import type { Operations } from '../operations/Operations.js';
+import { ResultStream } from '../operations/ResultStream.js';
+import { type Dialect, plainJson, readAccept, type StreamTransport } from './accept.js';
+import { headersOf, refuseInTurn, writeJson } from './answering.js';
+import { type EventStreamOptions, shuttingDown, writeAsStream, writeStream } from './EventStream.js';
+import { HttpFacts } from './facts.js';
+import { readGraphQLRequest } from './graphqlRequest.js';
+import { refuseForeignPage, refuseOtherGets } from './origins.js';
+
+export interface GraphQLHandlerOptions extends EventStreamOptions {
+  readonly operations: Operations;
+  readonly identify: Identify;
+  readonly ledger: Ledger;
+  /** Browser origins that may open a stream besides our own. */
+  readonly allowedOrigins: readonly string[];
+  readonly tracing?: HttpTracing | undefined;
+}
+
+/** Spans of operations over plain HTTP. */
+export interface HttpTracing {
+  /** Runs `work`, a request's operation, as part of its trace. `mayWait`: false when memory will likely answer it. */
+  resume<T>(response: ServerResponse, mayWait: boolean, work: () => T): T;
+}
+
+/** `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. */
+export class GraphQLHandler {
+  constructor(private readonly options: GraphQLHandlerOptions) {}
+
+  /** Never rejects: every failure becomes an answer in GraphQL's form. `eventsOnly`: on `/graphql/stream`. */
+  async handle(request: IncomingMessage, response: ServerResponse, eventsOnly = false): Promise<void> {
+    const { operations, identify, unread, tracing, allowedOrigins } = this.options;
+    const { json, stream } = formsFor(request, eventsOnly);
+    // A client that takes no JSON gets even the answer to a query as a stream.
+    const transport = json === undefined ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http';
+    const credentials = credentialsOf(request);
+    const facts = new HttpFacts(response, credentials);
+    try {
+      if (json === undefined && stream === undefined) throw notAcceptable(eventsOnly);
+      if (json === undefined) {
+        refuseForeignPage(request, allowedOrigins);
+        refuseOtherGets(request);
+      }
+      const identifying = identify(credentials);
+      const identity = identifying instanceof Promise ? await identifying : identifying;
+      const holder = holderOf(identity.caller);
+      const known = facts.of(identity);
+      // An EventSource can add no header to its GET: where a stream is the only form, the page was checked instead.
+      const read = () => readGraphQLRequest(request, holder, this.options, json === undefined);
+      const asked = await operations.admit(identity, read);
+      const operation = operations.prepare(asked, known, transport, stream);
+      if (operation.work.way === 'events') this.#admitStream(request, response, holder);
+      const run = () => operations.run(operation);
+      const running = tracing ? tracing.resume(response, !isQueryByPlan(operation), run) : run();
+      const result = running instanceof Promise ? await running : running;
+      const isStream = result instanceof ResultStream;
+      if (!isStream && result.kind === 'refusal') return await refuseInTurn(response, operations, result, facts);
+      const headers = headersOf(facts.requestId, operations.rateLimitOf(identity));
+      if (isStream) return await writeStream(result, response, operation, headers, this.options);
+      if (operation.transport === 'http') writeJson(response, result, json ?? plainJson, headers);
+      else writeAsStream(response, result, operation.transport as StreamTransport, headers);
+      unread.holdAnswer(response, holder);
+    } catch (error) {
+      const refuse = () => operations.refuse(error, facts, transport);
+      const refusal = tracing ? tracing.resume(response, false, refuse) : refuse();
+      await refuseInTurn(response, operations, refusal, facts);
+    }
+  }
+
+  /** @throws GatewayError when a subscription may not begin now, or not for this page, or has no place */
+  #admitStream(request: IncomingMessage, response: ServerResponse, holder: Holder): void {
+    const { streams, ledger, allowedOrigins } = this.options;
+    refuseForeignPage(request, allowedOrigins);
+    // A stream that began now would end at once, and look complete.
+    if (streams.draining) throw shuttingDown;
+    // Node.js would not tell a pipelined response that the connection has closed.
+    if (response.socket === null) throw badRequest('A stream must be the only request on its connection', 400);
+    response.once('close', ledger.take('streams', holder));
+  }
+}
+
+/** The forms of answers for a client; on `/graphql/stream` events alone. Multipart is only for POST. */
+function formsFor({ method, headers }: IncomingMessage, eventsOnly: boolean): Forms {
+  const { json, streams, takesEvents } = readAccept(headers.accept);
+  // A GET must name the type, as an EventSource does: a browser's GET for an image accepts anything.
+  const events = streams.find((form) => form === 'sse');
+  if (eventsOnly) return { json: undefined, stream: method !== 'GET' && takesEvents ? 'sse' : events };
+  return { json, stream: method === 'GET' ? events : streams[0] };
+}
+
+interface Forms {
+  readonly json: Dialect | undefined;
+  readonly stream: StreamTransport | undefined;
+}
+
+function notAcceptable(eventsOnly: boolean): GatewayError {
+  const types = eventsOnly ? 'be text/event-stream' : 'allow application/graphql-response+json or application/json';
+  return badRequest(`The Accept header must ${types}`, 406);
+}
+
+function isQueryByPlan({ type, work }: Operation): boolean {
+  return work.way === 'plan' && type === 'query';
+}

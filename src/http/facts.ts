@@ -1,0 +1,56 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Caller } from '../auth/caller.js';
+import type { Credentials, Identity } from '../auth/identify.js';
+import { type Client, clientOf } from '../operations/clientName.js';
+import type { OperationFacts } from '../operations/OperationContext.js';
+
+const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** The request id: the caller's, if well formed, or a new one. */
+export function requestIdOf({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && requestIdForm.test(given) ? given : crypto.randomUUID();
+}
+
+/** The facts of an HTTP request. Most requests need no abort signal, so it is created on first use. */
+export class HttpFacts {
+  readonly requestId: string;
+  readonly startedAt = performance.now();
+  readonly remoteAddress: Credentials['remoteAddress'];
+  readonly peer: Credentials['peer'];
+  declare caller?: Caller;
+  fromRouter: boolean | undefined;
+  #signal: AbortSignal | undefined;
+
+  constructor(
+    private readonly response: ServerResponse,
+    { remoteAddress, peer }: Credentials,
+  ) {
+    this.requestId = requestIdOf(response.req);
+    this.remoteAddress = remoteAddress;
+    this.peer = peer;
+  }
+
+  /** The same facts, once it is known who asks. */
+  of({ caller, fromRouter }: Identity): OperationFacts {
+    this.caller = caller;
+    this.fromRouter = fromRouter;
+    return this as OperationFacts;
+  }
+
+  get client(): Client {
+    return clientOf(this.response.req.headers);
+  }
+
+  /** Aborts when the connection ends before the answer was written. */
+  get signal(): AbortSignal {
+    if (this.#signal !== undefined) return this.#signal;
+    const controller = new AbortController();
+    this.#signal = controller.signal;
+    if (this.response.destroyed) controller.abort();
+    this.response.once('close', () => {
+      if (!this.response.writableFinished) controller.abort();
+    });
+    return controller.signal;
+  }
+}

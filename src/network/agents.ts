@@ -1,0 +1,144 @@
+import { type ClientRequest, Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import { isIP, isIPv6 } from 'node:net';
+import { HttpsProxyAgent } from 'https-proxy-agent';
+import type { Config } from '../config/config.js';
+import type { Secret } from '../config/secret.js';
+import type { Logger } from '../observability/log.js';
+import { followPemFiles, type Pem, type PemFiles, readPemFiles } from './pemFiles.js';
+
+/** How calls reach remote parties: through which proxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), and with which certificates. */
+export class Agents {
+  readonly #shared = new Map<string, HttpAgent>();
+  readonly #proxies;
+  #pem: Pem = {};
+  #unfollow = () => {};
+
+  /** With a `log`, follows changes of the files. @throws ConfigError in one line, when a file cannot be used */
+  constructor({ httpsProxy, httpProxy, noProxy }: Config['proxies'], files?: PemFiles, log?: Logger) {
+    this.#proxies = { 'https:': proxyOf(httpsProxy), 'http:': proxyOf(httpProxy), direct: noProxy.map(plainHost) };
+    if (files === undefined) return;
+    this.#pem = readPemFiles(files);
+    if (log === undefined) return;
+    this.#unfollow = followPemFiles(files, this.#pem, log, (renewed) => {
+      this.#pem = renewed;
+      this.#retire();
+    });
+  }
+
+  /** The agent shared by calls to an origin. Ask for it at each call: renewed certificates come with a new one. */
+  readonly agentFor = (url: URL): HttpAgent => {
+    const agent = this.#shared.get(url.origin) ?? this.newAgent(url);
+    this.#shared.set(url.origin, agent);
+    return agent;
+  };
+
+  /** An agent that the caller destroys. */
+  readonly newAgent = (url: URL): HttpAgent => {
+    const proxy = this.#proxyFor(url);
+    if (url.protocol !== 'https:') return proxy ? forwardingAgent(proxy) : new HttpAgent(keepAlive);
+    return proxy ? new TunnelAgent(proxy, this.#pem) : new HttpsAgent({ ...keepAlive, ...this.#pem });
+  };
+
+  stop(): void {
+    this.#unfollow();
+    for (const agent of this.#shared.values()) agent.destroy();
+  }
+
+  /** Requests in flight finish on the connections that they have, which then end. */
+  #retire(): void {
+    for (const agent of this.#shared.values()) {
+      agent.maxFreeSockets = 0;
+      for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
+    }
+    this.#shared.clear();
+  }
+
+  /** Loopback addresses are always reached directly. A name in NO_PROXY covers its subdomains; `*` covers every host. */
+  #proxyFor({ protocol, hostname }: URL): Proxy | undefined {
+    const host = plainHost(hostname.replace(/^\[|\]$/g, ''));
+    if (/^(.+\.)?localhost$|^127\.[\d.]+$|^::1$/.test(host)) return undefined;
+    const isDirect = this.#proxies.direct.some((name) => name === '*' || host === name || host.endsWith(`.${name}`));
+    return isDirect ? undefined : this.#proxies[protocol as 'http:' | 'https:'];
+  }
+}
+
+const keepAlive = { keepAlive: true };
+
+/** How long a proxy may take to open a tunnel, in milliseconds. */
+const tunnelMs = 10_000;
+
+/** Without user and password in its address, which https-proxy-agent prints when DEBUG is set. */
+interface Proxy {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+function proxyOf(secret: Secret | undefined): Proxy | undefined {
+  if (secret === undefined) return undefined;
+  const url = new URL(secret.reveal());
+  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  Object.assign(url, { username: '', password: '' });
+  const authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
+  return { url, headers: credentials === ':' ? {} : { 'Proxy-Authorization': authorization } };
+}
+
+/** Calls through a tunnel of the proxy; what goes wrong before it is open is the proxy's failure: `PROXY_HTTP_407`. */
+class TunnelAgent extends HttpsProxyAgent<string> {
+  constructor(
+    { url, headers }: Proxy,
+    private readonly pem: Pem,
+  ) {
+    super(url.href, { ...keepAlive, headers: () => ({ ...headers }) });
+  }
+
+  override async connect(request: ClientRequest, options: Parameters<HttpsProxyAgent<string>['connect']>[1]) {
+    let reason: string | undefined;
+    request.once('proxyConnect', ({ statusCode }) => {
+      if (statusCode !== 200) reason = `HTTP_${statusCode}`;
+    });
+    request.once('proxy', ({ socket }) => {
+      if (reason !== undefined) throw socket.destroy(); // in place of a socket that plays the proxy's answer
+    });
+    const limit = new AbortController();
+    const timer = setTimeout(() => {
+      reason = 'TIMEOUT';
+      limit.abort();
+    }, tunnelMs);
+    Object.assign(this.connectOpts, { signal: limit.signal });
+    try {
+      // The certificates are for the service: the constructor would give them to the proxy, and print them.
+      return await super.connect(request, { ...options, ...this.pem });
+    } catch (error) {
+      const code = `PROXY_${reason ?? (error as NodeJS.ErrnoException).code ?? 'ECONNRESET'}`;
+      throw Object.assign(new Error('the proxy did not connect'), { code });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** Sends `http:` requests to the proxy, which passes them on (RFC 9112, section 3.2.2). */
+function forwardingAgent({ url, headers }: Proxy): HttpAgent {
+  const isTls = url.protocol === 'https:';
+  const agent = Object.assign(isTls ? new HttpsAgent(keepAlive) : new HttpAgent(keepAlive), { protocol: 'http:' });
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const to = { host, port: Number(url.port) || (isTls ? 443 : 80), servername: isIP(host) ? '' : host };
+  // Node's HTTP client calls this method of an agent; it is missing in the types.
+  type Adding = { addRequest(request: ClientRequest, options: { host: string; port: number }): void };
+  const addRequest = (agent as unknown as Adding).addRequest.bind(agent);
+  (agent as unknown as Adding).addRequest = (request, options) => {
+    const origin = isIPv6(options.host) ? `[${options.host}]` : options.host;
+    request.path = `http://${origin}:${options.port}${request.path}`;
+    for (const [name, value] of Object.entries(headers)) request.setHeader(name, value);
+    addRequest(request, { ...options, ...to });
+  };
+  return agent;
+}
+
+/** One form for all that mean the same host: `.EXAMPLE.com.` is `example.com`, and `2001:db8:0::7` is `2001:db8::7`. */
+function plainHost(entry: string): string {
+  const name = entry.toLowerCase().replace(/^\.|\.$/g, '');
+  const asAddress = `http://[${name}]`;
+  return URL.canParse(asAddress) ? new URL(asAddress).hostname.slice(1, -1) : name;
+}

@@ -1,0 +1,87 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { ConfigError } from '../config/ConfigError.js';
+import { readCompleteSync, readRegular, watch } from '../config/watchFile.js';
+import type { Logger } from '../observability/log.js';
+
+/** A file, and the setting that names it. */
+interface NamedFile {
+  readonly setting: string;
+  readonly file: string;
+}
+
+const kinds = ['ca', 'cert', 'key'] as const;
+type Kind = (typeof kinds)[number];
+
+/** The PEM files of one side of TLS connections: whom it trusts, and what it presents. `cert` and `key` come together. */
+export type PemFiles = { readonly [Which in Kind]?: NamedFile | undefined };
+
+/** What the files hold. */
+export type Pem = { readonly [Which in Kind]?: Buffer };
+
+/** Reads the files. @throws ConfigError in one line that names the setting and holds nothing of the files */
+export function readPemFiles(files: PemFiles): Pem {
+  return checked(files, Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : []))));
+}
+
+/** Calls `use` when the files have changed and fit together; until then the old ones stay in use. Returns how to stop. */
+export function followPemFiles(files: PemFiles, inUse: Pem, log: Logger, use: (pem: Pem) => void): () => void {
+  const settings = kinds.flatMap((kind) => files[kind]?.setting ?? []);
+  let latest = inUse;
+  const look = async () => {
+    const now = kinds.map(async (kind) => [
+      kind,
+      (files[kind] && (await readRegular(files[kind].file))) ?? inUse[kind],
+    ]);
+    latest = Object.fromEntries(await Promise.all(now));
+    return written(latest);
+  };
+  const onChange = () => {
+    try {
+      use(checked(files, latest));
+      log.info({ settings }, 'the TLS certificate was renewed');
+    } catch (error) {
+      log.warn({ problem: (error as Error).message }, 'the new TLS files cannot be used: the certificate in use stays');
+    }
+  };
+  return watch(look, onChange, written(inUse));
+}
+
+/** All files in one buffer, so that they are compared together: a certificate and its key are renewed at the same time. */
+function written(pem: Pem): Buffer {
+  return Buffer.from(JSON.stringify(kinds.map((kind) => pem[kind]?.toString('base64'))));
+}
+
+/** Checks each authority by itself: in a list of authorities OpenSSL silently skips those it cannot read. */
+function checked(files: PemFiles, pem: Pem): Pem {
+  const { ca, cert, key } = pem;
+  const [certSetting, keySetting] = [files.cert?.setting, files.key?.setting];
+  let problem = `${files.ca?.setting} does not hold certificates in PEM`;
+  try {
+    if (ca) certificatesIn(ca);
+    if (!cert || !key) return pem;
+    problem = `${certSetting} does not hold a certificate in PEM`;
+    const [own] = certificatesIn(cert);
+    problem = `${keySetting} does not hold a private key in PEM without a passphrase`;
+    const privateKey = createPrivateKey(key);
+    problem = `${keySetting} does not hold the private key of the first certificate in ${certSetting}`;
+    if (!own?.checkPrivateKey(privateKey)) throw new Error('another key');
+    return pem;
+  } catch {
+    throw new ConfigError([problem]);
+  }
+}
+
+/** @throws Error when there is none, or one cannot be read */
+function certificatesIn(pem: Buffer): X509Certificate[] {
+  const blocks = pem.toString('latin1').match(/-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]*-----END[^-]*-----/g);
+  if (blocks === null) throw new Error('no certificate');
+  return blocks.map((block) => new X509Certificate(block));
+}
+
+function read({ setting, file }: NamedFile): Buffer {
+  try {
+    return readCompleteSync(file);
+  } catch (error) {
+    throw new ConfigError([`${setting} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`]);
+  }
+}

@@ -1,0 +1,35 @@
+import type { ServerResponse } from 'node:http';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | number>>;
+  readonly body: Buffer;
+  /** How long it is kept back before it is sent, in milliseconds. */
+  readonly delayMs?: number | undefined;
+}
+
+/** Stands in every error of the sandbox, body and header alike: seen at a caller, it proves that upstream text leaked. */
+export const upstreamOnlyText = 'SANDBOX-UPSTREAM-INTERNAL-TEXT';
+
+export function answerOf(status: number, contentType: string, text: string, headers: Answer['headers'] = {}): Answer {
+  const body = Buffer.from(text);
+  return { status, headers: { 'content-type': contentType, 'content-length': body.length, ...headers }, body };
+}
+
+export function jsonAnswer(status: number, value: unknown, headers?: Answer['headers']): Answer {
+  return answerOf(status, 'application/json', JSON.stringify(value), headers);
+}
+
+export function errorAnswer(status: number, message: string, headers?: Answer['headers']): Answer {
+  const error = { status, message, detail: `${upstreamOnlyText}: ${message}` };
+  return jsonAnswer(status, { error }, { 'x-sandbox-detail': upstreamOnlyText, ...headers });
+}
+
+/** Sends the answer when its time has come, unless the client has left. */
+export function sendAnswer(response: ServerResponse, { status, headers, body, delayMs = 0 }: Answer): void {
+  const send = () => {
+    if (!response.destroyed) response.writeHead(status, headers).end(body);
+  };
+  if (delayMs > 0) setTimeout(send, delayMs).unref();
+  else send();
+}

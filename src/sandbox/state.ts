@@ -1,0 +1,81 @@
+import type { Answer } from './answers.js';
+
+/** Statuses and providers are plain strings: a service may have some that no catalogue knows. */
+export type SandboxTaxpayer = ReturnType<typeof newTaxpayer>;
+export type SandboxJob = ReturnType<typeof newJob> & { taxpayerId: string };
+
+export interface SandboxLink {
+  readonly id: string;
+  readonly taxpayer: SandboxTaxpayer;
+  /** The refresh job last started from the hosted page. */
+  jobId?: string;
+}
+
+export type SandboxState = ReturnType<typeof sandboxState>;
+
+/** Everything the service remembers. */
+export function sandboxState(jobDurationMs: number) {
+  const taxpayers = new Map<string, SandboxTaxpayer>();
+  const jobs = new Map<string, SandboxJob>();
+  const links = new Map<string, SandboxLink>();
+
+  return {
+    taxpayers,
+    links,
+    job: (taxpayerId: string, jobId: string) => jobs.get(`${taxpayerId}/${jobId}`),
+
+    /** What is not given gets a plausible value that is clearly not real. */
+    addTaxpayer(props: Partial<SandboxTaxpayer> = {}): SandboxTaxpayer {
+      const taxpayer = { ...newTaxpayer(), ...props };
+      taxpayers.set(taxpayer.id, taxpayer);
+      return taxpayer;
+    },
+
+    addJob(props: Partial<SandboxJob> & Pick<SandboxJob, 'taxpayerId'>): SandboxJob {
+      const job = { ...newJob(jobDurationMs), ...props };
+      jobs.set(`${job.taxpayerId}/${job.jobId}`, job);
+      return job;
+    },
+
+    /** The job as a client of the service sees it: the first read of a processing job starts its clock. */
+    readJob(taxpayerId: string, jobId: string): SandboxJob | undefined {
+      const job = jobs.get(`${taxpayerId}/${jobId}`);
+      if (job?.status !== 'processing' || job.endsAs === null) return job;
+      if (job.firstReadAt === null) job.firstReadAt = Date.now();
+      else if (Date.now() - job.firstReadAt >= job.durationMs) {
+        job.status = job.endsAs;
+        if (job.completesTaxpayer) Object.assign(taxpayers.get(taxpayerId) ?? {}, { status: 'COMPLETED' });
+      }
+      return job;
+    },
+  };
+}
+
+function newTaxpayer() {
+  return {
+    id: crypto.randomUUID() as string,
+    name: 'Nobody Atall (not real)',
+    metadata: {} as Readonly<Record<string, unknown>>,
+    providerId: 'service-sandbox',
+    createdAt: new Date().toISOString(),
+    status: 'CREATED',
+    accessToken: `sandbox-token-not-real-${crypto.randomUUID()}`,
+    /** What calls about this taxpayer get in place of the right answer, by endpoint. */
+    failures: {} as { readonly [Endpoint in 'taxpayerToken' | 'refreshJob']?: Answer },
+  };
+}
+
+function newJob(durationMs: number) {
+  return {
+    jobId: crypto.randomUUID() as string,
+    name: 'Data refresh (not real)',
+    status: 'processing',
+    /** What a processing job becomes `durationMs` after it is first read; null leaves it processing for good. */
+    endsAs: 'completed' as string | null,
+    durationMs,
+    /** In milliseconds since the epoch; null until the status is first read. */
+    firstReadAt: null as number | null,
+    /** Whether its taxpayer is completed together with it. */
+    completesTaxpayer: false,
+  };
+}

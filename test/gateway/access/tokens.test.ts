@@ -1,0 +1,312 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import {
+  type IdentityProvider,
+  makeKey,
+  publicJwk,
+  startIdentityProvider,
+  strangeKey,
+} from '../../support/identityProvider.js';
+import { until } from '../../support/until.js';
+
+// `hostile/attacks` has the tokens that must never let anybody in. Here: which do, how each refusal reads, and for how long.
+
+const planted = 'planted-claim';
+const stops: (() => unknown)[] = [];
+let provider: IdentityProvider;
+let gateway: TestGateway;
+
+const nowSeconds = () => Math.floor(Date.now() / 1000);
+
+async function providerWith(keys: readonly string[] = ['ES256']): Promise<IdentityProvider> {
+  const started = await startIdentityProvider({ keys });
+  stops.push(started.stop);
+  return started;
+}
+
+async function gatewayFor(providers: readonly IdentityProvider[], env: Environment = {}): Promise<TestGateway> {
+  const started = await startTestGateway({
+    AUTH_MODE: 'jwt',
+    AUTH_ISSUER: providers.map(({ issuer }) => issuer).join(),
+    AUTH_JWKS_URL: providers.map(({ jwksUrl }) => jwksUrl).join(),
+    AUTH_AUDIENCE: 'other-audience,taxpayer-gateway',
+    ...env,
+  });
+  stops.push(started.stop);
+  return started;
+}
+
+/** `accepted`, or the message of the refusal. */
+async function outcome(authorization: string | undefined, of = gateway): Promise<string> {
+  const { status, errors } = await of.query('{ __typename }', {}, { ...(authorization && { authorization }) });
+  const [error] = errors ?? [];
+  if (error === undefined) return 'accepted';
+  expect([401, 503]).toContain(status);
+  return `${error.extensions.code}: ${error.message}`;
+}
+const outcomeOf = async (token: Promise<string>, of = gateway) => outcome(`Bearer ${await token}`, of);
+
+beforeAll(async () => {
+  provider = await startIdentityProvider({ keys: ['PS256', 'ES256', 'ES384', 'EdDSA', 'RS256'] });
+  gateway = await gatewayFor([provider]);
+  stops.length = 0;
+});
+afterEach(async () => {
+  jest.useRealTimers();
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+afterAll(async () => {
+  await gateway.stop();
+  await provider.stop();
+});
+
+/** From now on `Date` stands still, until it is set again. */
+function holdDate(): void {
+  jest.useFakeTimers({
+    doNotFake: [
+      ...(['hrtime', 'nextTick', 'performance', 'queueMicrotask', 'setImmediate', 'clearImmediate'] as const),
+      ...(['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout'] as const),
+    ],
+  });
+}
+const pass = (ms: number) => jest.setSystemTime(Date.now() + ms);
+
+describe('An access token', () => {
+  it('is taken in every form that providers give it', async () => {
+    const now = nowSeconds();
+    const typed = (typ: unknown, claims = {}) => provider.token(claims, { header: { typ } });
+    const tokens: Readonly<Record<string, Promise<string>>> = {
+      ...Object.fromEntries(
+        ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA'].map((alg) => [alg, provider.token({}, { alg })]),
+      ),
+      ...Object.fromEntries(
+        ['jwt', 'application/jwt', 'at+jwt', 'AT+JWT', 'application/at+jwt', undefined].map((typ) => [
+          `typ ${typ}`,
+          typed(typ),
+        ]),
+      ),
+      'one of several audiences': provider.token({ aud: ['x', 'other-audience'] }),
+      'no iat and a fraction in exp': provider.token({ iat: undefined, exp: now + 600.5 }),
+      'a provider clock 3 seconds ahead': provider.token({ nbf: now + 3, iat: now + 3 }),
+      'an exp that has just passed': provider.token({ exp: now - 1 }),
+      'the longest sub': provider.token({ sub: 's'.repeat(255) }),
+      'the deepest claims': provider.token({ a: JSON.parse('['.repeat(64) + ']'.repeat(64)) }),
+      'a nonce, and a type that says access token': typed('at+jwt', { nonce: 'n' }),
+      'Keycloak before version 25': provider.token({ typ: 'Bearer', nonce: 'n' }),
+      Cognito: provider.token({ token_use: 'access' }),
+      'a key that the token brings along, and a good signature': provider.token({}, { header: { jwk: {} } }),
+    };
+    const outcomes = Object.entries(tokens).map(async ([name, token]) => [name, await outcomeOf(token)]);
+    const expected = Object.keys(tokens).map((name) => [name, 'accepted']);
+    expect(await Promise.all(outcomes)).toEqual(expected);
+  });
+
+  it('is taken with its scheme in any case, also when it is remembered, but not with anything around it', async () => {
+    const token = await provider.token();
+    for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer   ']) {
+      expect(await outcome(`${scheme} ${token}`)).toBe('accepted');
+    }
+    const malformed = 'UNAUTHENTICATED: The Authorization header must be the word Bearer and one token';
+    for (const header of [token, `Bearer\t${token}`, `Bearer ${token} ${token}`, `Bearer ${token},Bearer ${token}`]) {
+      expect(await outcome(header)).toBe(malformed);
+    }
+    expect(await outcome(undefined)).toMatch(/An Authorization header with a Bearer token is required$/);
+  });
+
+  it('that is refused is told why, and nothing of what is in it', async () => {
+    const past = nowSeconds() - 3600;
+    const future = nowSeconds() + 3600;
+    const typed = (typ: unknown) => provider.token({}, { header: { typ } });
+    const refused: readonly (readonly [string, Promise<string>])[] = [
+      ['algorithm', provider.token({}, { alg: 'none' })],
+      ['algorithm', provider.token({}, { alg: 'RS256', header: { alg: ['RS256'] } })],
+      ['type', typed('id_token+jwt')],
+      ['type', typed('x/at+jwt')],
+      ['type', typed(null)],
+      ['issuer', provider.token({ iss: `https://${planted}/` })],
+      ['issuer', provider.token({ iss: provider.issuer.slice(0, -1) })],
+      ['audience', provider.token({ aud: planted })],
+      ['audience', provider.token({ aud: 'taxpayer-gateway-2' })],
+      ['key', provider.token({}, { key: strangeKey('ES256'), alg: 'ES256', kid: null })],
+      ['key', provider.token({}, { alg: 'RS256', header: { alg: 'PS256' } })],
+      ['has expired', provider.token({ exp: past })],
+      ['no valid expiry', provider.token({ exp: 1e300 })],
+      ['not valid yet', provider.token({ nbf: future })],
+      ['not valid yet', provider.token({ iat: future, exp: future + 60 })],
+      ['no valid subject', provider.token({ sub: planted.padEnd(256, 'x') })],
+      ['malformed', provider.token({ iat: planted })],
+      ['malformed', provider.token({ a: JSON.parse('['.repeat(65) + ']'.repeat(65)) })],
+      ['malformed', provider.token({}, { header: { crit: [] } })],
+      ['not an access token', provider.token({ typ: 'Refresh' })],
+      ['not an access token', provider.token({ token_use: 'id' })],
+      ['not an access token', provider.token({ events: {} })],
+      ['bound', provider.token({ cnf: { jkt: planted } })],
+    ];
+    for (const [words, token] of refused) {
+      const message = await outcomeOf(token);
+      expect(message).toMatch(new RegExp(`^UNAUTHENTICATED: .*${words}`));
+      expect(message).not.toContain(planted);
+    }
+  });
+
+  it('with one changed character is refused, also while the right one is remembered', async () => {
+    const token = await provider.token();
+    expect(await outcome(`Bearer ${token}`)).toBe('accepted');
+    for (const at of [5, token.indexOf('.') + 5, token.lastIndexOf('.') + 5]) {
+      const other = token[at] === 'A' ? 'B' : 'A';
+      expect(await outcome(`Bearer ${token.slice(0, at)}${other}${token.slice(at + 1)}`)).toMatch(/^UNAUTHENTICATED/);
+    }
+  });
+
+  it('counts from its first moment to its last, whether remembered or not, and again when the clock is set back', async () => {
+    holdDate();
+    const now = nowSeconds();
+    const token = `Bearer ${await provider.token({ iat: undefined, nbf: now, exp: now + 60 })}`;
+    expect(await outcome(token)).toBe('accepted');
+    pass(59_000);
+    expect(await outcome(token)).toBe('accepted');
+    pass(10_000);
+    for (let again = 0; again < 2; again += 1) expect(await outcome(token)).toMatch(/has expired$/);
+    pass(-80_000);
+    expect(await outcome(token)).toMatch(/not valid yet/);
+    pass(40_000);
+    expect(await outcome(token)).toBe('accepted');
+  });
+
+  it('must be of an accepted type where AUTH_TOKEN_TYPES says so', async () => {
+    const strict = await gatewayFor([provider], { AUTH_TOKEN_TYPES: 'at+jwt' });
+    expect(await outcomeOf(provider.token({}, { header: { typ: 'application/AT+jwt' } }), strict)).toBe('accepted');
+    expect(await outcomeOf(provider.token(), strict)).toMatch(/not of an accepted type/);
+  });
+});
+
+describe('Of two providers', () => {
+  it('each signs for itself alone, and the same subject is another caller', async () => {
+    const other = await providerWith();
+    const both = await gatewayFor([provider, other], { RATE_LIMIT_PER_MINUTE: '1' });
+    expect(await outcomeOf(provider.token(), both)).toBe('accepted');
+    expect(await outcomeOf(other.token(), both)).toBe('accepted');
+    expect(await outcomeOf(provider.token({ iss: other.issuer }), both)).toMatch(/its issuer publishes$/);
+    expect(await outcomeOf(other.token({ iss: provider.issuer }), both)).toMatch(/its issuer publishes$/);
+  });
+
+  it('each may have audiences of its own', async () => {
+    const other = await providerWith();
+    const AUTH_AUDIENCE = `${provider.issuer} ours,${other.issuer} theirs , both`;
+    const both = await gatewayFor([provider, other], { AUTH_AUDIENCE });
+    expect(await outcomeOf(provider.token({ aud: 'ours' }), both)).toBe('accepted');
+    expect(await outcomeOf(other.token({ aud: ['x', 'both'] }), both)).toBe('accepted');
+    expect(await outcomeOf(other.token({ aud: 'ours' }), both)).toMatch(/for another audience/);
+    expect(await outcomeOf(provider.token({ aud: 'theirs' }), both)).toMatch(/for another audience/);
+  });
+
+  it('one may change its keys, also under the same kid: what it signed before is refused, what the other signed is not', async () => {
+    const changing = await providerWith();
+    const publishAs = async (kid: string) => {
+      changing.publish(undefined);
+      const { keys } = (await (await fetch(changing.jwksUrl)).json()) as { keys: object[] };
+      changing.publish({ keys: [{ ...keys[0], kid }] });
+    };
+    await publishAs('same');
+    const both = await gatewayFor([changing, provider]);
+    const [old, kept] = [await changing.token({}, { kid: 'same' }), await provider.token()];
+    for (const token of [old, kept]) expect(await outcome(`Bearer ${token}`, both)).toBe('accepted');
+    changing.rotateKey('ES256');
+    await publishAs('same');
+    expect(await outcomeOf(changing.token({}, { kid: 'same' }), both)).toBe('accepted');
+    expect(await outcome(`Bearer ${old}`, both)).toMatch(/its issuer publishes$/);
+    expect(await outcome(`Bearer ${kept}`, both)).toBe('accepted');
+  });
+});
+
+describe('The key set', () => {
+  it('is read once more for a hundred tokens of unknown keys, and not at all for what needs no key to be refused', async () => {
+    const own = await providerWith();
+    const one = await gatewayFor([own]);
+    expect(await outcomeOf(own.token(), one)).toBe('accepted');
+    const asked = own.counts.jwks;
+    for (const token of [own.token({}, { alg: 'none' }), own.token({ iss: 'x' }), own.token({}, { payload: '[]' })]) {
+      expect(await outcomeOf(token, one)).toMatch(/^UNAUTHENTICATED/);
+    }
+    expect(own.counts.jwks).toBe(asked);
+    const made = Array.from({ length: 100 }, (_, n) => outcomeOf(own.token({}, { kid: `made-up-${n}` }), one));
+    expect(new Set(await Promise.all(made)).size).toBe(1);
+    expect(own.counts.jwks).toBe(asked + 1);
+  });
+
+  it('that was never read lets nobody in, and says so to callers and probes; then it does', async () => {
+    const late = await providerWith();
+    late.outage(true);
+    const one = await gatewayFor([late]);
+    const ready = async () => (await fetch(`${one.origin}/health/ready`)).status;
+    expect(await ready()).toBe(503);
+    expect(await outcomeOf(late.token(), one)).toBe(
+      'AUTH_UNAVAILABLE: The keys of the identity provider cannot be read at the moment',
+    );
+    expect(await outcomeOf(late.token({ iss: 'https://other.example/' }), one)).toMatch(/^UNAUTHENTICATED/);
+    late.outage(false);
+    await until(async () => (await outcomeOf(late.token(), one)) === 'accepted');
+    expect(await ready()).toBe(200);
+  });
+
+  const rsa = publicJwk(makeKey('RS256'));
+  const ec = publicJwk(makeKey('ES256'));
+  it('may hold keys that cannot be used, and one that says little', async () => {
+    const own = await providerWith(['ES384']);
+    const one = await gatewayFor([own]);
+    const { keys } = (await (await fetch(own.jwksUrl)).json()) as { keys: Record<string, unknown>[] };
+    const { kid: _, alg: __, use: ___, ...good } = keys[0] ?? {};
+    const unusable = [
+      makeKey('ES384').privateKey.export({ format: 'jwk' }),
+      { kty: 'oct', k: 'c2VjcmV0', alg: 'HS256' },
+      { ...ec, kty: 'EC', crv: 'P-384' },
+      { ...rsa, use: 'enc' },
+      { ...rsa, key_ops: ['encrypt'] },
+      { ...rsa, n: Buffer.alloc(128, 0xff).toString('base64url'), alg: 'RS256', kid: 'short' },
+    ];
+    own.publish({ keys: [...unusable, { ...good, key_ops: ['verify'], x5t: 'x' }], more: true });
+    expect(await outcomeOf(own.token({}, { kid: null }), one)).toBe('accepted');
+    for (const kid of ['short', 7, { $ne: '' }, '../../dev/null']) {
+      const forged = own.token({}, { key: strangeKey(), alg: 'RS256', kid });
+      expect(await outcomeOf(forged, one)).toMatch(/its issuer publishes$/);
+    }
+  });
+
+  it.each<[string, (own: IdentityProvider) => void]>([
+    ...(['drop', 'error', 'redirect', 'huge', 'garbage', 'hang-in-body'] as const).map(
+      (as): [string, (own: IdentityProvider) => void] => [as, (own) => own.behave(as)],
+    ),
+    ['an empty set', (own) => own.publish({ keys: [] })],
+    ['a list', (own) => own.publish([rsa])],
+  ])('stays in use when the provider turns to %s', async (_, turn) => {
+    const own = await providerWith();
+    const one = await gatewayFor([own]);
+    const old = await own.token();
+    expect(await outcome(`Bearer ${old}`, one)).toBe('accepted');
+    turn(own);
+    expect(await outcomeOf(own.token({}, { kid: 'unknown' }), one)).toMatch(/its issuer publishes$/);
+    const lines = one.logs.filter((line) => line.includes('a key set cannot be read'));
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ issuer: own.issuer, level: 'warn' }]);
+    for (const token of [old, await own.token({ sub: 'new' })]) {
+      expect(await outcome(`Bearer ${token}`, one)).toBe('accepted');
+    }
+  });
+
+  it('is used through an outage for AUTH_KEYS_MAX_AGE_SECONDS, also for remembered tokens, and again after it', async () => {
+    holdDate();
+    const own = await providerWith();
+    const one = await gatewayFor([own], { AUTH_KEYS_MAX_AGE_SECONDS: '60' });
+    const ready = async () => (await fetch(`${one.origin}/health/ready`)).status;
+    const token = `Bearer ${await own.token()}`;
+    expect(await outcome(token, one)).toBe('accepted');
+    own.outage(true);
+    pass(59_000);
+    expect([await outcome(token, one), await ready()]).toEqual(['accepted', 200]);
+    pass(1_000);
+    expect(await outcome(token, one)).toMatch(/^AUTH_UNAVAILABLE/);
+    expect(await ready()).toBe(503);
+    own.outage(false);
+    await until(async () => (await outcome(token, one)) === 'accepted');
+    expect(await ready()).toBe(200);
+  });
+});

@@ -1,0 +1,23 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+
+const run = promisify(execFile);
+/** How long the simulator may search each night; NIGHTLY_MINUTES says otherwise. */
+const minutes = Number(process.env['NIGHTLY_MINUTES'] ?? 10);
+
+describe('Campaigns', () => {
+  it(
+    'the simulated fleet keeps its promises for the seeds of today',
+    async () => {
+      const { stdout } = await run('npm', ['run', '--silent', 'simulate', '--', '--minutes', String(minutes)]);
+      expect(stdout).toMatch(/^[1-9]\d* seeds from \d+ in .*: 0 failed$/m);
+    },
+    (minutes + 5) * 60_000,
+  );
+
+  it('honest callers are served beside every attack of one hostile caller, and beside all at once', async () => {
+    const { stdout } = await run('npm', ['run', '--silent', 'bench:hostile', '--', '--quick']);
+    expect(stdout).toContain('| all at once |');
+  }, 900_000);
+});
