@@ -1,5 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
@@ -168,7 +178,9 @@ describe('A damaged file in the directory', () => {
       writeFileSync(join(directory, 'journal'), n % 3 === 1 ? bytes.subarray(0, at) : bytes);
       const damaged = await LocalStore.open(directory, { waitMs: 0 });
       const held = await Promise.all(['a', 'b', 'c'].map(async (key) => String((await damaged.get(key))?.value)));
-      const rounds = held.map((text, each) => (text === 'undefined' ? -1 : Number(text.replace(`${'abc'[each]} `, ''))));
+      const rounds = held.map((text, each) =>
+        text === 'undefined' ? -1 : Number(text.replace(`${'abc'[each]} `, '')),
+      );
       const [a = 0, b = 0, c = 0] = rounds;
       expect([a - b, b - c].every((ahead) => ahead === 0 || ahead === 1) && a - c <= 1).toBe(true);
       await damaged.close();
