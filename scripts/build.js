@@ -14,7 +14,7 @@ const dist = join(root, 'dist');
  * Read from node_modules as they are: native code, an optional peer that we never use, a page of nine megabytes, and what
  * node-fetch asks for only where Node.js has no streams of its own.
  */
-const external = ['lmdb', 'class-validator', '@graphql-yoga/render-graphiql', 'web-streams-polyfill'];
+const external = ['class-validator', '@graphql-yoga/render-graphiql', 'web-streams-polyfill'];
 
 const { outputFiles } = await build({
   absWorkingDir: root,

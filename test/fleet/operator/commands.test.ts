@@ -113,12 +113,12 @@ describe('inspect', () => {
     expect((await commandJson(env, 'inspect', id)).entries).toContainEqual(
       expect.objectContaining({ kind: 'cool-down', what: 'refusal', keptForSeconds: expect.any(Number) }),
     );
-    sandbox.control.setLatency(3000);
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'slow' }, times: 1 });
     sandbox.control.resetCounters();
     const slow = postQuery(gateway.origin, '{ taxpayerToken(taxpayerId: "slow-one") { name } }');
     await sandbox.control.whenCalled('taxpayerToken', 1);
     expect((await commandJson(env, 'inspect', 'slow-one')).entries).toEqual([{ kind: 'token', what: 'lease' }]);
-    sandbox.control.setLatency(0);
+    sandbox.control.release('slow');
     await slow;
   });
 });
