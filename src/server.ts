@@ -15,7 +15,7 @@ import { liveness, metricsPage, readiness } from './http/health.js';
 import { OpenStreams } from './http/OpenStreams.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
 import { Unread } from './http/Unread.js';
-import { LiveEdge } from './live/LiveEdge.js';
+import { WebSockets } from './live/WebSockets.js';
 import { Agents } from './network/agents.js';
 import { peerMeeter, refusedCertificates } from './network/peer.js';
 import { followPemFiles, readPemFiles } from './network/pemFiles.js';
@@ -64,7 +64,7 @@ export interface Gateway {
 type Closings = (() => unknown)[];
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `LiveEdge` → `Operations` (admit, prepare,
+ * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `WebSockets` → `Operations` (admit, prepare,
  * run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
@@ -117,7 +117,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
   const { keepAliveMs } = options;
   const all = { ...given, streams, allowedOrigins: config.corsOrigins, keepAliveMs };
-  const live = new LiveEdge({ ...all, maxOperations: config.limits.subscriptions });
+  const sockets = new WebSockets({ ...all, maxOperations: config.limits.subscriptions });
 
   const health = new Map<string, Handler>([
     ['/health/live', liveness],
@@ -151,7 +151,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   // A refused upgrade is answered like a request that does not offer an upgrade.
   http.onUpgrade((request, ...rest) => {
     meetPeer(request);
-    return live.upgrade(request, ...rest);
+    return sockets.upgrade(request, ...rest);
   });
   if (tls?.ca) http.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await http.listen();

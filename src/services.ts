@@ -27,7 +27,7 @@ import type { Tracing } from './observability/Tracing.js';
 import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { openWatchedStore } from './observability/watchedStore.js';
 import type { Store } from './stores/Store.js';
-import { CallGate } from './upstream/CallGate.js';
+import { Pauses } from './upstream/Pauses.js';
 import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
 
 /** The configuration, log, metrics and traces that every part takes. */
@@ -76,7 +76,7 @@ export async function startServices(
     wired.jobs.dropExpired();
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
-  metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
+  metrics.showBreakers((endpoint) => wired.http.isOpen(endpoint));
   const { decision } = config.auth;
   const agent = ways?.others.agentFor;
   const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
@@ -189,7 +189,7 @@ function resilientFetch({ config, metrics, tracing, fetch, ways }: Wiring): Resi
 
 const silenceCauses = {
   'rate-limited': 'HTTP 429: the fleet stops calling for as long as the service asks',
-  'credentials-rejected': 'HTTP 401, or 403 to several callers: the fleet stops calling for 30 s at a time',
+  'credentials-rejected': 'HTTP 401: the fleet stops calling for 30 s at a time',
 } as const;
 
 type EndpointEpisodes = Readonly<Record<Endpoint, Episodes>>;
@@ -203,22 +203,15 @@ function endpointEpisodes(log: Logger): EndpointEpisodes {
 function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore, episodes: EndpointEpisodes) {
   const { config, metrics, baseUrl, credentials } = wiring;
   const { apiVersion } = config.service;
-  const gate = new CallGate({
+  const pauses = new Pauses({
     store: sealed,
-    onClosed: (endpoint, reason) => {
+    onPause: (endpoint, reason) => {
       metrics.gateClosed.inc({ endpoint, reason });
       episodes[endpoint].failed(reason, silenceCauses[reason]);
     },
   });
   return new TaxpayerService({
-    ...{ baseUrl, apiVersion, credentials, http, gate, maxDepth: config.limits.metadataDepth },
-    onForbidden: (endpoint) => {
-      metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
-      episodes[endpoint].failed(
-        'forbidden',
-        "HTTP 403 to one caller's requests, whatever is in them: their calls stop",
-      );
-    },
+    ...{ baseUrl, apiVersion, credentials, http, pauses, maxDepth: config.limits.metadataDepth },
     onOutcome: (endpoint, failure) => {
       if (failure === undefined) episodes[endpoint].worked();
       else episodes[endpoint].failed(failure.kind, failure.reason);

@@ -9,6 +9,7 @@ const counted: ReadonlySet<ErrorCode> = new Set([
   'UPSTREAM_TIMEOUT',
   'UPSTREAM_INVALID_RESPONSE',
   'UPSTREAM_REJECTED',
+  'UPSTREAM_CREDENTIALS_REJECTED',
 ]);
 
 /** Consecutive failed reads of one id. */

@@ -1,14 +1,12 @@
-import { hash } from 'node:crypto';
 import type { Secret } from '../config/secret.js';
 import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/errors.js';
-import type { CallGate } from '../upstream/CallGate.js';
-import { ForbiddenRequests } from '../upstream/ForbiddenRequests.js';
+import type { Pauses } from '../upstream/Pauses.js';
 import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/ResilientFetch.js';
-import { type ServiceAnswer, TryFailure } from '../upstream/readAnswer.js';
+import { TryFailure } from '../upstream/readAnswer.js';
 import { serviceUrl } from '../upstream/serviceUrl.js';
 import type { Credential } from './credentials.js';
 import type { JobId, TaxpayerId, WrittenIds } from './identifiers.js';
-import type { ClientLink, ClientLinkRequest, TokenRecord } from './wire.js';
+import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
 import { contractBreach, decoders } from './wire.js';
 
 export interface TaxpayerServiceOptions {
@@ -18,34 +16,35 @@ export interface TaxpayerServiceOptions {
   /** Asked for at each call, because the secret may be rotated while we run. */
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
   readonly http: ResilientFetch;
-  readonly gate: CallGate;
+  readonly pauses: Pauses;
   /** Deepest nesting of a record's metadata. */
   readonly maxDepth: number;
-  /** Called when a caller's calls will be refused for a while, because several different requests of that caller got a 403. */
-  readonly onForbidden: (endpoint: Endpoint) => void;
   /** Called after a call with all its tries; `failure` says what was wrong with the service, if anything. */
   readonly onOutcome?: (endpoint: Endpoint, failure?: ServiceFailure) => void;
 }
 
 /** What the service did wrong, and how in a few words. */
 export interface ServiceFailure {
-  readonly kind: TryFailure['kind'];
+  readonly kind: TryFailure['kind'] | 'credentials-rejected';
   readonly reason: string;
 }
 
-/** One call of an endpoint: with a body a POST, without one a GET. */
-interface Call extends CallOptions {
-  readonly endpoint: Endpoint;
-  readonly path: readonly string[];
-  readonly taxpayer?: TaxpayerId;
-  readonly body?: string;
+interface Read extends CallOptions {
   readonly signal?: AbortSignal | undefined;
   /** Runs before each try, retries included; an error it throws ends the call before that try. */
   readonly beforeTry?: (() => Promise<void>) | undefined;
+  readonly written?: WrittenIds | undefined;
 }
 
-interface Read extends Omit<Call, 'endpoint' | 'path' | 'taxpayer' | 'body'> {
-  readonly written?: WrittenIds | undefined;
+/** One call of an endpoint. */
+interface Call extends Omit<Read, 'written'> {
+  readonly endpoint: Endpoint;
+  readonly path: readonly string[];
+  readonly taxpayer?: TaxpayerId;
+  /** With a body a POST, without one a GET. */
+  readonly body?: string;
+  /** The taxpayer's token. Default: the client credentials. */
+  readonly token?: Secret;
 }
 
 /** Thrown when the service refuses a taxpayer's token, so that the token can be replaced; never leaves the datasources. */
@@ -53,7 +52,6 @@ export class AccessTokenRefused extends Error {}
 
 /** The REST service, one method per endpoint (interface, part 4): exact requests out, validated answers in. */
 export class TaxpayerService {
-  readonly #forbidden = new ForbiddenRequests();
   readonly #decode: ReturnType<typeof decoders>;
 
   constructor(private readonly options: TaxpayerServiceOptions) {
@@ -65,13 +63,12 @@ export class TaxpayerService {
    *
    * @throws GatewayError OUTCOME_UNKNOWN when the request may have arrived and no usable answer came
    */
-  async createClientLink(request: ClientLinkRequest, { holder, trail }: CallOptions): Promise<ClientLink> {
+  createClientLink(request: ClientLinkRequest, { holder, trail }: CallOptions): Promise<ClientLink> {
     const endpoint = 'createClientLink';
-    const body = JSON.stringify(request);
     return this.#watched(endpoint, async () => {
-      const answer = await this.#callAsClient({ endpoint, path: ['client-links'], body, holder, trail });
       try {
-        return this.#decode.clientLink(jsonOf(answer));
+        const call = { endpoint, path: ['client-links'], body: JSON.stringify(request), holder, trail } as const;
+        return this.#decode.clientLink(await this.#answerTo(call));
       } catch (error) {
         const isUnusable = error instanceof GatewayError && error.code === 'UPSTREAM_INVALID_RESPONSE';
         throw isUnusable ? outcomeUnknown(error) : error;
@@ -80,23 +77,21 @@ export class TaxpayerService {
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */
-  async tokenRecord(id: TaxpayerId, { signal, beforeTry, written, ...call }: Read): Promise<TokenRecord> {
-    const path = ['auth', 'tax-payer', written?.get(id) ?? id, 'token'];
-    return this.#watched('taxpayerToken', async () => {
-      const target = { endpoint: 'taxpayerToken', path, taxpayer: id } as const;
-      const answer = await this.#callAsClient({ ...call, ...target, signal, beforeTry });
-      return this.#decode.tokenRecord(foundIn(answer), id);
-    });
+  tokenRecord(taxpayer: TaxpayerId, { written, ...call }: Read): Promise<TokenRecord> {
+    const endpoint = 'taxpayerToken';
+    const path = ['auth', 'tax-payer', written?.get(taxpayer) ?? taxpayer, 'token'];
+    return this.#watched(endpoint, async () =>
+      this.#decode.tokenRecord(await this.#answerTo({ ...call, endpoint, path, taxpayer }), taxpayer),
+    );
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
-  async refreshJob(taxpayer: TaxpayerId, jobId: JobId, credential: Credential, { written, ...call }: Read) {
+  refreshJob(taxpayer: TaxpayerId, jobId: JobId, { accessToken: token }: Credential, { written, ...call }: Read) {
+    const endpoint = 'refreshJob';
     const path = ['tax-payer', written?.get(taxpayer) ?? taxpayer, 'refresh', written?.get(jobId) ?? jobId];
-    return this.#watched('refreshJob', async () => {
-      const target = { endpoint: 'refreshJob', path, taxpayer } as const;
-      const answer = await this.#callWithToken(credential, { ...call, ...target });
-      return this.#decode.jobStatus(foundIn(answer), taxpayer, jobId);
-    });
+    return this.#watched<JobStatus>(endpoint, async () =>
+      this.#decode.jobStatus(await this.#answerTo({ ...call, endpoint, path, taxpayer, token }), taxpayer, jobId),
+    );
   }
 
   /** Reports to `onOutcome` a success or a failure of the service; other errors, such as NOT_FOUND, are not reported. */
@@ -113,56 +108,18 @@ export class TaxpayerService {
     }
   }
 
-  /** For endpoints that take a taxpayer's token. */
-  async #callWithToken({ accessToken }: Credential, call: Call): Promise<ServiceAnswer> {
-    const fingerprint = this.options.credentials().clientSecret.fingerprint();
-    const answer = await this.#call(accessToken.reveal(), fingerprint, call);
-    if (answer.status === 401) throw new AccessTokenRefused();
-    if (answer.status !== 403) return answer;
-    const message = 'The service refuses access to this taxpayer';
-    throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, { reason: 'HTTP 403' });
-  }
-
-  /** For endpoints that take the client credentials. A refusal counts against those sent, which may have been rotated since. */
-  async #callAsClient(call: Call): Promise<ServiceAnswer> {
-    const { endpoint, holder } = call;
-    const { clientId, clientSecret } = this.options.credentials();
-    const bearer = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
-    const fingerprint = clientSecret.fingerprint();
-    const answer = await this.#call(bearer, fingerprint, call);
-    if (answer.status === 401) throw await this.options.gate.closeForCredentials(endpoint, fingerprint, 401);
-    if (answer.status === 403) throw await this.#forbiddenTo(call, fingerprint);
-    this.#forbidden.clear(placeOf(call, fingerprint), holder);
-    return answer;
-  }
-
-  /** Records a 403 and returns the error for its caller. */
-  async #forbiddenTo(call: Call, fingerprint: string): Promise<GatewayError> {
-    const { endpoint, holder } = call;
-    const request = subjectOf(call) ?? hash('sha256', call.body ?? '');
-    switch (this.#forbidden.note(placeOf(call, fingerprint), holder, request)) {
-      case 'about-the-request':
-        return rejected(403);
-      case 'about-the-holder':
-        this.options.onForbidden(endpoint);
-        return credentialsRejected(forbiddenReason, { holder });
-      case 'about-the-credentials':
-        return this.options.gate.closeForCredentials(endpoint, fingerprint, 403);
-    }
-  }
-
-  async #call(bearer: string, fingerprint: string, call: Call): Promise<ServiceAnswer> {
-    const { baseUrl, apiVersion, gate, http } = this.options;
-    const { endpoint, path, taxpayer, body, holder, trail, signal } = call;
-    const answer = await http.call({
-      endpoint,
-      taxpayer,
-      holder,
-      trail,
-      signal,
-      body,
+  /** The body of a 2xx answer: any 2xx will do, because its content is checked. */
+  async #answerTo(call: Call): Promise<unknown> {
+    const { baseUrl, apiVersion, credentials, pauses, http } = this.options;
+    const { endpoint, path, taxpayer, body, token, holder, trail, signal } = call;
+    const { clientId, clientSecret } = credentials();
+    const bearer = token?.reveal() ?? Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
+    // A refusal counts against the secret that was sent, which may have been rotated since.
+    const secret = clientSecret.fingerprint();
+    const { status, json, retryAfterSeconds } = await http.call({
+      ...{ endpoint, taxpayer, holder, trail, signal, body },
+      isAsClient: token === undefined,
       url: serviceUrl(baseUrl, ...path),
-      subject: subjectOf(call),
       headers: {
         Accept: 'application/json',
         'User-Agent': 'taxpayer-gateway',
@@ -170,43 +127,33 @@ export class TaxpayerService {
         ...(body === undefined ? { 'Service-API-Version': apiVersion } : { 'Content-Type': 'application/json' }),
       },
       beforeTry: async () => {
-        if (this.#forbidden.refuses(placeOf(call, fingerprint), holder)) {
-          throw credentialsRejected(forbiddenReason, { holder });
-        }
-        await gate.pass(endpoint, fingerprint);
+        await pauses.check(endpoint, secret);
         await call.beforeTry?.();
       },
     });
-    if (answer.status === 429) throw await gate.closeForRateLimit(endpoint, fingerprint, answer.retryAfterSeconds);
-    return answer;
+    if (status >= 200 && status < 300) return json;
+    if (status === 429) throw await pauses.rateLimited(endpoint, secret, retryAfterSeconds);
+    if (status === 401) throw token ? new AccessTokenRefused() : await pauses.credentialsRefused(secret);
+    const reason = `HTTP ${status}`;
+    if (status === 403 && token === undefined) throw credentialsRejected(reason);
+    if (status === 403) throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', noAccess, { reason });
+    if (status === 404 && body === undefined) throw new GatewayError('NOT_FOUND', unknownToIt, { reason });
+    if (status < 400) throw contractBreach(reason);
+    throw new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', { reason });
   }
 }
+
+const noAccess = 'The service refuses access to this taxpayer';
+const unknownToIt = 'The service knows no such taxpayer or job';
 
 function failureIn(error: unknown): ServiceFailure | undefined {
   const own = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN' ? error.cause : error;
   if (!(own instanceof GatewayError)) return undefined;
-  const kind = own instanceof TryFailure ? own.kind : own.code === 'UPSTREAM_INVALID_RESPONSE' ? 'invalid' : undefined;
+  const kind = own instanceof TryFailure ? own.kind : kinds[own.code];
   return kind && { kind, reason: own.reason ?? kind };
 }
 
-/** Identifies the taxpayer or job that a GET is about, by its path; undefined for a POST. */
-const subjectOf = ({ path, body }: Call) => (body === undefined ? path.join('/') : undefined);
-const placeOf = ({ endpoint }: Call, fingerprint: string) => `${endpoint} ${fingerprint}`;
-const forbiddenReason = "HTTP 403 to this caller's requests";
-const rejected = (status: number) =>
-  new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', { reason: `HTTP ${status}` });
-
-/** As {@link jsonOf}, for an answer about one taxpayer or job. @throws GatewayError NOT_FOUND */
-function foundIn(answer: ServiceAnswer): unknown {
-  if (answer.status !== 404) return jsonOf(answer);
-  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job', { reason: 'HTTP 404' });
-}
-
-/**
- * The body of a 2xx answer: any 2xx will do, because its content is checked. Statuses that need more than an error (401, 403,
- * 429) came before.
- */
-function jsonOf({ status, json }: ServiceAnswer): unknown {
-  if (status >= 200 && status < 300) return json;
-  throw status >= 400 && status < 500 ? rejected(status) : contractBreach(`HTTP ${status}`);
-}
+const kinds: { readonly [code: string]: ServiceFailure['kind'] } = {
+  UPSTREAM_INVALID_RESPONSE: 'invalid',
+  UPSTREAM_CREDENTIALS_REJECTED: 'credentials-rejected',
+};

@@ -87,10 +87,10 @@ export function outcomeUnknown(cause: GatewayError): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', message, { cause, reason: cause.reason });
 }
 
-/** The service rejects our client id and secret. `onlyFor` is set when only one caller's requests were rejected. */
-export function credentialsRejected(reason: string, onlyFor?: GatewayErrorOptions['onlyFor']): GatewayError {
+/** The service rejects our client id and secret. */
+export function credentialsRejected(reason: string): GatewayError {
   const message = "The service refuses the gateway's own credentials: the gateway's operators have to act";
-  return new GatewayError('UPSTREAM_CREDENTIALS_REJECTED', message, { reason, onlyFor });
+  return new GatewayError('UPSTREAM_CREDENTIALS_REJECTED', message, { reason });
 }
 
 /** Whether the failure of a shared read is a refusal that is not meant for `holder`. */

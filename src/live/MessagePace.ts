@@ -5,8 +5,8 @@ const freeEveryMs = 500;
 const charactersPerTurn = 16_384;
 
 /**
- * Paces the messages other than operations that a socket sends: pings, pongs, and `complete` for unknown operations. Clients
- * that ping every few seconds stay within the free messages; the others are paced like refusals of the same caller.
+ * Counts the messages other than operations that a socket sends: pings, pongs, and `complete` for unknown operations. Clients
+ * that ping every few seconds stay within the free messages; the others count as refusals of the same caller.
  */
 export class MessagePace {
   /** When the latest free message was due, in milliseconds of `now`. */
@@ -15,22 +15,20 @@ export class MessagePace {
   /** `waitOfRefusal`: {@link Admission.waitOfRefusal} for the caller. `now`: milliseconds of a monotonic clock. */
   constructor(
     private readonly waitOfRefusal: () => number,
+    private readonly onFlood: () => void,
     private readonly now = () => performance.now(),
   ) {}
 
-  /** Milliseconds to read nothing after a message that is no operation; Infinity when the caller has too many turns ahead. */
-  afterMessage(characters: number): number {
+  message(characters: number): void {
     const now = this.now();
     const due = Math.max(this.#latestFree + freeEveryMs, now - (freeAtOnce - 1) * freeEveryMs);
-    if (due > now || characters > charactersPerTurn) return this.afterRefusal(characters);
-    this.#latestFree = due;
-    return 0;
+    if (due > now || characters > charactersPerTurn) this.refusal(characters);
+    else this.#latestFree = due;
   }
 
-  /** Milliseconds to read nothing after a refused operation; Infinity when the caller has too many turns ahead. */
-  afterRefusal(characters: number): number {
+  refusal(characters: number): void {
     let waitMs = this.waitOfRefusal();
     for (let rest = characters - charactersPerTurn; rest > 0; rest -= charactersPerTurn) waitMs = this.waitOfRefusal();
-    return waitMs;
+    if (waitMs === Number.POSITIVE_INFINITY) this.onFlood();
   }
 }

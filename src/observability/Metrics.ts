@@ -6,7 +6,6 @@ import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { errorCodes } from '../errors/errors.js';
 import { type OperationRecord, transports } from '../operations/OperationRecord.js';
 import type { ValueKind } from '../schema/Vocabulary.js';
-import type { BreakerState } from '../upstream/EndpointBreaker.js';
 import { type Endpoint, endpoints, type TryOutcome } from '../upstream/ResilientFetch.js';
 
 const helps = {
@@ -16,9 +15,9 @@ const helps = {
   gateway_errors_total: 'Errors in answers, by code.',
   gateway_upstream_calls_total: 'Tries of calls to the service.',
   gateway_upstream_seconds: 'Duration of one try of a call to the service.',
-  gateway_calls_silenced_total: 'Times an endpoint was closed for the fleet, or (forbidden) for one caller, by reason.',
+  gateway_calls_silenced_total: 'Times the fleet paused its calls to an endpoint, by reason.',
   gateway_breaker_open:
-    'Whether a breaker of an endpoint refuses calls (1) or is half open (0.5), for one caller or for all.',
+    'Whether a breaker of an endpoint refuses calls, for one caller or for all (1), or did in the last 10 seconds.',
   gateway_cache_reads_total: 'Reads by kind of entry, the tier that answered, and why memory alone did not.',
   gateway_store_seconds: 'Duration of one command of the store of CACHE_URL.',
   gateway_store_degraded: 'Whether the shared store is bypassed (1) or used (0).',
@@ -37,7 +36,6 @@ type Name = keyof typeof helps;
 
 /** Upper ends of all but the last bucket, in seconds. */
 const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-const openness = { open: 1, 'half-open': 0.5, closed: 0 } as const satisfies Record<BreakerState, number>;
 
 /**
  * What the gateway counts. Every label is of a closed set: no id, URL or name that a caller chose can become one, so the
@@ -77,7 +75,7 @@ export class Metrics {
       this.unknownValues.inc({ kind }, 0);
     }
     for (const endpoint of endpoints) {
-      for (const reason of ['rate-limited', 'credentials-rejected', 'forbidden']) {
+      for (const reason of ['rate-limited', 'credentials-rejected']) {
         this.gateClosed.inc({ endpoint, reason }, 0);
       }
     }
@@ -124,9 +122,9 @@ export class Metrics {
   }
 
   /** Shows whether the breaker of an endpoint refuses calls, of one caller or of all. */
-  showBreakers(stateOf: (endpoint: Endpoint) => BreakerState): void {
+  showBreakers(isOpen: (endpoint: Endpoint) => boolean): void {
     const collect = (gauge: Gauge<'endpoint'>) => {
-      for (const endpoint of endpoints) gauge.set({ endpoint }, openness[stateOf(endpoint)]);
+      for (const endpoint of endpoints) gauge.set({ endpoint }, Number(isOpen(endpoint)));
     };
     this.#collected('gateway_breaker_open', collect, 'endpoint');
   }

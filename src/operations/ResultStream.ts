@@ -78,17 +78,3 @@ export class ResultStream implements AsyncIterableIterator<Answer> {
     this.options.onEnd?.();
   }
 }
-
-/** Writes the answers one at a time, waiting for each `write`; resolves at the end of the stream, or when `left` aborts. */
-export async function forEachAnswer(
-  result: Answer | ResultStream,
-  left: AbortSignal,
-  write: (answer: Answer) => Promise<void>,
-): Promise<void> {
-  if (!(result instanceof ResultStream)) return left.aborted ? undefined : write(result);
-  const leave = () => void result.return();
-  left.addEventListener('abort', leave, { once: true });
-  if (left.aborted) leave();
-  for await (const each of result) await write(each);
-  left.removeEventListener('abort', leave);
-}

@@ -1,8 +1,6 @@
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 
-export type BreakerState = 'open' | 'half-open' | 'closed';
-
 /** One call as the breaker sees it. */
 export interface BreakerCall {
   /** Who the call is made for: `holderOf` the caller. Callers without an identity count as one. */
@@ -32,32 +30,31 @@ const maxHolders = 500;
  */
 export class EndpointBreaker {
   readonly #holders = new BoundedCache<Breaker>({ max: maxHolders, memoMethod: () => new Breaker(subjectsInARow) });
-  readonly #all = new Breaker(holdersInARow, Number.MAX_SAFE_INTEGER);
+  readonly #all = new Breaker(holdersInARow);
   /** Whose trial for all failed last: then another holder may try first, so that no holder can keep the breaker open. */
   #failedLast: string | undefined | null = null;
 
   /** @param resetMs how long calls are refused once there were too many failures */
   constructor(private readonly resetMs: number) {}
 
-  /** `open` while the calls of at least one holder are refused. */
-  get state(): BreakerState {
+  /** Whether the calls of at least one holder are refused, or were until a moment ago and wait for a trial. */
+  get isOpen(): boolean {
     const now = performance.now();
-    const states = new Set([this.#all, ...this.#holders.values()].map((breaker) => breaker.stateAt(now)));
-    return states.has('open') ? 'open' : states.has('half-open') ? 'half-open' : 'closed';
+    return [this.#all, ...this.#holders.values()].some(({ openUntil }) => now < openUntil + windowMs);
   }
 
   /** @throws GatewayError UPSTREAM_UNAVAILABLE in place of a call that is not made; whatever `call` throws */
   async run<T>(about: BreakerCall, call: (record: CallRecord) => Promise<T>): Promise<T> {
-    const own = this.#ownOf(about.holder);
+    const breakers = [this.#all, this.#ownOf(about.holder)];
     for (;;) {
       const refusal = this.refusalOf(about.holder);
       if (refusal !== undefined) throw refusal;
-      const trial = this.#all.trial ?? own.trial;
+      const trial = breakers.find((breaker) => breaker.trial)?.trial;
       if (trial === undefined) break;
       await trial; // it may end without a call: then this call may become the next trial
     }
     const now = performance.now();
-    const onTrial = [this.#all, own].filter((breaker) => breaker.needsTrial(now));
+    const onTrial = breakers.filter((breaker) => breaker.needsTrial(now));
     const record: CallRecord = { outcome: 'not-made' };
     const made = call(record).finally(() => this.#settle(about, record.outcome, onTrial));
     for (const breaker of onTrial) breaker.trial = made.catch(() => {});
@@ -68,10 +65,10 @@ export class EndpointBreaker {
   refusalOf(holder: string | undefined): GatewayError | undefined {
     const now = performance.now();
     const isLast = this.#all.needsTrial(now) && holder === this.#failedLast;
-    const allUntil = this.#all.openUntil + (isLast ? this.resetMs : 0);
-    if (now < allUntil) return refused(allUntil - now);
-    const { openUntil } = this.#ownOf(holder);
-    return now < openUntil ? refused(openUntil - now, { holder }) : undefined;
+    const allForMs = this.#all.openUntil + (isLast ? this.resetMs : 0) - now;
+    if (allForMs > 0) return refused(allForMs, 'the breaker is open for all calls');
+    const ownForMs = this.#ownOf(holder).openUntil - now;
+    return ownForMs > 0 ? refused(ownForMs, "the breaker is open for this caller's calls", { holder }) : undefined;
   }
 
   #ownOf(holder: string | undefined): Breaker {
@@ -82,16 +79,15 @@ export class EndpointBreaker {
     for (const breaker of onTrial) breaker.trial = undefined;
     if (outcome === 'not-made') return;
     const { holder, subject = Symbol('a call by itself'), taxpayer = subject } = about;
-    const isForAll = onTrial.includes(this.#all);
-    if (isForAll) this.#failedLast = outcome === 'failed' ? holder : null;
+    if (onTrial.includes(this.#all)) this.#failedLast = outcome === 'failed' ? holder : null;
     const own = this.#ownOf(holder);
     if (outcome === 'answered') {
-      own.noteAnswer(onTrial.includes(own));
-      this.#all.noteAnswer(isForAll);
+      for (const breaker of [this.#all, own]) breaker.noteAnswer(onTrial.includes(breaker));
     } else {
       const at = performance.now();
-      if (onTrial.includes(own) || own.noteFailure({ at, by: subject, about: subject })) own.open(at, this.resetMs);
-      if (isForAll || this.#all.noteFailure({ at, by: holder, about: taxpayer })) this.#all.open(at, this.resetMs);
+      const reopensAt = at + this.resetMs;
+      own.noteFailure({ at, by: subject, about: subject }, onTrial.includes(own), reopensAt);
+      this.#all.noteFailure({ at, by: holder, about: taxpayer }, onTrial.includes(this.#all), reopensAt);
     }
   }
 }
@@ -104,39 +100,26 @@ interface Failure {
 
 /** All times are those of the monotonic clock. */
 class Breaker {
-  /** -Infinity while it is closed. */
+  /** -Infinity while it is closed. Afterwards it stays half open until a trial is answered. */
   openUntil = -Infinity;
   /** Settles when the trial under way has ended. */
   trial: Promise<unknown> | undefined;
   #inARow: readonly Failure[] = [];
 
-  /** @param awaitsTrialMs how long it stays half open without a trial, then it closes */
-  constructor(
-    private readonly mostInARow: number,
-    private readonly awaitsTrialMs = windowMs,
-  ) {}
+  constructor(private readonly mostInARow: number) {}
 
   needsTrial(now: number): boolean {
-    return now >= this.openUntil && now < this.openUntil + this.awaitsTrialMs;
+    return this.openUntil > -Infinity && now >= this.openUntil;
   }
 
-  /** For those who watch: a trial that is awaited for long is none of their business. */
-  stateAt(now: number): BreakerState {
-    if (now < this.openUntil) return 'open';
-    return now < this.openUntil + windowMs ? 'half-open' : 'closed';
-  }
-
-  /** Whether this failure makes too many in a row, where each `by` and each `about` counts once. Only while closed. */
-  noteFailure(failure: Failure): boolean {
-    if (failure.at < this.openUntil || this.needsTrial(failure.at)) return false;
+  /** Opens after a failed trial or, while closed, with too many failures in a row: each `by` and each `about` counts once. */
+  noteFailure(failure: Failure, isTrial: boolean, until: number): void {
+    if (this.openUntil > -Infinity && !isTrial) return;
     const recent = this.#inARow.filter(({ at }) => failure.at - at < windowMs);
     const others = recent.filter(({ by }) => by !== failure.by);
     this.#inARow = others.some(({ about }) => about === failure.about) ? recent : [...others, failure];
-    return this.#inARow.length >= this.mostInARow;
-  }
-
-  open(now: number, resetMs: number): void {
-    this.openUntil = now + resetMs;
+    if (!isTrial && this.#inARow.length < this.mostInARow) return;
+    this.openUntil = until;
     this.#inARow = [];
   }
 
@@ -147,9 +130,8 @@ class Breaker {
 }
 
 /** `onlyFor` names the holder whose breaker is open, unless the endpoint fails for all. */
-function refused(waitMs: number, onlyFor?: { readonly holder: string | undefined }): GatewayError {
+function refused(waitMs: number, reason: string, onlyFor?: { readonly holder: string | undefined }): GatewayError {
   const message = 'The service kept failing: the gateway pauses its calls for a moment';
   const retryAfterSeconds = Math.ceil(waitMs / 1000);
-  const reason = onlyFor ? "the breaker is open for this caller's calls" : 'the breaker is open for all calls';
   return new GatewayError('UPSTREAM_UNAVAILABLE', message, { retryAfterSeconds, reason, onlyFor });
 }

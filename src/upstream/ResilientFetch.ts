@@ -4,7 +4,7 @@ import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
 import { pause } from '../process/pause.js';
-import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
+import { type BreakerCall, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
@@ -16,8 +16,10 @@ export interface CallOptions extends Pick<BreakerCall, 'holder'> {
   readonly trail?: Trail | undefined;
 }
 
-export interface ServiceRequest extends BreakerCall, CallOptions {
+export interface ServiceRequest extends CallOptions, Pick<BreakerCall, 'taxpayer'> {
   readonly endpoint: Endpoint;
+  /** Made with the client credentials: a 403 then counts as a failure of the endpoint, as nobody can tell whom it is about. */
+  readonly isAsClient: boolean;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** With a body the request is a POST, which is sent at most once; without one it is a GET. */
@@ -67,15 +69,17 @@ export class ResilientFetch {
     this.#breakers = { createClientLink: breaker(), taxpayerToken: breaker(), refreshJob: breaker() };
   }
 
-  /** `open` while the calls of at least one holder are refused without being made. */
-  breakerState(endpoint: Endpoint): BreakerState {
-    return this.#breakers[endpoint].state;
+  /** Whether the calls of at least one holder are refused without being made. */
+  isOpen(endpoint: Endpoint): boolean {
+    return this.#breakers[endpoint].isOpen;
   }
 
   /** @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived; whatever `beforeTry` throws */
   call(request: ServiceRequest): Promise<ServiceAnswer> {
     const endsAt = performance.now() + this.options.deadlineMs;
-    return this.#breakers[request.endpoint].run(request, (record) => this.#callWithin(endsAt, request, record));
+    const { endpoint, url, body, holder, taxpayer } = request;
+    const about = { holder, taxpayer, subject: body === undefined ? url : undefined };
+    return this.#breakers[endpoint].run(about, (record) => this.#callWithin(endsAt, request, record));
   }
 
   async #callWithin(endsAt: number, request: ServiceRequest, record: CallRecord): Promise<ServiceAnswer> {
@@ -99,7 +103,7 @@ export class ResilientFetch {
   }
 
   async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
-    const { endpoint, url, headers, body, signal, trail } = request;
+    const { endpoint, isAsClient, url, headers, body, signal, trail } = request;
     const { fetch = nodeFetch, timeoutMs, maxResponseBytes, agents, onTry } = this.options;
     const startedAt = performance.now();
     const limit = new AbortController();
@@ -126,7 +130,7 @@ export class ResilientFetch {
       ({ status } = answer);
       // The proxy gave this answer and forwarded nothing (RFC 9110, section 15.5.8).
       if (status === 407) throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, status);
-      record.outcome = 'answered';
+      record.outcome = status === 403 && isAsClient ? 'failed' : 'answered';
       if (status >= 400) outcome = 'client-error';
       return answer;
     } catch (error) {

@@ -9,7 +9,7 @@ import { GraphQLHandler } from '../../src/http/GraphQLHandler.js';
 import { type Handler, HttpServer } from '../../src/http/HttpServer.js';
 import { OpenStreams } from '../../src/http/OpenStreams.js';
 import { Unread } from '../../src/http/Unread.js';
-import { LiveEdge } from '../../src/live/LiveEdge.js';
+import { WebSockets } from '../../src/live/WebSockets.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { whenOperationsEnd } from '../../src/observability/operatorLogs.js';
@@ -63,7 +63,7 @@ export async function startGatewayOf(
   const given = { operations: engine, identify, ledger, unread: new Unread(ledger) };
   const streams = new OpenStreams(() => {});
   const options = { ...given, streams, allowedOrigins: [] };
-  const live = new LiveEdge({ ...options, maxOperations: 10 });
+  const sockets = new WebSockets({ ...options, maxOperations: 10 });
   const handler = new GraphQLHandler(options);
   const http = new HttpServer({
     host: '127.0.0.1',
@@ -76,7 +76,7 @@ export async function startGatewayOf(
     before: () => false,
     log,
   });
-  http.onUpgrade((...upgrade) => live.upgrade(...upgrade));
+  http.onUpgrade((...upgrade) => sockets.upgrade(...upgrade));
   const origin = `http://127.0.0.1:${await http.listen()}`;
   const stop = async () => {
     await http.drain(0);

@@ -40,7 +40,7 @@ beforeAll(() => {
   metrics.showBudget(600);
   metrics.showKeySets(() => []);
   metrics.showLogLinesDropped(() => 0);
-  metrics.showBreakers(() => 'closed');
+  metrics.showBreakers(() => false);
   for (const { name, type, labelNames } of describedBy(metrics.registry)) {
     const labels = new Set([...labelNames, 'instance', 'job']);
     known.set(name, labels);

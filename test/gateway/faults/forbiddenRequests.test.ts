@@ -3,12 +3,12 @@ import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fl
 
 const forbidden = { status: 403 } as const;
 
-describe('A 403 of the service', () => {
+describe('A 403 of the service to the client credentials', () => {
   let fleet: Fleet;
   afterEach(() => fleet.stop());
 
   async function scene() {
-    fleet = await startFleet({ size: 2 });
+    fleet = await startFleet({ size: 2, breakerResetMs: 30_000 });
     const { control } = fleet.sandbox;
     const [one, two] = fleet.members;
     if (!one || !two) throw new Error('The fleet has two members');
@@ -20,67 +20,39 @@ describe('A 403 of the service', () => {
     return { one, two, control, ids, read, create };
   }
 
-  it('is about the one request that met it: the others go on', async () => {
-    const { one, two, control, ids, read } = await scene();
+  it('is told to its caller and pauses nobody: neither other requests, nor the fleet', async () => {
+    const { one, two, control, ids, read, create } = await scene();
     control.arm({ endpoint: 'taxpayerToken', fault: forbidden, taxpayerId: ids[0] });
-    for (let n = 0; n < 4; n += 1) expect(await read(one, 0)).toBe('UPSTREAM_REJECTED');
-    expect(await read(one, 1)).toBe('answered');
-    expect(await read(two, 2)).toBe('answered');
-  });
-
-  it('on the same body of a link again and again is about that body', async () => {
-    const { one, control, create } = await scene();
-    control.arm({ endpoint: 'createClientLink', fault: forbidden, times: 4 });
-    for (let n = 0; n < 4; n += 1) expect(await create(one, 0)).toBe('UPSTREAM_REJECTED');
-    expect(await create(one, 1)).toBe('answered');
+    for (let n = 0; n < 4; n += 1) expect(await read(one, 0)).toBe('UPSTREAM_CREDENTIALS_REJECTED');
+    expect(control.counters().taxpayerToken).toBe(2); // a record that cannot be read is asked for more seldom
+    for (const n of [1, 2]) expect(await read(one, n)).toBe('answered');
+    expect(await read(two, 3)).toBe('answered');
+    expect(await create(one, 4)).toBe('answered');
   });
 
   it.each(['taxpayerToken', 'createClientLink'] as const)(
-    'on three different requests to %s in a row is about the credentials, and closes that endpoint for 30 seconds',
+    'on five requests of one caller to %s in a row stops the calls of that caller there, and of no other',
     async (endpoint) => {
-      const { one, two, control, read, create } = await scene();
+      const { one, control, read, create } = await scene();
       const [closed, open] = endpoint === 'taxpayerToken' ? [read, create] : [create, read];
-      control.arm({ endpoint, fault: forbidden, times: 3 });
-      expect(await closed(one, 0)).toBe('UPSTREAM_REJECTED');
-      expect(await closed(one, 1)).toBe('UPSTREAM_REJECTED');
-      expect(await closed(one, 2)).toBe('UPSTREAM_CREDENTIALS_REJECTED');
-      expect(await closed(two, 3)).toBe('UPSTREAM_CREDENTIALS_REJECTED');
-      expect(control.requests(endpoint)).toHaveLength(3);
-      expect(await open(two, 4)).toBe('answered');
+      control.arm({ endpoint, fault: forbidden, times: 5 });
+      for (const n of [0, 1, 2, 3, 4]) expect(await closed(one, n, 'hostile')).toBe('UPSTREAM_CREDENTIALS_REJECTED');
+      expect(await closed(one, 5, 'hostile')).toBe('UPSTREAM_UNAVAILABLE');
+      expect(control.requests(endpoint)).toHaveLength(5);
+      expect(await open(one, 6, 'hostile')).toBe('answered');
+      expect(await closed(one, 7, 'honest')).toBe('answered');
       fleet.advance(30_000);
-      expect(await closed(two, 3)).toBe('answered');
+      expect(await closed(one, 5, 'hostile')).toBe('answered');
     },
   );
 
-  it('says nothing about the credentials with another answer, or more than 30 seconds, between', async () => {
-    const { one, control, ids, read } = await scene();
-    for (const n of [0, 1, 3, 4]) control.arm({ endpoint: 'taxpayerToken', fault: forbidden, taxpayerId: ids[n] });
-    expect([await read(one, 0), await read(one, 1)]).toEqual(Array(2).fill('UPSTREAM_REJECTED'));
-    expect(await read(one, 2)).toBe('answered');
-    expect([await read(one, 3), await read(one, 4)]).toEqual(Array(2).fill('UPSTREAM_REJECTED'));
-    fleet.advance(30_000);
-    expect([await read(one, 0), await read(one, 1)]).toEqual(Array(2).fill('UPSTREAM_REJECTED'));
-    expect(await read(one, 5)).toBe('answered');
-  });
-
-  it('on three different requests of one caller stops the calls of that caller, and of no other', async () => {
-    const { one, control, read } = await scene();
-    control.arm({ endpoint: 'taxpayerToken', fault: forbidden, times: 3 });
-    for (const n of [0, 1]) expect(await read(one, n, 'hostile')).toBe('UPSTREAM_REJECTED');
-    for (const n of [2, 3]) expect(await read(one, n, 'hostile')).toBe('UPSTREAM_CREDENTIALS_REJECTED');
-    expect(control.counters().taxpayerToken).toBe(3);
-    expect(await read(one, 4, 'honest')).toBe('answered');
-    fleet.advance(30_000);
-    expect(await read(one, 3, 'hostile')).toBe('answered');
-  });
-
-  it('on different requests of three callers in a row is about the credentials', async () => {
+  it('on requests of three callers in a row stops the calls of all, in the process that saw them', async () => {
     const { one, two, control, read } = await scene();
     control.arm({ endpoint: 'taxpayerToken', fault: forbidden, times: 3 });
-    for (const n of [0, 1]) expect(await read(one, n, `caller-${n}`)).toBe('UPSTREAM_REJECTED');
-    expect(await read(one, 2, 'caller-2')).toBe('UPSTREAM_CREDENTIALS_REJECTED');
-    expect(await read(two, 3, 'caller-3')).toBe('UPSTREAM_CREDENTIALS_REJECTED');
-    expect(control.counters().taxpayerToken).toBe(3);
+    for (const n of [0, 1, 2]) expect(await read(one, n, `caller-${n}`)).toBe('UPSTREAM_CREDENTIALS_REJECTED');
+    expect(await read(one, 3, 'caller-3')).toBe('UPSTREAM_UNAVAILABLE');
+    expect(await read(two, 3, 'caller-3')).toBe('answered');
+    expect(control.counters().taxpayerToken).toBe(4);
   });
 });
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, expect, it } from '@jest/globals';
 import { WebSocket, WebSocketServer } from 'ws';
-import { keepAlive } from '../../../src/live/keepAlive.js';
+import { keepAlive } from '../../../src/live/socketBounds.js';
 import { startTestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
 import { streamReader } from '../../support/streamReader.js';
@@ -22,10 +22,9 @@ async function connected({ autoPong }: { readonly autoPong: boolean }) {
   await once(server, 'listening');
   const peer = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, { autoPong });
   const [[ours]] = (await Promise.all([once(server, 'connection'), once(peer, 'open')])) as [[WebSocket], unknown];
-  const stop = keepAlive(ours, () => ours.ping(), everyMs);
+  keepAlive(ours, everyMs);
   cleanups.push(
     () => server.close(),
-    stop,
     () => peer.terminate(),
   );
   return { ours, peer };

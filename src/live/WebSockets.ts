@@ -6,28 +6,45 @@ import type { Release } from '../admission/Ledger.js';
 import type { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
 import { requestIdOf } from '../http/facts.js';
+import type { GraphQLHandlerOptions, HttpTracing } from '../http/GraphQLHandler.js';
 import { pathAndQueryOf } from '../http/HttpServer.js';
 import { refuseForeignPage } from '../http/origins.js';
 import { addressOf } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
-import type { LiveOptions } from './LiveOptions.js';
-import { SocketConnection } from './SocketConnection.js';
+import { SocketSession } from './SocketSession.js';
 
 /** Milliseconds that a peer may take to answer our close frame, or to end the connection after sending its own. */
 const closeGraceMs = 1000;
 
+/** Dependencies and limits of sockets. */
+export interface WebSocketOptions extends GraphQLHandlerOptions {
+  /** Most operations at once on one socket. */
+  readonly maxOperations: number;
+  readonly tracing?: SocketTracing | undefined;
+}
+
+/** The span of a socket, and of its operations under it. */
+export interface SocketTrace {
+  run<T>(operation: () => Promise<T>): Promise<T>;
+  end(): void;
+}
+
+interface SocketTracing extends HttpTracing {
+  readonly socket: (request: IncomingMessage, route: string, status?: number) => SocketTrace;
+}
+
 /** The entry point of WebSockets. */
-export class LiveEdge {
+export class WebSockets {
   readonly #sockets: WebSocketServer;
 
-  constructor(private readonly options: LiveOptions) {
+  constructor(private readonly options: WebSocketOptions) {
     const settings: ServerOptions & { readonly closeTimeout: number } = {
       noServer: true,
       maxPayload: options.operations.limits.bodyBytes,
       handleProtocols,
       clientTracking: false,
       perMessageDeflate: false, // a small message may unpack to a huge one, and ours are short
-      autoPong: false, // SocketConnection sends pongs, to count the bytes that the peer leaves unread
+      autoPong: false, // SocketSession sends pongs, to count the bytes that the peer leaves unread
       closeTimeout: closeGraceMs,
     };
     this.#sockets = new WebSocketServer(settings);
@@ -41,7 +58,7 @@ export class LiveEdge {
       const leavePlace = this.#admit(request);
       socket.once('close', leavePlace);
       this.#sockets.handleUpgrade(request, socket, head, (opened) => {
-        new SocketConnection(opened, request, leavePlace, this.options);
+        new SocketSession(opened, request, leavePlace, this.options);
       });
     } catch (error) {
       this.#refuse(request, socket, error as GatewayError);

@@ -1,0 +1,299 @@
+import type { IncomingMessage } from 'node:http';
+import { CloseCode, MessageType } from 'graphql-ws';
+import type { RawData, WebSocket } from 'ws';
+import type { Holder, Release } from '../admission/Ledger.js';
+import { holderOf } from '../auth/caller.js';
+import { credentialsOf, credentialsOfSocket, type Identity } from '../auth/identify.js';
+import { tokenExpired } from '../auth/verifyToken.js';
+import { GatewayError } from '../errors/errors.js';
+import { shuttingDown } from '../http/EventStream.js';
+import { requestIdOf } from '../http/facts.js';
+import { addressOf } from '../network/peer.js';
+import type { Answer } from '../operations/answer.js';
+import { clientOf } from '../operations/clientName.js';
+import { requestOf } from '../operations/GraphQLRequest.js';
+import type { Operation } from '../operations/Operation.js';
+import type { OperationFacts, RequestFacts } from '../operations/OperationContext.js';
+import { ResultStream } from '../operations/ResultStream.js';
+import { atTime } from '../process/atTime.js';
+import { MessagePace } from './MessagePace.js';
+import { keepAlive, readMessage, UnfinishedMessage } from './socketBounds.js';
+import type { SocketTrace, WebSocketOptions } from './WebSockets.js';
+
+/** Standard close codes (RFC 6455, 7.4, and its registry), in addition to those of `graphql-transport-ws`. */
+const goingAway = 1001;
+const tooBig = 1009;
+const tryAgainLater = 1013;
+
+/** Milliseconds that a connection may take to send `connection_init`. */
+const initTimeoutMs = 3000;
+
+type Parameters = Readonly<Record<string, unknown>>;
+
+/** An operation whose work has not ended. */
+interface Running {
+  readonly id: string;
+  /** Aborts when the client completes the operation, and when we end it. */
+  readonly left: AbortController;
+  isSubscription: boolean;
+}
+
+/**
+ * One socket from upgrade to close, in the protocol `graphql-transport-ws`. It counts against its address until it is
+ * authenticated, then against its caller.
+ */
+export class SocketSession {
+  readonly #trace: SocketTrace | undefined;
+  readonly #pace: MessagePace;
+  readonly #unfinished: UnfinishedMessage;
+  #hasInit = false;
+  #isClosing = false;
+  /** Whether the log tells how this socket ended: its refusal was logged, or it was authenticated. */
+  #isTold = false;
+  #facts: RequestFacts;
+  #identity: Identity | undefined;
+  #holder: Holder;
+  #forgetExpiry = () => {};
+  /** All operations; one that the client has completed counts until its work has ended. */
+  readonly #working = new Set<Running>();
+  /** Those that the client has not completed, by its id. */
+  readonly #running = new Map<string, Running>();
+
+  /** `leavePlace` gives back the socket's place among the unauthenticated connections. */
+  constructor(
+    private readonly socket: WebSocket,
+    private readonly request: IncomingMessage,
+    private leavePlace: Release,
+    private readonly options: WebSocketOptions,
+  ) {
+    const { operations, streams, tracing, keepAliveMs } = options;
+    const { remoteAddress, peer } = credentialsOf(request);
+    const known = { requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, peer };
+    this.#facts = { ...known, client: clientOf(request.headers) };
+    this.#holder = addressOf(request);
+    this.#trace = tracing?.socket(request, '/graphql');
+    this.#pace = new MessagePace(
+      () => operations.waitOfRefusal(this.#identity ?? this.#facts),
+      () => {
+        socket.pause();
+        this.#close(tryAgainLater, 'Too many messages');
+      },
+    );
+    this.#unfinished = new UnfinishedMessage(socket, request.socket, () => this.#roomForMessage());
+    const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
+    const initTimer = setTimeout(() => {
+      if (this.#hasInit) return;
+      this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
+    }, initTimeoutMs);
+    keepAlive(socket, keepAliveMs);
+    // After a malformed frame `ws` closes the socket with the right code; the close event follows.
+    socket.on('error', () => this.#end());
+    socket.on('message', (data) => this.#receive(data));
+    socket.on('pong', (data) => this.#pace.message(data.length));
+    socket.on('ping', (data) => {
+      this.#pace.message(data.length);
+      void this.#write(data.length, (taken) => socket.pong(data, false, taken));
+    });
+    socket.once('close', () => {
+      clearTimeout(initTimer);
+      remove();
+      this.#turnAway('The socket was closed before it was authenticated');
+      this.#end();
+      this.#trace?.end();
+      this.leavePlace();
+    });
+    if (socket.protocol === '') this.#close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable');
+  }
+
+  #receive(data: RawData): void {
+    if (this.#isClosing) return;
+    const beganAt = performance.now();
+    const text = String(data);
+    const message = readMessage(text);
+    this.options.operations.noteWork(this.#holder, beganAt);
+    switch (message?.type) {
+      case MessageType.ConnectionInit:
+        void this.#authenticate(message.payload);
+        return;
+      case MessageType.Ping:
+        this.#pace.message(text.length);
+        void this.#send(JSON.stringify({ type: MessageType.Pong, payload: message.payload }));
+        return;
+      case MessageType.Pong:
+        this.#pace.message(text.length);
+        return;
+      case MessageType.Subscribe:
+        this.#subscribe(message.id, { ...message.payload }, text.length);
+        return;
+      case MessageType.Complete:
+        this.#running.get(message.id)?.left.abort();
+        if (!this.#running.delete(message.id)) this.#pace.message(text.length);
+        return;
+    }
+    this.#close(CloseCode.BadRequest, 'Invalid message received');
+  }
+
+  async #authenticate(parameters: Parameters = {}): Promise<void> {
+    if (this.#hasInit) return this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
+    this.#hasInit = true;
+    const { identify, ledger, operations } = this.options;
+    const given = Object.entries(parameters).map(([name, value]) => [name.toLowerCase(), value]);
+    const client = clientOf({ ...this.request.headers, ...Object.fromEntries(given) });
+    this.#facts = { ...this.#facts, client };
+    try {
+      const identity = await identify(credentialsOfSocket(parameters, this.request));
+      if (this.#isClosing) return; // it was closed while the token was verified
+      const holder = holderOf(identity.caller);
+      const leavePlace = ledger.take('streams', holder);
+      this.leavePlace();
+      this.leavePlace = leavePlace;
+      this.#holder = holder;
+      this.#identity = identity;
+      this.#unfinished.authenticated();
+      this.#isTold = true;
+      // Forbidden, not Unauthorized: clients do not reconnect after Unauthorized, but may have a new token.
+      this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
+      await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
+    } catch (error) {
+      this.#isTold = true;
+      const [refusal] = (await this.#traced(async () => operations.refuse(error, this.#facts, 'ws'))).errors;
+      const isUnauthenticated = refusal?.extensions?.['code'] === 'UNAUTHENTICATED';
+      this.#close(isUnauthenticated ? CloseCode.Unauthorized : tryAgainLater, refusal?.message ?? '');
+    }
+  }
+
+  #subscribe(id: string, parameters: Parameters, size: number): void {
+    const identity = this.#identity;
+    const taken = this.#running.has(id);
+    if (taken) this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+    else if (identity === undefined) this.#close(CloseCode.Unauthorized, 'Unauthorized');
+    if (taken || identity === undefined) return;
+    const running: Running = { id, left: new AbortController(), isSubscription: false };
+    const known = { requestId: crypto.randomUUID(), startedAt: performance.now(), signal: running.left.signal };
+    const facts = { ...this.#facts, ...identity, ...known };
+    this.#running.set(id, running);
+    this.#working.add(running);
+    this.#traced(() => this.#run(running, facts, parameters, size))
+      .catch((error) => {
+        this.options.operations.refuse(error, facts, 'ws');
+        this.#close(CloseCode.InternalServerError, 'Internal server error');
+      })
+      .finally(() => {
+        this.#free(running);
+        this.#working.delete(running);
+        this.#closeWhenDrained();
+      });
+  }
+
+  async #run(running: Running, facts: OperationFacts, parameters: Parameters, size: number): Promise<void> {
+    const { operations, streams } = this.options;
+    const { id, left } = running;
+    let operation: Operation;
+    try {
+      this.#refuseMore();
+      const read = () => ({ ...requestOf('POST', parameters, operations.limits.metadataDepth), size });
+      operation = operations.prepare(await operations.admit(facts, read), facts, 'ws');
+    } catch (error) {
+      return this.#sendError(running, operations.refuse(error, facts, 'ws'), size);
+    }
+    running.isSubscription = operation.work.way === 'events';
+    if (left.signal.aborted || (running.isSubscription && streams.draining)) return;
+    const result = await operations.run(operation);
+    if (operation.work.way === undefined) return this.#sendError(running, result as Answer, size);
+    const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
+    const next = ({ text }: Answer) => this.#send(`${head}${text}}`);
+    if (result instanceof ResultStream) {
+      const leave = () => void result.return();
+      left.signal.addEventListener('abort', leave);
+      if (left.signal.aborted) leave();
+      for await (const answer of result) await next(answer);
+    } else if (!left.signal.aborted) await next(result);
+    if (left.signal.aborted) return;
+    this.#free(running); // the client may use its id again
+    await this.#send(JSON.stringify({ id, type: MessageType.Complete }));
+  }
+
+  /** @throws GatewayError when no operation may begin now */
+  #refuseMore(): void {
+    const { maxOperations, streams } = this.options;
+    if (streams.draining) throw shuttingDown;
+    if (this.#working.size <= maxOperations) return;
+    const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
+    throw new GatewayError('RATE_LIMITED', message);
+  }
+
+  /** Sends an error, which is the last message about an id. */
+  async #sendError(running: Running, { errors: payload }: Answer, size: number): Promise<void> {
+    this.#pace.refusal(size);
+    if (running.left.signal.aborted) return;
+    this.#free(running);
+    await this.#send(JSON.stringify({ id: running.id, type: MessageType.Error, payload }));
+  }
+
+  #free(running: Running): void {
+    if (this.#running.get(running.id) === running) this.#running.delete(running.id);
+  }
+
+  /** Finishes queries and mutations; subscriptions are cut without `complete`, because they have not ended. */
+  #shutDown(): void {
+    for (const { isSubscription, left } of this.#working) if (isSubscription) left.abort();
+    this.#closeWhenDrained();
+  }
+
+  #closeWhenDrained(): void {
+    if (this.options.streams.draining && this.#working.size === 0) this.#close(goingAway, 'shutting down');
+  }
+
+  /** Ends all operations of the socket at once, and closes it with the reason. */
+  #close(code: number, reason: string): void {
+    if (this.#isClosing) return;
+    this.#turnAway(reason);
+    this.#end();
+    // A close frame has room for 123 bytes.
+    this.socket.close(code, Buffer.byteLength(reason) <= 123 ? reason : `${reason.slice(0, 40)}…`);
+  }
+
+  #end(): void {
+    this.#isClosing = true;
+    this.#forgetExpiry();
+    for (const { left } of this.#working) left.abort();
+  }
+
+  /** Reports, once, that a socket ends without having been authenticated. */
+  #turnAway(reason: string): void {
+    if (this.#isTold || this.options.streams.draining) return;
+    this.#isTold = true;
+    this.options.operations.turnAway(undefined, reason, this.#facts, 'ws');
+  }
+
+  #traced<T>(work: () => Promise<T>): Promise<T> {
+    return this.#trace?.run(work) ?? work();
+  }
+
+  #send(text: string): Promise<void> {
+    return this.#write(Buffer.byteLength(text), (taken) => this.socket.send(text, taken));
+  }
+
+  /** Resolves when the system has taken the message, so that senders wait for a slow peer. */
+  async #write(bytes: number, write: (taken: () => void) => void): Promise<void> {
+    if (this.socket.readyState !== this.socket.OPEN) return;
+    const taken = new Promise<void>((resolve) => write(resolve));
+    const waiting = Math.min(bytes, this.socket.bufferedAmount);
+    const release = this.options.unread.hold(this.request.socket, this.#holder, waiting);
+    await taken;
+    release?.();
+  }
+
+  /** Takes room for the longest message, or closes the socket. */
+  #roomForMessage(): Release | undefined {
+    const { ledger, operations } = this.options;
+    try {
+      if (this.#identity !== undefined) return ledger.take('bytes', this.#holder, operations.limits.bodyBytes);
+      this.#close(tooBig, 'Too much before connection_ack');
+    } catch (refusal) {
+      this.#close(tryAgainLater, (refusal as GatewayError).message);
+    }
+    this.socket.pause();
+    return undefined;
+  }
+}

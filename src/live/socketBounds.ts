@@ -1,0 +1,82 @@
+import type { Socket } from 'node:net';
+import { type Message, MessageType, parseMessage } from 'graphql-ws';
+import type { WebSocket } from 'ws';
+import type { Release } from '../admission/Ledger.js';
+import { defaultKeepAliveMs } from '../http/EventStream.js';
+import { isNestedWithin, parseJson } from '../json.js';
+
+/** Most bytes that a connection may send before it is authenticated; afterwards, most of a message that nobody counts. */
+const freeBytes = 16_384;
+/** Header bytes of a client's frame: exactly so many for a control frame, at least for others. */
+const frameBytes = 6;
+
+/** Watches the bytes of an incomplete message. */
+export class UnfinishedMessage {
+  #bytes = 0;
+  #isAuthenticated = false;
+  #release: Release | undefined;
+
+  /** `onMany`: called when there are many bytes; returns how to give back the room that it took for them, if any. */
+  constructor(socket: WebSocket, transport: Socket, onMany: () => Release | undefined) {
+    // Runs before all other listeners: bytes beyond the limit must not be read as a message.
+    transport.prependListener('data', ({ length }: Buffer) => {
+      this.#bytes += length;
+      if (this.#bytes > freeBytes) this.#release ??= onMany();
+    });
+    for (const control of ['ping', 'pong'] as const) {
+      socket.on(control, ({ length }: Buffer) => this.#read(length + frameBytes));
+    }
+    socket.on('message', () => this.#read(this.#bytes));
+    transport.once('close', () => this.#release?.());
+  }
+
+  /** Until then, messages that were read count as well. */
+  authenticated(): void {
+    this.#isAuthenticated = true;
+    this.#bytes = 0;
+  }
+
+  #read(bytes: number): void {
+    if (!this.#isAuthenticated) return;
+    this.#bytes -= bytes;
+    if (this.#bytes > 0) return;
+    this.#release?.();
+    this.#release = undefined;
+  }
+}
+
+/** Pings that a peer may leave unanswered: a busy peer answers late. */
+const maxUnanswered = 3;
+
+/**
+ * Pings at intervals, and ends a socket whose peer answers no ping. While bytes wait to be sent it does not ping: the peer
+ * would have to read them first, and {@link Unread} ends a peer that does not. Ends with the socket.
+ */
+export function keepAlive(socket: WebSocket, everyMs = defaultKeepAliveMs): void {
+  let unanswered = 0;
+  const restart = () => {
+    unanswered = 0;
+  };
+  const timer = setInterval(() => {
+    if (socket.bufferedAmount > 0) return restart();
+    if (unanswered === maxUnanswered) return socket.terminate();
+    unanswered += 1;
+    socket.ping();
+  }, everyMs);
+  socket.on('pong', restart).once('close', () => clearInterval(timer));
+}
+
+const maxPingDepth = 64;
+
+/** Parses a message of the protocol; undefined when it is invalid, or a ping too deep to be written back. */
+export function readMessage(text: string): Message | undefined {
+  try {
+    const json = parseJson(text);
+    if (typeof json !== 'object') return undefined; // `parseMessage` would parse a string again
+    const message = parseMessage(json);
+    const isDeep = message.type === MessageType.Ping && !isNestedWithin(message.payload, maxPingDepth);
+    return isDeep ? undefined : message;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,66 @@
+import * as z from 'zod';
+import type { SealedStore } from '../cache/SealedStore.js';
+import { credentialsRejected, GatewayError } from '../errors/errors.js';
+import type { Endpoint } from './ResilientFetch.js';
+
+const reasonSchema = z.enum(['rate-limited', 'credentials-rejected']);
+type Reason = z.output<typeof reasonSchema>;
+
+/** How long the fleet makes no call with client credentials that the service refused, in milliseconds. */
+const credentialsCoolDownMs = 30_000;
+/** Pause after a 429 without a believable `Retry-After`. */
+const defaultSilenceSeconds = 5;
+/** Shortest pause after a 429, even with `Retry-After: 0`: the service did ask for fewer calls. */
+const shortestSilenceSeconds = 1;
+
+interface PausesOptions {
+  readonly store: SealedStore;
+  readonly onPause: (endpoint: Endpoint, reason: Reason) => void;
+}
+
+/**
+ * Keeps the whole fleet from calling an endpoint that asked for a pause (429) or refused our credentials (401). The shared
+ * store holds a mark per endpoint and credentials, so that a rotated secret is not held up by an old mark.
+ */
+export class Pauses {
+  constructor(private readonly options: PausesOptions) {}
+
+  /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED during a pause */
+  async check(endpoint: Endpoint, credential: string): Promise<void> {
+    const mark = await this.options.store.mark(nameOf(endpoint, credential));
+    const reason = reasonSchema.safeParse(mark?.value).data;
+    if (mark && reason) throw refusalOf(reason, mark.leftMs);
+  }
+
+  /** Begins a pause after a 429 and returns the error for its caller. `seconds` is what the service asked for. */
+  rateLimited(endpoint: Endpoint, credential: string, seconds = defaultSilenceSeconds): Promise<GatewayError> {
+    return this.#begin([endpoint], credential, 'rate-limited', 1000 * Math.max(shortestSilenceSeconds, seconds));
+  }
+
+  /** Begins a pause of both endpoints that take the client credentials, and returns the error for the caller. */
+  credentialsRefused(credential: string): Promise<GatewayError> {
+    return this.#begin(
+      ['taxpayerToken', 'createClientLink'],
+      credential,
+      'credentials-rejected',
+      credentialsCoolDownMs,
+    );
+  }
+
+  async #begin(paused: readonly Endpoint[], credential: string, reason: Reason, forMs: number) {
+    const { store, onPause } = this.options;
+    // A longer pause that was asked for earlier stays in force.
+    await Promise.all(paused.map((endpoint) => store.setMark(nameOf(endpoint, credential), reason, forMs)));
+    for (const endpoint of paused) onPause(endpoint, reason);
+    return refusalOf(reason, forMs);
+  }
+}
+
+const nameOf = (endpoint: Endpoint, credential: string) => ['gate', endpoint, credential];
+
+function refusalOf(reason: Reason, leftMs: number): GatewayError {
+  if (reason === 'credentials-rejected') return credentialsRejected('HTTP 401');
+  const retryAfterSeconds = Math.max(1, Math.ceil(leftMs / 1000));
+  const message = 'The service asked for fewer calls';
+  return new GatewayError('UPSTREAM_RATE_LIMITED', message, { retryAfterSeconds, reason: 'HTTP 429' });
+}
