@@ -270,7 +270,7 @@ export class LeasedCache<Value> {
     if (next !== undefined) this.#writeBackLater(next);
   }
 
-  /** Whether the store now has the entry, or a younger one. */
+  /** Whether the store now has the entry, or one that may be younger. */
   async #save(id: string, entry: Entry<Value>): Promise<boolean> {
     const { store, codec, fieldOf } = this.options;
     const field = fieldOf(id);
@@ -279,7 +279,7 @@ export class LeasedCache<Value> {
       let turn = await store.acquire(field, { owner, leaseMs });
       if (turn.state === 'found' && turn.stored.version !== entry.version) {
         const stored = entryOf(turn.stored, codec);
-        if (stored !== undefined && stored.readAt > entry.readAt) {
+        if (stored !== undefined && !isFromBefore(stored, entry)) {
           this.#set(id, field.subject, stored);
           return true;
         }
@@ -321,7 +321,7 @@ export class LeasedCache<Value> {
   #keepStored(reader: Reader<Value>, stored: Entry<Value>): Entry<Value> {
     const held = this.#memory.get(reader.id);
     if (held?.version === stored.version) return held;
-    const isWorse = held !== undefined && this.#unsaved.has(reader.id) && held.readAt > stored.readAt;
+    const isWorse = held !== undefined && this.#unsaved.has(reader.id) && isFromBefore(stored, held);
     if (!isWorse) this.#keep(reader, stored);
     return stored;
   }
@@ -343,3 +343,6 @@ export class LeasedCache<Value> {
     if (ids?.size === 0) this.#idsOf.delete(subject);
   }
 }
+
+/** Whether `stored` was fetched before the fetch of `own` began. */
+const isFromBefore = <Value>(stored: Entry<Value>, own: Entry<Value>) => stored.readAt < (own.startedAt ?? own.readAt);

@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import { access, constants, type FileHandle, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { DirectoryLock } from './DirectoryLock.js';
 import { StoreError } from './StoreError.js';
@@ -78,7 +79,7 @@ export class Journal {
    */
   static async open(directory: string, map: Map<string, Kept>, options: JournalOptions): Promise<Journal> {
     try {
-      await mkdir(directory, { recursive: true, mode: 0o700 });
+      await makeDirectory(directory);
       await access(directory, constants.W_OK | constants.X_OK);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
@@ -209,7 +210,7 @@ export class Journal {
     await this.#writing;
     await this.#file?.close().catch(() => undefined);
     this.#file = undefined;
-    await mkdir(this.directory, { recursive: true, mode: 0o700 }).catch(() => undefined);
+    await makeDirectory(this.directory).catch(() => undefined);
     await this.lock.takeAgain().catch(() => undefined);
   }
 
@@ -231,6 +232,15 @@ export class Journal {
     await link(path, `${path}.damaged`).catch(() => rename(path, `${path}.damaged`).catch(() => undefined));
     this.options.onSetAside?.('journal.damaged');
   }
+}
+
+/** Also makes missing parents. Node's recursive `mkdir` never ends under /proc, which reports the parent as missing. */
+async function makeDirectory(directory: string): Promise<void> {
+  if (existsSync(directory)) return;
+  await makeDirectory(dirname(directory));
+  await mkdir(directory, { mode: 0o700 }).catch((error) => {
+    if (!existsSync(directory)) throw error; // else another process was faster
+  });
 }
 
 /** Of a write, the system may do a part only. */
