@@ -1,23 +1,19 @@
-import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
-import { BoundedCache } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
 import type { Turn } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
-import { heldBytes } from './heldBytes.js';
 import { keepLease, leaseMarginMs, leaseMs } from './keepLease.js';
 import type { CacheTier, InPlace, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
 import type { SubjectField } from './SealedStore.js';
 import { decodeFailure, type Entry, encodeFailure, entryOf } from './StoredEntries.js';
+import { SubjectMemory } from './SubjectMemory.js';
+import { isFromBefore, leftMs, outcomeOf, WriteBack } from './WriteBack.js';
 
 /** Pauses between two looks at a lease that another process holds, in milliseconds: they double, with jitter. */
 const firstPauseMs = 20;
 const longestPauseMs = 200;
 /** How long the store keeps a lease holder's failure for those who waited for the holder, in milliseconds. */
 const failureTtlMs = 10_000;
-const writeBackEveryMs = 1000;
-/** Most entries that one cache writes back each second: after an outage a whole fleet does so at once. */
-const writeBackAtOnce = 25;
 
 const atOnce: InPlace = async (work) => work();
 
@@ -44,28 +40,17 @@ interface Flight<Value> {
  * A cold read has ten steps; the comments below number them.
  */
 export class LeasedCache<Value> {
-  readonly #memory: BoundedCache<Entry<Value>>;
-  /** The ids in memory, by subject. */
-  readonly #idsOf = new Map<string, Set<string>>();
+  readonly #memory: SubjectMemory<Value>;
   readonly #flights = new Map<string, Flight<Value>>();
   /** Reads that wait for a place, by holder and id: a holder without a free place must not hold up another holder's read. */
   readonly #waiting = new Map<string, Promise<Entry<Value> | undefined>>();
-  /** Ids of entries that this process fetched and the store has not taken. */
-  readonly #unsaved = new Set<string>();
-  #writingBack: NodeJS.Timeout | undefined;
+  readonly #writeBack: WriteBack<Value>;
   readonly #longestHoldMs: number;
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
     this.#longestHoldMs = options.workMs + leaseMarginMs;
-    this.#memory = new BoundedCache({
-      max: options.maxEntries,
-      maxSize: options.maxBytes ?? Math.floor(getHeapStatistics().heap_size_limit / 4),
-      // The size of the encoded value, because a secret hides its text. A value above `maxSize` is returned, but not cached.
-      sizeCalculation: ({ value }) => heldBytes(options.codec.encode(value)),
-      dispose: (_, id, reason) => {
-        if (reason !== 'set') this.#unindex(id);
-      },
-    });
+    this.#memory = new SubjectMemory(options);
+    this.#writeBack = new WriteBack(options, this.#memory);
   }
 
   /** Whether the entry was fetched less than `ageMs` ago. One from the future (the store's clock was set back) is not young. */
@@ -99,8 +84,7 @@ export class LeasedCache<Value> {
 
   /** Drops what memory holds about `subject` (default: everything), and keeps no result of the reads in flight about it. */
   forget(subject?: string): void {
-    const ids = subject === undefined ? this.#memory.keys() : (this.#idsOf.get(subject) ?? []);
-    for (const id of [...ids]) this.#memory.delete(id);
+    this.#memory.forget(subject);
     for (const [id, { reader }] of this.#flights) {
       if (subject !== undefined && reader.field.subject !== subject) continue;
       reader.isForgotten = true;
@@ -110,7 +94,8 @@ export class LeasedCache<Value> {
 
   /** Drops from memory the entries that have outlived their time to live in the store. */
   dropExpired(): void {
-    for (const [id, entry] of [...this.#memory.entries()]) if (this.#leftMs(entry) <= 0) this.#memory.delete(id);
+    for (const [id, entry] of [...this.#memory.entries()])
+      if (leftMs(entry, this.options) <= 0) this.#memory.delete(id);
   }
 
   async #join(id: string, request: ReadRequest<Value>): Promise<Entry<Value>> {
@@ -220,10 +205,10 @@ export class LeasedCache<Value> {
     const letGo = keepLease(store, field, owner, this.#longestHoldMs);
     try {
       const entry = await this.#fetch(reader, before);
-      // 8. What the store does not take now is written back later.
+      // 8. The store takes it, or (10) is asked again each second.
       this.#keep(reader, entry);
-      const isSaved = await store.settle(field, owner, this.#outcomeOf(entry)).catch(() => false);
-      if (!isSaved) this.#writeBackLater(id);
+      const isSaved = await store.settle(field, owner, outcomeOf(entry, this.options)).catch(() => false);
+      if (!isSaved) this.#writeBack.later(id);
       return entry;
     } catch (error) {
       // 9. Those who wait share the failure; not a refusal that concerns one caller alone.
@@ -249,63 +234,6 @@ export class LeasedCache<Value> {
     }
   }
 
-  #writeBackLater(id: string): void {
-    this.#unsaved.add(id);
-    this.#writingBack ??= setTimeout(() => void this.#writeBack(), writeBackEveryMs).unref();
-  }
-
-  /** 10. Writes to the store what it did not take, under a lease. Each second, while there is any. */
-  async #writeBack(): Promise<void> {
-    try {
-      for (const id of [...this.#unsaved].slice(0, writeBackAtOnce)) {
-        this.#unsaved.delete(id); // at the end of the line, if it cannot be saved now
-        const entry = this.#memory.peek(id);
-        if (entry !== undefined && !(await this.#save(id, entry))) this.#unsaved.add(id);
-      }
-    } catch (error) {
-      if (error instanceof StoreError && error.trouble === 'closed') this.#unsaved.clear();
-    }
-    this.#writingBack = undefined;
-    const [next] = this.#unsaved;
-    if (next !== undefined) this.#writeBackLater(next);
-  }
-
-  /** Whether the store now has the entry, or one that may be younger. */
-  async #save(id: string, entry: Entry<Value>): Promise<boolean> {
-    const { store, codec, fieldOf } = this.options;
-    const field = fieldOf(id);
-    const owner = crypto.randomUUID();
-    try {
-      let turn = await store.acquire(field, { owner, leaseMs });
-      if (turn.state === 'found' && turn.stored.version !== entry.version) {
-        const stored = entryOf(turn.stored, codec);
-        if (stored !== undefined && !isFromBefore(stored, entry)) {
-          this.#set(id, field.subject, stored);
-          return true;
-        }
-        turn = await store.acquire(field, { owner, leaseMs, refused: turn.stored.version });
-      }
-      if (turn.state !== 'taken') return turn.state === 'found';
-      const isForgotten = performance.now() - (entry.startedAt ?? entry.readAt) > turn.forgottenMs;
-      return await store.settle(field, owner, isForgotten ? undefined : this.#outcomeOf(entry));
-    } catch (error) {
-      this.#unsaved.add(id);
-      throw error;
-    }
-  }
-
-  #outcomeOf(entry: Entry<Value>) {
-    const { version, value, readAt } = entry;
-    return {
-      ...{ version, value: this.options.codec.encode(value) },
-      ...{ ageMs: performance.now() - readAt, ttlMs: this.#leftMs(entry) },
-    };
-  }
-
-  #leftMs({ value, readAt }: Entry<Value>): number {
-    return this.options.ttlMs(value) - Math.max(0, performance.now() - readAt);
-  }
-
   #willDo(entry: Entry<Value>, reader: Reader<Value>): boolean {
     if (reader.acceptable(entry)) return true;
     return reader.takesFetchedMeanwhile === true && entry.readAt >= reader.askedAt && entry.readAt <= performance.now();
@@ -321,28 +249,12 @@ export class LeasedCache<Value> {
   #keepStored(reader: Reader<Value>, stored: Entry<Value>): Entry<Value> {
     const held = this.#memory.get(reader.id);
     if (held?.version === stored.version) return held;
-    const isWorse = held !== undefined && this.#unsaved.has(reader.id) && isFromBefore(stored, held);
+    const isWorse = held !== undefined && this.#writeBack.has(reader.id) && isFromBefore(stored, held);
     if (!isWorse) this.#keep(reader, stored);
     return stored;
   }
 
-  #keep({ id, field, isForgotten }: Reader<Value>, entry: Entry<Value>): void {
-    if (!isForgotten) this.#set(id, field.subject, entry);
-  }
-
-  #set(id: string, subject: string, entry: Entry<Value>): void {
-    this.#idsOf.set(subject, (this.#idsOf.get(subject) ?? new Set()).add(id));
-    this.#memory.set(id, entry);
-    if (!this.#memory.has(id)) this.#unindex(id); // too large to keep
-  }
-
-  #unindex(id: string): void {
-    const { subject } = this.options.fieldOf(id);
-    const ids = this.#idsOf.get(subject);
-    ids?.delete(id);
-    if (ids?.size === 0) this.#idsOf.delete(subject);
+  #keep({ id, isForgotten }: Reader<Value>, entry: Entry<Value>): void {
+    if (!isForgotten) this.#memory.keep(id, entry);
   }
 }
-
-/** Whether `stored` was fetched before the fetch of `own` began. */
-const isFromBefore = <Value>(stored: Entry<Value>, own: Entry<Value>) => stored.readAt < (own.startedAt ?? own.readAt);
