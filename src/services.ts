@@ -82,7 +82,9 @@ export async function startServices(
   const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
   const unwatch = followClientSecret(upstream, log, (secret) => {
     credentials.clientSecret = secret;
-    if (config.cache.encryptionKeys.length === 0) sealer.replace({ from: 'client-secret', secret });
+    if (config.cache.encryptionKeys.length > 0) return;
+    sealer.replace({ from: 'client-secret', secret });
+    wired.forgets.forgetAll();
   });
   return {
     ...wired,

@@ -1,5 +1,5 @@
 import { hourMs } from '../stores/Store.js';
-import type { Forgotten, ForgottenMark, SealedStore } from './SealedStore.js';
+import type { Forgotten, SealedStore } from './SealedStore.js';
 
 /** How often each process looks at the list, in milliseconds. */
 const lookEveryMs = 2000;
@@ -24,7 +24,7 @@ export interface ForgetsOptions {
 export class Forgets {
   /** What the last look saw: the store may tell it once more. */
   #seen: ReadonlySet<string> = new Set();
-  #mark: ForgottenMark = { list: '', at: 0 };
+  #mark = 0;
   #stopped = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -51,11 +51,15 @@ export class Forgets {
       this.#forget(each.subject);
       onForgotten(each);
     }
-    // A note is kept for an hour: a process that did not look for so long may have missed one, as on a list it has left.
-    const { list, at } = this.#mark;
-    if (list !== '' && (list !== mark.list || mark.at - at > hourMs / 2)) this.#forget(undefined);
+    // A note is kept for an hour: a process that did not look for so long may have missed one.
+    if (this.#mark > 0 && mark - this.#mark > hourMs / 2) this.forgetAll();
     this.#seen = new Set(listed.map(({ id }) => id));
     this.#mark = mark;
+  }
+
+  /** Also when the client secret gives every name in the store another form: what is forgotten then, this process cannot learn. */
+  forgetAll(): void {
+    this.#forget(undefined);
   }
 
   #forget(subject: string | undefined): void {

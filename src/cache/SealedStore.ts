@@ -26,12 +26,6 @@ export interface Forgotten {
   readonly subject: string;
 }
 
-/** Up to where a list was read. */
-export interface ForgottenMark {
-  readonly list: string;
-  readonly at: number;
-}
-
 export interface SealedStoreOptions {
   readonly store: Store;
   readonly sealer: Sealer;
@@ -94,12 +88,11 @@ export class SealedStore {
     return this.options.store.forget(this.#recordOf(forgotten.subject), list, note);
   }
 
-  /** As `Store.forgottenSince`. A new client secret gives the list another name. */
-  async forgottenSince(since: ForgottenMark) {
+  /** As `Store.forgottenSince`. */
+  async forgottenSince(since: number) {
     const list = this.keyOf(forgottenList);
-    const { notes, mark } = await this.options.store.forgottenSince(list, since.list === list ? since.at : 0);
-    const forgotten = notes.map((note) => this.#open(list, note) as Forgotten | undefined);
-    return { forgotten, mark: { list, at: mark } };
+    const { notes, mark } = await this.options.store.forgottenSince(list, since);
+    return { forgotten: notes.map((note) => this.#open(list, note) as Forgotten | undefined), mark };
   }
 
   /** What is stored about the subject. */

@@ -53,7 +53,7 @@ export class WriteBack<Value> {
     if (turn.state === 'found' && turn.stored.version !== entry.version) {
       const stored = entryOf(turn.stored, codec);
       if (stored !== undefined && !isFromBefore(stored, entry)) {
-        this.memory.keep(id, stored);
+        if (this.memory.peek(id) === entry) this.memory.keep(id, stored); // or its subject was forgotten meanwhile
         return true;
       }
       turn = await store.acquire(field, { owner, leaseMs, refused: turn.stored.version });

@@ -64,6 +64,7 @@ export function wireProcess({ world, node, line, config, fetch, secret }: Parts)
   const rotate = () => {
     credentials.clientSecret = new Secret(secret());
     sealer.replace({ from: 'client-secret', secret: credentials.clientSecret });
+    wired.forgets.forgetAll();
   };
   return { store, state, wired, rotate };
 }
