@@ -17,7 +17,7 @@ export const shared = {
       },
     ],
   },
-  modulePathIgnorePatterns: ['<rootDir>/dist/'],
+  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/test-artifacts/'],
 };
 
 /** What holds for a whole run. Jest takes none of it from a single project. */

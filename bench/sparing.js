@@ -47,9 +47,7 @@ async function fleets() {
   const text = tableOf(rows);
   process.stdout.write(`${text}\n`);
   if (values.write) writeSection('sparing', `\nOn ${machine()}:\n\n${text}\n`, 'docs/performance.md');
-  return rows
-    .filter((row) => !row.promised.holds(row))
-    .map(({ name, promised }) => `${name}: ${promised.text}`);
+  return rows.filter((row) => !row.promised.holds(row)).map(({ name, promised }) => `${name}: ${promised.text}`);
 }
 
 function tableOf(rows) {

@@ -9,8 +9,7 @@ import * as typescriptOperations from '@graphql-codegen/typescript-operations';
 import { CriticalityLevel, DiffRule, diff } from '@graphql-inspector/core';
 import { buildASTSchema, graphql, parse, print, visit } from 'graphql';
 import { parse as parseYaml } from 'yaml';
-import { settingMeanings } from '../src/config/settingMeanings.js';
-import { settings } from '../src/config/settings.js';
+import { settings, standardVariables } from '../src/config/settings.js';
 import { errorCodes } from '../src/errors/errors.js';
 import { resolvers } from '../src/resolvers/index.js';
 import { buildSchema } from '../src/schema/buildSchema.js';
@@ -19,18 +18,15 @@ import { envEntries, faultParts, settingRows, withPrinted } from './printedTable
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
 const sdl = await subgraphSdl();
-const table = Object.entries(settings).map(([name, setting]) => ({
-  name,
-  ...setting,
-  meaning: settingMeanings[name as keyof typeof settings],
-}));
+const table = Object.entries(settings).map(([name, setting]) => ({ name, ...setting }));
+const [own, standard] = [false, true].map((is) => table.filter(({ name }) => name in standardVariables === is));
 const problems: string[] = [];
 
 keep('src/schema/schema.graphql', sdl);
 keep('packages/client/schema.graphql', clientSdl());
 keep('packages/client/src/errorCodes.ts', read('src/errors/errorCodes.ts'));
 await keepGenerated();
-keepPrinted('docs/configuration.md', { settings: settingRows(table) });
+keepPrinted('docs/configuration.md', { settings: settingRows(own), standard: settingRows(standard) });
 keepPrinted('.env.example', { settings: envEntries(table) });
 keepPrinted('docs/faults.md', faultParts(JSON.parse(read('test/gateway/faults/faultTable.json')), errorCodes));
 if (values.check) await nameBreakingChanges();

@@ -1,5 +1,5 @@
 import DataLoader from 'dataloader';
-import type { Ledger } from './admission/Ledger.js';
+import type { Places } from './admission/Places.js';
 import { type Caller, holderOf, type Scope, type TaxpayerScope } from './auth/caller.js';
 import type { Decision, DecisionPoint, Question } from './auth/DecisionPoint.js';
 import type { ClientLinks, CreatedLink } from './datasources/ClientLinks.js';
@@ -30,7 +30,7 @@ export interface Services {
   /** Deepest nesting of metadata that is sent to the service. */
   readonly maxMetadataDepth: number;
   readonly maxAnswerBytes: number;
-  readonly ledger: Ledger;
+  readonly places: Places;
   readonly audit: AuditLog;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
   readonly decisions?: DecisionPoint | undefined;
@@ -131,7 +131,7 @@ export class RequestContext implements OperationContext, ReadCall {
 
   private ask(decisions: DecisionPoint, questions: readonly Question[]) {
     const { caller, holder, requestId } = this;
-    const takePlace = () => this.services.ledger.take('decisions', holder);
+    const takePlace = () => this.services.places.take('decisions', holder);
     return decisions.ask(caller, { requestId, takePlace }, questions);
   }
 
@@ -150,7 +150,7 @@ export class RequestContext implements OperationContext, ReadCall {
     const { links, ids, maxMetadataDepth } = this.services;
     if (key !== undefined) ids.idempotencyKey(key);
     if (!isNestedWithin(request.metadata, maxMetadataDepth)) {
-      throw badInput('input.metadata', `must be nested at most ${maxMetadataDepth} levels (MAX_METADATA_DEPTH)`);
+      throw badInput('input.metadata', `must be nested at most ${maxMetadataDepth} levels`);
     }
     const lost = pathOfInfinity(request.metadata);
     if (lost !== undefined) {
@@ -225,9 +225,9 @@ export class TaxpayerAccess {
   /** Begins a watch. It ends with FORBIDDEN or AUTH_UNAVAILABLE when its decision expires and no new one allows it. */
   private watch<View>(begin: (options: WatchOptions) => LatestValue<View>): LatestValue<View> {
     const { decide } = this;
-    const { ledger, decisions } = this.services;
+    const { places, decisions } = this.services;
     const { holder, trail, written } = this.context;
-    const release = ledger.take('watches', holder);
+    const release = places.take('watches', holder);
     if (decide === undefined || decisions === undefined) return begin({ holder, trail, written, onEnd: release });
     const ended = new AbortController();
     const onEnd = () => {
@@ -244,7 +244,7 @@ export class TaxpayerAccess {
     const view = await present;
     if (isTerminal(view.job)) return view;
     const { caller, holder, trail, written, signal } = this.context;
-    const onEnd = this.services.ledger.take('watches', holder);
+    const onEnd = this.services.places.take('watches', holder);
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
     return this.services.jobWatches.settle([this.id, id], view, { holder, trail, written, onEnd, maxMs, signal });
   }

@@ -1,10 +1,15 @@
 import type { IncomingMessage } from 'node:http';
-import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { developerToken } from './auth/developerToken.js';
 import { identifier, RouterSecrets } from './auth/identify.js';
-import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
+import {
+  type Config,
+  embeddedSandbox,
+  followSecret,
+  packageVersion,
+  type UpstreamCredentials,
+} from './config/config.js';
 import { RequestContext } from './context.js';
 import { readAccept } from './http/accept.js';
 import { beforeRoutes } from './http/beforeRoutes.js';
@@ -103,17 +108,15 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   closings.push(() => services.stop());
   const authenticator = startAuthenticator(surroundings);
   closings.push(() => authenticator.stop());
-  const routerSecrets = new RouterSecrets(config.federation, log);
-  closings.push(() => routerSecrets.stop());
+  const routerSecrets = new RouterSecrets(config.routerSecrets);
+  closings.push(followSecret(config, 'FEDERATION_SHARED_SECRET', log, (secrets) => routerSecrets.use(secrets)));
 
-  const { ledger, sealed: store, workTime } = services;
-  const admission = new Admission({ store, perMinute: config.limits.requestsPerMinute, workTime });
-  closings.push(() => admission.stop());
-  const operations = operationsOf(surroundings, services, admission, options.plans);
+  const { places } = services;
+  const operations = operationsOf(surroundings, services, options.plans);
   await operations.start();
   closings.push(() => operations.stop());
   const identify = identifier(authenticator, routerSecrets);
-  const given = { operations, identify, ledger, unread: new Unread(ledger, options.stallMs), tracing };
+  const given = { operations, identify, places, unread: new Unread(places, options.stallMs), tracing };
   const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
   const { keepAliveMs } = options;
   const all = { ...given, streams, allowedOrigins: config.corsOrigins, keepAliveMs };
@@ -163,7 +166,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     await http.drain(config.drainTimeoutMs);
     await drained;
     // Also wait for calls to the service whose callers have left: their results are worth storing.
-    await Promise.race([services.places.whenIdle(), over]);
+    await Promise.race([services.calls.whenIdle(), over]);
   });
   if (config.tls && tls) closings.push(followPemFiles(config.tls, tls, log, (renewed) => http.renewTls(renewed)));
   return { port: listeningOn, sandbox, firstQuery, log };
@@ -211,7 +214,6 @@ function startAuthenticator({ config: { auth }, log, metrics, ways }: Surroundin
 function operationsOf(
   { config, log, metrics, tracing }: Surroundings,
   services: RunningServices,
-  admission: Admission,
   plans: GatewayOptions['plans'],
 ): Operations {
   const schema = buildSchema({
@@ -238,8 +240,8 @@ function operationsOf(
   return new Operations({
     schema,
     contextFor: (facts, _label, trail) => new RequestContext(facts, services, trail),
-    admission,
-    ledger: services.ledger,
+    quota: services.quota,
+    places: services.places,
     limits: config.limits,
     introspection: config.introspection,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, onUntrusted }),

@@ -1,13 +1,12 @@
-import { FairQueue } from './admission/FairQueue.js';
-import { boundsFor, Ledger } from './admission/Ledger.js';
-import { WorkTime } from './admission/WorkTime.js';
+import { CallQueue } from './admission/CallQueue.js';
+import { boundsFor, type Holder, Places } from './admission/Places.js';
+import { Quota } from './admission/Quota.js';
 import { Forgets, type MemoryKeeper } from './cache/Forgets.js';
 import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
 import { Sealer } from './cache/sealing.js';
-import type { Config, UpstreamCredentials } from './config/config.js';
+import { type Config, followSecret, type UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
-import { watchSecretFile } from './config/watchFile.js';
 import type { Services } from './context.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
 import { identifierReader } from './datasources/identifiers.js';
@@ -44,15 +43,16 @@ export interface Surroundings {
 export type WaysOut = Readonly<Record<'service' | 'others', Agents>>;
 
 export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
-  readonly sealed: SealedStore;
-  readonly workTime: WorkTime;
+  readonly quota: Quota;
   /** The queue that everything under way at the service passes. */
-  readonly places: FairQueue;
+  readonly calls: CallQueue;
   stopWatches(): void;
   /** Ends watches, connections, timers and the store. */
   stop(): Promise<void>;
 }
 
+/** Estimate of how long one read of the service, with all its steps, keeps the event loop busy, in milliseconds. */
+const readWorkMs = 0.5;
 /** How often expired entries are removed from memory, in milliseconds. */
 const cleanEveryMs = 600_000;
 
@@ -69,7 +69,9 @@ export async function startServices(
   const traceId = tracing && (() => tracing.traceId);
   const logs = operatorLogs({ config, log, destination, sealer, traceId });
   const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials };
-  const wired = wireServices({ ...whole, audit: logs.audit });
+  const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
+  const wired = wireServices({ ...whole, audit: logs.audit, onCall });
+  const quota = new Quota({ store: wired.sealed, perMinute: config.limits.requestsPerMinute });
   if (store.kind === 'redis') await wired.forgets.start();
   const cleaning = setInterval(() => {
     wired.broker.dropExpired();
@@ -80,12 +82,15 @@ export async function startServices(
   const { decision } = config.auth;
   const agent = ways?.others.agentFor;
   const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
-  const unwatch = followClientSecret(upstream, log, (secret) => {
-    credentials.clientSecret = secret;
-    if (config.cache.encryptionKeys.length > 0) return;
-    sealer.replace({ from: 'client-secret', secret });
-    wired.forgets.forgetAll();
-  });
+  const unfollow = [
+    followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (secret) => {
+      credentials.clientSecret = secret;
+      if (config.cache.encryptionKeys.length > 0) return;
+      sealer.replace({ from: 'client-secret', secret });
+      wired.forgets.forgetAll();
+    }),
+    followSecret(config, 'AUTH_DECISION_TOKEN', log, (token) => decisions?.useToken(token)),
+  ];
   return {
     ...wired,
     ...logs,
@@ -93,12 +98,12 @@ export async function startServices(
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
     ...(tracing && { onWait: tracing.onWait }),
-    ledger: new Ledger(boundsFor(config.limits)),
+    quota,
     decisions,
     stop: async () => {
-      unwatch();
-      decisions?.stop();
+      for (const stop of unfollow) stop();
       clearInterval(cleaning);
+      quota.stop();
       wired.stop();
       logs.flush();
       await store.close();
@@ -112,8 +117,8 @@ export interface Wiring extends Surroundings {
   readonly baseUrl: string;
   /** Asked for at each call, because the secret may be rotated while we run. */
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
-  /** Default: measures this process. */
-  readonly workTime?: WorkTime;
+  /** Called for each read and creation at the service. */
+  readonly onCall?: (holder: Holder) => void;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
   readonly audit?: AuditLog;
@@ -121,7 +126,7 @@ export interface Wiring extends Surroundings {
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
-  const { config, metrics, store, sealer, workTime = new WorkTime() } = wiring;
+  const { config, metrics, store, sealer } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
   const sealed = new SealedStore({ store, sealer, scope });
   const http = resilientFetch(wiring);
@@ -133,8 +138,10 @@ export function wireServices(wiring: Wiring) {
     onRead: metrics.onRead,
   };
   const { keepMs } = config.cache;
-  const places = servicePlaces(config, workTime);
-  const shared = { service, store: sealed, places, keepMs };
+  const places = new Places(boundsFor(config.limits));
+  const { deadlineMs } = config.service;
+  const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onEnter: wiring.onCall });
+  const shared = { service, store: sealed, calls, keepMs };
   const { onTokenEvent: onEvent, onBudget } = metrics;
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
   const longestPauseMs = config.service.breakerResetMs;
@@ -165,7 +172,7 @@ export function wireServices(wiring: Wiring) {
     stopWatches();
     for (const one of Object.values(episodes)) one.stop();
   };
-  return { sealed, http, workTime, places, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
+  return { sealed, http, places, calls, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
 
 function forgetsOf({ audit }: Wiring, store: SealedStore, keepers: readonly MemoryKeeper[]): Forgets {
@@ -218,34 +225,5 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
       if (failure === undefined) episodes[endpoint].worked();
       else episodes[endpoint].failed(failure.kind, failure.reason);
     },
-  });
-}
-
-/** Estimate of how long one read of the service, with all its steps, keeps the event loop busy, in milliseconds. */
-const readWorkMs = 0.5;
-
-/** Limits reads and creations at the service, under way and waiting, per caller and in all; their work on the store counts. */
-function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
-  return new FairQueue({
-    perHolder: 32,
-    perProcess: 256,
-    maxWaiting: 1000,
-    maxWaitMs: config.service.deadlineMs,
-    onEnter: (holder) => workTime.spend(holder, readWorkMs),
-  });
-}
-
-/** Follows the file of the client secret. Returns what stops it. */
-function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: (secret: Secret) => void): () => void {
-  if (upstream.clientSecretFile === undefined) return () => {};
-  return watchSecretFile(upstream.clientSecretFile, {
-    minLength: 1,
-    secret: upstream.clientSecret,
-    onRotated: (secret) => {
-      rotate(secret);
-      log.info('the client secret was rotated');
-    },
-    onRefused: () =>
-      log.warn('the client secret in its file is empty or has a control character: the one in use stays'),
   });
 }

@@ -157,7 +157,6 @@ function startProcess({ store, metrics, log }) {
       UPSTREAM_CLIENT_SECRET: 'month-secret',
       AUTH_MODE: 'disabled',
       TOKEN_BUDGET_PER_HOUR: '0',
-      CACHE_MAX_ENTRIES: '10000',
       ...settings,
     }),
     log,

@@ -1,6 +1,6 @@
 // Hive Gateway: what of a caller's request goes on to the subgraphs, how subscriptions are asked for, and what a request may
 // cost. A router takes documents apart and sends each field of a mutation by itself, so what the gateway refuses as a whole
-// has to be refused here: the limits are those of MAX_TOKENS, MAX_DEPTH, MAX_ROOT_FIELDS and MAX_MUTATION_FIELDS.
+// has to be refused here: the limits are those of MAX_TOKENS and MAX_DEPTH, 60 root fields and 5 of a mutation.
 
 import { GraphQLError, Kind } from 'graphql';
 

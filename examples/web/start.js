@@ -49,19 +49,20 @@ const vite = await createServer({
 });
 await vite.listen();
 const { port } = vite.httpServer.address();
-console.log(JSON.stringify({ app: `http://127.0.0.1:${port}/`, gateway: ready.graphql, demo: ready.demo }));
+console.log(`App:     http://127.0.0.1:${port}/\nGateway: ${ready.graphql}`);
 
-/** The gateway tells where it is in one line of JSON; what it logs after that is passed on. */
+/** The gateway tells where it is in one line of JSON; what it logs besides is passed on. */
 function readyLine(stream) {
   return new Promise((resolve) => {
     let text = '';
     const read = (chunk) => {
-      process.stderr.write(chunk);
       text += chunk;
-      const line = text.split('\n').find((one) => one.includes('"graphql"') && one.endsWith('}'));
-      if (!line) return;
+      const lines = text.split('\n');
+      const ready = lines.find((one) => one.includes('"graphql"') && one.endsWith('}'));
+      if (!ready) return;
       stream.off('data', read).pipe(process.stderr);
-      resolve(JSON.parse(line));
+      process.stderr.write(lines.filter((one) => one !== ready).join('\n'));
+      resolve(JSON.parse(ready));
     };
     stream.setEncoding('utf8').on('data', read);
   });

@@ -1,8 +1,6 @@
 import { hash } from 'node:crypto';
 import * as z from 'zod';
 import type { Secret } from '../config/secret.js';
-import { decisionTokenForm } from '../config/settings.js';
-import { watchSecretFile } from '../config/watchFile.js';
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import type { Caller, TaxpayerScope } from './caller.js';
@@ -42,13 +40,9 @@ export interface DecisionPointOptions {
   readonly agent?: AgentFor | undefined;
   /** Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
   readonly token: Secret | undefined;
-  /** Set when the token came from a file, which is then watched. */
-  readonly tokenFile: string | undefined;
   /** How long a permission is cached, in milliseconds. */
   readonly ttlMs: number;
   readonly onCall?: (call: DecisionCall) => void;
-  /** Called when the token's file has changed; `isUsed`: whether the new token is well formed and now in use. */
-  readonly onToken?: (isUsed: boolean) => void;
 }
 
 /** Time for a call and its retry together, in milliseconds. */
@@ -65,28 +59,14 @@ export class DecisionPoint {
   readonly #decisions = new BoundedCache<Decision>({ max: maxDecisions });
   readonly #asking = new Map<string, Promise<Decision>>();
   #authorization: string | undefined;
-  readonly #unwatch: () => void;
 
   constructor(private readonly options: DecisionPointOptions) {
-    const { token, tokenFile, onToken } = options;
-    if (token) this.#use(token);
-    if (tokenFile === undefined) this.#unwatch = () => {};
-    else {
-      const onRotated = (secret: Secret) => onToken?.(this.#use(secret));
-      const onRefused = () => onToken?.(false);
-      this.#unwatch = watchSecretFile(tokenFile, { minLength: 1, secret: token, onRotated, onRefused });
-    }
+    if (options.token) this.useToken(options.token);
   }
 
-  #use(token: Secret): boolean {
+  useToken(token: Secret): void {
     const text = token.reveal();
-    if (!decisionTokenForm.test(text)) return false;
     this.#authorization = text.includes(' ') ? text : `Bearer ${text}`;
-    return true;
-  }
-
-  stop(): void {
-    this.#unwatch();
   }
 
   /** The cached decision, if it is still valid. */

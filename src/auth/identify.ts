@@ -1,10 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Config } from '../config/config.js';
-import { minRouterSecretLength } from '../config/settings.js';
-import { watchSecretFile } from '../config/watchFile.js';
+import type { Secret } from '../config/secret.js';
 import type { Peer } from '../network/peer.js';
-import type { Logger } from '../observability/log.js';
 import type { Authenticator } from './Authenticator.js';
 import { type Caller, router } from './caller.js';
 
@@ -73,59 +70,23 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : '';
 }
 
-/**
- * Recognizes the router by a shared secret: the current one or, during a rotation, the previous one. A secret from a file
- * changes with the file. To rotate, write the old secret to the previous file and the new one to the current file, give the
- * new one to the router, and then empty the previous file; no process restarts.
- */
+/** Recognizes the router by any of the secrets shared with it: several while they are rotated. */
 export class RouterSecrets {
-  readonly #digests = new Map<'current' | 'previous', Buffer>();
-  /** Whether any secret is configured; stays true after every one was withdrawn. */
-  readonly #isConfigured: boolean;
-  readonly #stops: readonly (() => void)[];
+  #digests: readonly Buffer[] | undefined;
 
-  constructor({ secret, previousSecret, secretFile, previousSecretFile }: Config['federation'], log: Logger) {
-    const sources = [
-      { which: 'current', secret, file: secretFile },
-      { which: 'previous', secret: previousSecret, file: previousSecretFile },
-    ] as const;
-    this.#isConfigured = sources.some(({ secret, file }) => secret !== undefined || file !== undefined);
-    this.#stops = sources.map(({ which, secret, file }) => {
-      if (secret !== undefined) this.#digests.set(which, digestOf(secret.reveal()));
-      if (file === undefined) return () => {};
-      return watchSecretFile(file, {
-        minLength: minRouterSecretLength,
-        secret,
-        onRotated: (rotated) => {
-          this.#digests.set(which, digestOf(rotated.reveal()));
-          log.info({ which }, 'the secret shared with the router was rotated');
-        },
-        ...(which === 'previous' && {
-          onWithdrawn: () => {
-            this.#digests.delete(which);
-            log.info({ which }, 'the secret shared with the router was withdrawn');
-          },
-        }),
-        onRefused: () =>
-          log.warn(
-            { which },
-            'the secret shared with the router is too short in its file, or has a control character: the one in use stays',
-          ),
-      });
-    });
+  constructor(secrets: readonly Secret[] | undefined) {
+    if (secrets) this.use(secrets);
+  }
+
+  use(secrets: readonly Secret[]): void {
+    this.#digests = secrets.map((secret) => digestOf(secret.reveal()));
   }
 
   /** Whether the client is the router; undefined when no secret is configured. Compares secrets in constant time. */
   accept(presented: string | undefined): boolean | undefined {
-    if (!this.#isConfigured) return undefined;
     const digest = digestOf(presented ?? '');
-    const matches = [...this.#digests.values()].map((each) => timingSafeEqual(digest, each));
-    return presented !== undefined && matches.includes(true);
-  }
-
-  /** Stops watching the files. */
-  stop(): void {
-    for (const stop of this.#stops) stop();
+    const matches = this.#digests?.map((each) => timingSafeEqual(digest, each));
+    return matches && presented !== undefined && matches.includes(true);
   }
 }
 

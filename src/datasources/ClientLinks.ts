@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import * as z from 'zod';
-import type { FairQueue } from '../admission/FairQueue.js';
+import type { CallQueue } from '../admission/CallQueue.js';
 import { heldBytes } from '../cache/heldBytes.js';
 import type { Claim, SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
@@ -17,7 +17,7 @@ export type CreatedLink = { readonly link: ClientLink; readonly replayed: boolea
 export interface ClientLinksOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
-  readonly places: FairQueue;
+  readonly calls: CallQueue;
   /** Longest time a creation can be under way, in milliseconds. An older one that has no result will never get one. */
   readonly workMs: number;
 }
@@ -80,9 +80,9 @@ export class ClientLinks {
     idempotency: Idempotency | undefined,
     call: CallOptions = {},
   ): Promise<CreatedLink> {
-    const { places, service } = this.options;
+    const { calls, service } = this.options;
     if (idempotency !== undefined) return this.#createOnce(attemptOf(request, idempotency, call));
-    return { link: await places.run(call.holder, () => service.createClientLink(request, call)), replayed: false };
+    return { link: await calls.run(call.holder, () => service.createClientLink(request, call)), replayed: false };
   }
 
   async #createOnce(attempt: Attempt): Promise<CreatedLink> {
@@ -115,7 +115,7 @@ export class ClientLinks {
 
   /** Undefined when the key has a record already. Its creation is waited for without a place. */
   #createInPlace(attempt: Attempt): Promise<ClientLink | undefined> {
-    return this.options.places.run(attempt.call.holder, async () => {
+    return this.options.calls.run(attempt.call.holder, async () => {
       const claim = await this.#claim(attempt);
       return claim && this.#create(attempt, claim);
     });

@@ -102,14 +102,14 @@ export class RefreshJobs {
     const dueMs = renewedAtMs(entry.version);
     if (this.#isCurrent(entry, dueMs)) return;
     shownOf(entry).renewalBegan = true;
-    const { places } = this.options;
+    const { calls } = this.options;
     const isShown = () => this.#cache.peek(idOf(taxpayerId, jobId)) === entry && this.#isCurrent(entry, sharedMs);
     const renew = async () => void (isShown() && (await this.#read(taxpayerId, jobId, dueMs, { holder, written })));
-    setImmediate(() => void places.run(holder, renew).catch(() => undefined));
+    setImmediate(() => void calls.run(holder, renew).catch(() => undefined));
   }
 
   async #lookUp(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall): Promise<JobView> {
-    const inPlace: InPlace = (work) => this.options.places.run(call.holder, work);
+    const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
     return shownOf(await this.#read(taxpayerId, jobId, maxAgeMs, call, inPlace)).view;
   }
 

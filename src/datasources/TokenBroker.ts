@@ -152,7 +152,7 @@ export class TokenBroker {
 
   async #find(id: TaxpayerId, acceptable: Acceptable, call: Call): Promise<TokenView> {
     const wasRefused = isRefused(this.#cache.peek(id));
-    const inPlace: InPlace = (work) => this.options.places.run(call.holder, work);
+    const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
     const entry = await this.#read(id, acceptable, call, { inPlace, takesFetchedMeanwhile: true });
     const view = this.#viewOf(entry);
     // A new token in place of a refused one starts a cool-down: jobs and records together cost one call per cool-down.

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { FairQueue } from '../admission/FairQueue.js';
+import type { CallQueue } from '../admission/CallQueue.js';
 import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { upstreamTimeout } from '../errors/errors.js';
@@ -12,7 +12,7 @@ export interface ReadingOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
   /** The queue of reads that memory cannot answer. */
-  readonly places: FairQueue;
+  readonly calls: CallQueue;
   readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead'>;
   /** Longest time that anything about a taxpayer is kept, in milliseconds. */
   readonly keepMs: number;

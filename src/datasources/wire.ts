@@ -139,7 +139,7 @@ function detail<T>(schema: z.ZodType<T>, member: string, found: unknown): Detail
 function metadataIn(found: unknown, maxDepth: number): Detail<Readonly<Record<string, unknown>>> {
   const metadata = detail(jsonObject, 'metadata', found);
   if (!isNestedWithin(metadata.value, maxDepth)) {
-    return faulty('metadata is nested more deeply than MAX_METADATA_DEPTH');
+    return faulty('metadata is nested too deeply');
   }
   const lost = pathOfInfinity(metadata.value);
   if (lost === undefined) return metadata;

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Holder, Ledger } from '../admission/Ledger.js';
+import type { Holder, Places } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify } from '../auth/identify.js';
 import type { GatewayError } from '../errors/errors.js';
@@ -17,7 +17,7 @@ import { refuseForeignPage, refuseOtherGets } from './origins.js';
 export interface GraphQLHandlerOptions extends EventStreamOptions {
   readonly operations: Operations;
   readonly identify: Identify;
-  readonly ledger: Ledger;
+  readonly places: Places;
   /** Browser origins that may open a stream besides our own. */
   readonly allowedOrigins: readonly string[];
   readonly tracing?: HttpTracing | undefined;
@@ -75,13 +75,13 @@ export class GraphQLHandler {
 
   /** @throws GatewayError when a subscription may not begin now, or not for this page, or has no place */
   #admitStream(request: IncomingMessage, response: ServerResponse, holder: Holder): void {
-    const { streams, ledger, allowedOrigins } = this.options;
+    const { streams, places, allowedOrigins } = this.options;
     refuseForeignPage(request, allowedOrigins);
     // A stream that began now would end at once, and look complete.
     if (streams.draining) throw shuttingDown;
     // Node.js would not tell a pipelined response that the connection has closed.
     if (response.socket === null) throw badRequest('A stream must be the only request on its connection', 400);
-    response.once('close', ledger.take('streams', holder));
+    response.once('close', places.take('streams', holder));
   }
 }
 

@@ -1,6 +1,6 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import type { Holder, Ledger, Release } from '../admission/Ledger.js';
+import type { Holder, Places, Release } from '../admission/Places.js';
 import { withoutStack } from '../errors/errors.js';
 import { parseJson } from '../json.js';
 import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
@@ -9,7 +9,7 @@ import { isBodyInUtf8, isJson } from './accept.js';
 
 export interface ReadOptions {
   /** Counts the bytes of a body that arrives in several chunks. */
-  readonly ledger: Ledger;
+  readonly places: Places;
   readonly operations: Operations;
 }
 
@@ -62,7 +62,7 @@ function refuseSimpleRequest({ headers }: IncomingMessage): void {
  * Uses events: an async iterator would cost as much as the rest of a small request. A request whose client left before the
  * listeners were added emits nothing more, so a destroyed request is refused at once.
  */
-function readBody(request: IncomingMessage, holder: Holder, { ledger, operations }: ReadOptions): Promise<Buffer> {
+function readBody(request: IncomingMessage, holder: Holder, { places, operations }: ReadOptions): Promise<Buffer> {
   const maxBytes = operations.limits.bodyBytes;
   const tooLarge = () => badRequest(`The body must have at most ${maxBytes} bytes (MAX_BODY_BYTES)`, 413);
   const endedTooEarly = () => badRequest('The body ended too early', 400);
@@ -89,7 +89,7 @@ function readBody(request: IncomingMessage, holder: Holder, { ledger, operations
       if (size > maxBytes) refuse(tooLarge());
       if (size >= expected || release !== undefined) return;
       try {
-        release = ledger.take('bytes', holder, expected);
+        release = places.take('bytes', holder, expected);
       } catch (error) {
         refuse(error);
       }

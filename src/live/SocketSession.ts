@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { CloseCode, MessageType } from 'graphql-ws';
 import type { RawData, WebSocket } from 'ws';
-import type { Holder, Release } from '../admission/Ledger.js';
+import { Pace } from '../admission/Pace.js';
+import type { Holder, Release } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, credentialsOfSocket, type Identity } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
@@ -16,24 +17,25 @@ import type { Operation } from '../operations/Operation.js';
 import type { OperationFacts, RequestFacts } from '../operations/OperationContext.js';
 import { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/atTime.js';
-import { MessagePace } from './MessagePace.js';
-import { keepAlive, readMessage, UnfinishedMessage } from './socketBounds.js';
+import {
+  freeMessages,
+  goingAway,
+  initTimeoutMs,
+  keepAlive,
+  readMessage,
+  tooBig,
+  tryAgainLater,
+  turnsOf,
+  UnfinishedMessage,
+} from './socketBounds.js';
 import type { SocketTrace, WebSocketOptions } from './WebSockets.js';
-
-/** Standard close codes (RFC 6455, 7.4, and its registry), in addition to those of `graphql-transport-ws`. */
-const goingAway = 1001;
-const tooBig = 1009;
-const tryAgainLater = 1013;
-
-/** Milliseconds that a connection may take to send `connection_init`. */
-const initTimeoutMs = 3000;
 
 type Parameters = Readonly<Record<string, unknown>>;
 
 /** An operation whose work has not ended. */
 interface Running {
   readonly id: string;
-  /** Aborts when the client completes the operation, and when we end it. */
+  /** Aborts when the client completes it, and when we end it. */
   readonly left: AbortController;
   isSubscription: boolean;
 }
@@ -44,7 +46,7 @@ interface Running {
  */
 export class SocketSession {
   readonly #trace: SocketTrace | undefined;
-  readonly #pace: MessagePace;
+  readonly #pace = new Pace(freeMessages);
   readonly #unfinished: UnfinishedMessage;
   #hasInit = false;
   #isClosing = false;
@@ -66,19 +68,12 @@ export class SocketSession {
     private leavePlace: Release,
     private readonly options: WebSocketOptions,
   ) {
-    const { operations, streams, tracing, keepAliveMs } = options;
+    const { streams, tracing, keepAliveMs } = options;
     const { remoteAddress, peer } = credentialsOf(request);
-    const known = { requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, peer };
-    this.#facts = { ...known, client: clientOf(request.headers) };
+    const client = clientOf(request.headers);
+    this.#facts = { requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, peer, client };
     this.#holder = addressOf(request);
     this.#trace = tracing?.socket(request, '/graphql');
-    this.#pace = new MessagePace(
-      () => operations.waitOfRefusal(this.#identity ?? this.#facts),
-      () => {
-        socket.pause();
-        this.#close(tryAgainLater, 'Too many messages');
-      },
-    );
     this.#unfinished = new UnfinishedMessage(socket, request.socket, () => this.#roomForMessage());
     const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
     const initTimer = setTimeout(() => {
@@ -89,9 +84,9 @@ export class SocketSession {
     // After a malformed frame `ws` closes the socket with the right code; the close event follows.
     socket.on('error', () => this.#end());
     socket.on('message', (data) => this.#receive(data));
-    socket.on('pong', (data) => this.#pace.message(data.length));
+    socket.on('pong', (data) => this.#keepPace(data.length));
     socket.on('ping', (data) => {
-      this.#pace.message(data.length);
+      this.#keepPace(data.length);
       void this.#write(data.length, (taken) => socket.pong(data, false, taken));
     });
     socket.once('close', () => {
@@ -116,18 +111,18 @@ export class SocketSession {
         void this.#authenticate(message.payload);
         return;
       case MessageType.Ping:
-        this.#pace.message(text.length);
+        this.#keepPace(text.length);
         void this.#send(JSON.stringify({ type: MessageType.Pong, payload: message.payload }));
         return;
       case MessageType.Pong:
-        this.#pace.message(text.length);
+        this.#keepPace(text.length);
         return;
       case MessageType.Subscribe:
         this.#subscribe(message.id, { ...message.payload }, text.length);
         return;
       case MessageType.Complete:
         this.#running.get(message.id)?.left.abort();
-        if (!this.#running.delete(message.id)) this.#pace.message(text.length);
+        if (!this.#running.delete(message.id)) this.#keepPace(text.length);
         return;
     }
     this.#close(CloseCode.BadRequest, 'Invalid message received');
@@ -136,7 +131,7 @@ export class SocketSession {
   async #authenticate(parameters: Parameters = {}): Promise<void> {
     if (this.#hasInit) return this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
     this.#hasInit = true;
-    const { identify, ledger, operations } = this.options;
+    const { identify, places, operations } = this.options;
     const given = Object.entries(parameters).map(([name, value]) => [name.toLowerCase(), value]);
     const client = clientOf({ ...this.request.headers, ...Object.fromEntries(given) });
     this.#facts = { ...this.#facts, client };
@@ -144,7 +139,7 @@ export class SocketSession {
       const identity = await identify(credentialsOfSocket(parameters, this.request));
       if (this.#isClosing) return; // it was closed while the token was verified
       const holder = holderOf(identity.caller);
-      const leavePlace = ledger.take('streams', holder);
+      const leavePlace = places.take('streams', holder);
       this.leavePlace();
       this.leavePlace = leavePlace;
       this.#holder = holder;
@@ -164,10 +159,13 @@ export class SocketSession {
 
   #subscribe(id: string, parameters: Parameters, size: number): void {
     const identity = this.#identity;
-    const taken = this.#running.has(id);
-    if (taken) this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
-    else if (identity === undefined) this.#close(CloseCode.Unauthorized, 'Unauthorized');
-    if (taken || identity === undefined) return;
+    if (identity === undefined) this.#close(CloseCode.Unauthorized, 'Unauthorized');
+    else if (this.#running.has(id))
+      this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+    else this.#begin(id, identity, parameters, size);
+  }
+
+  #begin(id: string, identity: Identity, parameters: Parameters, size: number): void {
     const running: Running = { id, left: new AbortController(), isSubscription: false };
     const known = { requestId: crypto.randomUUID(), startedAt: performance.now(), signal: running.left.signal };
     const facts = { ...this.#facts, ...identity, ...known };
@@ -224,7 +222,7 @@ export class SocketSession {
 
   /** Sends an error, which is the last message about an id. */
   async #sendError(running: Running, { errors: payload }: Answer, size: number): Promise<void> {
-    this.#pace.refusal(size);
+    this.#charge(size);
     if (running.left.signal.aborted) return;
     this.#free(running);
     await this.#send(JSON.stringify({ id: running.id, type: MessageType.Error, payload }));
@@ -284,11 +282,24 @@ export class SocketSession {
     release?.();
   }
 
+  /** Charges a message that is no operation, beyond the free ones, as a refusal. */
+  #keepPace(characters: number): void {
+    if (turnsOf(characters) > 1 || this.#pace.take() > 0) this.#charge(characters);
+  }
+
+  /** Charges a message as refusals; closes the socket when the caller has had too many. */
+  #charge(characters: number): void {
+    const waitMs = this.options.operations.waitOfRefusal(this.#identity ?? this.#facts, turnsOf(characters));
+    if (waitMs < Number.POSITIVE_INFINITY) return;
+    this.socket.pause();
+    this.#close(tryAgainLater, 'Too many messages');
+  }
+
   /** Takes room for the longest message, or closes the socket. */
   #roomForMessage(): Release | undefined {
-    const { ledger, operations } = this.options;
+    const { places, operations } = this.options;
     try {
-      if (this.#identity !== undefined) return ledger.take('bytes', this.#holder, operations.limits.bodyBytes);
+      if (this.#identity !== undefined) return places.take('bytes', this.#holder, operations.limits.bodyBytes);
       this.#close(tooBig, 'Too much before connection_ack');
     } catch (refusal) {
       this.#close(tryAgainLater, (refusal as GatewayError).message);

@@ -2,7 +2,7 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { handleProtocols } from 'graphql-ws';
 import { type ServerOptions, WebSocketServer } from 'ws';
-import type { Release } from '../admission/Ledger.js';
+import type { Release } from '../admission/Places.js';
 import type { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
 import { requestIdOf } from '../http/facts.js';
@@ -68,12 +68,12 @@ export class WebSockets {
 
   /** Takes a place among the unauthenticated connections. @throws GatewayError */
   #admit(request: IncomingMessage): Release {
-    const { ledger, streams, allowedOrigins } = this.options;
+    const { places, streams, allowedOrigins } = this.options;
     refuseForeignPage(request, allowedOrigins);
     if (streams.draining) throw shuttingDown;
-    const noPlace = ledger.refusalOf('streams', undefined);
+    const noPlace = places.refusalOf('streams', undefined);
     if (noPlace !== undefined) throw noPlace;
-    return ledger.take('newcomers', addressOf(request));
+    return places.take('newcomers', addressOf(request));
   }
 
   #refuse(request: IncomingMessage, socket: Duplex, refusal: GatewayError): void {

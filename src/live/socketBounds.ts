@@ -1,9 +1,25 @@
 import type { Socket } from 'node:net';
 import { type Message, MessageType, parseMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
-import type { Release } from '../admission/Ledger.js';
+import type { Release } from '../admission/Places.js';
 import { defaultKeepAliveMs } from '../http/EventStream.js';
 import { isNestedWithin, parseJson } from '../json.js';
+
+/** Standard close codes (RFC 6455, 7.4, and its registry), in addition to those of `graphql-transport-ws`. */
+export const goingAway = 1001;
+export const tooBig = 1009;
+export const tryAgainLater = 1013;
+
+/** Milliseconds that a connection may take to send `connection_init`. */
+export const initTimeoutMs = 3000;
+
+/** Messages other than operations, such as pings, that a socket may send without being charged for them. */
+export const freeMessages = { atOnce: 20, everyMs: 500, longestMs: 0 };
+
+/** Turns of refusals that a message of so many characters costs. */
+export function turnsOf(characters: number): number {
+  return Math.max(1, Math.ceil(characters / 16_384));
+}
 
 /** Most bytes that a connection may send before it is authenticated; afterwards, most of a message that nobody counts. */
 const freeBytes = 16_384;

@@ -1,6 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../config/ConfigError.js';
-import { readCompleteSync, readRegular, watch } from '../config/watchFile.js';
+import { follow } from '../config/files.js';
 import type { Logger } from '../observability/log.js';
 
 /** A file, and the setting that names it. */
@@ -25,30 +27,23 @@ export function readPemFiles(files: PemFiles): Pem {
 
 /** Calls `use` when the files have changed and fit together; until then the old ones stay in use. Returns how to stop. */
 export function followPemFiles(files: PemFiles, inUse: Pem, log: Logger, use: (pem: Pem) => void): () => void {
-  const settings = kinds.flatMap((kind) => files[kind]?.setting ?? []);
+  const named = kinds.flatMap((kind) => files[kind] ?? []);
   let latest = inUse;
-  const look = async () => {
-    const now = kinds.map(async (kind) => [
-      kind,
-      (files[kind] && (await readRegular(files[kind].file))) ?? inUse[kind],
-    ]);
-    latest = Object.fromEntries(await Promise.all(now));
-    return written(latest);
-  };
   const onChange = () => {
     try {
-      use(checked(files, latest));
-      log.info({ settings }, 'the TLS certificate was renewed');
+      const pem = readPemFiles(files);
+      if (isDeepStrictEqual(pem, latest)) return;
+      use(pem);
+      latest = pem;
+      log.info({ settings: named.map(({ setting }) => setting) }, 'the TLS certificate was renewed');
     } catch (error) {
       log.warn({ problem: (error as Error).message }, 'the new TLS files cannot be used: the certificate in use stays');
     }
   };
-  return watch(look, onChange, written(inUse));
-}
-
-/** All files in one buffer, so that they are compared together: a certificate and its key are renewed at the same time. */
-function written(pem: Pem): Buffer {
-  return Buffer.from(JSON.stringify(kinds.map((kind) => pem[kind]?.toString('base64'))));
+  return follow(
+    named.map(({ file }) => file),
+    onChange,
+  );
 }
 
 /** Checks each authority by itself: in a list of authorities OpenSSL silently skips those it cannot read. */
@@ -80,7 +75,7 @@ function certificatesIn(pem: Buffer): X509Certificate[] {
 
 function read({ setting, file }: NamedFile): Buffer {
   try {
-    return readCompleteSync(file);
+    return readFileSync(file);
   } catch (error) {
     throw new ConfigError([`${setting} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`]);
   }

@@ -12,7 +12,7 @@ export interface Watching {
 
 /** A decision point whose calls and troubles the operator sees. */
 export function watchedDecisionPoint(
-  options: Omit<DecisionPointOptions, 'onCall' | 'onToken'>,
+  options: Omit<DecisionPointOptions, 'onCall'>,
   { log, metrics, tracing }: Watching,
 ): DecisionPoint {
   const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
@@ -25,9 +25,5 @@ export function watchedDecisionPoint(
       if (call.outcome === 'ok') episodes.worked();
       else episodes.failed(call.outcome, call.cause ?? '');
     },
-    onToken: (isUsed) =>
-      isUsed
-        ? log.info('the token for the decision point was rotated')
-        : log.warn('the token for the decision point cannot be one in its file: the one in use stays'),
   });
 }

@@ -1,4 +1,4 @@
-import type { Holder, Ledger } from '../admission/Ledger.js';
+import type { Holder, Places } from '../admission/Places.js';
 import { causesOf } from '../errors/causesOf.js';
 import { type ErrorCode, failureCodes } from '../errors/errors.js';
 import {
@@ -15,13 +15,13 @@ import type { RequestFacts } from './OperationContext.js';
 import type { CodeCounts, OperationHooks, OperationRecord, Transport } from './OperationRecord.js';
 
 export interface ExitOptions {
-  readonly ledger: Ledger;
+  readonly places: Places;
   readonly hooks: OperationHooks;
   /** Whether messages may reveal what the schema holds. */
   readonly openSchema: boolean;
 }
 
-/** Bytes of an answer that the operating system takes at once; a larger answer needs room in the ledger. */
+/** Bytes of an answer that the operating system takes at once; a larger answer needs room in the places. */
 const smallAnswer = 16_384;
 const noOperation = { label: 'none', type: 'none' } as const;
 const noCauses: readonly never[] = [];
@@ -90,7 +90,7 @@ export class Exit {
 
   /** @throws GatewayError RATE_LIMITED */
   refuseWithoutRoom(holder: Holder, bytes: number): void {
-    const refusal = bytes > 0 ? this.options.ledger.refusalOf('bytes', holder, bytes) : undefined;
+    const refusal = bytes > 0 ? this.options.places.refusalOf('bytes', holder, bytes) : undefined;
     if (refusal !== undefined) throw refusal;
   }
 

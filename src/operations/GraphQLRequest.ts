@@ -31,7 +31,7 @@ export function requestOf(
   const maxDepth = maxMetadataDepth + levelsAroundMetadata;
   for (const [path, value] of Object.entries({ variables, extensions })) {
     if (isNestedWithin(value, maxDepth)) continue;
-    const message = `must be nested at most ${maxDepth} levels (MAX_METADATA_DEPTH ${maxMetadataDepth} and ${levelsAroundMetadata} around it)`;
+    const message = `must be nested at most ${maxDepth} levels (metadata ${maxMetadataDepth}, and ${levelsAroundMetadata} around it)`;
     throw badRequest(`${path} ${message}`, 422, { violations: [{ path, message }] });
   }
   if (documentId != null && typeof documentId !== 'string') throw badRequest('documentId must be a string');

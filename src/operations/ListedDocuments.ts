@@ -122,25 +122,6 @@ function documentsIn(text: string, file: string): readonly ListedDocument[] {
     : Object.entries(data as Record<string, string>).map(([id, body]) => ({ id, body }));
 }
 
-/**
- * A text that changes when a listed file does: names, sizes and times, because reading the files every second costs more.
- */
-export async function stateOfLists(paths: readonly string[]): Promise<Buffer> {
-  const states: string[] = [];
-  for (const path of paths) {
-    try {
-      for (const file of await filesOf(path)) {
-        const now = await stat(file);
-        // A pipe, such as a shell's `<(command)`, can be read only once: it must not count as changed.
-        states.push(now.isFile() ? `${file} ${now.ino} ${now.size} ${now.ctimeMs}` : file);
-      }
-    } catch (error) {
-      states.push(`${path} ${unreadable(error)}`);
-    }
-  }
-  return Buffer.from(states.join('\n'));
-}
-
 /** A folder's .json files, without the hidden ones: Kubernetes keeps the files that it links to among those. */
 async function filesOf(path: string): Promise<readonly string[]> {
   if (!(await stat(path)).isDirectory()) return [path];

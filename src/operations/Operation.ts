@@ -28,7 +28,7 @@ export function refusal(error: unknown): Refused {
 
 /** Bytes of memory per character of a parsed request. */
 const bytesPerCharacter = 16;
-/** Requests of at most so many characters are not counted in the ledger: their number bounds the memory they take. */
+/** Requests of at most so many characters are not counted in the places: their number bounds the memory they take. */
 const smallRequest = 1024;
 
 /** Bytes of memory that a request takes while its answer is awaited, or its stream is open. */

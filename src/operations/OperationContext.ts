@@ -1,4 +1,4 @@
-import type { Holder } from '../admission/Ledger.js';
+import type { Holder } from '../admission/Places.js';
 import type { Identity } from '../auth/identify.js';
 import type { Trail } from '../observability/Trail.js';
 import type { Client } from './clientName.js';
@@ -21,6 +21,6 @@ export interface OperationContext {
   readonly requestId: string;
   readonly holder: Holder;
   readonly trail: Trail;
-  /** Bytes of the largest answer allowed (MAX_ANSWER_BYTES). */
+  /** Bytes of the largest answer allowed. */
   readonly maxAnswerBytes: number;
 }

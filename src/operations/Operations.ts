@@ -1,7 +1,7 @@
 import type { ApolloServer } from '@apollo/server';
 import { GraphQLError } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import type { Holder } from '../admission/Ledger.js';
+import type { Holder } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
 import type { Identity } from '../auth/identify.js';
 import { type ErrorCode, GatewayError } from '../errors/errors.js';
@@ -46,11 +46,11 @@ export class Operations {
   readonly #exit: Exit;
 
   constructor(private readonly options: OperationsOptions) {
-    const { schema, limits, introspection, ledger, hooks, log, plans = 'on' } = options;
+    const { schema, limits, introspection, places, hooks, log, plans = 'on' } = options;
     this.limits = limits;
     this.#apollo = createApolloServer(schema, log);
     this.#known = new KnownOperations({ schema, limits, introspection, plans, apollo: this.#apollo });
-    this.#exit = new Exit({ ledger, hooks, openSchema: introspection });
+    this.#exit = new Exit({ places, hooks, openSchema: introspection });
   }
 
   /** @throws Error in one line when the trusted documents cannot be read */
@@ -65,14 +65,14 @@ export class Operations {
   }
 
   /** Counts one root field, awaits the caller's turn and calls `read`. @throws GatewayError RATE_LIMITED, or as `read` */
-  admit<Read>({ caller, remoteAddress }: Identity, read: () => Read): Read | Promise<Awaited<Read>> {
-    const turn = this.options.admission.admit(caller, remoteAddress);
+  admit<Read>(identity: Identity, read: () => Read): Read | Promise<Awaited<Read>> {
+    const turn = this.options.quota.admit(identity);
     return turn === undefined ? read() : (turn.then(read) as Promise<Awaited<Read>>);
   }
 
   /** What is left of the caller's rate limit; undefined when there is no limit. */
   rateLimitOf(identity: Pick<Identity, 'caller' | 'remoteAddress'>) {
-    return this.options.admission.limitOf(identity);
+    return this.options.quota.limitOf(identity);
   }
 
   /**
@@ -107,7 +107,7 @@ export class Operations {
       if (known.type === 'subscription' && transport === 'http') throw needsStream();
       work = known.check(request.variables ?? noVariables);
       kind = 'refusal';
-      if (known.rootFields > 1) this.options.admission.countMore(facts, known.rootFields - 1); // `admit` counted the first
+      if (known.rootFields > 1) this.options.quota.takeFields(facts, known.rootFields - 1); // `admit` counted the first
       if (trusted !== undefined && request === asked) trusted.report(asked.query ?? '', known.label, facts);
       if (known.isKept && known.type === 'query') this.#keep(asked);
     } catch (error) {
@@ -123,7 +123,7 @@ export class Operations {
    * Never throws, and neither does the stream: a refusal is an answer, too.
    */
   run(operation: Operation): Answer | Promise<Answer | ResultStream> {
-    const { admission, hooks, ledger } = this.options;
+    const { quota, hooks, places } = this.options;
     const { work, context } = operation;
     if (work.way === undefined) return this.#exit.refuse(operation, work);
     const refuse = (error: unknown) => this.#exit.refuse(operation, refusal(error));
@@ -134,8 +134,8 @@ export class Operations {
       this.#exit.refuseWithoutRoom(context.holder, heldBytesOf(operation));
       const performing = work.run(context);
       if (!(performing instanceof Promise)) return this.#leave(operation, performing, beganAt);
-      const release = ledger.take('bytes', context.holder, heldBytesOf(operation));
-      admission.noteWork(context.holder, performance.now() - beganAt + work.fields * laterFieldMs);
+      const release = places.take('bytes', context.holder, heldBytesOf(operation));
+      quota.noteWork(context.holder, beganAt, work.fields * laterFieldMs);
       const left = performing.finally(release).then((result) => this.#leave(operation, result, performance.now()));
       return left.catch(refuse);
     } catch (error) {
@@ -153,14 +153,14 @@ export class Operations {
     this.#exit.turnAway(code, cause, facts, transport);
   }
 
-  /** As {@link Admission.waitOfRefusal}. */
-  waitOfRefusal(identity: Partial<Identity>): number {
-    return this.options.admission.waitOfRefusal(identity);
+  /** As {@link Quota.waitOfRefusal}. */
+  waitOfRefusal(identity: Partial<Identity>, turns?: number): number {
+    return this.options.quota.waitOfRefusal(identity, turns);
   }
 
   /** Notes that the event loop was busy for `holder` since `beganAt` (of `performance.now()`). */
   noteWork(holder: Holder, beganAt: number): void {
-    this.options.admission.noteWork(holder, performance.now() - beganAt);
+    this.options.quota.noteWork(holder, beganAt);
   }
 
   #find({ query, operationName }: GraphQLRequest): KnownOperation {

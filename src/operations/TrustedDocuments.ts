@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import { Lexer, Source, stripIgnoredCharacters, TokenKind } from 'graphql';
 import * as z from 'zod';
-import { watch } from '../config/watchFile.js';
+import { follow } from '../config/files.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Client } from './clientName.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
-import { ListedDocuments, readListedDocuments, stateOfLists } from './ListedDocuments.js';
+import { ListedDocuments, readListedDocuments } from './ListedDocuments.js';
 import type { OperationFacts } from './OperationContext.js';
 
 /** An operation whose document is not listed: it runs only because the mode is `report`. */
@@ -42,13 +42,8 @@ export class TrustedDocuments {
   /** @throws Error in one line that names TRUSTED_DOCUMENTS_FILE */
   async start(): Promise<void> {
     const { paths } = this.options;
-    const inUse = await stateOfLists(paths);
     this.#listed = await readListedDocuments(paths);
-    this.#unwatch = watch(
-      () => stateOfLists(paths),
-      () => this.#readAgain(),
-      inUse,
-    );
+    this.#unwatch = follow(paths, () => this.#readAgain());
   }
 
   stop(): void {

@@ -39,7 +39,7 @@ export interface AnswerOptions {
 const noErrors: readonly GraphQLFormattedError[] = [];
 const noCodes: CodeCounts = new Map();
 
-/** Masks the errors of a result, bounds its size (MAX_ANSWER_BYTES) and writes it. */
+/** Masks the errors of a result, bounds its size and writes it. */
 export function answerOf(result: Result, maxBytes: number, options: AnswerOptions): Answer {
   const { data, errors } = result;
   if (data === undefined) return refusalOf('mistake', errors ?? [], options);
@@ -82,7 +82,7 @@ export function undecidedAsAWhole({ data, errors }: Result): GatewayError | unde
 }
 
 function tooLarge(maxBytes: number, options: AnswerOptions): Answer {
-  const message = `The answer must have at most ${maxBytes} bytes (MAX_ANSWER_BYTES)`;
+  const message = `The answer must have at most ${maxBytes} bytes`;
   const errors = maskedErrors([new GatewayError('BAD_USER_INPUT', message)], options);
   return { ...written({ errors, data: null }), kind: 'result', status: partialSuccess };
 }

@@ -92,22 +92,17 @@ function fragmentIn({ definitions }: DocumentNode, name: string): FragmentDefini
   return definitions.find(isIt) as FragmentDefinitionNode | undefined;
 }
 
-/** One error for each limit that an operation exceeds, which names its setting. They tell nothing of the schema. */
+/** One error for each limit that an operation exceeds, with its setting if it has one. They tell nothing of the schema. */
 export function excessOf(size: Size, { operation }: OperationDefinitionNode, limits: OperationLimits): GatewayError[] {
-  const rules: (readonly [setting: string, count: number, most: number, counted: string])[] = [
-    ['MAX_DEPTH', size.depth, limits.depth, 'levels of fields'],
-    ['MAX_ALIASES', size.aliases, limits.aliases, 'aliases'],
-    ['MAX_DIRECTIVES', size.directives, limits.directives, 'directives'],
-    ['MAX_ROOT_FIELDS', size.rootFields, limits.rootFields, 'root fields'],
+  const rules: (readonly [counted: string, count: number, most: number])[] = [
+    ['levels of fields (MAX_DEPTH)', size.depth, limits.depth],
+    ['aliases (MAX_ALIASES)', size.aliases, limits.aliases],
+    ['directives', size.directives, limits.directives],
+    ['root fields', size.rootFields, limits.rootFields],
   ];
-  if (operation === 'mutation') {
-    rules.push(['MAX_MUTATION_FIELDS', size.rootFields, limits.mutationFields, 'fields in a mutation']);
-  }
-  return rules.flatMap(([setting, count, most, counted]) => {
+  if (operation === 'mutation') rules.push(['fields in a mutation', size.rootFields, limits.mutationFields]);
+  return rules.flatMap(([counted, count, most]) => {
     if (count <= most) return [];
-    return new GatewayError(
-      'GRAPHQL_VALIDATION_FAILED',
-      `The document must have at most ${most} ${counted} (${setting})`,
-    );
+    return new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${most} ${counted}`);
   });
 }

@@ -1,6 +1,6 @@
 import { createSourceEventStream, execute, type GraphQLSchema } from 'graphql';
-import type { Admission } from '../admission/Admission.js';
-import type { Ledger } from '../admission/Ledger.js';
+import type { Places } from '../admission/Places.js';
+import type { Quota } from '../admission/Quota.js';
 import { causesOf } from '../errors/causesOf.js';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
@@ -17,8 +17,8 @@ export const laterFieldMs = 0.002;
 export interface SubscribeOptions {
   readonly schema: GraphQLSchema;
   readonly contextFor: (facts: OperationFacts, label: string, trail?: Trail) => OperationContext;
-  readonly admission: Admission;
-  readonly ledger: Ledger;
+  readonly quota: Quota;
+  readonly places: Places;
 }
 
 /**
@@ -29,17 +29,16 @@ export async function subscribe(
   operation: Operation,
   { fields, document }: Work & { readonly way: 'events' },
   exit: Exit,
-  { schema, contextFor, admission, ledger }: SubscribeOptions,
+  { schema, contextFor, quota, places }: SubscribeOptions,
 ): Promise<Answer | ResultStream> {
   const { facts, label, context, request } = operation;
   const { holder, trail } = context;
   const args = { schema, document, operationName: request.operationName, variableValues: request.variables ?? {} };
-  const release = ledger.take('bytes', holder, heldBytesOf(operation));
-  const noteSince = (beganAt: number, laterMs = 0) => admission.noteWork(holder, performance.now() - beganAt + laterMs);
+  const release = places.take('bytes', holder, heldBytesOf(operation));
 
   const beganAt = performance.now();
   const subscribing = createSourceEventStream({ ...args, contextValue: context });
-  noteSince(beganAt);
+  quota.noteWork(holder, beganAt);
   const source = await subscribing.catch((error) => {
     release();
     throw error;
@@ -52,15 +51,15 @@ export async function subscribe(
   return new ResultStream(source[Symbol.asyncIterator](), {
     expiresAt: facts.caller.expiresAt,
     execute: async (event) => {
-      await admission.turnOf(holder);
+      await quota.turnOf(holder);
       const executedAt = performance.now();
       // Each event gets a context of its own, so that it does not see what an earlier event has read.
       const executing = execute({ ...args, contextValue: contextFor(facts, label, trail), rootValue: event });
-      noteSince(executedAt, executing instanceof Promise ? fields * laterFieldMs : 0);
+      quota.noteWork(holder, executedAt, executing instanceof Promise ? fields * laterFieldMs : 0);
       const result = await executing;
       const answeredAt = performance.now();
       const answer = sum.add(exit.answer(operation, result), result.errors);
-      noteSince(answeredAt);
+      quota.noteWork(holder, answeredAt);
       return answer;
     },
     failed: (error) => sum.add(exit.lastAnswer(operation, error), [error]),

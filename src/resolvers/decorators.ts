@@ -14,16 +14,15 @@ export function Needs(scope: Scope): MethodDecorator {
 /** A field that is null only with an error that names it: a client that handles errors may take it as never null. */
 export const NullOnlyWithError = Directive('@semanticNonNull');
 
-const idOfTaxpayer = { description: "The service's id of the taxpayer." };
+const idOfTaxpayer = { description: "The taxpayer's id, assigned by the service." };
 
 // Arguments that several fields take.
 export const Id = Arg('id', () => ID, idOfTaxpayer);
 export const TaxpayerId = Arg('taxpayerId', () => ID, idOfTaxpayer);
-export const JobId = Arg('jobId', () => ID, { description: "The service's id of the job." });
+export const JobId = Arg('jobId', () => ID, { description: "The job's id, assigned by the service." });
 export const MaxAgeSeconds = Arg('maxAgeSeconds', () => Int, {
   nullable: true,
-  description:
-    'Oldest cached record that you accept, in seconds; less than 60 counts as 60. Leave it out unless you need a newer record: without it a cached record is fresh, by default, for a tenth of the time it had been unchanged, at least a minute and at most a day.',
+  description: 'Maximum age of the cached record in seconds (at least 60). Omit it unless you need newer data.',
 });
 export const WaitSeconds = Arg('waitSeconds', () => Int, {
   nullable: true,

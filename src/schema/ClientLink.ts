@@ -9,7 +9,7 @@ import { Always, JSONObject, Optional, Personal, personalData } from './Vocabula
 @Directive('@key(fields: "id", resolvable: false)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class ClientLink {
-  @Always(() => ID, "The service's id of the link.") readonly id!: string;
+  @Always(() => ID, "The link's id, assigned by the service.") readonly id!: string;
   @Directive('@tag(name: "sensitive")')
   @Always(() => GraphQLURL, 'Where to send the taxpayer. Confidential: anybody who has it can open the flow.')
   readonly url!: string;
@@ -30,13 +30,15 @@ type Texts = readonly string[] | null;
   description: 'Which tax transcripts to request, by kind. The service defines the items of each list.',
 })
 export class TranscriptsInput {
-  @Optional(() => [String], 'Items of the ACTR transcript to request.') readonly actr?: Texts;
-  @Optional(() => [String], 'Items of the RECA transcript to request.') readonly reca?: Texts;
-  @Optional(() => [String], 'Items of the WAID transcript to request.') readonly waid?: Texts;
-  @Optional(() => [String], 'Items of the VENF transcript to request.') readonly venf?: Texts;
-  @Optional(() => [String], 'Items of the W2 transcript to request.') readonly w2?: Texts;
-  @Optional(() => [String], 'Items of the 1095-A transcript to request.') readonly form1095A?: Texts;
-  @Optional(() => [String], 'Items of the NOTICE transcript to request.') readonly notice?: Texts;
+  @Optional(() => [String], 'Which ACTR items to request; values are defined by the service.') readonly actr?: Texts;
+  @Optional(() => [String], 'Which RECA items to request; values are defined by the service.') readonly reca?: Texts;
+  @Optional(() => [String], 'Which WAID items to request; values are defined by the service.') readonly waid?: Texts;
+  @Optional(() => [String], 'Which VENF items to request; values are defined by the service.') readonly venf?: Texts;
+  @Optional(() => [String], 'Which W2 items to request; values are defined by the service.') readonly w2?: Texts;
+  @Optional(() => [String], 'Which 1095-A items to request; values are defined by the service.')
+  readonly form1095A?: Texts;
+  @Optional(() => [String], 'Which NOTICE items to request; values are defined by the service.')
+  readonly notice?: Texts;
 }
 
 @InputType('PersonalInfoInput', { description: 'What you already know about a person.' })

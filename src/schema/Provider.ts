@@ -19,9 +19,13 @@ export const defaultProviders: readonly ProviderEntry[] = [
   ...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => ({
     name: `PREPARER_SOFTWARE_${n}`,
     value: `preparer_software_${n}`,
-    description: `Third-party tax-preparation product number ${n}.`,
+    description: `Placeholder for the tax-preparation product number ${n}; the gateway's operators can name it.`,
   })),
-  { name: 'PROVIDER_9', value: 'provider_9', description: 'A further tax-preparation provider.' },
+  {
+    name: 'PROVIDER_9',
+    value: 'provider_9',
+    description: "Placeholder for one more tax-preparation provider; the gateway's operators can name it.",
+  },
 ];
 
 const providersFile = z
@@ -63,7 +67,8 @@ const descriptions: Record<string, { description: string }> = {};
 
 registerEnumType(Provider, {
   name: 'Provider',
-  description: 'Where the tax data of a taxpayer comes from.',
+  description:
+    'Where the tax data of a taxpayer comes from. The operators of a gateway may name other values (PROVIDERS_FILE): generate types from the schema of your own.',
   valuesConfig: descriptions,
 });
 

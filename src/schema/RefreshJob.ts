@@ -18,8 +18,8 @@ const statusNames = { processing: 'PROCESSING', completed: 'COMPLETED', failed: 
 @Directive('@cost(weight: 20)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class RefreshJob {
-  @Always(() => ID, "The service's id of the taxpayer.") readonly taxpayerId: string;
-  @Always(() => ID, "The service's id of the job.") readonly jobId: string;
+  @Always(() => ID, "The taxpayer's id, assigned by the service.") readonly taxpayerId: string;
+  @Always(() => ID, "The job's id, assigned by the service.") readonly jobId: string;
   @Always(() => String, 'Name of the job.') readonly name: string;
   @Always(() => RefreshJobStatus, 'State of the job. UNRECOGNIZED for a value that the gateway does not know.')
   readonly status: RefreshJobStatus;

@@ -25,7 +25,7 @@ const orBroken = 'Also null, with an UPSTREAM_INVALID_RESPONSE error, when the s
 @Directive('@key(fields: "id")')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class Taxpayer {
-  @Always(() => ID, "The service's id of the taxpayer.") readonly id!: string;
+  @Always(() => ID, "The taxpayer's id, assigned by the service.") readonly id!: string;
 }
 
 @ObjectType('TaxpayerToken', {
@@ -35,7 +35,7 @@ export class Taxpayer {
 @Directive('@cost(weight: 10)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class TaxpayerToken {
-  @Always(() => ID, "The service's id of the taxpayer.") readonly taxpayerId: string;
+  @Always(() => ID, "The taxpayer's id, assigned by the service.") readonly taxpayerId: string;
 
   /** Revealed only by the resolver of `accessToken`, which needs a scope of its own. */
   readonly secretToken: Secret;

@@ -188,7 +188,7 @@ function isSurelyUndone({ status, reason = '' }: TryFailure): boolean {
 function failureOf(error: unknown, aborted: boolean): TryFailure {
   if (error instanceof TryFailure) return error;
   const { code = '', type } = error as { readonly code?: string; readonly type?: string };
-  if (type === 'max-size') return new TryFailure('invalid', { reason: 'larger than MAX_RESPONSE_BYTES' });
+  if (type === 'max-size') return new TryFailure('invalid', { reason: 'larger than an answer may be' });
   if (aborted) return new TryFailure('timeout', { cause: error, reason: 'no answer in time' });
   // Z_ and ERR__ERROR_FORMAT are zlib's (gzip and Brotli), HPE_ those of Node's HTTP parser.
   const broken = /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);

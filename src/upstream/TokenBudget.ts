@@ -209,7 +209,7 @@ export class TokenBudget {
 /** The code, and how its message ends. */
 const refusals = {
   fleet: ['TOKEN_BUDGET_EXHAUSTED', 'the fleet (TOKEN_BUDGET_PER_HOUR)'],
-  watch: ['TOKEN_BUDGET_EXHAUSTED', 'all watchers together (TOKEN_BUDGET_WATCH_SHARE)'],
+  watch: ['TOKEN_BUDGET_EXHAUSTED', 'all watchers together'],
   caller: ['RATE_LIMITED', 'one caller (TOKEN_BUDGET_CALLER_SHARE)'],
 } as const;
 const storeAway =

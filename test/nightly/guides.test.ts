@@ -1,113 +1,136 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
+import { launchBrowser } from '../support/browser.js';
+import { freePort } from '../support/freePort.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { quickPolls } from '../support/liveJob.js';
 import { run } from './support/run.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const compilerOptions = {
-  ...{ target: 'ES2022', lib: ['ES2022', 'DOM', 'DOM.AsyncIterable'], module: 'NodeNext', types: [] },
-  ...{ strict: true, skipLibCheck: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
-  ...{ rootDir: '.', outDir: 'built' },
-};
+const page = readFileSync(join(root, 'docs/clients.md'), 'utf8');
+const [preparation = '', ...sections] = page.split(/^## /m);
+/** Holds the package beside the folders, as a clone that was followed to there. */
 const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-guides-'));
-const names = readdirSync(join(root, 'docs/guides')).map((name) => name.replace('.md', ''));
-const env = { PATH: process.env['PATH'] };
+const artefacts = join(root, 'test-artifacts/guides/');
+const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], npm_config_audit: 'false', CI: '1' };
+const [pack = '', start = '', makeFolder = ''] = commandsOf(preparation);
+
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-/** What a reader of a guide has after having followed it up to the start of the program. */
-function followed(name: string, replacements: Readonly<Record<string, string>>) {
-  const text = readFileSync(join(root, `docs/guides/${name}.md`), 'utf8');
-  const folder = mkdtempSync(join(scratch, `${name}-`));
-  const [, packages = ''] = /^npm install (.*)$/m.exec(text) ?? [];
-  for (const each of packages.split(' ').filter(Boolean)) {
-    const link = join(folder, 'node_modules', each);
-    mkdirSync(dirname(link), { recursive: true });
-    const own = each === 'taxpayer-gateway-client' ? 'packages/client' : `test/nightly/node_modules/${each}`;
-    expect({ each, isThere: existsSync(join(root, own)) }).toEqual({ each, isThere: true });
-    symlinkSync(join(root, own), link);
-  }
-  writeFileSync(join(folder, 'package.json'), '{"private":true,"type":"module"}');
-  const files = [...text.matchAll(/^`([\w.]+)`:\n\n```\w+\n([\s\S]*?)^```$/gm)].map(([, file = '', code = '']) => {
+function commandsOf(text: string): string[] {
+  return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, command = '']) => command.trim());
+}
+
+async function succeed(command: string, cwd: string): Promise<string> {
+  const { code, output } = await run('sh', ['-c', command], { cwd, env });
+  expect({ command, code, output }).toMatchObject({ code: 0 });
+  return output;
+}
+
+/** An empty folder in which a section was followed up to its last command, which starts the program. */
+async function followed(title: string, replacements: Readonly<Record<string, string>>) {
+  const text = sections.find((section) => section.startsWith(`${title}\n`)) ?? '';
+  const folder = join(scratch, title.replaceAll(' ', '-'));
+  mkdirSync(folder);
+  await succeed(makeFolder, folder);
+  const parts = text.matchAll(/^(?:`([\w.]+)`:\n\n)?```(\w+)\n([\s\S]*?)^```$/gm);
+  const commands: string[] = [];
+  for (const [, file, language, code = ''] of parts) {
     let adapted = code;
     for (const [from, to] of Object.entries(replacements)) adapted = adapted.replaceAll(from, to);
-    writeFileSync(join(folder, file), adapted);
-    return file;
-  });
+    if (file !== undefined) writeFileSync(join(folder, file), adapted);
+    else if (language === 'sh') commands.push(...adapted.trim().split('\n'));
+    // Nothing is installed, generated or compiled before the files above it are there.
+    while (commands.length > 1) await succeed(commands.shift() ?? '', folder);
+  }
   const [, printed] = /^```text\n([\s\S]*?)^```$/m.exec(text) ?? [];
-  return { folder, program: files.at(-1) ?? '', printed };
+  return { folder, command: commands[0] ?? '', printed };
 }
 
-/** Checks the types of a program, or runs Relay's compiler, and gives the module to start. */
-async function prepared(name: string, { folder, program }: ReturnType<typeof followed>): Promise<string> {
-  const succeed = async (...args: string[]) => {
-    const { code, output } = await run(process.execPath, args, { cwd: folder, env });
-    expect({ code, output }).toMatchObject({ code: 0 });
-  };
-  if (name === 'relay') await succeed('node_modules/relay-compiler/cli.js', 'relay.config.json');
-  if (!program.endsWith('.ts')) return program;
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [program] }));
-  await succeed(fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json'))));
-  return `built/${program.replace('.ts', '.js')}`;
-}
-
-describe('The guide', () => {
+describe('docs/clients.md', () => {
   let provider: TrustedProvider;
   let gateway: TestGateway;
   let token: string;
+  const appPort = freePort();
 
   beforeAll(async () => {
     provider = await startTrustedProvider();
-    const scope = 'taxpayers:any taxpayers:read refresh-jobs:read client-links:create';
-    token = await provider.token({ scope });
-    gateway = await startTestGateway({ ...provider.env, ...quickPolls });
+    token = await provider.token({ scope: 'taxpayers:any taxpayers:read refresh-jobs:read client-links:create' });
+    const [, name = '', origin = ''] = /^(\w+)=(\S+) npm start$/.exec(start) ?? [];
+    const [given, own] = [new URL(origin), String(await appPort)];
+    given.port = own;
+    gateway = await startTestGateway({ ...provider.env, ...quickPolls, [name]: given.origin });
+    // What `npm ci` installs in a clone, and the build, are there already.
+    expect(pack).toMatch(/^npm ci && npm run build && npm pack \.\/packages\/client --pack-destination \.\.$/);
+    execFileSync('npm', ['pack', './packages/client', '--pack-destination', scratch], { cwd: root, stdio: 'ignore' });
   }, 180_000);
   afterAll(async () => {
     await gateway?.stop();
     await provider?.stop();
   });
 
-  it.each(names)('%s prints what it says', async (name) => {
-    const { taxpayerId, jobId: shown } = gateway.sandbox.demo.jobs.processing;
-    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null });
-    const { origin } = gateway;
-    const guide = followed(name, {
-      'http://localhost:4000': origin,
-      [shown]: jobId,
-      '=> undefined': `=> '${token}'`,
-    });
-    const module = await prepared(name, guide);
-    // The service refuses once for the backend, which tries again.
-    if (name === 'node-backend') {
-      const fault = { status: 429, headers: { 'Retry-After': '1' } } as const;
-      gateway.sandbox.control.arm({ endpoint: 'createClientLink', fault, times: 1 });
-    }
-    const child = spawn(process.execPath, [module], { cwd: guide.folder, env });
-    let output = '';
-    child.stdout.on('data', (chunk) => {
-      output += chunk;
-      if (output.endsWith('PROCESSING\n')) {
-        gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
+  const adapted = () => ({ 'http://localhost:4000': gateway.origin, '=> undefined': `=> '${token}'` });
+
+  it.each(['urql', 'Relay', 'A Node.js backend'])(
+    'prints what it says: %s',
+    async (title) => {
+      const { taxpayerId, jobId: shown } = gateway.sandbox.demo.jobs.processing;
+      const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null });
+      const { folder, command, printed } = await followed(title, { ...adapted(), [shown]: jobId });
+      // The service refuses once for the backend, which tries again.
+      if (title === 'A Node.js backend') {
+        const fault = { status: 429, headers: { 'Retry-After': '1' } } as const;
+        gateway.sandbox.control.arm({ endpoint: 'createClientLink', fault, times: 1 });
       }
+      const child = spawn('sh', ['-c', command], { cwd: folder, env });
+      let output = '';
+      child.stdout.on('data', (chunk) => {
+        output += chunk;
+        if (output.endsWith('PROCESSING\n')) {
+          gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
+        }
+      });
+      let complaint = '';
+      child.stderr.on('data', (chunk) => (complaint += chunk));
+      const [code] = await once(child, 'close');
+      expect({ output, complaint, code }).toEqual({ output: printed, complaint: '', code: 0 });
+    },
+    300_000,
+  );
+
+  it('shows the page of React in a browser', async () => {
+    const { folder, command } = await followed('React', adapted());
+    const port = await appPort;
+    const vite = spawn('sh', ['-c', `exec ${command} --port ${port} --strictPort`], {
+      cwd: folder,
+      env,
+      detached: true,
     });
-    let complaint = '';
-    child.stderr.on('data', (chunk) => (complaint += chunk));
-    const [code] = await once(child, 'close');
-    expect({ output, complaint, code }).toEqual({ output: guide.printed, complaint: '', code: 0 });
-  });
+    const closed = once(vite, 'close');
+    await once(vite.stdout, 'data');
+    const browser = await launchBrowser();
+    try {
+      const shown = await browser.newPage();
+      await shown.goto(`http://localhost:${port}`);
+      for (const [text] of page.matchAll(/(?<=`)(Arthur|NOT_FOUND\.) [^`]*/g)) {
+        await shown.getByText(text).waitFor();
+      }
+      const { authorized: id } = gateway.sandbox.demo.taxpayerIds;
+      gateway.sandbox.control.updateTaxpayer(id, { status: 'COMPLETED' });
+      await shown.getByText(/: COMPLETED/).waitFor({ timeout: 120_000 });
+      mkdirSync(artefacts, { recursive: true });
+      await shown.screenshot({ path: `${artefacts}react.png` });
+    } finally {
+      await browser.close();
+      // npx and what it started, as Ctrl-C in a terminal would.
+      if (vite.pid !== undefined) process.kill(-vite.pid, 'SIGINT');
+      await closed;
+    }
+  }, 400_000);
 });

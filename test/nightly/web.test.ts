@@ -52,7 +52,7 @@ function addressOf(child: ChildProcess): Promise<string> {
   return new Promise<string>((resolve, reject) => {
     child.stdout?.on('data', (chunk: Buffer) => {
       output += chunk.toString();
-      const [, url] = /"app":"([^"]+)"/.exec(output) ?? [];
+      const [, url] = /^App: +(\S+)$/m.exec(output) ?? [];
       if (url) resolve(url);
     });
     child.stderr?.on('data', (chunk: Buffer) => {
@@ -135,6 +135,7 @@ describe('The example web app', () => {
     expect(await seriousViolations(page)).toEqual([]);
     await page.locator('#job-status', { hasText: 'completed' }).waitFor({ timeout: 60_000 });
     await page.locator('#taxpayer-status', { hasText: 'completed' }).waitFor();
+    expect(await page.getByText('Reconnecting…').count()).toBe(0);
     await picture(page, '5-completed');
     expect(await seriousViolations(page)).toEqual([]);
     await context.close();
@@ -145,7 +146,7 @@ describe('The example web app', () => {
     await page.goto(app);
     await page.locator('#taxpayer-id').fill('00000000-0000-4000-8000-000000000000');
     await page.getByRole('button', { name: 'Follow' }).click();
-    await page.getByText('Check the id').waitFor();
+    await page.getByText('No taxpayer or job has this id').first().waitFor();
     await page.getByText('NOT_FOUND').waitFor();
     await page.locator('#job-taxpayer-id').fill('00000000-0000-4000-8000-000000000000');
     await page.locator('#job-id').fill('x');

@@ -14,7 +14,7 @@ import { StoreLine, type StoreTroubles } from './StoreLine.js';
 import type { World } from './World.js';
 import { baseUrl, clientId, configOf, wireProcess } from './wireProcess.js';
 
-const defaults = configOf({ CACHE_MAX_ENTRIES: '1000', JOB_POLL_MAX_MS: '5000' });
+const defaults = configOf({ JOB_POLL_MAX_MS: '5000' });
 
 /** A process from its start to its crash. Its successor on the same node is a new life. */
 interface Process extends ReturnType<typeof wireProcess> {

@@ -1,4 +1,3 @@
-import { WorkTime } from '../../src/admission/WorkTime.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
@@ -56,7 +55,6 @@ export function wireProcess({ world, node, line, config, fetch, secret }: Parts)
   const sealer = new Sealer([{ from: 'client-secret', secret: credentials.clientSecret }]);
   const wired = wireServices({
     ...{ config, log, metrics, store, sealer, baseUrl },
-    workTime: new WorkTime({ now: () => performance.now(), utilization: () => 0, ranShare: () => 1 }),
     credentials: () => credentials,
     fetch: fetch as never,
   });

@@ -10,7 +10,7 @@ const telling: Readonly<Record<ApiEndpoint, string>> = {
   refreshJob: 'status',
 };
 const tellingOf = ({ route }: Received) => telling[route.endpoint as ApiEndpoint];
-/** By hand: JSON.stringify would overflow the stack long before JSON.parse does. Shorter than MAX_RESPONSE_BYTES. */
+/** By hand: JSON.stringify would overflow the stack long before JSON.parse does. Shorter than 1 MiB. */
 const nested = `${'{"d":'.repeat(100_000)}null${'}'.repeat(100_000)}`;
 const otherTaxpayer = '11111111-1111-4111-8111-111111111111';
 

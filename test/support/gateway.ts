@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadConfig } from '../../src/config/config.js';
+import { type Config, loadConfig } from '../../src/config/config.js';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/server.js';
 import { type Sandbox, type SandboxOptions, startSandbox } from './sandbox.js';
 
@@ -48,6 +48,15 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Every test must also pass without plans: `TEST_PLANS=off npm test`. */
 export const planMode = (process.env['TEST_PLANS'] ?? 'on') as 'on' | 'off';
 
+/** What no setting changes, for tests that need it small. */
+export type Bounds = { readonly [Part in 'limits' | 'service' | 'cache' | 'tokens' | 'jobs']?: Partial<Config[Part]> };
+
+export function configWith(bounds: Bounds, env: Environment): Config {
+  const config = loadConfig(env);
+  const bounded = Object.entries(bounds).map(([part, own]) => [part, { ...config[part as keyof Bounds], ...own }]);
+  return { ...config, ...Object.fromEntries(bounded) };
+}
+
 /**
  * A gateway in this process over a sandbox of its own, on free ports. It uses a memory store and no authentication, unless
  * `env` says otherwise.
@@ -56,11 +65,11 @@ export async function startTestGateway(
   env: Environment = {},
   sandboxOptions: Partial<SandboxOptions> = {},
   plans: 'on' | 'off' = planMode,
-  options: GatewayOptions = {},
+  { bounds = {}, ...options }: GatewayOptions & { readonly bounds?: Bounds } = {},
 ): Promise<TestGateway> {
   const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret', ...sandboxOptions });
   const logs: string[] = [];
-  const config = loadConfig({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...env });
+  const config = configWith(bounds, { ...environmentFor(sandbox), CACHE_URL: 'memory:', ...env });
   const gateway = await startGateway(config, {
     ...options,
     plans,

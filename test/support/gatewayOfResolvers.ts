@@ -1,5 +1,4 @@
 import 'reflect-metadata';
-import { Admission } from '../../src/admission/Admission.js';
 import { Authenticator } from '../../src/auth/Authenticator.js';
 import { identifier } from '../../src/auth/identify.js';
 import { loadConfig } from '../../src/config/config.js';
@@ -44,13 +43,13 @@ export async function startGatewayOf(
     logDestination: { write: (line) => operations.push(line) },
     metrics,
   });
-  const { ledger, sealed: store, workTime } = services;
+  const { places, quota } = services;
   const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
   const engine = new Operations({
     schema: buildSchema({ resolvers: [...resolvers, ...more], providers: defaultProviders }),
     contextFor: (facts) => new RequestContext(facts, services),
-    admission: new Admission({ store, perMinute: 0, workTime }),
-    ledger,
+    quota,
+    places,
     limits: config.limits,
     introspection: true,
     trustedDocuments: undefined,
@@ -60,7 +59,7 @@ export async function startGatewayOf(
   });
   await engine.start();
   const identify = identifier(new Authenticator(config.auth), { accept: () => undefined });
-  const given = { operations: engine, identify, ledger, unread: new Unread(ledger) };
+  const given = { operations: engine, identify, places, unread: new Unread(places) };
   const streams = new OpenStreams(() => {});
   const options = { ...given, streams, allowedOrigins: [] };
   const sockets = new WebSockets({ ...options, maxOperations: 10 });

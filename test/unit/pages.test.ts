@@ -12,7 +12,19 @@ const pages = [
   ),
 ];
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-const commands = ['ci', 'audit', 'test', 'start', 'publish', 'install', 'pack', 'sbom', ...Object.keys(scripts)];
+const commands = [
+  'ci',
+  'audit',
+  'test',
+  'start',
+  'publish',
+  'install',
+  'pack',
+  'sbom',
+  'init',
+  'pkg',
+  ...Object.keys(scripts),
+];
 
 /** The headings of a page, as links name them. */
 function anchorsOf(page: string): string[] {

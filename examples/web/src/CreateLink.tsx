@@ -25,7 +25,7 @@ export function CreateLink() {
     <section aria-labelledby="create">
       <h2 id="create">New client link</h2>
       <form ref={form} onSubmit={submit} onChange={() => (error || data) && setKey(crypto.randomUUID())}>
-        <p className="fine">Everything may be left empty; what you fill in, the taxpayer need not type.</p>
+        <p className="fine">All fields are optional. The taxpayer won't have to type what you fill in.</p>
         <div className="pair">
           <Field name="reference" label="Your reference" />
           <Field name="flowType" label="Flow" defaultValue="full" />

@@ -1,9 +1,9 @@
 import { useSubscription } from '@apollo/client/react';
-import { type FormEvent, useEffect, useState } from 'react';
+import { type FormEvent, useState } from 'react';
 import { RefreshJobUpdatedDocument } from 'taxpayer-gateway-client';
 import { Age } from './Age.js';
-import { liveClient } from './liveClient.js';
 import { Problems } from './Problems.js';
+import { useReconnecting } from './reconnecting.js';
 
 interface JobIds {
   readonly taxpayerId: string;
@@ -46,20 +46,6 @@ const words = {
   FAILED: 'The refresh failed. Start another one.',
   UNRECOGNIZED: 'The service reports a state this page does not know.',
 } as const;
-
-/** Whether the connection was lost. It is closed as well when nothing is watched any more. */
-function useReconnecting() {
-  const [isReconnecting, setReconnecting] = useState(false);
-  useEffect(() => {
-    const offClosed = liveClient.on('closed', () => setReconnecting(true));
-    const offConnected = liveClient.on('connected', () => setReconnecting(false));
-    return () => {
-      offClosed();
-      offConnected();
-    };
-  }, []);
-  return isReconnecting;
-}
 
 function Progress(ids: JobIds) {
   const isReconnecting = useReconnecting();

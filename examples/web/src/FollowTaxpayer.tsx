@@ -1,7 +1,10 @@
-import { type FormEvent, useEffect, useState } from 'react';
-import { type TaxpayerStatus, type TokenUpdate, watchTaxpayerToken } from 'taxpayer-gateway-client';
+import { useQuery, useSubscription } from '@apollo/client/react';
+import { type FormEvent, useState } from 'react';
+import type { TaxpayerStatus } from 'taxpayer-gateway-client';
 import { Age } from './Age.js';
+import { TaxpayerChangesDocument, TaxpayerDocument } from './generated/operations.js';
 import { Problems } from './Problems.js';
+import { useReconnecting } from './reconnecting.js';
 
 const steps: readonly { readonly status: TaxpayerStatus; readonly label: string }[] = [
   { status: 'CREATED', label: 'Invited' },
@@ -38,40 +41,22 @@ export function FollowTaxpayer() {
   );
 }
 
-/** Follows a taxpayer for as long as the page shows them; `watchTaxpayerToken` connects again by itself. */
-function useTaxpayer(taxpayerId: string) {
-  const [token, setToken] = useState<TokenUpdate>();
-  const [error, setError] = useState<unknown>();
-  const [isReconnecting, setReconnecting] = useState(false);
-  useEffect(() => {
-    const leaving = new AbortController();
-    const follow = async () => {
-      const { signal } = leaving;
-      const url = `${location.origin}/graphql`;
-      const onReconnect = () => setReconnecting(true);
-      // A record that did not change is not sent again, so the answer itself tells that the connection is back.
-      const fetchAndTell: typeof fetch = async (...request) => {
-        const response = await fetch(...request);
-        if (response.ok) setReconnecting(false);
-        return response;
-      };
-      const updates = watchTaxpayerToken({ url, taxpayerId, signal, onReconnect, fetch: fetchAndTell });
-      for await (const update of updates) setToken(update);
-    };
-    follow().catch(setError);
-    return () => leaving.abort();
-  }, [taxpayerId]);
-  return { token, error, isReconnecting };
-}
-
 function Status({ taxpayerId }: { readonly taxpayerId: string }) {
-  const { token, error, isReconnecting } = useTaxpayer(taxpayerId);
-  const isLoading = token === undefined && error === undefined;
+  const variables = { taxpayerId };
+  const { data, error } = useQuery(TaxpayerDocument, { variables, errorPolicy: 'all' });
+  // Each change is written to the cache, and so to `data`.
+  const live = useSubscription(TaxpayerChangesDocument, { variables });
+  const isReconnecting = useReconnecting();
+  const token = data?.taxpayerToken;
+  const problem = error ?? live.error;
+  const isLoading = !token && !problem;
+  // Then the stream ends, and the connection with it.
+  const isOver = token?.status === 'COMPLETED' || token?.status === 'REJECTED';
   return (
     <div aria-busy={isLoading}>
       {isLoading && <p className="loading">Looking the taxpayer up…</p>}
-      {isReconnecting && <p role="status">Reconnecting…</p>}
-      {error !== undefined && <Problems error={error} />}
+      {isReconnecting && !isOver && !problem && <p role="status">Reconnecting…</p>}
+      {problem && <Problems error={problem} />}
       {token && (
         <>
           <p role="status">

@@ -7,7 +7,7 @@ const advice: Record<ErrorCode, string> = {
   BAD_USER_INPUT: 'Correct what is listed below and send it again.',
   UNAUTHENTICATED: 'Your session has ended. Sign in again.',
   FORBIDDEN: 'You may not see this. Ask an administrator for access to the taxpayer.',
-  NOT_FOUND: 'Check the id: nothing has it.',
+  NOT_FOUND: 'No taxpayer or job has this id.',
   IDEMPOTENCY_CONFLICT: 'This form was sent before with other contents. Start a new link.',
   OUTCOME_UNKNOWN: 'The link may exist although its address was lost. Look for it before you start a new one.',
   TOKEN_BUDGET_EXHAUSTED: 'The hourly allowance is spent. Wait, then try again.',

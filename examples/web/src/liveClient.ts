@@ -1,8 +1,13 @@
 import { createClient } from 'graphql-ws';
+import { accessToken } from './accessToken.js';
 
 /** The WebSocket of Apollo Client's subscriptions. It connects again by itself, after pauses that grow to 30 s at most. */
 export const liveClient = createClient({
   url: `${location.origin.replace(/^http/, 'ws')}/graphql`,
+  connectionParams: async () => {
+    const token = await accessToken();
+    return token ? { authorization: `Bearer ${token}` } : {};
+  },
   retryAttempts: 100,
   retryWait: async (retries) => {
     const ms = Math.min(30_000, 1000 * 2 ** retries) * (0.5 + Math.random() / 2);

@@ -12,7 +12,7 @@ import { startIdentityProvider } from '../../support/identityProvider.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
-const blocks = [...readme.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language, text = '']) => ({
+const blocks = [...readme.matchAll(/^```((?!mermaid)\w+)\n([\s\S]*?)^```$/gm)].map(([, language, text = '']) => ({
   language,
   text,
 }));
@@ -76,7 +76,7 @@ describe('The README', () => {
     for (const [, script = ''] of readme.matchAll(/npm (?:run )?(\w[\w:]*)/g)) {
       expect(['ci', ...Object.keys(scripts)]).toContain(script);
     }
-    const paths = [...readme.matchAll(/\]\(([\w./]+)\)|`((?:src|docs|test)\/[\w./]+)`/g)].map(
+    const paths = [...readme.matchAll(/\]\(([\w./]+)(?:#[\w-]+)?\)|`((?:src|docs|test)\/[\w./]+)`/g)].map(
       ([, a, b]) => a ?? b ?? '',
     );
     expect(paths.length).toBeGreaterThan(5);

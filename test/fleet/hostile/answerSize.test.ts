@@ -3,6 +3,7 @@ import { executions } from '../../support/executions.js';
 import {
   environmentFor,
   type GatewayProcess,
+  planMode,
   postQuery,
   spawnGateway,
   startTestGateway,
@@ -21,19 +22,19 @@ const recordsOf = (ids: readonly string[], fields: string) =>
 /** What no plan answers. */
 const byApollo = '@include(if: true)';
 
-describe('an answer larger than MAX_ANSWER_BYTES is one error', () => {
+describe('an answer that is too large is one error', () => {
   const maxBytes = 100_000;
   let gateway: TestGateway;
   let id: string;
 
   const error = {
-    message: `The answer must have at most ${maxBytes} bytes (MAX_ANSWER_BYTES)`,
+    message: `The answer must have at most ${maxBytes} bytes`,
     extensions: { code: 'BAD_USER_INPUT', retryable: false, requestId: expect.any(String) },
   };
   const refused = { errors: [error], data: null };
 
   beforeAll(async () => {
-    gateway = await startTestGateway({ ...quickPolls, MAX_ANSWER_BYTES: `${maxBytes}` });
+    gateway = await startTestGateway(quickPolls, {}, planMode, { bounds: { limits: { answerBytes: maxBytes } } });
     id = gateway.sandbox.control.addTaxpayer({ metadata: { notes: 'é'.repeat(20_000) } }).id; // 40 kB
   });
 
@@ -186,7 +187,7 @@ describe('a process with a heap of 256 MB', () => {
   let sandbox: Sandbox;
   let gateway: GatewayProcess;
   let large: string[];
-  const message = 'The answer must have at most 8388608 bytes (MAX_ANSWER_BYTES)';
+  const message = 'The answer must have at most 8388608 bytes';
 
   beforeAll(async () => {
     sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });

@@ -69,10 +69,9 @@ it('a process outlives an answer that is too large while one of its members is s
     ...environmentFor(sandbox),
     ...provider.env,
     CACHE_URL: 'memory:',
-    MAX_ANSWER_BYTES: '65536',
   });
   try {
-    const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', metadata: { note: 'x'.repeat(700) } });
+    const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', metadata: { note: 'x'.repeat(150_000) } });
     const { jobId } = sandbox.control.addJob({ taxpayerId: id, endsAs: null });
     const scope = 'taxpayers:read refresh-jobs:read';
     const authorization = `Bearer ${await provider.token({ scope, taxpayer_ids: [id] })}`;
@@ -83,7 +82,7 @@ it('a process outlives an answer that is too large while one of its members is s
     sandbox.control.setLatency(300);
     const awaited = { ...job, jobId: sandbox.control.addJob({ taxpayerId: id, endsAs: null }).jobId };
     const { errors } = await ask([awaited, ...Array(60).fill(known)]);
-    expect(errors?.[0]?.message).toBe('The answer must have at most 65536 bytes (MAX_ANSWER_BYTES)');
+    expect(errors?.[0]?.message).toBe('The answer must have at most 8388608 bytes');
     expect(await ask([awaited])).toMatchObject({ data: { _entities: [{ status: 'PROCESSING' }] } });
     expect((await ask([known])).errors).toBeUndefined();
     expect(gateway.child.exitCode).toBeNull();

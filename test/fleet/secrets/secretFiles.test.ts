@@ -1,5 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   mkdirSync,
@@ -8,19 +7,17 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
-  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { loadConfig } from '../../../src/config/config.js';
-import { Secret } from '../../../src/config/secret.js';
-import { watchSecretFile } from '../../../src/config/watchFile.js';
+import { followSecret, loadConfig } from '../../../src/config/config.js';
 import { followPemFiles, type Pem, readPemFiles } from '../../../src/network/pemFiles.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { issueCertificate } from '../../support/certificate.js';
+import { until } from '../../support/until.js';
 
 const upstream = { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/', UPSTREAM_CLIENT_ID: 'a', AUTH_MODE: 'disabled' };
 /** As long as it takes to be looked at in the middle more than once. */
@@ -51,54 +48,33 @@ async function writeSlowly(path: string, parts: readonly string[]): Promise<void
 }
 
 describe('A secret file that is written in place', () => {
+  const begin = () => {
+    const taken: string[] = [];
+    const lines: string[] = [];
+    const log = createLogger('info', { write: (line) => lines.push(line) });
+    const config = loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
+    stop = followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (next) => taken.push(next.reveal()));
+    return { taken, lines };
+  };
+
   it('is taken when it is complete, not before', async () => {
     writeFileSync(file, 'the-secret-before');
-    const taken: string[] = [];
-    let refused = 0;
-    const complete = new Promise<void>((resolve) => {
-      stop = watchSecretFile(file, {
-        minLength: 16,
-        secret: new Secret('the-secret-before'),
-        onRotated: (next) => {
-          taken.push(next.reveal());
-          if (next.reveal() === secret) resolve();
-        },
-        onRefused: () => {
-          refused += 1;
-        },
-      });
-    });
+    const { taken, lines } = begin();
     await writeSlowly(file, [...pieces, 'end\n']);
-    await complete;
+    await until(() => taken.length > 0);
     expect(taken).toEqual([secret]);
-    expect(refused).toBe(0);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 'info', setting: 'UPSTREAM_CLIENT_SECRET', msg: 'a secret was renewed from its file' },
+    ]);
   });
 
-  it('is read at the start when it is complete, not before', async () => {
-    const script = `
-      const { appendFileSync, writeFileSync } = require('node:fs');
-      const parts = ${JSON.stringify([...pieces, 'end\n'])};
-      writeFileSync(${JSON.stringify(file)}, parts.shift());
-      console.log('begun');
-      const timer = setInterval(() => {
-        appendFileSync(${JSON.stringify(file)}, parts.shift());
-        if (parts.length === 0) clearInterval(timer);
-      }, ${pauseMs});`;
-    const writer = spawn(process.execPath, ['--eval', script], { stdio: ['ignore', 'pipe', 'inherit'] });
-    await once(writer.stdout, 'data');
-    const config = loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
-    if (config.upstream === 'embedded-sandbox') throw new Error('A service is configured');
-    expect(config.upstream.clientSecret.reveal()).toBe(secret);
-    if (writer.exitCode === null) await once(writer, 'exit');
-  });
-
-  it('costs no time at the start when it is older than a second', () => {
-    writeFileSync(file, 'the-secret');
-    const twoSecondsAgo = Date.now() / 1000 - 2;
-    utimesSync(file, twoSecondsAgo, twoSecondsAgo);
-    const startedAt = performance.now();
-    loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
-    expect(performance.now() - startedAt).toBeLessThan(300);
+  it('is completed soon, if the start saw half of it', async () => {
+    const [first = '', ...rest] = pieces;
+    writeFileSync(file, first);
+    const { taken } = begin();
+    for (const part of [...rest, 'end']) appendFileSync(file, part);
+    await until(() => taken.length > 0);
+    expect(taken).toEqual([secret]);
   });
 });
 
@@ -106,8 +82,8 @@ describe('A secret that comes from a pipe', () => {
   it('is read, once', () => {
     const script = `printf the-secret | "$0" --import "$1" --input-type=module --eval "$2"`;
     const child = `
-      import { readCompleteSync } from '${new URL('../../../src/config/watchFile.ts', import.meta.url)}';
-      console.log(String(readCompleteSync('/dev/stdin')));`;
+      import { readValue } from '${new URL('../../../src/config/files.ts', import.meta.url)}';
+      console.log(readValue('/dev/stdin'));`;
     expect(execFileSync('sh', ['-c', script, process.execPath, 'tsx', child]).toString()).toBe('the-secret\n');
   });
 });

@@ -5,7 +5,7 @@ import { startSandbox } from '../../support/sandbox.js';
 let running: TestGateway;
 
 beforeAll(async () => {
-  running = await startTestGateway({ CACHE_MAX_ENTRIES: '3', CACHE_URL: 'memory:' }, {}, 'on');
+  running = await startTestGateway({}, {}, 'on', { bounds: { cache: { maxEntries: 3 } } });
 });
 
 afterAll(() => running.stop());
@@ -19,7 +19,7 @@ async function reads(tier: 'memory' | 'store'): Promise<number> {
 }
 
 describe('memory', () => {
-  it('holds CACHE_MAX_ENTRIES taxpayers: those not asked for the longest come from the store again', async () => {
+  it('holds a bounded number of taxpayers: those not asked for the longest come from the store again', async () => {
     const ids = running.sandbox.control.addTaxpayers(6);
     const ask = (id: string | undefined) =>
       running.query('query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });

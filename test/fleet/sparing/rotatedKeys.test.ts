@@ -112,7 +112,7 @@ describe('A gateway whose client secret is rotated while it runs', () => {
 
     sandbox.control.setClientSecret('rotated-secret');
     writeFileSync(file, 'rotated-secret');
-    while (!logs.some((line) => line.includes('the client secret was rotated'))) {
+    while (!logs.some((line) => line.includes('a secret was renewed from its file'))) {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     const again = await createLink(origin, 'key-1');

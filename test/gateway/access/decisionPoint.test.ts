@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { boundsFor, Ledger } from '../../../src/admission/Ledger.js';
+import { boundsFor, Places } from '../../../src/admission/Places.js';
 import { DecisionPoint } from '../../../src/auth/DecisionPoint.js';
 import { RequestContext, type Services } from '../../../src/context.js';
 import { identifierReader } from '../../../src/datasources/identifiers.js';
@@ -189,7 +189,7 @@ describe('The door', () => {
     const services = {
       decisions: new DecisionPoint(where),
       ids: identifierReader(64),
-      ledger: new Ledger(boundsFor({ connections: 10, answerBytes: 1000 })),
+      places: new Places(boundsFor({ connections: 10, answerBytes: 1000 })),
     } as unknown as Services;
     /** Asks for these taxpayers in one request. */
     const together = (ids: readonly string[], key = subject) => {
@@ -292,10 +292,10 @@ it('The token for the decision point follows its file; one that cannot be one is
     };
     expect(await presented()).toBe('Basic dXNlcjpwYXNz');
     writeFileSync(file, 'two\nlines');
-    await until(() => other.logs.some((line) => line.includes('the token for the decision point cannot be one')));
+    await until(() => other.logs.some((line) => line.includes('the new content of a secret file cannot be used')));
     expect(await presented()).toBe('Basic dXNlcjpwYXNz');
     writeFileSync(file, 'another-credential');
-    await until(() => other.logs.some((line) => line.includes('the token for the decision point was rotated')));
+    await until(() => other.logs.some((line) => line.includes('a secret was renewed from its file')));
     expect(await presented()).toBe('Bearer another-credential');
     expect(other.logs.join('')).not.toMatch(/dXNlcjpwYXNz|another-credential/);
   } finally {

@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 const maxBytes = 10_000;
 
@@ -11,10 +11,8 @@ let service: Awaited<ReturnType<typeof startService>>;
 let gateway: TestGateway;
 beforeAll(async () => {
   service = await startService();
-  gateway = await startTestGateway({
-    ...{ UPSTREAM_BASE_URL: service.url, MAX_RESPONSE_BYTES: `${maxBytes}`, BREAKER_RESET_MS: '1' },
-    ...{ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' },
-  });
+  const env = { UPSTREAM_BASE_URL: service.url, BREAKER_RESET_MS: '1', TOKEN_BUDGET_PER_HOUR: '0' };
+  gateway = await startTestGateway(env, {}, planMode, { bounds: { service: { maxResponseBytes: maxBytes } } });
 });
 afterAll(async () => {
   await gateway.stop();

@@ -1,24 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 let gateway: TestGateway;
 let small: TestGateway;
 
 beforeAll(async () => {
   gateway = await startTestGateway();
-  small = await startTestGateway({
-    MAX_DEPTH: '3',
-    MAX_ALIASES: '2',
-    MAX_DIRECTIVES: '2',
-    MAX_ROOT_FIELDS: '2',
-    MAX_MUTATION_FIELDS: '1',
-    MAX_TOKENS: '40',
-    MAX_BODY_BYTES: '2000',
-    MAX_METADATA_DEPTH: '2',
-    MAX_REPRESENTATIONS: '1',
-    MAX_ID_LENGTH: '4',
-  });
+  small = await startTestGateway(
+    { MAX_DEPTH: '3', MAX_ALIASES: '2', MAX_TOKENS: '40', MAX_BODY_BYTES: '2000', MAX_REPRESENTATIONS: '1' },
+    {},
+    planMode,
+    { bounds: { limits: { directives: 2, rootFields: 2, mutationFields: 1, metadataDepth: 2, idLength: 4 } } },
+  );
 });
 
 afterAll(async () => {
@@ -68,7 +62,7 @@ describe('an error names the limit and its value', () => {
   const entities = 'query($r: [_Any!]!) { _entities(representations: $r) { __typename } }';
   const taxpayer = { __typename: 'Taxpayer', id: 'x' };
 
-  const rows: readonly [setting: string, value: string, query: string, variables?: object][] = [
+  const rows: readonly [name: string, value: string, query: string, variables?: object][] = [
     ['MAX_DEPTH', 'at most 3 levels', '{ taxpayer(id: "x") { token { taxpayer { id } } } }'],
     [
       'MAX_DEPTH',
@@ -78,28 +72,28 @@ describe('an error names the limit and its value', () => {
     ['MAX_ALIASES', 'at most 2 aliases', '{ a: __typename b: __typename c: __typename }'],
     ['MAX_ALIASES', 'at most 2 aliases', '{ ...F ...F } fragment F on Query { a: __typename b: __typename }'],
     [
-      'MAX_DIRECTIVES',
+      'directives',
       'at most 2 directives',
       '{ a: __typename @skip(if: false) @include(if: true) b: __typename @skip(if: true) }',
     ],
-    ['MAX_ROOT_FIELDS', 'at most 2 root fields', '{ __typename __typename __typename }'],
-    ['MAX_ROOT_FIELDS', 'at most 2 root fields', '{ ...F ...F } fragment F on Query { __typename ... { __typename } }'],
+    ['root fields', 'at most 2 root fields', '{ __typename __typename __typename }'],
+    ['root fields', 'at most 2 root fields', '{ ...F ...F } fragment F on Query { __typename ... { __typename } }'],
     [
-      'MAX_MUTATION_FIELDS',
+      'in a mutation',
       'at most 1 fields in a mutation',
       'mutation { ...F } fragment F on Mutation { a: createClientLink(input: {}) { replayed } __typename }',
     ],
     ['MAX_TOKENS', 'at most 40 tokens', `{ ${'__typename '.repeat(40)} }`],
     ['MAX_BODY_BYTES', 'at most 2000 bytes', `{ __typename } # ${'x'.repeat(2000)}`],
-    ['MAX_METADATA_DEPTH', 'at most 2 levels', create, { m: metadata(4) }],
-    ['MAX_METADATA_DEPTH', 'at most 12 levels', create, { m: metadata(30) }],
+    ['levels', 'at most 2 levels', create, { m: metadata(4) }],
+    ['levels', 'at most 12 levels', create, { m: metadata(30) }],
     ['MAX_REPRESENTATIONS', 'at most 1 items', entities, { r: [taxpayer, taxpayer] }],
   ];
-  test.each(rows.map(([setting, value, query, variables = {}]) => ({ setting, value, query, variables })))(
-    '$setting: $value',
-    async ({ setting, value, query, variables }) => {
+  test.each(rows.map(([name, value, query, variables = {}]) => ({ name, value, query, variables })))(
+    '$name: $value',
+    async ({ name, value, query, variables }) => {
       const answer = await small.query(query, variables);
-      const [error] = (answer.errors ?? []).filter(({ message }) => message.includes(setting));
+      const [error] = (answer.errors ?? []).filter(({ message }) => message.includes(name));
       expect(error?.message).toContain(value);
       expect(['GRAPHQL_VALIDATION_FAILED', 'BAD_USER_INPUT']).toContain(error?.extensions.code);
     },

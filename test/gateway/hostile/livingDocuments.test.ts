@@ -256,10 +256,13 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
 describe('A wrong setting', () => {
   it.each<[Environment, RegExp]>([
     [{ TRUSTED_DOCUMENTS_FILE: ',' }, /^TRUSTED_DOCUMENTS_FILE must name at least one\n$/],
-    [{ TRUSTED_DOCUMENTS_MODE: 'report' }, /^TRUSTED_DOCUMENTS_MODE is set: expected with TRUSTED_DOCUMENTS_FILE\n$/],
+    [
+      { TRUSTED_DOCUMENTS_MODE: 'report' },
+      /^TRUSTED_DOCUMENTS_FILE is missing: expected with TRUSTED_DOCUMENTS_MODE\n$/,
+    ],
     [
       { TRUSTED_DOCUMENTS_FILE: '.', TRUSTED_DOCUMENTS_MODE: 'warn' },
-      /^TRUSTED_DOCUMENTS_MODE must be enforce or report\n$/,
+      /^TRUSTED_DOCUMENTS_MODE must be one of enforce, report\n$/,
     ],
     [{ TRUSTED_DOCUMENTS_FILE: '.' }, /^TRUSTED_DOCUMENTS_FILE is a folder without a \.json file: \.\n$/],
     [

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Arg, Field, InputType, Query, Resolver } from 'type-graphql';
-import { postQuery, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { planMode, postQuery, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type GatewayOfResolvers, startGatewayOf } from '../../support/gatewayOfResolvers.js';
 import { transports } from '../../support/transports.js';
 
@@ -36,8 +36,8 @@ describe('a document nested too deeply is the mistake of its sender', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     const [most, bytes] = ['1000', '10000000'];
-    const env = { MAX_TOKENS: '100000', MAX_BODY_BYTES: bytes, MAX_DEPTH: most, MAX_METADATA_DEPTH: most };
-    gateway = await startTestGateway(env);
+    const env = { MAX_TOKENS: '100000', MAX_BODY_BYTES: bytes, MAX_DEPTH: most };
+    gateway = await startTestGateway(env, {}, planMode, { bounds: { limits: { metadataDepth: 1000 } } });
   });
   afterAll(() => gateway?.stop());
 

@@ -26,16 +26,22 @@ async function codesFor(secret: string | undefined, query = sdl): Promise<string
 }
 
 describe('the border to the router', () => {
-  test('_service and _entities answer a router that presents the current or the previous secret, and nobody else', async () => {
+  test('_service and _entities answer a router that presents one of the secrets, and nobody else', async () => {
     gateway = await startTestGateway({
-      FEDERATION_SHARED_SECRET: 'the-current-secret',
-      FEDERATION_SHARED_SECRET_PREVIOUS: 'the-previous-secret',
+      FEDERATION_SHARED_SECRET: 'the-current-secret, the-previous-secret',
     });
     const entities = '{ _entities(representations: [{ __typename: "Taxpayer", id: "x" }]) { __typename } }';
     for (const query of [sdl, entities]) {
       expect(await codesFor('the-current-secret', query)).toEqual([]);
       expect(await codesFor('the-previous-secret', query)).toEqual([]);
-      for (const wrong of [undefined, '', 'the-current-secre', 'the-current-secret2', 'THE-CURRENT-SECRET']) {
+      for (const wrong of [
+        undefined,
+        '',
+        'the-current-secre',
+        'the-current-secret2',
+        'THE-CURRENT-SECRET',
+        'the-current-secret, the-previous-secret',
+      ]) {
         expect(await codesFor(wrong, query)).toEqual(['FORBIDDEN']);
       }
     }
@@ -43,23 +49,23 @@ describe('the border to the router', () => {
   });
 
   test('a secret in a file is read again when it changes: a rotation needs no restart', async () => {
-    const [current, previous] = [join(directory, 'current'), join(directory, 'previous')];
-    writeFileSync(current, 'secret-number-one-1\n');
-    writeFileSync(previous, 'secret-number-zero-0\n');
-    gateway = await startTestGateway({
-      FEDERATION_SHARED_SECRET_FILE: current,
-      FEDERATION_SHARED_SECRET_PREVIOUS_FILE: previous,
-    });
-    expect(await codesFor('secret-number-one-1')).toEqual([]);
-    writeFileSync(previous, 'secret-number-one-1\n');
-    await until(async () => (await codesFor('secret-number-zero-0')).length > 0);
-    writeFileSync(current, 'secret-number-two-22\n');
-    await until(async () => (await codesFor('secret-number-two-22')).length === 0);
-    expect(await codesFor('secret-number-one-1')).toEqual([]);
-    writeFileSync(current, 'short');
-    await until(() => gateway?.logs.some((line) => line.includes('too short')) === true);
-    expect(await codesFor('short')).toEqual(['FORBIDDEN']);
-    expect(await codesFor('secret-number-two-22')).toEqual([]);
+    const file = join(directory, 'secrets');
+    const [zero, one, two] = ['secret-number-zero-0', 'secret-number-one-1', 'secret-number-two-22'];
+    writeFileSync(file, `${zero}\n`);
+    gateway = await startTestGateway({ FEDERATION_SHARED_SECRET_FILE: file });
+    expect(await codesFor(zero)).toEqual([]);
+    writeFileSync(file, `${one}\n${zero}\n`);
+    await until(async () => (await codesFor(one)).length === 0);
+    expect(await codesFor(zero)).toEqual([]);
+    writeFileSync(file, `${one},${two}`);
+    await until(async () => (await codesFor(zero)).length > 0);
+    for (const unusable of ['short', `${two},short`, '']) {
+      const before = gateway.logs.length;
+      writeFileSync(file, unusable);
+      await until(() => gateway?.logs.slice(before).some((line) => line.includes('cannot be used')) === true);
+      expect(await codesFor('short')).toEqual(['FORBIDDEN']);
+      for (const used of [one, two]) expect(await codesFor(used)).toEqual([]);
+    }
     expect(gateway.logs.join('')).not.toMatch(/secret-number/);
   });
 

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { loadConfig } from '../../../src/config/config.js';
 import { type Gateway, startGateway } from '../../../src/server.js';
 import { executions } from '../../support/executions.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { configWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { until } from '../../support/until.js';
 
@@ -35,10 +34,10 @@ beforeAll(async () => {
     AUTH_ISSUER: provider.issuer,
     AUTH_AUDIENCE: provider.audience,
     MAX_ALIASES: '20',
-    MAX_ANSWER_BYTES: '30000',
     LOG_OPERATIONS: 'all',
   };
-  planned = await startTestGateway(env, { jobDurationMs: 3_600_000 }, 'on');
+  const bounds = { limits: { answerBytes: 30_000 } };
+  planned = await startTestGateway(env, { jobDurationMs: 3_600_000 }, 'on', { bounds });
   const { url, clientId, clientSecret, control } = planned.sandbox;
   ids = control.addTaxpayers(80, {
     name: 'Same Name',
@@ -48,7 +47,7 @@ beforeAll(async () => {
   large = control.addTaxpayer({ metadata: { notes: 'x'.repeat(20_000) } }).id;
   jobs = ids.map((taxpayerId) => ({ taxpayerId, jobId: control.addJob({ taxpayerId, name: 'same job' }).jobId }));
   interpreted = await startGateway(
-    loadConfig({
+    configWith(bounds, {
       ...env,
       PORT: '0',
       HOST: '127.0.0.1',

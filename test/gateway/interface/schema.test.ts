@@ -235,7 +235,7 @@ describe('A record of the service with something of a wrong form', () => {
 
   const deep = JSON.parse(`${'{"planted":'.repeat(21)}1${'}'.repeat(21)}`);
   const broken = 'The service gave a value that breaks its contract';
-  const tooDeep = 'metadata is nested more deeply than MAX_METADATA_DEPTH';
+  const tooDeep = 'metadata is nested too deeply';
   it.each<[string, string, Readonly<Record<string, unknown>>, string]>([
     ['name', 'name: expected string, found array', { name: ['planted'] }, broken],
     ['metadata', 'metadata: array of another form', { metadata: ['planted'] }, broken],

@@ -1,8 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { WebSocket } from 'ws';
-import { WorkTime } from '../../../src/admission/WorkTime.js';
+import { Quota } from '../../../src/admission/Quota.js';
 import { callerKey } from '../../../src/auth/caller.js';
-import { MessagePace } from '../../../src/live/MessagePace.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
@@ -71,7 +70,7 @@ describe('A flood on a socket', () => {
 });
 
 it('the time that reading a large message takes is billed to the caller', async () => {
-  const spend = jest.spyOn(WorkTime.prototype, 'spend');
+  const spend = jest.spyOn(Quota.prototype, 'spend');
   try {
     const socket = await connected('ada');
     const payload = { filler: Array.from({ length: 100_000 }, () => [0, {}]) };
@@ -82,38 +81,4 @@ it('the time that reading a large message takes is billed to the caller', async 
   } finally {
     spend.mockRestore();
   }
-});
-
-describe('The pace of messages', () => {
-  function paceOf(waitOfRefusal: () => number) {
-    const clock = { nowMs: 0, floods: 0 };
-    const onFlood = () => {
-      clock.floods += 1;
-    };
-    return { clock, pace: new MessagePace(waitOfRefusal, onFlood, () => clock.nowMs) };
-  }
-
-  it('does not concern a client that pings every second, or ends some operations at once', () => {
-    const { clock, pace } = paceOf(() => Number.POSITIVE_INFINITY);
-    for (let n = 0; n < 1000; n += 1) {
-      clock.nowMs += 1000;
-      pace.message(20);
-    }
-    clock.nowMs += 10_000;
-    for (let n = 0; n < 20; n += 1) pace.message(20);
-    expect(clock.floods).toBe(0);
-    pace.message(20);
-    expect(clock.floods).toBe(1);
-  });
-
-  it('counts a large message as several', () => {
-    let turns = 0;
-    const { pace } = paceOf(() => ++turns);
-    pace.message(16_384);
-    expect(turns).toBe(0);
-    pace.message(16_385);
-    expect(turns).toBe(2);
-    pace.refusal(250_000);
-    expect(turns).toBe(18);
-  });
 });

@@ -1,6 +1,5 @@
-import { afterEach, describe, expect, test } from '@jest/globals';
-import { Admission } from '../../../src/admission/Admission.js';
-import { WorkTime } from '../../../src/admission/WorkTime.js';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { Quota } from '../../../src/admission/Quota.js';
 import { anyone, type Caller, router } from '../../../src/auth/caller.js';
 import { SealedStore } from '../../../src/cache/SealedStore.js';
 import { Sealer } from '../../../src/cache/sealing.js';
@@ -14,7 +13,7 @@ import { until } from '../../support/until.js';
 const ada: Caller = { ...anyone, kind: 'bearer', key: 'ada' };
 const bob: Caller = { ...anyone, kind: 'bearer', key: 'bob' };
 let now = 60_000_000;
-const limits: Admission[] = [];
+const limits: Quota[] = [];
 let gateway: TestGateway | undefined;
 
 afterEach(async () => {
@@ -23,8 +22,8 @@ afterEach(async () => {
   gateway = undefined;
 });
 
-function process(store: SealedStore, perMinute = 5): Admission {
-  const limit = new Admission({ store, perMinute, workTime: new WorkTime(), now: () => now });
+function process(store: SealedStore, perMinute = 5): Quota {
+  const limit = new Quota({ store, perMinute });
   limits.push(limit);
   return limit;
 }
@@ -35,13 +34,13 @@ function sharedStore(): SealedStore {
 }
 
 /** How many of that many operations get through. */
-function admitted(limit: Admission, caller: Caller, operations: number, address?: string): number {
+function admitted(limit: Quota, caller: Caller, operations: number, address?: string): number {
   return Array.from({ length: operations }).filter(() => refusal(limit, caller, address) === undefined).length;
 }
 
-function refusal(limit: Admission, caller: Caller, address?: string): GatewayError | undefined {
+function refusal(limit: Quota, caller: Caller, address?: string): GatewayError | undefined {
   try {
-    limit.admit(caller, address);
+    limit.admit({ caller, remoteAddress: address });
     return undefined;
   } catch (error) {
     return error as GatewayError;
@@ -49,6 +48,13 @@ function refusal(limit: Admission, caller: Caller, address?: string): GatewayErr
 }
 
 describe('the limit of operations per caller', () => {
+  beforeEach(() => {
+    jest.spyOn(Date, 'now').mockImplementation(() => now);
+  });
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
   test('lets that many through in a clock minute, and says when the next begins', () => {
     const limit = process(sharedStore());
     now = 60_000_000 + 12_500;
@@ -106,6 +112,18 @@ describe('the limit of operations per caller', () => {
     expect(admitted(limit, ada, 9)).toBe(2);
   });
 
+  test('tells the store later what it could not be told', async () => {
+    const store = sharedStore();
+    const add = store.increment.bind(store);
+    store.increment = () => Promise.reject(new Error('away'));
+    const limit = process(store);
+    expect(admitted(limit, ada, 3)).toBe(3);
+    await new Promise(setImmediate);
+    store.increment = add;
+    expect(admitted(limit, ada, 1)).toBe(1);
+    await until(async () => (await add(['rate', 'ada', String(now / 60_000)], 0, 1000)).count === 4);
+  });
+
   test('does not believe a count of the store that cannot be true', async () => {
     const store = sharedStore();
     let asked = 0;
@@ -131,7 +149,9 @@ describe('the limit of operations per caller', () => {
   test('0 is no limit', () => {
     expect(admitted(process(sharedStore(), 0), ada, 10_000)).toBe(10_000);
   });
+});
 
+describe('the limit over HTTP', () => {
   test('is answered over HTTP with 429 and Retry-After', async () => {
     gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '3' });
     const answers = [];

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { RefusalPace } from '../../../src/admission/RefusalPace.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { rawSocket } from '../../support/rawSocket.js';
@@ -81,25 +80,5 @@ describe('A flood of refusals', () => {
     expect(performance.now() - startedAt).toBeGreaterThan(900);
     expect(socket.received.filter(({ type }) => type === 'error')).toHaveLength(600);
     socket.end();
-  });
-});
-
-describe('The turn of a refusal', () => {
-  it('comes at once for the first hundred of a caller, two milliseconds after the one before for a second, then not', () => {
-    const pace = new RefusalPace(() => 0);
-    const waits = Array.from({ length: 700 }, () => pace.take('ada'));
-    expect(waits.slice(0, 101)).toEqual(Array(101).fill(0));
-    expect(waits.slice(101, 601)).toEqual(Array.from({ length: 500 }, (_, n) => 2 * (n + 1)));
-    expect(new Set(waits.slice(601))).toEqual(new Set([Number.POSITIVE_INFINITY]));
-    expect(pace.take('bob')).toBe(0);
-  });
-
-  it('comes at once again when there was time for those before', () => {
-    let now = 0;
-    const pace = new RefusalPace(() => now);
-    for (let n = 0; n < 300; n += 1) pace.take('ada');
-    expect(pace.take('ada')).toBeGreaterThan(0);
-    now = 600;
-    expect(pace.take('ada')).toBe(0);
   });
 });

@@ -1,100 +1,88 @@
-import { describe, expect, it } from '@jest/globals';
-import { recentLoad, WorkTime } from '../../../src/admission/WorkTime.js';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Quota } from '../../../src/admission/Quota.js';
+import { anyone, type Caller } from '../../../src/auth/caller.js';
+import { SealedStore } from '../../../src/cache/SealedStore.js';
+import { Sealer } from '../../../src/cache/sealing.js';
+import { Secret } from '../../../src/config/secret.js';
+import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type AnswerError, startTestGateway } from '../../support/gateway.js';
 
-function workTimeOn(utilization = 0.6, ranShare = 1) {
-  const clock = { nowMs: 0 };
-  const load = { utilization: () => utilization, ranShare: () => ranShare };
-  return { clock, work: new WorkTime({ now: () => clock.nowMs, ...load }) };
-}
-
 describe('The time that callers share', () => {
-  it('refuses a caller who took more than a tenth of it while another asks as well', () => {
-    const { work } = workTimeOn();
-    work.admit('honest');
-    work.admit('hostile');
-    work.spend('hostile', 250);
-    expect(() => work.admit('hostile')).toThrow(
-      expect.objectContaining({ code: 'RATE_LIMITED', retryAfterSeconds: 2 }),
-    );
-    expect(() => work.admit('honest')).not.toThrow();
+  const sealer = new Sealer([{ from: 'client-secret', secret: new Secret('x') }]);
+  const store = new SealedStore({ store: new LocalStore(), sealer, scope: [] });
+  const made: Quota[] = [];
+  const quotaOf = () => {
+    const quota = new Quota({ store, perMinute: 0 });
+    made.push(quota);
+    return quota;
+  };
+  afterEach(() => {
+    for (const quota of made.splice(0)) quota.stop();
+  });
+
+  const admit = (quota: Quota, key: string) =>
+    quota.admit({ caller: { ...anyone, kind: 'bearer', key } satisfies Caller, remoteAddress: undefined });
+  const refused = expect.objectContaining({ code: 'RATE_LIMITED', retryAfterSeconds: expect.any(Number) });
+  /** Holds up the event loop by `work` for longer than a measurement, and lets it be measured. */
+  async function busy(work: (ms: number) => void): Promise<void> {
+    work(700);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  const spin = (ms: number) => {
+    for (const until = performance.now() + ms; performance.now() < until; );
+  };
+
+  it('refuses a caller who took more than a tenth of it while another asks as well and the process is busy', async () => {
+    const quota = quotaOf();
+    await busy(spin);
+    admit(quota, 'honest');
+    admit(quota, 'hostile');
+    quota.spend('hostile', 2500);
+    expect(() => admit(quota, 'hostile')).toThrow(refused);
+    expect(() => admit(quota, 'honest')).not.toThrow();
+    expect(() => quota.admit({ caller: anyone, remoteAddress: undefined })).not.toThrow();
   });
 
   it('lets everybody go on while the event loop is not busy', () => {
-    const { work } = workTimeOn(0.4);
-    work.admit('honest');
-    work.admit('hostile');
-    work.spend('hostile', 250);
-    expect(() => work.admit('hostile')).not.toThrow();
+    const quota = quotaOf();
+    admit(quota, 'honest');
+    admit(quota, 'hostile');
+    quota.spend('hostile', 250);
+    expect(() => admit(quota, 'hostile')).not.toThrow();
   });
 
-  it('lets a caller who is alone take all of it', () => {
-    const { work, clock } = workTimeOn();
-    work.admit('honest');
-    work.admit('busy');
-    clock.nowMs = 5000;
-    for (let n = 0; n < 100; n += 1) {
-      work.admit('busy');
-      work.spend('busy', 100);
-    }
+  it('lets a caller who is alone take all of it', async () => {
+    const quota = quotaOf();
+    await busy(spin);
+    admit(quota, 'busy');
+    quota.spend('busy', 2500);
+    expect(() => admit(quota, 'busy')).not.toThrow();
   });
 
-  it('bills a quarter to the callers of a process that got a quarter of the processor', () => {
-    const { work } = workTimeOn(0.6, 0.25);
-    work.admit('other');
-    work.admit('caller');
-    work.spend('caller', 400);
-    expect(() => work.admit('caller')).not.toThrow();
-    work.spend('caller', 400);
-    expect(() => work.admit('caller')).toThrow(expect.objectContaining({ code: 'RATE_LIMITED', retryAfterSeconds: 1 }));
-  });
-
-  it('measures how much of the time the process ran', () => {
-    const work = new WorkTime({ ...recentLoad(), utilization: () => 1 });
-    // Holds up the event loop, but does not run; for long, because other threads of the process may collect garbage meanwhile.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500);
-    work.admit('other');
-    work.admit('caller');
-    work.spend('caller', 300);
-    expect(() => work.admit('caller')).not.toThrow();
-  });
-
-  it('admits a caller again when its share has made up for what it took', () => {
-    const { work, clock } = workTimeOn();
-    work.spend('hostile', 250);
-    clock.nowMs = 7000;
-    work.admit('honest');
-    expect(() => work.admit('hostile')).not.toThrow();
+  it('bills nothing for the time in which the process did not get the processor', async () => {
+    const quota = quotaOf();
+    const sleep = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+    await busy((ms) => sleep(4 * ms)); // for long, because other threads of the process may collect garbage meanwhile
+    admit(quota, 'other');
+    admit(quota, 'caller');
+    quota.spend('caller', 300);
+    expect(() => admit(quota, 'caller')).not.toThrow();
   });
 
   it("lets one caller's operations begin in turns, ten milliseconds of work in each, while another asks as well", async () => {
-    const { work } = workTimeOn();
-    work.admit('honest');
-    work.admit('hostile');
+    const quota = quotaOf();
+    admit(quota, 'honest');
+    admit(quota, 'hostile');
+    expect(admit(quota, 'hostile')).toBeUndefined();
+    quota.spend('hostile', 10);
     const begun: string[] = [];
-    const begin = async (holder: string, ms: number) => {
-      await work.admit(holder);
-      begun.push(holder);
-      work.spend(holder, ms);
-    };
-    const all = ['hostile', 'hostile', 'hostile', 'hostile', 'hostile'].map((holder) => begin(holder, 5));
-    const turns = new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
-    await new Promise<void>((resolve) => queueMicrotask(resolve));
-    expect(begun).toHaveLength(5);
-    expect(work.admit('honest')).toBeUndefined();
-    const later = [begin('hostile', 5), begin('hostile', 5), begin('hostile', 5)];
-    await turns;
-    expect(begun.length).toBeLessThan(8);
-    await Promise.all([...all, ...later]);
-    expect(begun).toHaveLength(8);
-  });
-
-  it('does not bound callers who cannot be told apart', () => {
-    const { work } = workTimeOn();
-    work.admit('honest');
-    work.spend(undefined, 10_000);
-    expect(() => work.admit(undefined)).not.toThrow();
+    const turn = admit(quota, 'hostile')?.then(() => begun.push('hostile'));
+    expect(admit(quota, 'honest')).toBeUndefined();
+    await Promise.resolve();
+    expect(begun).toEqual([]);
+    await turn;
+    expect(begun).toEqual(['hostile']);
   });
 });
 

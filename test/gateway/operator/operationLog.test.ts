@@ -92,7 +92,7 @@ describe('The line of an operation', () => {
   });
 
   it('is written by default for what called the token endpoint, is slow, a mutation, refused, or fails', async () => {
-    const id = await start({ LOG_SLOW_MS: '1000' });
+    const id = await start();
     const headers = await headersOf();
     const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id });
     const readJob = 'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }';

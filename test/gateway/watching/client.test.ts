@@ -17,7 +17,7 @@ import {
   watchTaxpayerToken,
 } from '../../../packages/client/src/index.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls } from '../../support/liveJob.js';
 import { until } from '../../support/until.js';
 
@@ -183,7 +183,9 @@ describe('watchRefreshJob', () => {
 describe('watchTaxpayerToken', () => {
   let live: TestGateway;
   beforeEach(async () => {
-    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1', JOB_WATCH_MAX_SECONDS: '2' });
+    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1' }, {}, planMode, {
+      bounds: { jobs: { watchMaxMs: 2000 } },
+    });
   });
   afterEach(() => live.stop());
 

@@ -1,11 +1,11 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { loadConfig, type UpstreamCredentials } from '../../../src/config/config.js';
+import type { UpstreamCredentials } from '../../../src/config/config.js';
 import type { JobId, TaxpayerId } from '../../../src/datasources/identifiers.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { Metrics } from '../../../src/observability/Metrics.js';
 import { type RunningServices, startServices } from '../../../src/services.js';
-import { environmentFor } from '../../support/gateway.js';
+import { type Bounds, configWith, type Environment, environmentFor } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 
 const hour = 3_600_000;
@@ -41,8 +41,8 @@ afterEach(async () => {
 });
 
 /** What one process of the gateway has between its resolvers and the service. */
-async function start(env: Readonly<Record<string, string>> = {}): Promise<RunningServices> {
-  const config = loadConfig({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...env });
+async function start(env: Environment = {}, bounds: Bounds = {}): Promise<RunningServices> {
+  const config = configWith(bounds, { ...environmentFor(sandbox), CACHE_URL: 'memory:', ...env });
   metrics = new Metrics();
   running = await startServices({
     config,
@@ -168,7 +168,7 @@ describe('Watchers of a job', () => {
   });
 
   it('are followed for their longest time, and not polled for once they have gone', async () => {
-    const { jobWatches } = await start({ JOB_WATCH_MAX_SECONDS: '100' });
+    const { jobWatches } = await start({}, { jobs: { watchMaxMs: 100_000 } });
     const [job, other] = [addJob(), addJob()];
     const beganAt = Date.now();
     const seen = watch(job);
@@ -233,8 +233,8 @@ describe('Watchers of a record', () => {
   });
 
   it('wait for the next hour when their share is spent, hear nothing, and leave the rest to queries', async () => {
-    const budget = { TOKEN_BUDGET_PER_HOUR: '16', TOKEN_BUDGET_WATCH_SHARE: '0.5' };
-    const { broker } = await start({ TOKEN_FRESH_SECONDS: '60', JOB_WATCH_MAX_SECONDS: '7200', ...budget });
+    const env = { TOKEN_FRESH_SECONDS: '60', TOKEN_BUDGET_PER_HOUR: '16' };
+    const { broker } = await start(env, { jobs: { watchMaxMs: 2 * hour } });
     const taxpayer = addTaxpayer();
     const beganAt = Date.now();
     const seen = watch(taxpayer.id);
@@ -249,7 +249,7 @@ describe('Watchers of a record', () => {
   });
 
   it('wait quietly for a record that is fresh for longer than a timer can run', async () => {
-    await start({ TOKEN_FRESH_SECONDS: '2592000', JOB_WATCH_MAX_SECONDS: '604800' });
+    await start({ TOKEN_FRESH_SECONDS: '2592000' }, { jobs: { watchMaxMs: 168 * hour } });
     const seen = watch(addTaxpayer().id);
     await answered(() => seen.length === 1);
     const reads = async () => (await metrics.registry.metrics()).match(/^gateway_cache_reads_total.*$/gm);

@@ -14,7 +14,7 @@ export type RefreshJobStatus =
   /** A status that the gateway does not know. Do not take it as final. */
   | 'UNRECOGNIZED';
 
-/** Where the tax data of a taxpayer comes from. */
+/** Where the tax data of a taxpayer comes from. The operators of a gateway may name other values (PROVIDERS_FILE): generate types from the schema of your own. */
 export type Provider =
   /** The tax authority itself. */
   | 'IRS'
@@ -24,23 +24,23 @@ export type Provider =
   | 'SERVICE_SANDBOX'
   /** A payroll or human-resources provider. */
   | 'HR'
-  /** Third-party tax-preparation product number 1. */
+  /** Placeholder for the tax-preparation product number 1; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_1'
-  /** Third-party tax-preparation product number 2. */
+  /** Placeholder for the tax-preparation product number 2; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_2'
-  /** Third-party tax-preparation product number 3. */
+  /** Placeholder for the tax-preparation product number 3; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_3'
-  /** Third-party tax-preparation product number 4. */
+  /** Placeholder for the tax-preparation product number 4; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_4'
-  /** Third-party tax-preparation product number 5. */
+  /** Placeholder for the tax-preparation product number 5; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_5'
-  /** Third-party tax-preparation product number 6. */
+  /** Placeholder for the tax-preparation product number 6; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_6'
-  /** Third-party tax-preparation product number 7. */
+  /** Placeholder for the tax-preparation product number 7; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_7'
-  /** Third-party tax-preparation product number 8. */
+  /** Placeholder for the tax-preparation product number 8; the gateway's operators can name it. */
   | 'PREPARER_SOFTWARE_8'
-  /** A further tax-preparation provider. */
+  /** Placeholder for one more tax-preparation provider; the gateway's operators can name it. */
   | 'PROVIDER_9'
   /** A provider that the gateway does not know. `providerId` has the value of the service. */
   | 'UNRECOGNIZED';
@@ -84,19 +84,19 @@ export type ClientLinkSettingsInput = {
 
 /** Which tax transcripts to request, by kind. The service defines the items of each list. */
 export type TranscriptsInput = {
-  /** Items of the ACTR transcript to request. */
+  /** Which ACTR items to request; values are defined by the service. */
   actr?: Array<string> | null | undefined;
-  /** Items of the RECA transcript to request. */
+  /** Which RECA items to request; values are defined by the service. */
   reca?: Array<string> | null | undefined;
-  /** Items of the WAID transcript to request. */
+  /** Which WAID items to request; values are defined by the service. */
   waid?: Array<string> | null | undefined;
-  /** Items of the VENF transcript to request. */
+  /** Which VENF items to request; values are defined by the service. */
   venf?: Array<string> | null | undefined;
-  /** Items of the W2 transcript to request. */
+  /** Which W2 items to request; values are defined by the service. */
   w2?: Array<string> | null | undefined;
-  /** Items of the 1095-A transcript to request. */
+  /** Which 1095-A items to request; values are defined by the service. */
   form1095A?: Array<string> | null | undefined;
-  /** Items of the NOTICE transcript to request. */
+  /** Which NOTICE items to request; values are defined by the service. */
   notice?: Array<string> | null | undefined;
 };
 

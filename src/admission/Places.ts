@@ -1,13 +1,14 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 
-/** Resources held for longer than one turn of the event loop, and the setting or number that bounds each. */
+/** What is held for longer than one turn of the event loop, and the setting or number that bounds it. */
 const resources = {
   /** Sockets and event streams of authenticated callers. */
   streams: { name: 'open streams', setting: 'MAX_CONNECTIONS' },
   newcomers: { name: 'unauthenticated connections', setting: 'MAX_CONNECTIONS' },
   watches: { name: 'subscriptions and waiting queries', setting: 'MAX_CONNECTIONS' },
-  /** Calls to the decision point. */
+  /** Reads and creations; they wait in the `CallQueue`. */
+  calls: { name: 'calls to the service at once', setting: '256 in all' },
   decisions: { name: 'calls to the decision point at once', setting: '256 in all' },
   bytes: { name: 'bytes of requests under way and unread answers', setting: 'the memory of the process' },
 };
@@ -24,11 +25,9 @@ export type Holder = string | undefined;
 export type Release = () => void;
 
 /** Counts what each caller holds of this process, so that none can take it all. */
-export class Ledger {
-  /** What each holder holds of a resource. */
-  readonly #held = new Map<Resource, Map<Holder, number>>();
-  /** What all holders together hold of a resource. */
-  readonly #total = new Map<Resource, number>();
+export class Places {
+  /** What each holder holds of a resource, and under the resource's own name what all hold together. */
+  readonly #held = new Map<string, number>();
 
   constructor(private readonly bounds: Bounds) {}
 
@@ -46,31 +45,36 @@ export class Ledger {
 
   /** Why {@link take} would throw now; undefined when it would not. */
   refusalOf(resource: Resource, holder: Holder, amount = 1): GatewayError | undefined {
-    const { perHolder, perProcess } = this.bounds[resource];
+    if (this.hasRoom(resource, holder, amount)) return undefined;
+    const { perHolder } = this.bounds[resource];
     const { name, setting } = resources[resource];
-    if (holder !== undefined && this.#heldBy(resource, holder) + amount > perHolder) {
-      const per = resource === 'newcomers' ? 'address' : 'caller';
-      return rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`);
-    }
-    if ((this.#total.get(resource) ?? 0) + amount <= perProcess) return undefined;
-    return rateLimited(`The gateway has no room for more ${name} (${setting})`);
+    const per = resource === 'newcomers' ? 'address' : 'caller';
+    return holder !== undefined && this.held(resource, holder) + amount > perHolder
+      ? rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`)
+      : rateLimited(`The gateway has no room for more ${name} (${setting})`);
   }
 
-  #heldBy(resource: Resource, holder: Holder): number {
-    return this.#held.get(resource)?.get(holder) ?? 0;
+  hasRoom(resource: Resource, holder: Holder, amount = 1): boolean {
+    const { perHolder, perProcess } = this.bounds[resource];
+    const isWithinShare = holder === undefined || this.held(resource, holder) + amount <= perHolder;
+    return isWithinShare && this.held(resource) + amount <= perProcess;
+  }
+
+  /** What a holder, or all together, hold of a resource. */
+  held(resource: Resource, holder?: Holder): number {
+    return this.#held.get(holder === undefined ? resource : `${resource} ${holder}`) ?? 0;
   }
 
   #change(resource: Resource, holder: Holder, amount: number): void {
-    this.#total.set(resource, (this.#total.get(resource) ?? 0) + amount);
-    const byHolder = this.#held.get(resource) ?? new Map<Holder, number>();
-    this.#held.set(resource, byHolder);
-    const held = (byHolder.get(holder) ?? 0) + amount;
-    if (held > 0) byHolder.set(holder, held);
-    else byHolder.delete(holder);
+    for (const name of holder === undefined ? [resource] : [resource, `${resource} ${holder}`]) {
+      const held = (this.#held.get(name) ?? 0) + amount;
+      if (held > 0) this.#held.set(name, held);
+      else this.#held.delete(name);
+    }
   }
 }
 
-/** One caller may hold a quarter of most resources. `connections`: MAX_CONNECTIONS; `answerBytes`: MAX_ANSWER_BYTES. */
+/** One caller may hold a quarter of most resources. `connections`: MAX_CONNECTIONS. */
 export function boundsFor({ connections, answerBytes }: Record<'connections' | 'answerBytes', number>): Bounds {
   const bytes = Math.max(Math.floor(getHeapStatistics().heap_size_limit / 4), 2 * answerBytes);
   const newcomers = Math.max(10, Math.floor(connections / 10));
@@ -79,6 +83,7 @@ export function boundsFor({ connections, answerBytes }: Record<'connections' | '
     streams: byConnections,
     watches: byConnections,
     newcomers: { perHolder: Math.floor(newcomers / 2), perProcess: newcomers },
+    calls: { perHolder: 32, perProcess: 256 },
     decisions: { perHolder: 32, perProcess: 256 },
     bytes: { perHolder: Math.max(Math.floor(bytes / 4), answerBytes), perProcess: bytes },
   };

@@ -1,11 +1,14 @@
-import { FairQueue, type FairQueueOptions } from '../../src/admission/FairQueue.js';
+import { CallQueue } from '../../src/admission/CallQueue.js';
+import { boundsFor, Places } from '../../src/admission/Places.js';
 
-const options: FairQueueOptions = { perHolder: 2, perProcess: 4, maxWaiting: 3, maxWaitMs: 200 };
+const bounds = boundsFor({ connections: 10, answerBytes: 1000 });
 
-const queueOf = (changes: Partial<FairQueueOptions> = {}) => new FairQueue({ ...options, ...changes });
+function queueOf({ perHolder = 2, perProcess = 4, maxWaiting = 3, maxWaitMs = 200 } = {}) {
+  return new CallQueue({ places: new Places({ ...bounds, calls: { perHolder, perProcess } }), maxWaiting, maxWaitMs });
+}
 
 /** Runs work that lasts until it is ended; `names` are those begun so far, in order. */
-function workOn(queue: FairQueue) {
+function workOn(queue: CallQueue) {
   const begun: { readonly name: string; readonly end: () => void }[] = [];
   const run = (holder: string | undefined, name: string) => {
     const running = queue.run(holder, () => new Promise<void>((end) => begun.push({ name, end })));
@@ -17,7 +20,7 @@ function workOn(queue: FairQueue) {
 
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-describe('A fair queue', () => {
+describe('The queue of calls', () => {
   it('begins work at once while there is a place', () => {
     const { run, names } = workOn(queueOf());
     void run('alice', 'a1');
@@ -32,8 +35,8 @@ describe('A fair queue', () => {
     expect(names()).toEqual(['a1', 'a2', 'b1']);
   });
 
-  it('gives free places to the holders in turn, however much each has waiting', async () => {
-    const { run, names, begun } = workOn(queueOf({ perHolder: 1, perProcess: 1, maxWaiting: 10 }));
+  it('gives a free place to the holder with the fewest, however much another has waiting', async () => {
+    const { run, names, begun } = workOn(queueOf({ perHolder: 2, perProcess: 2, maxWaiting: 10 }));
     for (const name of ['a1', 'a2', 'a3', 'a4']) void run('alice', name);
     for (const name of ['b1', 'b2']) void run('bob', name);
     for (let freed = 0; freed < 6; freed += 1) {

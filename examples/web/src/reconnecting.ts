@@ -1,0 +1,16 @@
+import { useEffect, useState } from 'react';
+import { liveClient } from './liveClient.js';
+
+/** Whether the connection was lost. It is closed as well when nothing is followed any more. */
+export function useReconnecting(): boolean {
+  const [isReconnecting, setReconnecting] = useState(false);
+  useEffect(() => {
+    const offClosed = liveClient.on('closed', () => setReconnecting(true));
+    const offConnected = liveClient.on('connected', () => setReconnecting(false));
+    return () => {
+      offClosed();
+      offConnected();
+    };
+  }, []);
+  return isReconnecting;
+}

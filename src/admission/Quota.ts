@@ -1,0 +1,224 @@
+import { type Caller, holderOf } from '../auth/caller.js';
+import type { Identity } from '../auth/identify.js';
+import type { SealedStore } from '../cache/SealedStore.js';
+import { BoundedCache } from '../process/BoundedCache.js';
+import { Load } from './Load.js';
+import { Pace } from './Pace.js';
+import { type Holder, rateLimited } from './Places.js';
+
+export interface QuotaOptions {
+  readonly store: SealedStore;
+  /** Root fields of operations per caller and minute over the whole fleet; 0 means no limit. */
+  readonly perMinute: number;
+}
+
+type Asker = Pick<Identity, 'caller' | 'remoteAddress'>;
+
+/** A caller's root fields in one clock minute. */
+interface Count {
+  readonly key: string;
+  readonly minute: number;
+  here: number;
+  /** Those of `here` that the store knows of. */
+  sent: number;
+  /** Those in other processes, as far as the store knows. Undefined until it was asked. */
+  elsewhere: number | undefined;
+}
+
+const minuteMs = 60_000;
+/** How often processes exchange their counts through the store. */
+const exchangeEveryMs = 1000;
+/** Up to this share of its limit a caller's count is not sent to the store: most callers never ask for more. */
+const keptShare = 0.01;
+/** A fleet count above so many times the limit must be wrong: each process stops at the limit by itself. */
+const maxProcesses = 1000;
+const maxCallers = 100_000;
+
+/** The share of the event loop's time that one caller may take while others ask as well. */
+const share = 0.1;
+/** What a caller may take beyond its share at once. */
+const burstMs = 100;
+/** What a caller may take of one turn of the event loop before its next operation waits for another turn. */
+const turnMs = 10;
+/** Shorter work is not noted: the limit on root fields bounds it. */
+const leastWorkMs = 1;
+/** How long after a caller's last operation others still make room for it. */
+const presentMs = 1000;
+/** Below this utilization of the event loop no caller is refused for its work. */
+const busyUtilization = 0.5;
+
+/** A caller's refusals, 500 a second after the first hundred; one that would have to wait longer than a second is not answered. */
+const refusalRate = { atOnce: 100, everyMs: 2, longestMs: 1000 };
+const maxRefused = 10_000;
+
+/**
+ * What each caller may take over time: root fields per clock minute in the whole fleet, a share of the time of this process,
+ * and refusals.
+ *
+ * No operation waits for the store: each process counts by itself and exchanges counts with the others about once a second.
+ * So the fleet may exceed a limit by what arrives within a second, and by a hundredth of the limit per process. Without the
+ * store each process applies the limit alone.
+ *
+ * Nothing else runs while an operation is read, checked and answered, so the time of expensive operations is noted. A caller
+ * who is alone is not bounded in time, and nobody is refused for it while the process is not busy.
+ */
+export class Quota {
+  readonly #refusals = new BoundedCache<Pace>({ max: maxRefused });
+  readonly #counts = new BoundedCache<Count>({ max: maxCallers });
+  /** Counts with root fields to send. */
+  readonly #unsent = new Set<Count>();
+  /** Work of each caller beyond its share, as of `at` (of `performance.now()`). */
+  readonly #excess = new BoundedCache<{ readonly ms: number; readonly at: number }>({ max: maxCallers });
+  /** Work of each caller in this turn of the event loop, in milliseconds. */
+  readonly #thisTurn = new Map<string, number>();
+  /** The holder of the last operation; null before the first. */
+  #latest: Holder | null = null;
+  #othersSeenAt = Number.NEGATIVE_INFINITY;
+  readonly #load = new Load();
+  readonly #timer = setInterval(() => this.#exchangeAll(), exchangeEveryMs).unref();
+
+  constructor(private readonly options: QuotaOptions) {}
+
+  /**
+   * Counts one root field. Returns what to wait for before the operation begins, if anything.
+   * @throws GatewayError RATE_LIMITED (429); a refused field does not count
+   */
+  admit(asker: Asker): Promise<void> | undefined {
+    const holder = holderOf(asker.caller);
+    if (holder !== this.#latest && this.#latest !== null) this.#othersSeenAt = performance.now();
+    this.#latest = holder;
+    if (holder !== undefined) this.#refuseBeyondShare(holder);
+    this.takeFields(asker, 1);
+    return this.turnOf(holder);
+  }
+
+  /** Counts root fields. @throws GatewayError RATE_LIMITED (429); then none of them counts */
+  takeFields({ caller, remoteAddress }: Asker, rootFields: number): void {
+    const { perMinute } = this.options;
+    if (perMinute === 0) return;
+    const count = this.#countOf(keyOf(caller, remoteAddress));
+    if (used(count) + rootFields > perMinute) {
+      const message = `At most ${perMinute} root fields per minute (RATE_LIMIT_PER_MINUTE)`;
+      throw rateLimited(message, { retryAfterSeconds: secondsLeft() });
+    }
+    count.here += rootFields;
+    if (used(count) <= perMinute * keptShare) return;
+    this.#unsent.add(count);
+    if (count.elsewhere === undefined) void this.#exchange(count); // other processes may already have counted this caller
+  }
+
+  /** What is left of the caller's root fields in this minute; undefined where there is no limit. */
+  limitOf({ caller, remoteAddress }: Asker) {
+    const { perMinute } = this.options;
+    if (perMinute === 0) return undefined;
+    const left = Math.max(0, perMinute - used(this.#countOf(keyOf(caller, remoteAddress))));
+    return { perMinute, left, resetSeconds: secondsLeft() };
+  }
+
+  /** Takes `turns` for a refusal: milliseconds until it may be answered; Infinity when too many of the caller wait already. */
+  waitOfRefusal({ caller, remoteAddress }: Partial<Identity>, turns = 1): number {
+    const key = keyOf(caller, remoteAddress);
+    const pace = this.#refusals.get(key) ?? new Pace(refusalRate);
+    this.#refusals.set(key, pace);
+    let waitMs = 0;
+    for (let turn = 0; turn < turns; turn += 1) waitMs = pace.take();
+    return waitMs;
+  }
+
+  /**
+   * Notes that the event loop was busy for `holder` since `beganAt` (of `performance.now()`), and will be for `laterMs` more.
+   */
+  noteWork(holder: Holder, beganAt: number, laterMs = 0): void {
+    const ms = performance.now() - beganAt + laterMs;
+    if (ms >= leastWorkMs) this.spend(holder, ms);
+  }
+
+  /** Charges work of `ms` milliseconds, as far as the process had the CPU meanwhile. */
+  spend(holder: Holder, ms: number): void {
+    if (holder === undefined) return;
+    const ran = ms * this.#load.ranShare;
+    this.#excess.set(holder, { ms: this.#excessOf(holder) + ran, at: performance.now() });
+    if (this.#thisTurn.size === 0) setImmediate(() => this.#thisTurn.clear());
+    this.#thisTurn.set(holder, (this.#thisTurn.get(holder) ?? 0) + ms);
+  }
+
+  /** Returns what to wait for before work of `holder` that is never refused begins, if anything. */
+  turnOf(holder: Holder): Promise<void> | undefined {
+    return holder !== undefined && this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#load.stop();
+  }
+
+  #refuseBeyondShare(holder: string): void {
+    const excessMs = this.#excessOf(holder);
+    if (excessMs <= burstMs || !this.#hasOthers || this.#load.utilization < busyUtilization) return;
+    const retryAfterSeconds = Math.ceil((excessMs - burstMs) / (share * 1000));
+    throw rateLimited('Your operations take too much of the time that all callers share', { retryAfterSeconds });
+  }
+
+  #excessOf(holder: string): number {
+    const { ms, at } = this.#excess.get(holder) ?? { ms: 0, at: 0 };
+    return Math.max(0, ms - share * (performance.now() - at));
+  }
+
+  async #nextTurn(holder: string): Promise<void> {
+    while (this.#hadItsTurn(holder)) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  #hadItsTurn(holder: string): boolean {
+    return (this.#thisTurn.get(holder) ?? 0) >= turnMs && this.#hasOthers;
+  }
+
+  get #hasOthers(): boolean {
+    return performance.now() - this.#othersSeenAt <= presentMs;
+  }
+
+  #countOf(key: string): Count {
+    const minute = Math.floor(Date.now() / minuteMs);
+    const known = this.#counts.get(key);
+    if (known?.minute === minute) return known;
+    const count: Count = { key, minute, here: 0, sent: 0, elsewhere: undefined };
+    this.#counts.set(key, count);
+    return count;
+  }
+
+  #exchangeAll(): void {
+    for (const count of this.#unsent) void this.#exchange(count);
+  }
+
+  async #exchange(count: Count): Promise<void> {
+    this.#unsent.delete(count);
+    const { store, perMinute } = this.options;
+    const { key, minute, here, sent } = count;
+    count.sent = here;
+    count.elsewhere ??= 0;
+    try {
+      const { count: all } = await store.increment(
+        ['rate', key, String(minute)],
+        here - sent,
+        2 * minuteMs,
+        perMinute * maxProcesses,
+      );
+      count.elsewhere = Math.max(count.elsewhere, all - here);
+    } catch {
+      count.sent -= here - sent; // sent with the next ones; meanwhile the count of this process holds
+    }
+  }
+}
+
+function used({ here, elsewhere = 0 }: Count): number {
+  return here + elsewhere;
+}
+
+/** Seconds until the next clock minute begins. */
+function secondsLeft(): number {
+  return Math.ceil((minuteMs - (Date.now() % minuteMs)) / 1000);
+}
+
+/** Callers without an identity are told apart by their address. */
+function keyOf(caller: Caller | undefined, remoteAddress: string | undefined): string {
+  return (caller && holderOf(caller)) ?? `address ${remoteAddress ?? 'unknown'}`;
+}

@@ -1,0 +1,135 @@
+import proxyaddr from 'proxy-addr';
+import * as z from 'zod';
+import { allScopes } from '../auth/caller.js';
+
+// What the text of a variable may be; the message of a failed check is shown to the operator.
+
+export type Text = z.ZodType<string, string>;
+
+const control = 'must not contain line breaks, tabs or other control characters';
+export const text = z.string().refine((value) => !/\p{Cc}/u.test(value), { error: control });
+const fitting = (fits: (text: string) => boolean, error: string) => text.refine(fits, { error });
+
+export function oneOf<const Word extends string>(...words: Word[]) {
+  return z.enum(words, { error: `must be one of ${words.join(', ')}` });
+}
+
+export const flag = oneOf('true', 'false').transform((word) => word === 'true');
+
+export const integer = (min: number, max: number) => {
+  const fits = (digits: string) => /^\d+$/.test(digits) && Number(digits) >= min && Number(digits) <= max;
+  return fitting(fits, `must be a whole number from ${min} to ${max}`).transform(Number);
+};
+
+export const share = fitting(
+  (number) => /^(0?\.\d+|[01](\.0+)?)$/.test(number),
+  'must be a number from 0 to 1',
+).transform(Number);
+
+/** Separated by commas, or on several lines: only what the list holds is checked. */
+export function list(item: Text) {
+  return z
+    .string()
+    .transform((items) => items.split(/[,\n]/).flatMap((part) => part.trim() || []))
+    .pipe(z.array(item).min(1, 'must name at least one'));
+}
+
+export const listenAddress = fitting(
+  (host) => !host.startsWith('['),
+  'must be an IPv6 address without brackets, such as ::1',
+);
+
+/** `URL` alone accepts a lone `?` or `#`, blanks, and missing or reversed slashes. The scheme is changed to lower case. */
+const webUrlForm = /^https?:\/\/[^\s\\/?#@]+(\/[^\s\\?#]*)?$/i;
+export const webUrl = fitting(
+  (address) => webUrlForm.test(address) && URL.canParse(address),
+  'must be an absolute http: or https: URL without user name, query, fragment, blanks or backslashes',
+).transform((address) => address.replace(/^https?:/i, (scheme) => scheme.toLowerCase()));
+
+const scope = z.enum(allScopes);
+const mapOfScopes = z.record(z.string(), z.array(scope).or(scope.transform((one) => [one])));
+export const scopesMap = z.string().transform((json, context) => {
+  try {
+    return new Map(Object.entries(mapOfScopes.parse(JSON.parse(json))));
+  } catch {
+    const expected =
+      'a JSON object such as {"Taxpayers.Read":"taxpayers:read"}, each value a scope or a list of scopes';
+    context.addIssue({ code: 'custom', message: `must be ${expected}; the scopes are ${allScopes.join(', ')}` });
+    return z.NEVER;
+  }
+});
+
+/** An app's own scheme, as in `capacitor://localhost`; `URL` gives its origin as `null`, browsers send it as it is. */
+const appOrigin = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\*]+$/;
+export const origin = fitting(
+  (address) =>
+    appOrigin.test(address) || (!address.includes('*') && URL.canParse(address) && new URL(address).origin === address),
+  'must be origins as browsers send them, such as https://app.example or capacitor://localhost, without a slash at the end and without *, separated by commas',
+);
+
+/** As in curl, a proxy without a scheme is an http: one. */
+export const proxy = text
+  .transform((address) => (address.includes('://') ? address : `http://${address}`))
+  .pipe(
+    fitting(
+      isProxy,
+      'must be the http: or https: URL of a proxy, such as http://user:password@proxy.example:3128, percent-encoded',
+    ),
+  );
+
+function isProxy(address: string): boolean {
+  try {
+    const { protocol, hostname, pathname, search, hash, username, password } = new URL(address);
+    decodeURIComponent(username + password);
+    return ['http:', 'https:'].includes(protocol) && hostname !== '' && `${pathname}${search}${hash}` === '/';
+  } catch {
+    return false;
+  }
+}
+
+/** As in curl: separated by commas or spaces. */
+export const proxyExceptions = z
+  .string()
+  .transform((entries) => entries.split(/[\s,]+/).filter(Boolean))
+  .pipe(
+    z.array(
+      fitting(
+        (entry) => !entry.includes('/'),
+        'must be host names and addresses, separated by commas; ranges such as 10.0.0.0/8 are not supported',
+      ),
+    ),
+  );
+
+const isAddressRange = (address: string) => {
+  try {
+    return proxyaddr.compile(address) !== undefined;
+  } catch {
+    return false;
+  }
+};
+
+export const addressRange = fitting(
+  isAddressRange,
+  'must be addresses and ranges such as 10.0.0.0/8, separated by commas',
+);
+
+export const base64Key = fitting(
+  (key) => /^[A-Za-z0-9+/_-]+={0,2}$/.test(key) && Buffer.from(key, 'base64').length === 32,
+  'must be 32 bytes in base64',
+);
+
+export const routerSecret = text.min(16, 'must have at least 16 characters');
+
+/** What an Authorization header can carry: a token, or a scheme and a token (RFC 9110 section 11.4). */
+export const decisionToken = fitting(
+  (token) => /^[\x21-\x7e]+( [\x21-\x7e]+)?$/.test(token),
+  'must be a token, or a scheme and a token such as "Basic dXNlcjpwYXNz", in printable ASCII',
+);
+
+export const storeUrl = text
+  .regex(
+    /^(memory:|file:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
+    'must be memory:, file:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
+  )
+  // No host is meant after it, and no shell replaces the tilde: both would become directories of another name.
+  .regex(/^(?!file:(\/\/|~))/, 'must be file: and a directory without // or ~, such as file:/var/lib/gateway');
