@@ -5,13 +5,13 @@ import { Forgets, type MemoryKeeper } from './cache/Forgets.js';
 import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
 import { Sealer } from './cache/sealing.js';
-import { type Config, followSecret, type UpstreamCredentials } from './config/config.js';
+import { followSecret, type UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
 import type { Services } from './context.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
 import { identifierReader } from './datasources/identifiers.js';
 import { jobWatcher } from './datasources/jobWatcher.js';
-import { RefreshJobs } from './datasources/RefreshJobs.js';
+import { RefreshJobs, type RefreshJobsOptions } from './datasources/RefreshJobs.js';
 import { recordWatcher } from './datasources/recordWatcher.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
@@ -19,28 +19,14 @@ import { Agents } from './network/agents.js';
 import type { AuditLog } from './observability/AuditLog.js';
 import { Episodes } from './observability/Episodes.js';
 import type { Logger } from './observability/log.js';
-import type { Metrics } from './observability/Metrics.js';
 import { type OperatorLogs, operatorLogs } from './observability/operatorLogs.js';
 import type { LogDestination } from './observability/StandardOutput.js';
-import type { Tracing } from './observability/Tracing.js';
 import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { openWatchedStore } from './observability/watchedStore.js';
+import type { Surroundings } from './Surroundings.js';
 import type { Store } from './stores/Store.js';
 import { Pauses } from './upstream/Pauses.js';
 import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
-
-/** The configuration, log, metrics and traces that every part takes. */
-export interface Surroundings {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly metrics: Metrics;
-  readonly tracing?: Tracing | undefined;
-  /** Proxies and certificates of outgoing calls; by default calls are made as Node.js makes them. */
-  readonly ways?: WaysOut;
-}
-
-/** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
-export type WaysOut = Readonly<Record<'service' | 'others', Agents>>;
 
 export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
   readonly quota: Quota;
@@ -146,7 +132,8 @@ export function wireServices(wiring: Wiring) {
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
   const longestPauseMs = config.service.breakerResetMs;
   const broker = new TokenBroker({ ...shared, ...config.tokens, longestPauseMs, cache, onEvent, onBudget, onRecord });
-  const jobs = new RefreshJobs({ ...shared, broker, cache });
+  const onStatus: RefreshJobsOptions['onStatus'] = (...ids) => jobWatches.see([ids[0], ids[1]], ids[2]);
+  const jobs = new RefreshJobs({ ...shared, broker, cache, onStatus });
   const jobWatches = jobWatcher({
     ...config.jobs,
     jobs,

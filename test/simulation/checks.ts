@@ -205,42 +205,22 @@ function failedLinksMadeNone({ calls }: Auditor, asked: Asked): string | undefin
   return made && `${asked.mark} failed with ${asked.error}, and there is a link`;
 }
 
-/** The fleet makes at most `budgetPerHour` token calls in the hour, plus those that faults may add. */
+/**
+ * The fleet makes at most `budgetPerHour` token calls in the hour: again after each loss of the store's counts, and beside
+ * them an eighth for each process that the store does not answer.
+ */
 function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
-  const { budgetPerHour } = auditor.plan;
+  const { budgetPerHour, nodes, clocks } = auditor.plan;
   if (call.endpoint !== 'token' || budgetPerHour === 0) return undefined;
-  if (auditor.disturbances.some(({ kind }) => kind === 'key' || kind === 'jump')) return undefined;
-  const losses = auditor.disturbances.filter(({ kind }) => kind === 'store-loss');
-  const isAlone = auditor.disturbances.some(({ kind }) => kind === 'store');
-  if (losses.length > 0 && isAlone) return undefined;
-  const lives = auditor.disturbances.filter(({ kind }) => kind === 'crash').length + auditor.plan.nodes;
-  const lost = losses.reduce((sum, loss) => sum + callsLostBy(loss, auditor), 0);
-  const most = budgetPerHour + lost + (isAlone ? lives * Math.ceil(budgetPerHour / 4) : 0);
+  const count = (of: Disturbance['kind']) => auditor.disturbances.filter(({ kind }) => kind === of).length;
+  if (count('key') > 0 || count('jump') > 0) return undefined;
+  const lives = count('crash') + nodes;
+  const most =
+    budgetPerHour * (1 + count('store-loss')) + (count('store') > 0 ? lives * Math.ceil(budgetPerHour / 8) : 0);
   // The simulation begins on a full hour; clocks that are behind still count in the hour before.
-  const behindMs = Math.max(...auditor.plan.clocks.map(({ aheadMs }) => -aheadMs)) + 100;
+  const behindMs = Math.max(...clocks.map(({ aheadMs }) => -aheadMs)) + 100;
   const made = auditor.calls.filter(({ endpoint, sentAt }) => endpoint === 'token' && sentAt > behindMs).length;
   return made > most ? `${made} token calls in this hour: at most ${most}` : undefined;
-}
-
-/**
- * How many calls beyond the budget a loss of the store's count may cause. The process that called last before the loss
- * restores the count with its next call; what other processes counted until then is lost. For calls close to the loss, it is
- * not known which came first, so the worst case counts.
- */
-function callsLostBy(loss: Disturbance, { calls, plan }: Auditor): number {
-  const reserve = Math.floor(plan.budgetPerHour / 16); // counted by a process in advance, on top of its calls
-  const made = calls.filter(({ endpoint }) => endpoint === 'token');
-  const [from, until] = [loss.from - marginMs, loss.until + marginMs];
-  const close = made.filter(({ sentAt }) => sentAt >= from && sentAt < until);
-  const before = made.findLast(({ sentAt }) => sentAt < from);
-  const lost = [before, ...close].map((last) => {
-    if (!last) return close.length;
-    const next = made.find(({ life, sentAt }) => life === last.life && sentAt > until);
-    const [since, to] = [last.sentAt - marginMs, (next?.sentAt ?? Infinity) + marginMs];
-    const others = made.filter(({ life, sentAt }) => life !== last.life && sentAt > since && sentAt < to);
-    return others.length + new Set(others.map(({ life }) => life)).size * reserve;
-  });
-  return Math.max(...lost);
 }
 
 /** After a 429, no process calls that endpoint until the pause is over. */

@@ -24,6 +24,7 @@ import {
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
 import { startRedis } from '../../support/redis.js';
+import { runCommand } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { startTlsFront } from '../../support/tlsFront.js';
 import { until } from '../../support/until.js';
@@ -188,8 +189,18 @@ describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a priva
       CACHE_URL: (await tlsFront(redis.url)).url.replace('https:', 'rediss:'),
       OTEL_EXPORTER_OTLP_ENDPOINT: (await tlsFront(collector.url)).url,
     };
-    return { env: { ...environmentFor(service), ...env }, provider, decisions, redis, collector };
+    return { env: { ...environmentFor(service), ...env }, metadata, provider, decisions, redis, collector };
   }
+
+  test('are not asked in the clear for a key set that metadata with https names', async () => {
+    const { env, metadata, provider } = await startOthers();
+    const { AUTH_ISSUER: issuer } = env;
+    metadata.documents.set('/.well-known/openid-configuration', { issuer, jwks_uri: provider.jwksUrl });
+    const { stdout } = await runCommand({ ...env, AUTH_DECISION_URL: '', NODE_EXTRA_CA_CERTS: authority.certFile }, [
+      'check',
+    ]);
+    expect(stdout).toContain('jwks_uri is not https:, the issuer is');
+  });
 
   const id = demoData.taxpayerIds.authorized;
   const record = `{ taxpayerToken(taxpayerId: "${id}") { status } }`;

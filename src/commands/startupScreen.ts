@@ -1,11 +1,12 @@
-import type { Config } from '../config/config.js';
+import { type Config, packageVersion } from '../config/config.js';
 import type { StandardOutput } from '../observability/StandardOutput.js';
 import type { DemoData } from '../sandbox/demoData.js';
 import type { Gateway } from '../server.js';
+import { shownStore } from '../stores/openStore.js';
 
 /** Tells where everything is: a readable screen in a terminal, one JSON line anywhere else. */
 export function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, output: StandardOutput): void {
-  const { upstream } = config;
+  const { upstream, auth } = config;
   const origin = originOf(config, port);
   const places = {
     graphql: `${origin}/graphql`,
@@ -13,11 +14,14 @@ export function announce({ port, firstQuery, sandbox, log }: Gateway, config: Co
     health: `${origin}/health/ready`,
     metrics: config.metricsPort === undefined ? `${origin}/metrics` : `port ${config.metricsPort}`,
     service: upstream === 'embedded-sandbox' ? `embedded sandbox at ${sandbox?.url}` : upstream.baseUrl,
+    store: shownStore(config.cache.url),
+    callers: auth.mode === 'jwt' ? auth.issuers.map(({ issuer }) => issuer).join(', ') : `AUTH_MODE=${auth.mode}`,
+    version: `${packageVersion()} on Node.js ${process.versions.node}`,
   };
   const demo = sandbox?.demo;
   for (const warning of config.warnings) log.warn(warning);
   if (output.isTerminal) output.write(screen(places, firstQuery, demo));
-  else log.info({ ...places, firstQuery, ...(demo && { demo }) }, 'ready');
+  else log.info({ ...places, ...(demo && { firstQuery, demo }) }, 'ready');
 }
 
 function originOf(config: Config, port: number): string {

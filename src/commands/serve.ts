@@ -12,7 +12,7 @@ export async function serve(): Promise<void> {
   endOnBugs(log);
   logConsole(log);
   const starting = startGateway(config, { logDestination: output });
-  stopOnSignal(async () => (await starting).stop());
+  stopOnSignal(log, async () => (await starting).stop());
   announce(await starting, config, output);
 }
 
@@ -35,20 +35,28 @@ function endOnBugs(log: Logger): void {
 }
 
 /**
- * The first signal drains; a second one ends the process at once. Called before the process listens: a signal without a
- * handler kills the process, and with it the connections that it has accepted.
+ * The first signal drains; one more than a second later ends the process at once: npm passes Ctrl-C on, so that it arrives twice.
+ * Called before the process listens: a signal without a handler kills the process, and with it the connections that it has
+ * accepted.
  */
-function stopOnSignal(stop: () => Promise<void>): void {
-  let stopping = false;
+function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
+  let since: number | undefined;
+  const onSignal = (signal: NodeJS.Signals) => {
+    const elapsedMs = () => Math.round(performance.now() - (since ?? 0));
+    if (since !== undefined) {
+      if (elapsedMs() > 1000) process.exit(1);
+      return;
+    }
+    since = performance.now();
+    log.info({ signal }, 'draining');
+    stop().then(
+      () => {
+        log.info({ ms: elapsedMs() }, 'stopped');
+        process.exit(0);
+      },
+      () => process.exit(1),
+    );
+  };
   // All that Node.js would end the process by and that supervisors, terminals and process managers send.
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) {
-    process.on(signal, () => {
-      if (stopping) process.exit(1);
-      stopping = true;
-      stop().then(
-        () => process.exit(0),
-        () => process.exit(1),
-      );
-    });
-  }
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) process.on(signal, onSignal);
 }

@@ -1,0 +1,103 @@
+import type { IncomingMessage } from 'node:http';
+import type { Registry } from 'prom-client';
+import type { Config } from '../config/config.js';
+import { peerMeeter, refusedCertificates } from '../network/peer.js';
+import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
+import type { Logger } from '../observability/log.js';
+import type { Tracing } from '../observability/Tracing.js';
+import { clientOf } from '../operations/clientName.js';
+import { listenProblem } from '../process/listenProblem.js';
+import { readAccept } from './accept.js';
+import { beforeRoutes } from './beforeRoutes.js';
+import { requestIdOf } from './facts.js';
+import { GraphQLHandler, type GraphQLHandlerOptions } from './GraphQLHandler.js';
+import { type Handler, HttpServer, type UpgradeHandler } from './HttpServer.js';
+import { liveness, metricsPage, readiness } from './health.js';
+import { apolloSandboxPage, type ExplorerOptions, graphiqlPage } from './pages.js';
+
+export interface HttpParts extends GraphQLHandlerOptions {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly registry: Registry;
+  readonly tracing: Tracing | undefined;
+  readonly explorer: ExplorerOptions;
+  readonly reasonNotReady: () => string | undefined;
+  readonly upgrade: UpgradeHandler;
+}
+
+type Routes = (readonly [path: string, handler: Handler])[];
+
+/** Starts the server of METRICS_PORT, without TLS: probes and Prometheus have no certificate. @throws Error in one plain line */
+export async function startMetricsServer(parts: HttpParts): Promise<HttpServer | undefined> {
+  const { config, log } = parts;
+  if (config.metricsPort === undefined) return undefined;
+  const routes = new Map([...healthRoutes(parts), ...metricsRoutes(parts)]);
+  const { host, metricsPort: port } = config;
+  const server = new HttpServer({ host, port, tls: undefined, routes, before: () => false, log });
+  await listen(server, 'METRICS_PORT');
+  return server;
+}
+
+/** Starts the server of PORT. @throws Error in one plain line */
+export async function startHttp(parts: HttpParts): Promise<{ readonly server: HttpServer; readonly port: number }> {
+  const { config, log, operations, upgrade } = parts;
+  const routes: Routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
+  if (config.metricsPort === undefined) routes.push(...metricsRoutes(parts));
+  if (config.introspection) {
+    routes.push(['/', apolloSandboxPage(parts.explorer)], ['/graphiql', graphiqlPage(parts.explorer)]);
+  }
+  const onNotFound: Handler = (request, response) => {
+    const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(request.headers) };
+    response.setHeader('x-request-id', facts.requestId);
+    operations.turnAway(undefined, 'no such path', facts, 'http');
+  };
+  const { host, port } = config;
+  const tls = config.tls && readPemFiles(config.tls);
+  const meetPeer = peerMeeter(config.trustedProxies);
+  const before = beforeRoutes(config, meetPeer);
+  const server = new HttpServer({ host, port, tls, routes: new Map(routes), onNotFound, before, log });
+  // A refused upgrade is answered like a request that does not offer an upgrade.
+  server.onUpgrade((request, ...rest) => {
+    meetPeer(request);
+    return upgrade(request, ...rest);
+  });
+  if (tls?.ca) server.server.on('tlsClientError', refusedCertificates(log));
+  const listeningOn = await listen(server, 'PORT');
+  if (config.tls && tls) {
+    const unfollow = followPemFiles(config.tls, tls, log, (renewed) => server.renewTls(renewed));
+    server.server.once('close', unfollow);
+  }
+  return { server, port: listeningOn };
+}
+
+async function listen(server: HttpServer, setting: string): Promise<number> {
+  try {
+    return await server.listen();
+  } catch (error) {
+    const problem = listenProblem(error, setting);
+    throw problem === undefined ? error : new Error(problem, { cause: error });
+  }
+}
+
+function graphqlRoutes(parts: HttpParts): Routes {
+  const { tracing } = parts;
+  const handler = new GraphQLHandler(parts);
+  const graphql: Handler = (request, response) => handler.handle(request, response);
+  const stream: Handler = (request, response) => handler.handle(request, response, true);
+  const takesJson = ({ headers }: IncomingMessage) => readAccept(headers.accept).json !== undefined;
+  return [
+    ['/graphql', tracing?.traced('/graphql', graphql, takesJson) ?? graphql],
+    ['/graphql/stream', tracing?.traced('/graphql/stream', stream) ?? stream],
+  ];
+}
+
+function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
+  return [
+    ['/health/live', liveness],
+    ['/health/ready', readiness(() => (streams.draining ? 'shutting down' : reasonNotReady()))],
+  ];
+}
+
+function metricsRoutes({ registry }: HttpParts): Routes {
+  return [['/metrics', metricsPage(registry)]];
+}
