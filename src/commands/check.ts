@@ -7,7 +7,7 @@ import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { ConfigError } from '../config/ConfigError.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { Agents } from '../network/agents.js';
-import { readListedDocuments } from '../operations/ListedDocuments.js';
+import { readListed } from '../operations/TrustedDocuments.js';
 import { openExistingStore } from '../stores/openStore.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
@@ -60,8 +60,8 @@ function documents({ trustedDocuments }: Config): Promise<Part>[] {
   const told = (detail: string, ok = true): Part => ({ part, ok, detail });
   if (trustedDocuments === undefined) return [];
   return [
-    readListedDocuments(trustedDocuments.paths).then(
-      ({ size }) => told(`${size} in all lists`),
+    readListed(trustedDocuments.paths).then(
+      ({ byId }) => told(`${byId.size} in all lists`),
       (error: Error) => told(error.message, false),
     ),
   ];

@@ -121,7 +121,7 @@ describe('the limit of operations per caller', () => {
     await new Promise(setImmediate);
     store.increment = add;
     expect(admitted(limit, ada, 1)).toBe(1);
-    await until(async () => (await add(['rate', 'ada', String(now / 60_000)], 0, 1000)).count === 4);
+    await until(async () => (await add(['rate', 'ada', String(now / 60_000)], 0, 120_000)).count === 4);
   });
 
   test('does not believe a count of the store that cannot be true', async () => {
