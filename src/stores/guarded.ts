@@ -11,7 +11,7 @@ export interface Guard {
 }
 
 /** Failures in a row after which the store counts as degraded. */
-const failuresToDegrade = 2;
+export const failuresToDegrade = 2;
 const probeEveryMs = 1000;
 /** Troubles that answer quickly and may concern writes alone: operations go on, so that reads still work. */
 const isRefusal = ({ trouble }: StoreError) => ['read-only', 'full', 'not-permitted', 'failed'].includes(trouble);

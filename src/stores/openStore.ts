@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { guarded } from './guarded.js';
+import { failuresToDegrade, guarded } from './guarded.js';
 import type { JournalOptions } from './journal.js';
 import { LocalStore } from './LocalStore.js';
 import type { Store } from './Store.js';
@@ -18,7 +18,9 @@ const fileScheme = 'file:';
 export async function openStore(cacheUrl: string, options: JournalOptions): Promise<Store> {
   if (cacheUrl === 'memory:') return new LocalStore();
   if (/^file:./.test(cacheUrl)) return LocalStore.open(cacheUrl.slice(fileScheme.length), options);
-  return guarded(await openRedis(cacheUrl), { limitMs, ...options });
+  const store = guarded(await openRedis(cacheUrl), { limitMs, ...options });
+  await Promise.allSettled(Array.from({ length: failuresToDegrade }, () => store.get('start'))); // told now, not at the first read
+  return store;
 }
 
 /**
