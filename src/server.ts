@@ -4,6 +4,7 @@ import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials 
 import { RequestContext } from './context.js';
 import type { HttpServer } from './http/HttpServer.js';
 import { OpenStreams } from './http/OpenStreams.js';
+import { Origins } from './http/origins.js';
 import { startHttp, startMetricsServer } from './http/startHttp.js';
 import { Unread } from './http/Unread.js';
 import { WebSockets } from './live/WebSockets.js';
@@ -22,6 +23,7 @@ import { resolvers } from './resolvers/index.js';
 import type { Surroundings } from './Surroundings.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
+import { explorerOperations } from './schema/explorerOperations.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
 import { type RunningServices, startServices } from './services.js';
 
@@ -97,12 +99,13 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
   const { places } = services;
   const unread = new Unread(places, stallMs);
-  const allowedOrigins = config.corsOrigins;
-  const edge = { operations, identify, places, unread, streams, tracing, allowedOrigins, keepAliveMs };
+  const { mode } = config.auth;
+  const origins = new Origins({ allowed: config.corsOrigins, allowsLocal: mode === 'developer', log });
+  const edge = { operations, identify, places, unread, streams, tracing, origins, keepAliveMs };
   const sockets = new WebSockets({ ...edge, maxOperations: config.limits.subscriptions });
   const firstQuery = sandbox?.firstQuery ?? '{ __typename }';
-  const headers = config.auth.mode === 'developer' ? developerHeaders : async () => ({});
-  const pages = { explorer: { firstQuery, headers }, registry: metrics.registry, reasonNotReady };
+  const explorer = { operations: explorerOperations(sandbox?.demo), headers: explorerHeaders[mode] };
+  const pages = { explorer, registry: metrics.registry, reasonNotReady };
   const parts = { ...edge, ...pages, config, log, upgrade: sockets.upgrade.bind(sockets) };
   const metricsServer = await startMetricsServer(parts);
   started({ stop: () => metricsServer?.drain(0) });
@@ -110,6 +113,13 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   started({ stop: () => drain(config.drainTimeoutMs, { streams, services, server }) });
   return { port, sandbox, firstQuery, log };
 }
+
+/** What an explorer sends with an operation, or a hint what it has to. */
+const explorerHeaders = {
+  developer: developerHeaders,
+  disabled: async () => ({}),
+  jwt: async () => ({ Authorization: 'Bearer <put an access token here>' }),
+} as const;
 
 interface Drained {
   readonly streams: OpenStreams;

@@ -160,7 +160,7 @@ const own = {
   FEDERATION_SHARED_SECRET: secrets(routerSecret, 'none (_service and _entities answer any authenticated caller)', 'a-long-random-text',
     'Secret that a router sends in the header x-gateway-router-secret. When set, _service and _entities answer only the router. Several are separated by commas, or by lines in a file: each is accepted, so that it can be rotated. From a file, they are reloaded when the file changes.'),
   CORS_ORIGINS: optional(list(origin), 'Apollo Sandbox; none with NODE_ENV=production', 'https://app.example',
-    'Origins of web pages that may call the gateway and open streams (CORS), separated by commas, and exactly as browsers send them: of apps and browser extensions with their own scheme, such as capacitor://localhost. There are no wildcards.'),
+    'Origins of web pages that may call the gateway and open streams (CORS), separated by commas, and exactly as browsers send them: of apps and browser extensions with their own scheme, such as capacitor://localhost. There are no wildcards. In developer mode, every page of this machine may call as well.'),
   INTROSPECTION: optional(flag, 'false with NODE_ENV=production, otherwise true', 'true',
     'true allows introspection and serves the explorers at / and /graphiql. With false, error messages do not reveal the schema either.'),
   TRUSTED_DOCUMENTS_FILE: optional(list(text), 'none (any document may run)', './persisted-query-manifest.json',

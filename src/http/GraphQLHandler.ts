@@ -12,14 +12,13 @@ import { headersOf, refuseInTurn, writeJson } from './answering.js';
 import { type EventStreamOptions, shuttingDown, writeAsStream, writeStream } from './EventStream.js';
 import { HttpFacts } from './facts.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
-import { refuseForeignPage, refuseOtherGets } from './origins.js';
+import { type Origins, refuseOtherGets } from './origins.js';
 
 export interface GraphQLHandlerOptions extends EventStreamOptions {
   readonly operations: Operations;
   readonly identify: Identify;
   readonly places: Places;
-  /** Browser origins that may open a stream besides our own. */
-  readonly allowedOrigins: readonly string[];
+  readonly origins: Origins;
   readonly tracing?: HttpTracing | undefined;
 }
 
@@ -35,7 +34,7 @@ export class GraphQLHandler {
 
   /** Never rejects: every failure becomes an answer in GraphQL's form. `eventsOnly`: on `/graphql/stream`. */
   async handle(request: IncomingMessage, response: ServerResponse, eventsOnly = false): Promise<void> {
-    const { operations, identify, unread, tracing, allowedOrigins } = this.options;
+    const { operations, identify, unread, tracing, origins } = this.options;
     const { json, stream } = formsFor(request, eventsOnly);
     // A client that takes no JSON gets even the answer to a query as a stream.
     const transport = json === undefined ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http';
@@ -44,7 +43,7 @@ export class GraphQLHandler {
     try {
       if (json === undefined && stream === undefined) throw notAcceptable(eventsOnly);
       if (json === undefined) {
-        refuseForeignPage(request, allowedOrigins);
+        origins.refuseForeignPage(request);
         refuseOtherGets(request);
       }
       const identifying = identify(credentials);
@@ -75,8 +74,8 @@ export class GraphQLHandler {
 
   /** @throws GatewayError when a subscription may not begin now, or not for this page, or has no place */
   #admitStream(request: IncomingMessage, response: ServerResponse, holder: Holder): void {
-    const { streams, places, allowedOrigins } = this.options;
-    refuseForeignPage(request, allowedOrigins);
+    const { streams, places, origins } = this.options;
+    origins.refuseForeignPage(request);
     // A stream that began now would end at once, and look complete.
     if (streams.draining) throw shuttingDown;
     // Node.js would not tell a pipelined response that the connection has closed.

@@ -8,12 +8,11 @@ import type { Tracing } from '../observability/Tracing.js';
 import { clientOf } from '../operations/clientName.js';
 import { listenProblem } from '../process/listenProblem.js';
 import { readAccept } from './accept.js';
-import { beforeRoutes } from './beforeRoutes.js';
 import { requestIdOf } from './facts.js';
 import { GraphQLHandler, type GraphQLHandlerOptions } from './GraphQLHandler.js';
-import { type Handler, HttpServer, type UpgradeHandler } from './HttpServer.js';
+import { type Handler, HttpServer, type HttpServerOptions, type Routes, type UpgradeHandler } from './HttpServer.js';
 import { liveness, metricsPage, readiness } from './health.js';
-import { apolloSandboxPage, type ExplorerOptions, graphiqlPage } from './pages.js';
+import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
 
 export interface HttpParts extends GraphQLHandlerOptions {
   readonly config: Config;
@@ -24,8 +23,6 @@ export interface HttpParts extends GraphQLHandlerOptions {
   readonly reasonNotReady: () => string | undefined;
   readonly upgrade: UpgradeHandler;
 }
-
-type Routes = (readonly [path: string, handler: Handler])[];
 
 /** Starts the server of METRICS_PORT, without TLS: probes and Prometheus have no certificate. @throws Error in one plain line */
 export async function startMetricsServer(parts: HttpParts): Promise<HttpServer | undefined> {
@@ -40,12 +37,10 @@ export async function startMetricsServer(parts: HttpParts): Promise<HttpServer |
 
 /** Starts the server of PORT. @throws Error in one plain line */
 export async function startHttp(parts: HttpParts): Promise<{ readonly server: HttpServer; readonly port: number }> {
-  const { config, log, operations, upgrade } = parts;
+  const { config, log, operations, origins, upgrade } = parts;
   const routes: Routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
   if (config.metricsPort === undefined) routes.push(...metricsRoutes(parts));
-  if (config.introspection) {
-    routes.push(['/', apolloSandboxPage(parts.explorer)], ['/graphiql', graphiqlPage(parts.explorer)]);
-  }
+  if (config.introspection) routes.push(...explorerRoutes(parts.explorer));
   const onNotFound: Handler = (request, response) => {
     const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(request.headers) };
     response.setHeader('x-request-id', facts.requestId);
@@ -54,7 +49,10 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   const { host, port } = config;
   const tls = config.tls && readPemFiles(config.tls);
   const meetPeer = peerMeeter(config.trustedProxies);
-  const before = beforeRoutes(config, meetPeer);
+  const before: HttpServerOptions['before'] = (request, response) => {
+    meetPeer(request);
+    return origins.answer(request, response);
+  };
   const server = new HttpServer({ host, port, tls, routes: new Map(routes), onNotFound, before, log });
   // A refused upgrade is answered like a request that does not offer an upgrade.
   server.onUpgrade((request, ...rest) => {
@@ -80,9 +78,10 @@ async function listen(server: HttpServer, setting: string): Promise<number> {
 }
 
 function graphqlRoutes(parts: HttpParts): Routes {
-  const { tracing } = parts;
+  const { tracing, config } = parts;
   const handler = new GraphQLHandler(parts);
-  const graphql: Handler = (request, response) => handler.handle(request, response);
+  const answer: Handler = (request, response) => handler.handle(request, response);
+  const graphql = config.introspection ? orExplorer(answer) : answer;
   const stream: Handler = (request, response) => handler.handle(request, response, true);
   const takesJson = ({ headers }: IncomingMessage) => readAccept(headers.accept).json !== undefined;
   return [

@@ -8,7 +8,6 @@ import { shuttingDown } from '../http/EventStream.js';
 import { requestIdOf } from '../http/facts.js';
 import type { GraphQLHandlerOptions, HttpTracing } from '../http/GraphQLHandler.js';
 import { pathAndQueryOf } from '../http/HttpServer.js';
-import { refuseForeignPage } from '../http/origins.js';
 import { addressOf } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
 import { SocketSession } from './SocketSession.js';
@@ -68,8 +67,8 @@ export class WebSockets {
 
   /** Takes a place among the unauthenticated connections. @throws GatewayError */
   #admit(request: IncomingMessage): Release {
-    const { places, streams, allowedOrigins } = this.options;
-    refuseForeignPage(request, allowedOrigins);
+    const { places, streams, origins } = this.options;
+    origins.refuseForeignPage(request);
     if (streams.draining) throw shuttingDown;
     const noPlace = places.refusalOf('streams', undefined);
     if (noPlace !== undefined) throw noPlace;

@@ -7,6 +7,7 @@ import { RequestContext } from '../../src/context.js';
 import { GraphQLHandler } from '../../src/http/GraphQLHandler.js';
 import { type Handler, HttpServer } from '../../src/http/HttpServer.js';
 import { OpenStreams } from '../../src/http/OpenStreams.js';
+import { Origins } from '../../src/http/origins.js';
 import { Unread } from '../../src/http/Unread.js';
 import { WebSockets } from '../../src/live/WebSockets.js';
 import { createLogger } from '../../src/observability/log.js';
@@ -61,7 +62,8 @@ export async function startGatewayOf(
   const identify = identifier(new Authenticator(config.auth), { accept: () => undefined });
   const given = { operations: engine, identify, places, unread: new Unread(places) };
   const streams = new OpenStreams(() => {});
-  const options = { ...given, streams, allowedOrigins: [] };
+  const origins = new Origins({ allowed: [], allowsLocal: false, log });
+  const options = { ...given, streams, origins };
   const sockets = new WebSockets({ ...options, maxOperations: 10 });
   const handler = new GraphQLHandler(options);
   const http = new HttpServer({
