@@ -97,18 +97,15 @@ it('A gateway without the new key beside one that has it makes one more call, an
 });
 
 describe('A gateway whose client secret is rotated while it runs', () => {
-  it('remembers idempotency keys and what is left of the budget', async () => {
+  it('remembers the idempotency keys that it has used itself', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'rotation-test-'));
     const file = join(directory, 'client-secret');
     writeFileSync(file, 'test-secret');
     const { origin, sandbox, logs, stop } = await startTestGateway({
       UPSTREAM_CLIENT_SECRET: '',
       UPSTREAM_CLIENT_SECRET_FILE: file,
-      TOKEN_BUDGET_PER_HOUR: '1',
     });
-    const [one, two] = sandbox.control.addTaxpayers(2) as [string, string];
     const created = await createLink(origin, 'key-1');
-    expect(codeOf(await readToken(origin, one))).toBeUndefined();
 
     sandbox.control.setClientSecret('rotated-secret');
     writeFileSync(file, 'rotated-secret');
@@ -118,7 +115,6 @@ describe('A gateway whose client secret is rotated while it runs', () => {
     const again = await createLink(origin, 'key-1');
     expect(again.data?.createClientLink).toEqual({ ...created.data?.createClientLink, replayed: true });
     expect(sandbox.control.counters().createClientLink).toBe(1);
-    expect(codeOf(await readToken(origin, two))).toBe('TOKEN_BUDGET_EXHAUSTED');
     await stop();
     rmSync(directory, { recursive: true });
   });
