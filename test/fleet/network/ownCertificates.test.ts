@@ -250,7 +250,7 @@ test.each([
     { UPSTREAM_CERT_FILE: joined(authority.certFile, server.certFile), UPSTREAM_KEY_FILE: server.keyFile },
     'UPSTREAM_KEY_FILE does not hold the private key of the first certificate in UPSTREAM_CERT_FILE',
   ],
-  [{ UPSTREAM_CERT_FILE: server.certFile }, 'UPSTREAM_CERT_FILE and UPSTREAM_KEY_FILE must be set together'],
+  [{ UPSTREAM_CERT_FILE: server.certFile }, 'UPSTREAM_KEY_FILE is missing: expected with UPSTREAM_CERT_FILE'],
 ])('%j ends the process with one line', async (env, line) => {
   const { exited, output } = launchGateway({
     ...{ PORT: '0', AUTH_MODE: 'disabled', UPSTREAM_BASE_URL: 'https://service.example' },
