@@ -23,7 +23,7 @@ it.each<[string, object, string]>([
   [
     'a value in place of an id',
     { query: watchJob, variables: { taxpayerId: { ssn: '078-05-1120' }, jobId: 'j' } },
-    '$taxpayerId',
+    'Variable taxpayerId does not have',
   ],
 ])('%s is told in the same words on every transport', async (_, request, words) => {
   const isStream = JSON.stringify(request).includes('subscription');
