@@ -62,12 +62,6 @@ export class RefreshJobs {
     this.#cache.dropExpired();
   }
 
-  /** The status in memory, if {@link status} would answer with it. */
-  held(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs): JobView | undefined {
-    const entry = this.#held(idOf(taxpayerId, jobId), maxAgeMs);
-    return entry && viewOf(entry);
-  }
-
   /**
    * The status of a job, at most `maxAgeMs` old unless terminal; synchronously when memory has it. Gets the taxpayer's token
    * itself, and replaces a refused one by at most one fetch.
@@ -76,7 +70,7 @@ export class RefreshJobs {
    */
   status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs, call: ReadCall = {}): JobView | Promise<JobView> {
     const id = idOf(taxpayerId, jobId);
-    const held = this.#held(id, maxAgeMs);
+    const held = this.#cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
     if (held !== undefined) {
       call.trail?.read('memory');
       if (!this.#isCurrent(held, renewedAtMs) && !this.#renewed.has(held)) this.#renew(taxpayerId, jobId, held, call);
@@ -85,10 +79,6 @@ export class RefreshJobs {
     const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
     const look = () => this.#read(taxpayerId, jobId, maxAgeMs, call, inPlace);
     return call.once?.(`job ${id}`, look) ?? look();
-  }
-
-  #held(id: string, maxAgeMs: number): Entry<Observation> | undefined {
-    return this.#cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
   }
 
   /**
