@@ -18,20 +18,23 @@ import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
 import { tokenNames } from './datasources/tokenAnswer.js';
 import { Agents } from './network/agents.js';
-import type { AuditLog } from './observability/AuditLog.js';
-import { Episodes } from './observability/Episodes.js';
+import { AuditLog } from './observability/AuditLog.js';
+import { Episode } from './observability/Episode.js';
+import { LineLimit, type Repeats } from './observability/LineLimit.js';
 import type { Logger } from './observability/log.js';
-import { type OperatorLogs, operatorLogs } from './observability/operatorLogs.js';
-import type { LogDestination } from './observability/StandardOutput.js';
+import { OperationLog } from './observability/OperationLog.js';
 import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { openWatchedStore } from './observability/watchedStore.js';
+import type { UntrustedDocument } from './operations/TrustedDocuments.js';
 import type { Surroundings } from './Surroundings.js';
 import type { OpenedStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
 import { Pauses } from './upstream/Pauses.js';
 import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
 
-export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
+export interface RunningServices extends Services {
+  readonly operationLog: OperationLog;
+  readonly onUntrusted: (untrusted: UntrustedDocument) => void;
   readonly quota: Quota;
   /** The queue that everything under way at the service passes. */
   readonly calls: CallQueue;
@@ -47,19 +50,18 @@ const cleanEveryMs = 600_000;
 
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(
-  surroundings: Surroundings & { readonly upstream: UpstreamCredentials; readonly logDestination: LogDestination },
+  surroundings: Surroundings & { readonly upstream: UpstreamCredentials },
 ): Promise<RunningServices> {
-  const { config, upstream, log, logDestination: destination, metrics, tracing, ways } = surroundings;
+  const { config, upstream, log, metrics, ways } = surroundings;
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
   const store = await openWatchedStore(config.cache.url, surroundings);
-  const traced = tracing?.store(store) ?? store;
-  const traceId = tracing && (() => tracing.traceId);
-  const logs = operatorLogs({ config, log, destination, sealer, traceId });
-  const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials };
+  const limit = new LineLimit();
+  const audit = new AuditLog({ log, sealer, limit, which: config.audit });
+  const whole = { ...surroundings, store, sealer, baseUrl, credentials: () => credentials };
   const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
-  const wired = wireServices({ ...whole, health: store, audit: logs.audit, onCall });
+  const wired = wireServices({ ...whole, health: store, audit, onCall });
   const quota = new Quota({ store: wired.sealed, perMinute: config.limits.requestsPerMinute });
   if (store.kind !== 'memory') await wired.forgets.start();
   const cleaning = setInterval(() => {
@@ -80,11 +82,12 @@ export async function startServices(
   ];
   return {
     ...wired,
-    ...logs,
+    audit,
+    operationLog: new OperationLog({ log, sealer, limit, ...config.operationLog }),
+    onUntrusted: (untrusted) => tellUntrusted(log, limit, untrusted),
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
-    ...(tracing && { onWait: tracing.onWait }),
     quota,
     decisions,
     stop: async () => {
@@ -92,7 +95,7 @@ export async function startServices(
       clearInterval(cleaning);
       quota.stop();
       wired.stop();
-      logs.flush();
+      limit.flush();
       await store.close();
     },
   };
@@ -164,7 +167,6 @@ export function wireServices(wiring: Wiring) {
   const stop = () => {
     forgets.stop();
     stopWatches();
-    for (const one of Object.values(episodes)) one.stop();
   };
   return { sealed, http, places, calls, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
@@ -182,15 +184,12 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly Memory
   });
 }
 
-function resilientFetch({ config, metrics, tracing, fetch, ways }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, fetch, ways }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(fetch && { fetch }),
     agents: ways?.service ?? new Agents(config.proxies),
-    onTry: (endpoint, outcome, seconds, details) => {
-      metrics.onTry(endpoint, outcome, seconds);
-      tracing?.onTry(endpoint, outcome, seconds, details);
-    },
+    onTry: metrics.onTry,
   });
 }
 
@@ -199,11 +198,11 @@ const silenceCauses = {
   'credentials-rejected': 'HTTP 401: the fleet stops calling for 30 s at a time',
 } as const;
 
-type EndpointEpisodes = Readonly<Record<Endpoint, Episodes>>;
+type EndpointEpisodes = Readonly<Record<Endpoint, Episode>>;
 
 function endpointEpisodes(log: Logger): EndpointEpisodes {
   const texts = { begins: 'calls to the service fail', ends: 'calls to the service work again' };
-  const of = (endpoint: Endpoint) => new Episodes({ log, about: { endpoint }, ...texts });
+  const of = (endpoint: Endpoint) => new Episode({ log, about: { endpoint }, ...texts });
   return { createClientLink: of('createClientLink'), taxpayerToken: of('taxpayerToken'), refreshJob: of('refreshJob') };
 }
 
@@ -223,5 +222,18 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
       if (failure === undefined) episodes[endpoint].worked();
       else episodes[endpoint].failed(failure.kind, failure.reason);
     },
+  });
+}
+
+/** A document that is not trusted was allowed to run. */
+function tellUntrusted(log: Logger, limit: LineLimit, { requestId, ...document }: UntrustedDocument): void {
+  const { operation } = document;
+  const writer = (fields: object) => (repeats?: Repeats) =>
+    log.warn({ ...fields, ...(repeats ?? { requestId }) }, 'untrusted document');
+  limit.pass({
+    key: `untrusted\n${Object.values(document).join('\n')}`,
+    requestId,
+    write: writer(document),
+    general: { key: `untrusted ${operation}`, write: writer({ operation, others: true }) },
   });
 }

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import * as z from 'zod';
 import type { Secret } from '../config/secret.js';
 import { GatewayError } from '../errors/errors.js';
+import type { Trail } from '../observability/Trail.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import type { Caller, TaxpayerScope } from './caller.js';
 import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
@@ -21,13 +22,14 @@ export interface Decision {
 /** The request that asks. */
 export interface Asker {
   readonly requestId: string;
+  /** The trail of its operation, which is told of each call. */
+  readonly trail?: Trail;
   /** Takes a place for a call, and returns how to give it back. @throws GatewayError RATE_LIMITED when none is free */
   readonly takePlace?: () => () => void;
 }
 
-/** A call as metrics, traces and the log see it. */
+/** A call as metrics and the log see it. */
 export interface DecisionCall {
-  readonly endpoint: 'evaluation' | 'evaluations';
   readonly outcome: 'ok' | NoAnswer['fault'];
   /** In a few words, when it failed. */
   readonly cause: string | undefined;
@@ -115,7 +117,7 @@ export class DecisionPoint {
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     const askedAt = performance.now();
     try {
-      const answers = await this.#callTwiceAtMost(caller, asker.requestId, [...questions.values()]);
+      const answers = await this.#callTwiceAtMost(caller, asker, [...questions.values()]);
       const decisions = [...questions.keys()].map((key, place): [string, Decision] => {
         const isAllowed = answers[place] === true;
         const ttlMs = isAllowed ? this.options.ttlMs : Math.min(this.options.ttlMs, refusedMs);
@@ -131,15 +133,15 @@ export class DecisionPoint {
   }
 
   /** The decision point may have closed a kept-alive connection, and asking twice changes nothing. */
-  async #callTwiceAtMost(caller: Caller, requestId: string, questions: readonly Question[]) {
+  async #callTwiceAtMost(caller: Caller, asker: Asker, questions: readonly Question[]) {
     const signal = AbortSignal.timeout(deadlineMs);
-    const call = () => this.#call(caller, requestId, questions, signal);
-    return call().catch((error: NoAnswer) => (error.fault === 'network' ? call() : Promise.reject(error)));
+    const call = (repetition: number) => this.#call(caller, { ...asker, repetition }, questions, signal);
+    return call(0).catch((error: NoAnswer) => (error.fault === 'network' ? call(1) : Promise.reject(error)));
   }
 
   async #call(
     { subject: id, properties }: Caller,
-    requestId: string,
+    { requestId, trail, repetition }: Asker & { readonly repetition: number },
     questions: readonly Question[],
     signal: AbortSignal,
   ) {
@@ -153,8 +155,11 @@ export class DecisionPoint {
     const subject = { type: 'user', id, properties };
     const headers = { 'content-type': 'application/json', accept: 'application/json', 'x-request-id': requestId };
     const startedAt = performance.now();
-    const told = (outcome: DecisionCall['outcome'], cause?: string) =>
-      onCall?.({ endpoint, outcome, cause, seconds: (performance.now() - startedAt) / 1000 });
+    const told = (outcome: DecisionCall['outcome'], cause?: string) => {
+      const ms = performance.now() - startedAt;
+      trail?.call({ endpoint, result: outcome, startedAt, ms, repetition });
+      onCall?.({ outcome, cause, seconds: ms / 1000 });
+    };
     try {
       const answer = await fetchJson(`${url.replace(/\/+$/, '')}/access/v1/${endpoint}`, {
         method: 'POST',

@@ -3,8 +3,8 @@ import type { Sealer } from '../cache/sealing.js';
 import { loadConfig } from '../config/config.js';
 import { identifierReader, type TaxpayerId } from '../datasources/identifiers.js';
 import { AuditLog } from '../observability/AuditLog.js';
+import { LineLimit } from '../observability/LineLimit.js';
 import { createLogger } from '../observability/log.js';
-import { RepeatedLines } from '../observability/RepeatedLines.js';
 import { type Command, taxpayerArgument } from './Command.js';
 import { withStoreOf } from './openStoreOf.js';
 
@@ -34,6 +34,6 @@ export const forget: Command = {
 
 function audit(sealer: Sealer, requestId: string, taxpayer: TaxpayerId, outcome: string): void {
   const log = createLogger('info', { write: (line: string) => void process.stderr.write(line) });
-  const auditLog = new AuditLog({ log, sealer, repeated: new RepeatedLines(), which: 'decisions' });
+  const auditLog = new AuditLog({ log, sealer, limit: new LineLimit(), which: 'decisions' });
   auditLog.write({ action: 'taxpayer-forgotten', outcome, requestId, taxpayer });
 }

@@ -99,6 +99,17 @@ describe('told to end under a load of new connections, a gateway', () => {
     const outcomes = await Promise.all(Array.from({ length: 60 }, () => ask(gateway.origin)));
     expect(outcomes.filter(({ status }) => status !== 200)).toEqual([]);
     expect(await stopped).toBe(0);
+    const lines = gateway
+      .output()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const told = lines.filter(({ msg }) => ['ready', 'draining', 'stopped'].includes(msg));
+    expect(told).toMatchObject([
+      { msg: 'ready', version: expect.any(String), store: expect.any(String), service: expect.any(String) },
+      { msg: 'draining', signal: 'SIGTERM' },
+      { msg: 'stopped', ms: expect.any(Number) },
+    ]);
   });
 });
 
