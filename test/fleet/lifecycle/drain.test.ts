@@ -171,6 +171,20 @@ describe('a gateway that is told to end', () => {
     rmSync(directory, { recursive: true });
   });
 
+  it('answers what takes longer than idle connections are kept', async () => {
+    await start({});
+    const { id } = sandbox.control.addTaxpayer();
+    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'long' }, times: 1 });
+    const called = sandbox.control.whenCalled('taxpayerToken', sandbox.control.counters().taxpayerToken + 1);
+    const answer = postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`);
+    await called;
+    const stopped = gateway.stop();
+    await delay(2500); // of 4000; idle connections end after 2000
+    sandbox.control.release('long');
+    expect((await answer).data).toEqual({ taxpayerToken: { status: 'CREATED' } });
+    expect(await stopped).toBe(0);
+  });
+
   it('with DRAIN_TIMEOUT_MS=0 accepts no connection any more', async () => {
     const { origin, stop } = await startTestGateway({ DRAIN_TIMEOUT_MS: '0' });
     const stopped = stop();
