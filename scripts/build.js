@@ -2,19 +2,20 @@
 // some gateways need (sandbox, Redis, explorers) stays in files of its own, read when first used. Classes may be renamed on
 // the way, so nothing may depend on a class's name.
 
-import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, 'dist');
 
 /**
- * Read from node_modules as they are: native code, an optional peer that we never use, a page of nine megabytes, and what
- * node-fetch asks for only where Node.js has no streams of its own.
+ * Read from node_modules as they are: an optional peer that we never use, and what node-fetch asks for only where
+ * Node.js has no streams of its own.
  */
-const external = ['lmdb', 'class-validator', '@graphql-yoga/render-graphiql', 'web-streams-polyfill'];
+const external = ['class-validator', 'web-streams-polyfill'];
 
 const { outputFiles } = await build({
   absWorkingDir: root,
@@ -43,6 +44,10 @@ const { outputFiles } = await build({
 
 // By renames and with the entry last: whoever starts while this runs finds a whole build, the one before or this one.
 await mkdir(join(dist, 'chunks'), { recursive: true });
+const explorer = join(dist, 'explorer.html.gz');
+if (await isOlder(explorer, [import.meta.filename, join(root, 'package-lock.json')])) {
+  outputFiles.push({ path: explorer, contents: await explorerPage() });
+}
 for (const { path, contents } of outputFiles.sort((a, b) => order(a.path) - order(b.path))) {
   const written = `${path}.${process.pid}`;
   await writeFile(written, contents);
@@ -55,4 +60,48 @@ for (const name of await readdir(join(dist, 'chunks'))) {
 
 function order(path) {
   return dirname(path) === dist ? 1 : 0;
+}
+
+async function isOlder(made, sources) {
+  const timeOf = (path) =>
+    stat(path).then(
+      ({ mtimeMs }) => mtimeMs,
+      () => 0,
+    );
+  return (await timeOf(made)) < Math.max(...(await Promise.all(sources.map(timeOf))));
+}
+
+/** GraphiQL as one page of nine megabytes, compressed. What it begins with it asks of the gateway. */
+async function explorerPage() {
+  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
+  const page = renderGraphiQL({ title: 'Taxpayer gateway · GraphiQL' });
+  const start = page.lastIndexOf('YogaGraphiQL.renderYogaGraphiQL(');
+  const begin = `fetch('/graphiql/options').then((answer) => answer.json())
+    .then((options) => YogaGraphiQL.renderYogaGraphiQL(document.querySelector('#root'), options));`;
+  const head = `<head><script>${hideFederation};hideFederation();</script>`;
+  const whole = page.slice(0, start) + begin + page.slice(page.indexOf('</script>', start));
+  return gzipSync(
+    whole.replace('<head>', () => head),
+    { level: 9 },
+  );
+}
+
+/** Runs in the page: takes from the schema, as it is asked for, what only routers use. */
+function hideFederation() {
+  const isHidden = ({ name }) => /^(_Any|_Entity|_Service|_entities|_service|(federation|link)__.*)$/.test(name);
+  const isOfRouters = ({ args }) => /"(federation|link)__/.test(JSON.stringify(args));
+  const ask = window.fetch;
+  window.fetch = async (target, options) => {
+    const answer = await ask(target, options);
+    if (!String(options?.body).includes('__schema')) return answer;
+    const result = await answer.json();
+    const schema = result.data?.__schema;
+    if (schema) {
+      schema.types = schema.types.filter((type) => !isHidden(type));
+      for (const type of schema.types) type.fields = type.fields?.filter((field) => !isHidden(field));
+      schema.directives = schema.directives.filter((directive) => !isOfRouters(directive));
+    }
+    const headers = { 'content-type': 'application/json' };
+    return new Response(JSON.stringify(result), { status: answer.status, headers });
+  };
 }

@@ -3,21 +3,19 @@ import type { Places } from './admission/Places.js';
 import { type Caller, holderOf, type Scope, type TaxpayerScope } from './auth/caller.js';
 import type { Decision, DecisionPoint, Question } from './auth/DecisionPoint.js';
 import type { ClientLinks, CreatedLink } from './datasources/ClientLinks.js';
-import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifiers.js';
+import type { IdentifierReader } from './datasources/identifiers.js';
 import type { jobWatcher } from './datasources/jobWatcher.js';
-import type { LatestValue } from './datasources/LatestValue.js';
-import { isTerminal, type JobView, type RefreshJobs } from './datasources/RefreshJobs.js';
+import type { RefreshJobs } from './datasources/RefreshJobs.js';
 import type { ReadCall } from './datasources/reading.js';
 import type { recordWatcher } from './datasources/recordWatcher.js';
 import type { TokenBroker } from './datasources/TokenBroker.js';
-import type { TokenView } from './datasources/tokenAnswer.js';
-import type { WatchOptions } from './datasources/Watcher.js';
 import type { ClientLinkRequest } from './datasources/wire.js';
 import { badInput, GatewayError } from './errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from './json.js';
 import type { AuditEvent, AuditLog } from './observability/AuditLog.js';
 import { Trail } from './observability/Trail.js';
 import type { OperationContext, OperationFacts } from './operations/OperationContext.js';
+import { TaxpayerAccess } from './TaxpayerAccess.js';
 
 /** What every request works with; wired once in `services.ts`. */
 export interface Services {
@@ -34,13 +32,9 @@ export interface Services {
   readonly audit: AuditLog;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
   readonly decisions?: DecisionPoint | undefined;
-  /** Called before a request first waits: what it does after the wait belongs to its trace, too. */
-  readonly onWait?: () => void;
 }
 
 type Read = readonly [name: string, start: () => Promise<unknown>];
-/** Gets the decision that lets the caller see a taxpayer at this moment. Throws or rejects when there is none. */
-type Decide = () => Decision | Promise<Decision>;
 
 /** One request and who makes it. Resolvers reach the service only through here. */
 export class RequestContext implements OperationContext, ReadCall {
@@ -115,7 +109,6 @@ export class RequestContext implements OperationContext, ReadCall {
   private decide(decisions: DecisionPoint, question: Question): Decision | Promise<Decision> {
     const known = decisions.known(this.caller, question);
     if (known !== undefined) return this.allowing(known, question);
-    this.services.onWait?.();
     // No cache here: the decision point remembers decisions, which may expire before the request ends.
     this.questions ??= new DataLoader<Question, Decision>((batch) => this.ask(decisions, batch), { cache: false });
     return this.questions.load(question).then(
@@ -130,9 +123,9 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   private ask(decisions: DecisionPoint, questions: readonly Question[]) {
-    const { caller, holder, requestId } = this;
+    const { caller, holder, requestId, trail } = this;
     const takePlace = () => this.services.places.take('decisions', holder);
-    return decisions.ask(caller, { requestId, takePlace }, questions);
+    return decisions.ask(caller, { requestId, trail, takePlace }, questions);
   }
 
   private allowing(decision: Decision, { taxpayer }: Question): Decision {
@@ -175,112 +168,9 @@ export class RequestContext implements OperationContext, ReadCall {
 
   /** Reads once per request, however many aliases ask. */
   once<View>(name: string, start: () => Promise<View>): Promise<View> {
-    this.services.onWait?.();
     this.reads ??= new DataLoader(startAll, { cacheKeyFn: ([name]) => name });
     return this.reads.load([name, start]) as Promise<View>;
   }
-}
-
-/** What a caller who may see a taxpayer can ask about them; handed out by {@link RequestContext.taxpayer} alone. */
-export class TaxpayerAccess {
-  constructor(
-    readonly id: TaxpayerId,
-    private readonly context: RequestContext,
-    private readonly services: Services,
-    /** Undefined for a taxpayer that the caller's token lists: nothing can withdraw that right. */
-    private readonly decide?: Decide,
-  ) {}
-
-  /** @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record} */
-  token(maxAgeSeconds?: number): TokenView | Promise<TokenView> {
-    const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
-    return this.shown('record-shown', this.services.broker.record(this.id, maxAgeMs, this.context));
-  }
-
-  /** The token record now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
-  watchToken(): AsyncIterableIterator<TokenView> {
-    return this.watch((options) => this.services.recordWatches.watch(this.id, options));
-  }
-
-  /**
-   * The status of a job. Waits at most `waitSeconds` for a terminal one, and not beyond the end of the request or of the
-   * caller's token.
-   *
-   * @throws GatewayError BAD_USER_INPUT for an impossible id or time; RATE_LIMITED when the caller has no room for one more
-   *   wait; or as {@link RefreshJobs.status}
-   */
-  refreshJob(jobId: string, waitSeconds?: number): JobView | Promise<JobView> {
-    const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
-    const id = this.context.named(this.services.ids.jobId(jobId), jobId);
-    const view = this.services.jobs.status(this.id, id, undefined, this.context);
-    return this.shown('job-shown', waitMs > 0 ? this.settled(id, view, waitMs) : view);
-  }
-
-  /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
-  watchJob(jobId: string): AsyncIterableIterator<JobView> {
-    const id = this.context.named(this.services.ids.jobId(jobId), jobId);
-    return this.watch((options) => this.services.jobWatches.watch([this.id, id], options));
-  }
-
-  /** Begins a watch. It ends with FORBIDDEN or AUTH_UNAVAILABLE when its decision expires and no new one allows it. */
-  private watch<View>(begin: (options: WatchOptions) => LatestValue<View>): LatestValue<View> {
-    const { decide } = this;
-    const { places, decisions } = this.services;
-    const { holder, trail, written } = this.context;
-    const release = places.take('watches', holder);
-    if (decide === undefined || decisions === undefined) return begin({ holder, trail, written, onEnd: release });
-    const ended = new AbortController();
-    const onEnd = () => {
-      ended.abort();
-      release();
-    };
-    const watch = begin({ holder, trail, written, onEnd });
-    keepDeciding(decide, decisions, ended.signal).catch((error) => watch.fail(error));
-    return watch;
-  }
-
-  private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
-    this.services.onWait?.();
-    const view = await present;
-    if (isTerminal(view.job)) return view;
-    const { caller, holder, trail, written, signal } = this.context;
-    const onEnd = this.services.places.take('watches', holder);
-    const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    return this.services.jobWatches.settle([this.id, id], view, { holder, trail, written, onEnd, maxMs, signal });
-  }
-
-  /** Audits that the caller is shown a view, if the audit log takes every view. After a wait, access is checked again. */
-  shown<View>(action: 'record-shown' | 'job-shown', view: View | Promise<View>): View | Promise<View> {
-    const { decide } = this;
-    const allowed = decide && view instanceof Promise ? view.then((seen) => whenAllowed(decide, seen)) : view;
-    if (!this.services.audit.wantsAll) return allowed;
-    const note = (seen: View) => {
-      this.context.audit(action, 'shown', this.id);
-      return seen;
-    };
-    return allowed instanceof Promise ? allowed.then(note) : note(allowed);
-  }
-}
-
-/** Decides again whenever a decision expires, until `ended`. Rejects when there is no decision that allows access. */
-async function keepDeciding(decide: Decide, decisions: DecisionPoint, ended: AbortSignal): Promise<void> {
-  for (;;) {
-    const decision = await decide();
-    if (ended.aborted) return;
-    await new Promise<void>((resolve) => {
-      ended.onabort = decisions.whenOver(decision, resolve); // only the timer refers to this loop: it is freed with it
-    });
-  }
-}
-
-async function whenAllowed<View>(decide: Decide, seen: View): Promise<View> {
-  await decide();
-  return seen;
-}
-
-function within(seconds: number, path: string, max: number): number {
-  if (seconds >= 0 && seconds <= max) return seconds;
-  throw badInput(path, `must be from 0 to ${max}`);
 }
 
 /** Starts all reads of a batch. DataLoader wants each failure as a value, so that one does not fail the other reads. */

@@ -1,46 +1,30 @@
-import type { IncomingMessage } from 'node:http';
-import { Authenticator } from './auth/Authenticator.js';
-import { allScopes } from './auth/caller.js';
-import { developerToken } from './auth/developerToken.js';
-import { identifier, RouterSecrets } from './auth/identify.js';
-import {
-  type Config,
-  embeddedSandbox,
-  followSecret,
-  packageVersion,
-  type UpstreamCredentials,
-} from './config/config.js';
+import { developerHeaders } from './auth/developerToken.js';
+import { startAuthentication } from './auth/startAuthentication.js';
+import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { RequestContext } from './context.js';
-import { readAccept } from './http/accept.js';
-import { beforeRoutes } from './http/beforeRoutes.js';
-import { requestIdOf } from './http/facts.js';
-import { GraphQLHandler } from './http/GraphQLHandler.js';
-import { type Handler, HttpServer } from './http/HttpServer.js';
-import { liveness, metricsPage, readiness } from './http/health.js';
+import type { HttpServer } from './http/HttpServer.js';
 import { OpenStreams } from './http/OpenStreams.js';
-import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
+import { Origins } from './http/origins.js';
+import { startHttp, startMetricsServer } from './http/startHttp.js';
 import { Unread } from './http/Unread.js';
 import { WebSockets } from './live/WebSockets.js';
 import { Agents } from './network/agents.js';
-import { peerMeeter, refusedCertificates } from './network/peer.js';
-import { followPemFiles, readPemFiles } from './network/pemFiles.js';
-import { Episodes } from './observability/Episodes.js';
+import { Episode } from './observability/Episode.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
-import { whenOperationsEnd } from './observability/operatorLogs.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
-import { clientOf } from './operations/clientName.js';
 import type { OperationHooks } from './operations/OperationRecord.js';
 import { Operations } from './operations/Operations.js';
 import { TrustedDocuments } from './operations/TrustedDocuments.js';
-import { serveMetrics } from './process/metricsServer.js';
 import { pause } from './process/pause.js';
 import { resolvers } from './resolvers/index.js';
+import type { Surroundings } from './Surroundings.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
+import { explorerOperations } from './schema/explorerOperations.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
-import { type RunningServices, type Surroundings, startServices } from './services.js';
+import { type RunningServices, startServices } from './services.js';
 
 export interface GatewayOptions {
   /** Where log lines go; by default standard output. */
@@ -65,123 +49,104 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
-/** Closes what was opened so far; in the order of opening, and run in reverse. */
-type Closings = (() => unknown)[];
+/** Notes what has started, and gives it back. */
+type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Part;
 
 /**
  * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `WebSockets` → `Operations` (admit, prepare,
- * run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
+ * run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service. The
+ * parts start from the service on, so that each finds what it needs, and stop in reverse.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
-  const closings: Closings = [];
+  const parts: { stop(): unknown }[] = [];
+  const started: Started = (part) => {
+    if (part !== undefined) parts.push(part);
+    return part;
+  };
   const stop = async () => {
-    for (const close of closings.splice(0).reverse()) await close();
+    for (const part of parts.splice(0).reverse()) await part.stop();
   };
   try {
-    return { ...(await open(config, options, closings)), stop };
+    return { ...(await start(config, options, started)), stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-async function open(config: Config, options: GatewayOptions, closings: Closings): Promise<Omit<Gateway, 'stop'>> {
-  const { logDestination = new StandardOutput() } = options;
-  let tracing: Tracing | undefined;
-  const isTraced = config.traces !== undefined;
-  const log = createLogger(config.logLevel, logDestination, isTraced ? () => tracing?.traceId : undefined);
+async function start(config: Config, options: GatewayOptions, started: Started): Promise<Omit<Gateway, 'stop'>> {
+  const { logDestination = new StandardOutput(), plans, stallMs, keepAliveMs } = options;
+  const log = createLogger(config.logLevel, logDestination);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
-  const tls = config.tls && readPemFiles(config.tls);
-  const firstQuery = await firstQueryFor(config);
 
-  const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
-  closings.push(() => sandbox?.stop());
+  const sandbox = started(config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined);
   const upstream = sandbox ? { baseUrl: sandbox.url, ...embeddedSandbox } : (config.upstream as UpstreamCredentials);
-  const ways = { service: new Agents(config.proxies, config.service.tls, log), others: new Agents(config.proxies) };
-  for (const way of Object.values(ways)) closings.push(() => way.stop());
-  tracing = await startTracing({ config, log, metrics, ways }, upstream.baseUrl);
-  closings.push(() => tracing?.stop());
-  const surroundings = { config, log, metrics, tracing, ways };
-  const services = await startServices({ ...surroundings, upstream, logDestination });
-  closings.push(() => services.stop());
-  const authenticator = startAuthenticator(surroundings);
-  closings.push(() => authenticator.stop());
-  const routerSecrets = new RouterSecrets(config.routerSecrets);
-  closings.push(followSecret(config, 'FEDERATION_SHARED_SECRET', log, (secrets) => routerSecrets.use(secrets)));
-
-  const { places } = services;
-  const operations = operationsOf(surroundings, services, options.plans);
-  await operations.start();
-  closings.push(() => operations.stop());
-  const identify = identifier(authenticator, routerSecrets);
-  const given = { operations, identify, places, unread: new Unread(places, options.stallMs), tracing };
-  const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
-  const { keepAliveMs } = options;
-  const all = { ...given, streams, allowedOrigins: config.corsOrigins, keepAliveMs };
-  const sockets = new WebSockets({ ...all, maxOperations: config.limits.subscriptions });
-
-  const health = new Map<string, Handler>([
-    ['/health/live', liveness],
-    ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
-  ]);
-  const metricsRoutes = new Map([...health, ['/metrics', metricsPage(metrics.registry)]]);
-  const metricsServer = await serveMetrics(config, metricsRoutes, log);
-  closings.push(() => metricsServer?.drain(0));
-  const handler = new GraphQLHandler(all);
-  const graphql: Handler = (request, response) => handler.handle(request, response);
-  const stream: Handler = (request, response) => handler.handle(request, response, true);
-  const takesJson = ({ headers }: IncomingMessage) => readAccept(headers.accept).json !== undefined;
-  const routes = new Map<string, Handler>([
-    ['/graphql', tracing?.traced('/graphql', graphql, takesJson) ?? graphql],
-    ['/graphql/stream', tracing?.traced('/graphql/stream', stream) ?? stream],
-    ...(config.metricsPort === undefined ? metricsRoutes : health),
-  ]);
-  if (config.introspection) {
-    const explorer = { firstQuery, headers: () => developerHeaders(config.auth.mode) };
-    routes.set('/', apolloSandboxPage(explorer)).set('/graphiql', graphiqlPage(explorer));
-  }
-  const { host, port } = config;
-  const onNotFound: Handler = (request, response) => {
-    const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(request.headers) };
-    response.setHeader('x-request-id', facts.requestId);
-    operations.turnAway(undefined, 'no such path', facts, 'http');
+  const ways = {
+    service: started(new Agents(config.proxies, config.service.tls, log)),
+    others: started(new Agents(config.proxies)),
   };
-  const meetPeer = peerMeeter(config.trustedProxies);
-  const before = beforeRoutes(config, meetPeer);
-  const http = new HttpServer({ host, port, tls, routes, onNotFound, before, log });
-  // A refused upgrade is answered like a request that does not offer an upgrade.
-  http.onUpgrade((request, ...rest) => {
-    meetPeer(request);
-    return sockets.upgrade(request, ...rest);
-  });
-  if (tls?.ca) http.server.on('tlsClientError', refusedCertificates(log));
-  const listeningOn = await http.listen();
-  closings.push(async () => {
-    const over = pause(config.drainTimeoutMs, { ref: false });
-    // Streams first: once the watchers stop, the streams that they feed would seem to end normally.
-    const drained = streams.drain(config.drainTimeoutMs);
-    services.stopWatches();
-    await http.drain(config.drainTimeoutMs);
-    await drained;
-    // Also wait for calls to the service whose callers have left: their results are worth storing.
-    await Promise.race([services.calls.whenIdle(), over]);
-  });
-  if (config.tls && tls) closings.push(followPemFiles(config.tls, tls, log, (renewed) => http.renewTls(renewed)));
-  return { port: listeningOn, sandbox, firstQuery, log };
+  const surroundings = { config, log, metrics, ways };
+  const tracing = started(await startTracing(surroundings, upstream.baseUrl));
+  const services = started(await startServices({ ...surroundings, upstream }));
+  const { identify, reasonNotReady } = started(startAuthentication(surroundings));
+  const operations = started(operationsOf(surroundings, services, tracing, plans));
+  await operations.start();
+
+  const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
+  const { places } = services;
+  const unread = new Unread(places, stallMs);
+  const { mode } = config.auth;
+  const origins = new Origins({ allowed: config.corsOrigins, allowsLocal: mode === 'developer', log });
+  const edge = { operations, identify, places, unread, streams, origins, keepAliveMs };
+  const sockets = new WebSockets({ ...edge, maxOperations: config.limits.subscriptions });
+  const firstQuery = sandbox?.firstQuery ?? '{ __typename }';
+  const explorer = { operations: explorerOperations(sandbox?.demo), headers: explorerHeaders[mode] };
+  const pages = { explorer, registry: metrics.registry, reasonNotReady };
+  const parts = { ...edge, ...pages, config, log, upgrade: sockets.upgrade.bind(sockets) };
+  const metricsServer = await startMetricsServer(parts);
+  started({ stop: () => metricsServer?.drain(0) });
+  const { server, port } = await startHttp(parts);
+  started({ stop: () => drain(config.drainTimeoutMs, { streams, services, server }) });
+  return { port, sandbox, firstQuery, log };
+}
+
+/** What an explorer sends with an operation, or a hint what it has to. */
+const explorerHeaders = {
+  developer: developerHeaders,
+  disabled: async () => ({}),
+  jwt: async () => ({ Authorization: 'Bearer <put an access token here>' }),
+} as const;
+
+interface Drained {
+  readonly streams: OpenStreams;
+  readonly services: RunningServices;
+  readonly server: HttpServer;
+}
+
+/** Answers what is in flight. Takes `timeoutMs` milliseconds at most. */
+async function drain(timeoutMs: number, { streams, services, server }: Drained): Promise<void> {
+  const over = pause(timeoutMs, { ref: false });
+  // Streams first: once the watchers stop, the streams that they feed would seem to end normally.
+  const drained = streams.drain(timeoutMs);
+  services.stopWatches();
+  await server.drain(timeoutMs);
+  await drained;
+  // Also wait for calls to the service whose callers have left: their results are worth storing.
+  await Promise.race([services.calls.whenIdle(), over]);
 }
 
 /** Loaded only where it is configured. */
-async function startTracing({ config: { traces }, log, ways }: Surroundings, serviceUrl: string) {
+async function startTracing({ config: { traces, auth }, log, ways }: Surroundings, serviceUrl: string) {
   if (traces === undefined) return undefined;
-  const { openExporter, Tracing } = await import('./observability/Tracing.js');
+  const { Tracing } = await import('./observability/Tracing.js');
+  const { url } = traces;
   const texts = { begins: 'the trace collector does not take spans', ends: 'the trace collector takes spans again' };
-  const episodes = new Episodes({ log, about: {}, ...texts });
-  const onDropped = (_: number, cause: string) => episodes.failed('dropped', cause);
-  const version = packageVersion();
-  const exporter = await openExporter(traces, ways?.others.agentFor(new URL(traces.url)));
-  return new Tracing({ exporter, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
+  const episode = new Episode({ log, ...texts });
+  const onSent = (cause?: string) => (cause === undefined ? episode.worked() : episode.failed('not sent', cause));
+  const agent = ways?.others.agentFor(new URL(url));
+  return new Tracing({ url, agent, version: packageVersion(), serviceUrl, decisionUrl: auth.decision?.url, onSent });
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. It keeps no request, which could hold a tax id. */
@@ -191,29 +156,10 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
   return startSandbox({ clientId, clientSecret: clientSecret.reveal() });
 }
 
-function startAuthenticator({ config: { auth }, log, metrics, ways }: Surroundings): Authenticator {
-  const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
-  const episodes = new Map(
-    auth.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
-  );
-  const authenticator = new Authenticator({
-    ...auth,
-    decisionClaims: auth.decision?.claims,
-    agentFor: ways?.others.agentFor,
-    onKeysRead: (issuer, failure) => {
-      if (failure === undefined) episodes.get(issuer)?.worked();
-      else episodes.get(issuer)?.failed(failure.fault, failure.message);
-    },
-  });
-  metrics.showKeySets(() => authenticator.keySets.map(({ ageMs }) => ageMs));
-  authenticator.start();
-  if (auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
-  return authenticator;
-}
-
 function operationsOf(
-  { config, log, metrics, tracing }: Surroundings,
+  { config, log, metrics }: Surroundings,
   services: RunningServices,
+  tracing: Tracing | undefined,
   plans: GatewayOptions['plans'],
 ): Operations {
   const schema = buildSchema({
@@ -226,14 +172,11 @@ function operationsOf(
       log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');
     },
   });
-  const { onUntrusted } = services;
-  const logEnd = whenOperationsEnd(services);
+  const { onUntrusted, operationLog } = services;
   const hooks: OperationHooks = {
-    onBegin: tracing?.onBegin,
     onEnd: (record) => {
       metrics.onEnd(record);
-      logEnd(record);
-      tracing?.onEnd(record); // last: the lines name the trace
+      operationLog.end(record, tracing?.onEnd(record));
     },
     onBug: (err, requestId) => log.error({ requestId, err }, 'a bug of the gateway'),
   };
@@ -249,21 +192,4 @@ function operationsOf(
     hooks,
     log,
   });
-}
-
-/** A token for the explorer's first tab, in developer mode only: there every caller is the local developer anyway. */
-async function developerHeaders(mode: Config['auth']['mode']): Promise<Record<string, string>> {
-  if (mode !== 'developer') return {};
-  const token = await developerToken('local-developer', allScopes, [], 86_400);
-  return { Authorization: `Bearer ${token}` };
-}
-
-async function firstQueryFor(config: Config): Promise<string> {
-  if (config.upstream !== 'embedded-sandbox') return '{ __typename }';
-  const { demoData } = await import('./sandbox/demoData.js');
-  const { taxpayerId, jobId } = demoData.jobs.processing;
-  return `{
-  taxpayerToken(taxpayerId: "${taxpayerId}") { status provider name fetchedAt }
-  refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { name status observedAt }
-}`;
 }

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import * as z from 'zod';
 import type { Secret } from '../config/secret.js';
 import { GatewayError } from '../errors/errors.js';
+import type { Trail } from '../observability/Trail.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import type { Caller, TaxpayerScope } from './caller.js';
 import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
@@ -21,13 +22,14 @@ export interface Decision {
 /** The request that asks. */
 export interface Asker {
   readonly requestId: string;
+  /** The trail of its operation, which is told of each call. */
+  readonly trail?: Trail;
   /** Takes a place for a call, and returns how to give it back. @throws GatewayError RATE_LIMITED when none is free */
   readonly takePlace?: () => () => void;
 }
 
-/** A call as metrics, traces and the log see it. */
+/** A call as metrics and the log see it. */
 export interface DecisionCall {
-  readonly endpoint: 'evaluation' | 'evaluations';
   readonly outcome: 'ok' | NoAnswer['fault'];
   /** In a few words, when it failed. */
   readonly cause: string | undefined;
@@ -105,17 +107,17 @@ export class DecisionPoint {
   }
 
   /** @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call */
-  async #decide(caller: Caller, { requestId, takePlace }: Asker, questions: ReadonlyMap<string, Question>) {
-    const leavePlace = takePlace?.();
+  async #decide(caller: Caller, asker: Asker, questions: ReadonlyMap<string, Question>) {
+    const leavePlace = asker.takePlace?.();
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     const askedAt = performance.now();
     const signal = AbortSignal.timeout(deadlineMs);
-    const call = () => this.#call(caller, requestId, [...questions.values()], signal);
+    const call = (repetition: number) => this.#call(caller, { ...asker, repetition }, [...questions.values()], signal);
     try {
       // The decision point may have closed a kept-alive connection, and asking twice changes nothing.
-      const answers = await call().catch((error: NoAnswer) => {
+      const answers = await call(0).catch((error: NoAnswer) => {
         if (error.fault !== 'network') throw error;
-        return call();
+        return call(1);
       });
       for (const [place, key] of [...questions.keys()].entries()) {
         const isAllowed = answers[place]?.decision === true;
@@ -131,7 +133,7 @@ export class DecisionPoint {
 
   async #call(
     { subject: id, properties }: Caller,
-    requestId: string,
+    { requestId, trail, repetition }: Asker & { readonly repetition: number },
     questions: readonly Question[],
     signal: AbortSignal,
   ) {
@@ -165,8 +167,10 @@ export class DecisionPoint {
       failure = error as NoAnswer;
       throw error;
     } finally {
-      const seconds = (performance.now() - startedAt) / 1000;
-      onCall?.({ endpoint, outcome: failure?.fault ?? 'ok', cause: failure?.message, seconds });
+      const ms = performance.now() - startedAt;
+      const outcome = failure?.fault ?? 'ok';
+      trail?.call({ endpoint, result: outcome, startedAt, ms, repetition });
+      onCall?.({ outcome, cause: failure?.message, seconds: ms / 1000 });
     }
   }
 }

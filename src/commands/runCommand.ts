@@ -63,6 +63,7 @@ async function aboutProgram(args: string[]): Promise<Finding> {
   return shown([
     'taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service',
     '',
+    'Usage:',
     ...table([
       ['taxpayer-gateway', 'starts the gateway'],
       ...(await Promise.all(loaded)),

@@ -3,7 +3,8 @@ import { stringify as stableStringify } from 'safe-stable-stringify';
 import * as z from 'zod';
 import type { CallQueue } from '../admission/CallQueue.js';
 import { heldBytes } from '../cache/heldBytes.js';
-import type { Claim, SealedStore } from '../cache/SealedStore.js';
+import type { InPlace } from '../cache/ReadRequest.js';
+import type { SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
@@ -44,8 +45,7 @@ interface Attempt {
   readonly name: readonly string[];
   readonly text: string;
   readonly input: string;
-  readonly request: ClientLinkRequest;
-  readonly call: CallOptions;
+  readonly create: () => Promise<ClientLink>;
 }
 
 /**
@@ -81,20 +81,20 @@ export class ClientLinks {
     call: CallOptions = {},
   ): Promise<CreatedLink> {
     const { calls, service } = this.options;
-    if (idempotency !== undefined) return this.#createOnce(attemptOf(request, idempotency, call));
-    return { link: await calls.run(call.holder, () => service.createClientLink(request, call)), replayed: false };
+    const create = () => service.createClientLink(request, call);
+    const inPlace: InPlace = (work) => calls.run(call.holder, work);
+    if (idempotency !== undefined) return this.#createOnce(attemptOf(request, idempotency, create), inPlace);
+    return { link: await inPlace(create), replayed: false };
   }
 
-  async #createOnce(attempt: Attempt): Promise<CreatedLink> {
+  async #createOnce(attempt: Attempt, inPlace: InPlace): Promise<CreatedLink> {
     const { workMs } = this.options;
-    /**
-     * What we wait for: the end of an earlier try, identified by `startedAt`, or (undefined) a record that can be read.
-     * `sinceMs` is monotonic, because the wall clock may be set back during the wait.
-     */
-    let waiting: { readonly startedAt: number | undefined; readonly sinceMs: number } | undefined;
+    /** What is waited for: the end of the try that began then, or a record that can be read. */
+    let startedAt: number | undefined;
+    let waitsUntil = Infinity;
     for (let record: LinkRecord | undefined; ; ) {
-      // No claim while a record exists: with several keys, a claim that fails holds one briefly, which looks like a new try.
-      const link = record === undefined ? await this.#createInPlace(attempt) : undefined;
+      // No claim while a record exists, and no place for who waits.
+      const link = record === undefined ? await inPlace(() => this.#createIfNew(attempt)) : undefined;
       if (link !== undefined) return { link, replayed: false };
       record = await this.#recordOf(attempt);
       if (record !== undefined && record.input !== attempt.input) {
@@ -102,72 +102,51 @@ export class ClientLinks {
       }
       if (record?.state === 'created') return { link: record.link, replayed: true };
       if (record?.state === 'unknown') throw unknown();
-      const startedAt = record?.startedAt;
-      if (waiting === undefined || waiting.startedAt !== startedAt) {
-        waiting = { startedAt, sinceMs: performance.now() };
-      }
+      if (waitsUntil === Infinity || record?.startedAt !== startedAt) waitsUntil = performance.now() + workMs;
+      startedAt = record?.startedAt;
       // Clocks differ, so the limit is on our own wait, unless the creation is too old even with the largest skew.
       const isTooOld = startedAt !== undefined && Date.now() - startedAt > workMs + mostSkewMs;
-      if (isTooOld || performance.now() - waiting.sinceMs > workMs) throw unknown();
+      if (isTooOld || performance.now() > waitsUntil) throw unknown();
       await pause(lookAgainMs);
     }
   }
 
-  /** Undefined when the key has a record already. Its creation is waited for without a place. */
-  #createInPlace(attempt: Attempt): Promise<ClientLink | undefined> {
-    return this.options.calls.run(attempt.call.holder, async () => {
-      const claim = await this.#claim(attempt);
-      return claim && this.#create(attempt, claim);
-    });
-  }
-
-  /** Records that a try begins; undefined when the key has a record already. */
-  async #claim({ name, text, input }: Attempt): Promise<Claim | undefined> {
+  /** Records that a try begins, and sends the request; undefined when the key has a record already. */
+  async #createIfNew({ name, text, input, create }: Attempt): Promise<ClientLink | undefined> {
+    const { store } = this.options;
     if (this.#own.has(text)) return undefined;
     const begun: LinkRecord = { state: 'under-way', input, startedAt: Date.now() };
-    try {
-      const claim = await this.options.store.claim(name, begun, idempotencyTtlMs);
-      if (claim !== undefined) this.#own.set(text, begun);
-      return claim;
-    } catch (cause) {
+    const claim = await store.claim(name, begun, idempotencyTtlMs).catch((cause) => {
       throw new GatewayError('UPSTREAM_UNAVAILABLE', 'The shared store does not answer; nothing was sent', { cause });
-    }
-  }
-
-  async #create(attempt: Attempt, claim: Claim): Promise<ClientLink> {
-    const { text, input, request, call } = attempt;
-    let link: ClientLink;
-    try {
-      link = await this.options.service.createClientLink(request, call);
-    } catch (error) {
-      if (error instanceof GatewayError && error.code !== 'OUTCOME_UNKNOWN') {
-        this.#own.delete(text);
-        await claim.withdraw();
-      } else {
-        await this.#write(attempt, { state: 'unknown', input });
-      }
+    });
+    if (claim === undefined) return undefined;
+    const write = (record: LinkRecord) => {
+      this.#own.set(text, record);
+      return store.write(name, record, idempotencyTtlMs);
+    };
+    this.#own.set(text, begun);
+    const link = await create().catch(async (error) => {
+      const isCertain = error instanceof GatewayError && error.code !== 'OUTCOME_UNKNOWN';
+      if (isCertain) this.#own.delete(text);
+      await (isCertain ? claim.withdraw() : write({ state: 'unknown', input }));
       throw error;
-    }
-    await this.#write(attempt, { state: 'created', input, link });
+    });
+    await write({ state: 'created', input, link });
     return link;
   }
 
   /** Undefined without a record, or when it cannot be opened: tampered with, foreign, or expired by our clock only. */
   async #recordOf({ name, text }: Attempt): Promise<LinkRecord | undefined> {
-    return storedRecord.safeParse(this.#own.get(text) ?? (await this.options.store.look(name))).data;
-  }
-
-  #write({ name, text }: Attempt, record: LinkRecord): Promise<void> {
-    this.#own.set(text, record);
-    return this.options.store.set(name, record, idempotencyTtlMs);
+    const stored = async () => (await this.options.store.get(name).catch(() => undefined))?.value;
+    return storedRecord.safeParse(this.#own.get(text) ?? (await stored())).data;
   }
 }
 
-function attemptOf(request: ClientLinkRequest, idempotency: Idempotency, call: CallOptions): Attempt {
-  const name = ['client-link', idempotency.caller, idempotency.key];
+function attemptOf(request: ClientLinkRequest, { caller, key }: Idempotency, create: Attempt['create']): Attempt {
+  const name = ['client-link', caller, key];
   // The hash covers the name, so that equal inputs under different keys look different.
   const input = hash('sha256', JSON.stringify([...name, stableStringify(request)]), 'base64url');
-  return { name, text: JSON.stringify(name), input, request, call };
+  return { name, text: JSON.stringify(name), input, create };
 }
 
 function unknown(): GatewayError {

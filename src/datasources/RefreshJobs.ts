@@ -2,28 +2,36 @@ import * as z from 'zod';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { InPlace } from '../cache/ReadRequest.js';
 import type { Entry } from '../cache/StoredEntries.js';
-import { jitterOf } from './freshness.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
 import type { TokenBroker } from './TokenBroker.js';
 import { type JobStatus, jobStatus } from './wire.js';
 
-/** A job's status, when it was read from the service, and when it was first seen (both in epoch milliseconds). */
+/** A job's status, and when it was read from the service. */
 export interface JobView {
   readonly job: JobStatus;
+  /** Epoch milliseconds. */
   readonly observedAt: number;
-  readonly unchangedSince: number;
+  /** The same by the monotonic clock. */
+  readonly readAt: number;
+  /** For how long it had been the same by then, in milliseconds. */
+  readonly unchangedForMs: number;
+  readonly version: string;
 }
 
-type Observation = Omit<JobView, 'observedAt'>;
+type Observation = Pick<JobView, 'job' | 'unchangedForMs'>;
+
+export interface RefreshJobsOptions extends ReadingOptions {
+  readonly broker: TokenBroker;
+  /** Told of each status that was not in memory when it was asked for. */
+  readonly onStatus: (taxpayerId: TaxpayerId, jobId: JobId, view: JobView) => void;
+}
 
 /** How long a status that can still change is answered from the cache, in milliseconds. */
 export const sharedMs = 1000;
-/** After this many hits in memory, a status is read again in the background before it is too old, so that nobody waits. */
-const oftenShown = 10;
-/** Age at which that background read begins, in milliseconds. It varies, so that statuses read together are spread. */
-const renewedAtMs = (readAt: number): number => sharedMs * (0.75 + 0.2 * jitterOf(readAt));
-/** How long the store keeps a status that can still change, in milliseconds. The next poll needs its `unchangedSince`. */
+/** From this age on, a status that is shown is read again in the background, so that nobody waits. */
+const renewedAtMs = 0.75 * sharedMs;
+/** How long the store keeps a status that can still change, in milliseconds. The next poll needs its `unchangedForMs`. */
 const processingTtlMs = 3_600_000;
 
 /** Whether the job's status is final (interface, 3.2). A status that we do not know counts as one that can still change. */
@@ -34,8 +42,10 @@ export function isTerminal(job: JobStatus): boolean {
 /** Statuses of refresh jobs, read with the taxpayer's token and shared like the tokens themselves. */
 export class RefreshJobs {
   readonly #cache: LeasedCache<Observation>;
+  /** Those that are being read again, or that could not be. */
+  readonly #renewed = new WeakSet<Entry<Observation>>();
 
-  constructor(private readonly options: ReadingOptions & { readonly broker: TokenBroker }) {
+  constructor(private readonly options: RefreshJobsOptions) {
     const { cache, store, keepMs } = options;
     this.#cache = new LeasedCache({
       ...cache,
@@ -44,7 +54,10 @@ export class RefreshJobs {
       workMs: 2 * cache.workMs, // the taxpayer's token may have to be read first
       codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
       ttlMs: ({ job }) => (isTerminal(job) ? keepMs : processingTtlMs),
-      subjectOf: (id) => id.slice(0, id.indexOf('/')),
+      fieldOf: (id) => {
+        const end = id.indexOf('/');
+        return { subject: id.slice(0, end), kind: 'job', id: id.slice(end + 1) };
+      },
     });
   }
 
@@ -57,12 +70,6 @@ export class RefreshJobs {
     this.#cache.dropExpired();
   }
 
-  /** The status in memory, if {@link status} would answer with it. */
-  held(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs): JobView | undefined {
-    const entry = this.#held(taxpayerId, jobId, maxAgeMs);
-    return entry && shownOf(entry).view;
-  }
-
   /**
    * The status of a job, at most `maxAgeMs` old unless terminal; synchronously when memory has it. Gets the taxpayer's token
    * itself, and replaces a refused one by at most one fetch.
@@ -70,57 +77,41 @@ export class RefreshJobs {
    * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
   status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs, call: ReadCall = {}): JobView | Promise<JobView> {
-    const held = this.#held(taxpayerId, jobId, maxAgeMs);
+    const id = idOf(taxpayerId, jobId);
+    const held = this.#cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
     if (held !== undefined) {
       call.trail?.read('memory');
-      const shown = shownOf(held);
-      shown.times += 1;
-      if (shown.times >= oftenShown && !shown.renewalBegan) this.#renewWhenDue(taxpayerId, jobId, held, call);
-      return shown.view;
+      if (!this.#isCurrent(held, renewedAtMs) && !this.#renewed.has(held)) this.#renew(taxpayerId, jobId, held, call);
+      return viewOf(held);
     }
-    const look = () => this.#lookUp(taxpayerId, jobId, maxAgeMs, call);
-    return call.once?.(`job ${idOf(taxpayerId, jobId)}`, look) ?? look();
-  }
-
-  #held(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number): Entry<Observation> | undefined {
-    return this.#cache.held(idOf(taxpayerId, jobId), (entry) => this.#isCurrent(entry, maxAgeMs));
+    const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
+    const look = () => this.#read(taxpayerId, jobId, maxAgeMs, call, inPlace);
+    return call.once?.(`job ${id}`, look) ?? look();
   }
 
   /**
-   * Reads the status in the background when it is old enough. The read waits until this turn's answers are given, and is
-   * skipped if the status expires before a place is free. Its failure is ignored: the next caller meets it.
+   * Reads the status in the background. The read waits until this turn's answers are given, and is skipped if the status
+   * expires before a place is free: nobody may be asking any more. Its failure is ignored: the next caller meets it.
    */
-  #renewWhenDue(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder, written }: ReadCall): void {
-    const dueMs = renewedAtMs(entry.fetchedAt);
-    if (this.#isCurrent(entry, dueMs)) return;
-    shownOf(entry).renewalBegan = true;
-    const { calls } = this.options;
+  #renew(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder, written }: ReadCall): void {
+    this.#renewed.add(entry);
     const isShown = () => this.#cache.peek(idOf(taxpayerId, jobId)) === entry && this.#isCurrent(entry, sharedMs);
-    const renew = async () => void (isShown() && (await this.#read(taxpayerId, jobId, dueMs, { holder, written })));
-    setImmediate(() => void calls.run(holder, renew).catch(() => undefined));
+    const renew = async () => {
+      if (isShown()) await this.#read(taxpayerId, jobId, renewedAtMs, { holder, written });
+    };
+    setImmediate(() => void this.options.calls.run(holder, renew).catch(() => undefined));
   }
 
-  async #lookUp(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall): Promise<JobView> {
-    const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
-    return shownOf(await this.#read(taxpayerId, jobId, maxAgeMs, call, inPlace)).view;
-  }
-
-  #read(
-    taxpayerId: TaxpayerId,
-    jobId: JobId,
-    maxAgeMs: number,
-    { holder, trail, written }: ReadCall,
-    inPlace?: InPlace,
-  ) {
-    const { service, broker } = this.options;
+  async #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall, inPlace?: InPlace) {
+    const { service, broker, onStatus } = this.options;
+    const { holder, trail, written } = call;
     const id = idOf(taxpayerId, jobId);
-    return this.#cache.read(id, {
+    const entry = await this.#cache.read(id, {
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
       takesFetchedMeanwhile: true,
       fetch: async (signal) => {
-        const call = { signal, holder, trail, written };
-        const job = await broker.readWithToken(taxpayerId, call, (credential) =>
-          service.refreshJob(taxpayerId, jobId, credential, call),
+        const job = await broker.readWithToken(taxpayerId, { signal, holder, trail, written }, (token) =>
+          service.refreshJob(taxpayerId, jobId, token, { signal, holder, trail, written }),
         );
         return this.#observationOf(id, job);
       },
@@ -128,6 +119,8 @@ export class RefreshJobs {
       holder,
       trail,
     });
+    onStatus(taxpayerId, jobId, viewOf(entry));
+    return viewOf(entry);
   }
 
   #isCurrent(entry: Entry<Observation>, maxAgeMs: number): boolean {
@@ -135,33 +128,20 @@ export class RefreshJobs {
   }
 
   #observationOf(id: string, job: JobStatus): Observation {
-    const before = this.#cache.peek(id)?.value;
-    const now = Date.now();
-    // Never later than now: a time from a clock that was ahead would keep polls at their fastest until we reach it.
-    return { job, unchangedSince: before?.job.status === job.status ? Math.min(before.unchangedSince, now) : now };
+    const before = this.#cache.peek(id);
+    if (before?.value.job.status !== job.status) return { job, unchangedForMs: 0 };
+    return { job, unchangedForMs: before.value.unchangedForMs + Math.max(0, performance.now() - before.readAt) };
   }
 }
 
 /** Ids hold no slash (see `identifiers.ts`), so that no two pairs look alike. */
 const idOf = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
 
-interface Shown {
-  readonly view: JobView;
-  /** How often it was shown from memory. */
-  times: number;
-  /** Whether the background read was begun: once per entry, successful or not. */
-  renewalBegan: boolean;
-}
-
 /** Always the same object for one entry, so that what is derived from the view can be cached with it. */
-function shownOf(entry: Entry<Observation>): Shown {
-  const { job, unchangedSince } = entry.value;
-  entry.view ??= {
-    view: { job, observedAt: entry.fetchedAt, unchangedSince },
-    times: 0,
-    renewalBegan: false,
-  } satisfies Shown;
-  return entry.view as Shown;
+function viewOf(entry: Entry<Observation>): JobView {
+  const { value, fetchedAt, readAt, version } = entry;
+  entry.view ??= { ...value, observedAt: fetchedAt, readAt, version } satisfies JobView;
+  return entry.view as JobView;
 }
 
-export const storedObservation = z.object({ job: jobStatus, unchangedSince: z.number() });
+export const storedObservation = z.object({ job: jobStatus, unchangedForMs: z.number() });

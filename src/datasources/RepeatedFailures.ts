@@ -40,33 +40,26 @@ export class RepeatedFailures {
    * @throws GatewayError during a pause, the last error with the time that is left; otherwise what `read` throws
    */
   async run<T>(id: string, read: (onCall: () => void) => Promise<T>): Promise<T> {
-    this.#throwInPause(id);
+    const last = this.#failures.get(id);
+    const leftMs = (last?.until ?? 0) - performance.now();
+    if (last && leftMs > 0) {
+      const { code, message, reason } = last.error;
+      throw new GatewayError(code, message, { reason, retryAfterSeconds: Math.ceil(leftMs / 1000) });
+    }
     let wasCalled = false;
     try {
-      const answer = await read(() => {
-        wasCalled = true;
-      });
+      const answer = await read(() => (wasCalled = true));
       this.clear(id);
       return answer;
     } catch (error) {
       if (error instanceof GatewayError && error.code === 'NOT_FOUND') this.clear(id);
-      else if (error instanceof GatewayError && wasCalled && counted.has(error.code)) this.#note(id, error);
+      if (error instanceof GatewayError && wasCalled && counted.has(error.code)) {
+        const times = (last?.times ?? 0) + 1;
+        const pauseMs = times === 1 ? 0 : Math.min(this.longestPauseMs, firstPauseMs * 2 ** (times - 2));
+        this.#failures.set(id, { times, error, until: performance.now() + pauseMs });
+      }
       throw error;
     }
-  }
-
-  #throwInPause(id: string): void {
-    const { error, until = 0 } = this.#failures.get(id) ?? {};
-    const leftMs = until - performance.now();
-    if (error === undefined || leftMs <= 0) return;
-    const { code, message, reason } = error;
-    throw new GatewayError(code, message, { reason, retryAfterSeconds: Math.ceil(leftMs / 1000) });
-  }
-
-  #note(id: string, error: GatewayError): void {
-    const times = (this.#failures.get(id)?.times ?? 0) + 1;
-    const pauseMs = times === 1 ? 0 : Math.min(this.longestPauseMs, firstPauseMs * 2 ** (times - 2));
-    this.#failures.set(id, { times, error, until: performance.now() + pauseMs });
   }
 
   /** Forgets the failures of `id`, or of all ids. */

@@ -4,7 +4,6 @@ import type { Pauses } from '../upstream/Pauses.js';
 import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/ResilientFetch.js';
 import { TryFailure } from '../upstream/readAnswer.js';
 import { serviceUrl } from '../upstream/serviceUrl.js';
-import type { Credential } from './credentials.js';
 import type { JobId, TaxpayerId, WrittenIds } from './identifiers.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
 import { contractBreach, decoders } from './wire.js';
@@ -86,7 +85,7 @@ export class TaxpayerService {
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
-  refreshJob(taxpayer: TaxpayerId, jobId: JobId, { accessToken: token }: Credential, { written, ...call }: Read) {
+  refreshJob(taxpayer: TaxpayerId, jobId: JobId, token: Secret, { written, ...call }: Read) {
     const endpoint = 'refreshJob';
     const path = ['tax-payer', written?.get(taxpayer) ?? taxpayer, 'refresh', written?.get(jobId) ?? jobId];
     return this.#watched<JobStatus>(endpoint, async () =>

@@ -1,9 +1,9 @@
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { InPlace, ReadRequest } from '../cache/ReadRequest.js';
+import type { Secret } from '../config/secret.js';
 import { GatewayError } from '../errors/errors.js';
 import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
-import { type Credential, Credentials, isSuccessor, skewMs } from './credentials.js';
-import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
+import { type FreshnessRule, freshMsOf, unchangedForMs } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { RepeatedFailures } from './RepeatedFailures.js';
 import { endingWith, type ReadCall, type ReadingOptions } from './reading.js';
@@ -13,11 +13,11 @@ import {
   knownOf,
   notAuthorized,
   readingOf,
+  refusalName,
   type TokenAnswer,
   type TokenEntry,
   type TokenView,
   tokenAnswerCodec,
-  tokenNames,
 } from './tokenAnswer.js';
 
 export interface TokenBrokerOptions extends ReadingOptions {
@@ -59,7 +59,6 @@ export class TokenBroker {
   readonly #cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
   readonly #failures: RepeatedFailures;
-  readonly #credentials = new Credentials();
 
   constructor(private readonly options: TokenBrokerOptions) {
     const { store, onEvent } = options;
@@ -70,7 +69,7 @@ export class TokenBroker {
       store,
       codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : absenceMs),
-      skewMs,
+      fieldOf: (subject) => ({ subject, kind: 'token' }),
     });
     this.#budget = new TokenBudget({
       store,
@@ -95,7 +94,7 @@ export class TokenBroker {
       call.trail?.read('memory');
       return this.#viewOf(held);
     }
-    const look = () => this.#lookUp(id, acceptable, call);
+    const look = () => this.#find(id, acceptable, call).catch((error) => this.#staleFor(error, id));
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
   }
 
@@ -107,12 +106,6 @@ export class TokenBroker {
 
   dropExpired(): void {
     this.#cache.dropExpired();
-  }
-
-  /** The record in memory, if {@link record} would answer with it. */
-  held(id: TaxpayerId): TokenView | undefined {
-    const entry = this.#cache.held(id, (held) => held.value.kind === 'record' && this.#isFresh(held, Infinity));
-    return entry && this.#viewOf(entry);
   }
 
   /** The record in memory, of any age, as it is shown when the service cannot answer. */
@@ -133,34 +126,27 @@ export class TokenBroker {
   }
 
   /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
-  freshForMs({ fetchedAt, freshMs }: TokenView): number {
-    // At most `freshMs`: the machine that read the record may have a clock that is ahead.
-    return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - Date.now()));
+  freshForMs({ readAt, freshMs }: TokenView): number {
+    return Math.min(freshMs, Math.max(0, readAt + freshMs - performance.now()));
   }
 
-  async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
-    try {
-      return await this.#find(id, acceptable, call);
-    } catch (error) {
-      // Other errors are answers of the service, which an old record must not hide.
-      const isNoAnswer =
-        error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$|RATE_LIMITED$)/.test(error.code);
-      const stale = isNoAnswer ? this.stale(id) : undefined;
-      if (stale === undefined) throw error;
-      return stale;
-    }
+  #staleFor(error: unknown, id: TaxpayerId): TokenView {
+    // Other errors are answers of the service, which an old record must not hide.
+    const isNoAnswer =
+      error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$|RATE_LIMITED$)/.test(error.code);
+    const stale = isNoAnswer ? this.stale(id) : undefined;
+    if (stale === undefined) throw error;
+    return stale;
   }
 
   async #find(id: TaxpayerId, acceptable: Acceptable, call: Call): Promise<TokenView> {
     const wasRefused = isRefused(this.#cache.peek(id));
     const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
     const entry = await this.#read(id, acceptable, call, { inPlace, takesFetchedMeanwhile: true });
-    const view = this.#viewOf(entry);
     // A new token in place of a refused one starts a cool-down: jobs and records together cost one call per cool-down.
     const isNew = this.#cache.isYoungerThan(entry, refetchCoolDownMs);
     if (wasRefused && !isRefused(entry) && isNew) await this.#coolDown(id, entry.version);
-    this.options.onRecord(id, view);
-    return view;
+    return this.#told(id, entry);
   }
 
   /**
@@ -169,14 +155,14 @@ export class TokenBroker {
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
-  credential(id: TaxpayerId, refused?: string, call: ReadCall = {}): Credential | Promise<Credential> {
+  credential(id: TaxpayerId, refused?: string, call: ReadCall = {}): TokenEntry | Promise<TokenEntry> {
     const acceptable: Acceptable = (entry) =>
       entry.version !== refused && (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, absenceMs));
     const read = this.#read(id, acceptable, call);
-    if (!(read instanceof Promise)) return this.#credentials.of(read);
+    if (!(read instanceof Promise)) return read;
     return read.then((entry) => {
-      if (entry.value.kind === 'record') this.options.onRecord(id, this.#viewOf(entry));
-      return this.#credentials.of(entry);
+      if (entry.value.kind === 'record') this.#told(id, entry);
+      return entry;
     });
   }
 
@@ -190,33 +176,33 @@ export class TokenBroker {
   async readWithToken<T>(
     id: TaxpayerId,
     { signal, ...call }: ReadCall & { readonly signal: AbortSignal },
-    read: (credential: Credential) => Promise<T>,
+    read: (token: Secret) => Promise<T>,
   ): Promise<T> {
-    let credential = await endingWith(signal, this.credential(id, undefined, call));
-    const beganAt = Date.now();
-    let before: Credential | undefined;
+    let entry = await endingWith(signal, this.credential(id, undefined, call));
+    const beganAt = performance.now();
     for (let refused = 1; ; refused += 1) {
-      const { version } = credential;
+      const { value, version, readAt, startedAt = readAt } = entry;
+      const { accessToken } = knownOf(value).record;
       try {
-        const answer = await read(credential);
+        const answer = await read(accessToken);
         this.#note(id, version, false);
         return answer;
       } catch (error) {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
       this.#note(id, version, true);
-      credential.refusedAt ??= performance.now();
-      if ((before && isSuccessor(credential, before, beganAt)) || refused === mostRefused) {
+      // A token that was asked for during this call is refused as well: the service accepts none. One that was asked for
+      // before may have been replaced since. Of one from another process only the time of its answer is known.
+      if ((refused > 1 && startedAt >= beganAt) || refused === mostRefused) {
         await this.#coolDown(id, version);
         throw notAuthorized();
       }
-      before = credential;
-      credential = await endingWith(signal, this.#replace(id, version, signal, call));
+      entry = await endingWith(signal, this.#replace(id, version, signal, call));
     }
   }
 
-  async #replace(id: TaxpayerId, refused: string, signal: AbortSignal, call: ReadCall): Promise<Credential> {
-    if ((await this.options.store.mark(tokenNames(id).refusal)) === refused) {
+  async #replace(id: TaxpayerId, refused: string, signal: AbortSignal, call: ReadCall): Promise<TokenEntry> {
+    if ((await this.options.store.mark(refusalName(id)))?.value === refused) {
       this.options.onEvent('refetch-cool-down');
       throw notAuthorized();
     }
@@ -227,7 +213,7 @@ export class TokenBroker {
 
   /** Starts the cool-down, in which no token is fetched to replace `version`. */
   #coolDown(id: TaxpayerId, version: string): Promise<void> {
-    return this.options.store.setMark(tokenNames(id).refusal, version, refetchCoolDownMs);
+    return this.options.store.setMark(refusalName(id), version, refetchCoolDownMs);
   }
 
   /** A refused token makes its record stale, to be read again after a cool-down at most; an accepted token undoes that. */
@@ -235,7 +221,7 @@ export class TokenBroker {
     const held = this.#cache.peek(id);
     if (held?.version !== version || isRefused(held) === wasRefused) return;
     const view = this.#newView(held);
-    const freshMs = Math.min(view.freshMs, Date.now() - view.fetchedAt + refetchCoolDownMs);
+    const freshMs = Math.min(view.freshMs, performance.now() - view.readAt + refetchCoolDownMs);
     held.view = wasRefused ? { ...view, freshMs, stale: true } : view;
   }
 
@@ -247,18 +233,16 @@ export class TokenBroker {
 
   async #fetch(id: TaxpayerId, signal: AbortSignal, call: Call, before?: TokenEntry): Promise<TokenAnswer> {
     const { holder, trail, written } = call;
-    const read = (onCall: () => void) => {
-      const beforeTry = async () => {
-        await this.#budget.spend(call); // for each try, because the service counts tries
-        if (trail) trail.tokenCalls += 1;
-        onCall();
-      };
-      return this.options.service.tokenRecord(id, { holder, trail, written, signal, beforeTry });
-    };
     try {
-      const record = await this.#failures.run(id, read);
-      const since = unchangedSince(record, Date.now(), before && readingOf(before));
-      return { kind: 'record', record, unchangedSince: since };
+      const record = await this.#failures.run(id, (onCall) => {
+        const beforeTry = async () => {
+          await this.#budget.spend(call); // for each try, because the service counts tries
+          if (trail) trail.tokenCalls += 1;
+          onCall();
+        };
+        return this.options.service.tokenRecord(id, { holder, trail, written, signal, beforeTry });
+      });
+      return { kind: 'record', record, unchangedForMs: unchangedForMs(record, before && readingOf(before)) };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.options.onEvent('absent-remembered');
@@ -271,16 +255,22 @@ export class TokenBroker {
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 
+  #told(id: TaxpayerId, entry: TokenEntry): TokenView {
+    const view = this.#viewOf(entry);
+    this.options.onRecord(id, view);
+    return view;
+  }
+
   /** Always the same object for one entry, so that `Vocabulary` translates it once. */
   #viewOf(entry: TokenEntry): TokenView {
     entry.view ??= this.#newView(entry);
     return entry.view as TokenView;
   }
 
-  #newView({ value, fetchedAt }: TokenEntry): TokenView {
+  #newView({ value, fetchedAt, readAt }: TokenEntry): TokenView {
     const known = knownOf(value);
-    const freshMs = freshMsOf(this.options.freshness, { ...known, fetchedAt });
-    return { record: known.record, fetchedAt, freshMs, stale: false };
+    const freshMs = freshMsOf(this.options.freshness, known);
+    return { record: known.record, fetchedAt, readAt, freshMs, stale: false };
   }
 }
 

@@ -6,35 +6,34 @@ import type { ReadCall } from './reading.js';
 
 /** How a {@link Watcher} reads, compares and schedules what it watches. Times are in milliseconds. */
 export interface Watched<Key, View> {
-  /** The view in memory, if a query would be answered with it. */
-  held(key: Key): View | undefined;
   /** Reads a view that is newer than `known`. */
   read(key: Key, known: View | undefined, call: ReadCall): View | Promise<View>;
-  /** The view that a new reader gets while reads fail; `known` is the result of the last successful read. */
-  standIn(key: Key, known: View | undefined): View | undefined;
-  /** When the view was read from the service, since the epoch. */
+  /** The view that a new reader gets while reads fail. Default: that of the last successful read. */
+  standIn?(key: Key): View | undefined;
+  /** When the view was read from the service. */
   readAt(view: View): number;
   isChange(from: View, to: View): boolean;
   isFinal(view: View): boolean;
   /** Time until the next poll. Processes that hold the same view all poll at the same moment. */
   dueInMs(view: View): number;
-  /** Backoff after `failures` in a row, the last of which asked for a pause of `askedMs`. */
-  retryInMs(failures: number, askedMs: number): number;
+  /** The pause after a failed poll, doubled with each further failure in a row up to the longest. */
+  readonly retryMs: { readonly first: number; readonly longest: number };
 }
 
-export interface WatcherSurroundings {
+interface WatcherOptions<Key, View> {
+  readonly watched: Watched<Key, View>;
   /** A watch ends normally after this time, in milliseconds. */
   readonly watchMaxMs: number;
   readonly onWatchers: (count: number) => void;
 }
 
-interface WatcherOptions<Key, View> extends WatcherSurroundings {
-  readonly watched: Watched<Key, View>;
-}
+export type WatcherSurroundings = Omit<WatcherOptions<never, never>, 'watched'>;
 
 export interface WatchOptions extends ReadCall {
   /** Longest time for this watch, in milliseconds. Default `watchMaxMs`. */
   readonly maxMs?: number;
+  /** Aborting it ends the watch normally. */
+  readonly signal?: AbortSignal;
   /** Called once, however the watch ends. */
   readonly onEnd?: () => void;
 }
@@ -58,39 +57,30 @@ export class Watcher<Key, View> {
    * Yields the present view, then each change; ends after a final view, after `watchMaxMs`, or when the watcher stops. A
    * slow reader gets the newest view, not every one. Fails only with a permanent error.
    */
-  watch(key: Key, { holder, trail, written, onEnd, maxMs = Infinity }: WatchOptions = {}) {
+  watch(key: Key, { holder, trail, written, onEnd, signal, maxMs = Infinity }: WatchOptions = {}) {
     const loop = this.#loopOf(key);
     const reader = new LatestValue<View>(() => {
       clearTimeout(timer);
+      signal?.removeEventListener('abort', end);
       this.options.onWatchers(--this.#watchers);
       loop.leave(reader);
       onEnd?.();
     });
-    const timer = setTimeout(() => reader.return(), Math.min(maxMs, this.options.watchMaxMs)).unref();
+    const end = () => void reader.return();
+    const timer = setTimeout(end, Math.min(maxMs, this.options.watchMaxMs)).unref();
+    if (signal) setMaxListeners(0, signal); // each field of a request may wait
+    signal?.addEventListener('abort', end);
     this.options.onWatchers(++this.#watchers);
-    if (this.#stopped) void reader.return();
+    if (this.#stopped || signal?.aborted) end();
     else loop.join(reader, { holder, trail, written });
     return reader;
   }
 
-  /** Resolves with the first final view, or with the last view known when the watch ends or `signal` aborts. */
-  async settle(
-    key: Key,
-    present: View,
-    { signal, ...options }: WatchOptions & { readonly signal: AbortSignal },
-  ): Promise<View> {
-    const watch = this.watch(key, options);
-    const end = () => watch.return();
-    setMaxListeners(0, signal); // each field of a request may wait
-    signal.addEventListener('abort', end);
-    if (signal.aborted) end();
-    try {
-      let latest = present;
-      for await (const view of watch) latest = view;
-      return latest;
-    } finally {
-      signal.removeEventListener('abort', end);
-    }
+  /** Resolves with the first final view, or with the last view known when the watch ends. */
+  async settle(key: Key, present: View, options: WatchOptions): Promise<View> {
+    let latest = present;
+    for await (const view of this.watch(key, options)) latest = view;
+    return latest;
   }
 
   /** Gives the readers at once a view that was read for somebody else. */
@@ -118,7 +108,7 @@ export class Watcher<Key, View> {
     const id = idOf(key);
     const running = this.#loops.get(id);
     if (running !== undefined) return running;
-    const loop = new PollLoop(key, this.options, () => this.#loops.delete(id));
+    const loop = new PollLoop(key, this.options.watched, () => this.#loops.delete(id));
     this.#loops.set(id, loop);
     return loop;
   }
@@ -142,25 +132,17 @@ class PollLoop<Key, View> {
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
   #ended = false;
-  readonly #watched: Watched<Key, View>;
 
   constructor(
     readonly key: Key,
-    { watched }: WatcherOptions<Key, View>,
+    private readonly watched: Watched<Key, View>,
     private readonly onEnd: () => void,
-  ) {
-    this.#watched = watched;
-  }
+  ) {}
 
   join(reader: LatestValue<View>, call: ReadCall): void {
-    const isFirst = this.#readers.size === 0;
     this.#readers.set(reader, { call });
-    const present = this.#failures === 0 ? this.#latest : this.#watched.standIn(this.key, this.#latest);
-    if (present !== undefined) this.#give(present, reader);
-    // A query may have brought a newer view than our last poll.
-    const held = this.#watched.held(this.key);
-    if (held !== undefined && this.#isNewer(held)) this.#publish(held);
-    else if (isFirst) void this.#poll();
+    this.#give(this.#failures > 0 ? this.#standIn() : this.#latest);
+    if (this.#readers.size === 1) void this.#poll();
   }
 
   leave(reader: LatestValue<View>): void {
@@ -169,7 +151,8 @@ class PollLoop<Key, View> {
   }
 
   see(view: View): void {
-    if (this.#isNewer(view)) this.#publish(view);
+    const { readAt } = this.watched;
+    if (this.#latest === undefined || readAt(view) > readAt(this.#latest)) this.#publish(view);
   }
 
   restart(): void {
@@ -186,44 +169,28 @@ class PollLoop<Key, View> {
     for (const reader of this.#readers.keys()) void reader.return();
   }
 
-  async #poll(): Promise<void> {
-    const call = this.#nextCall();
-    try {
-      const view = await this.#watched.read(this.key, this.#latest, call);
-      if (!this.#ended) this.#publish(view);
-    } catch (error) {
-      if (!this.#ended) this.#retryOrFail(error, call);
-    }
-  }
-
   /** Polls are made on behalf of the readers in turn, so that one whose calls are refused does not block the others. */
-  #nextCall(): ReadCall {
+  async #poll(): Promise<void> {
     const [first] = this.#readers;
-    if (first === undefined) return {};
+    if (first === undefined) return;
     const [reader, state] = first;
     this.#readers.delete(reader);
     this.#readers.set(reader, state);
-    return state.call;
-  }
-
-  #isNewer(view: View): boolean {
-    return this.#latest === undefined || this.#watched.readAt(view) > this.#watched.readAt(this.#latest);
+    try {
+      const view = await this.watched.read(this.key, this.#latest, state.call);
+      if (!this.#ended) this.#publish(view);
+    } catch (error) {
+      if (!this.#ended) this.#retryOrFail(error, state.call);
+    }
   }
 
   /** Tells the readers what changed, then ends or schedules the next poll. */
   #publish(view: View): void {
     this.#failures = 0;
     this.#latest = view;
-    for (const reader of this.#readers.keys()) this.#give(view, reader);
-    if (this.#watched.isFinal(view)) this.end();
-    else this.#schedule(this.#watched.dueInMs(view));
-  }
-
-  #give(view: View, to: LatestValue<View>): void {
-    const reader = this.#readers.get(to);
-    if (reader === undefined || (reader.given !== undefined && !this.#watched.isChange(reader.given, view))) return;
-    reader.given = view;
-    to.push(view);
+    this.#give(view, (given) => this.watched.isChange(given, view));
+    if (this.watched.isFinal(view)) this.end();
+    else this.#schedule(this.watched.dueInMs(view));
   }
 
   #retryOrFail(error: unknown, call: ReadCall): void {
@@ -233,14 +200,28 @@ class PollLoop<Key, View> {
       return;
     }
     this.#failures += 1;
-    for (const [reader, { given }] of this.#readers) {
-      const standIn = given === undefined ? this.#watched.standIn(this.key, this.#latest) : undefined;
-      if (standIn !== undefined) this.#give(standIn, reader);
-    }
+    if ([...this.#readers.values()].some(({ given }) => given === undefined)) this.#give(this.#standIn());
     // A pause that concerns one reader only is ignored when the next poll is made for another.
     const isForAll = error.onlyFor === undefined || error.onlyFor.holder !== call.holder || this.#readers.size === 1;
     const askedMs = isForAll ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
-    this.#schedule(this.#watched.retryInMs(this.#failures, askedMs));
+    const { first, longest } = this.watched.retryMs;
+    const pauseMs = Math.max(Math.min(longest, first * 2 ** this.#failures), askedMs);
+    // With jitter, because all watchers wait for the same moment when the budget is spent.
+    this.#schedule(pauseMs * (1 + Math.random() / 10));
+  }
+
+  #standIn(): View | undefined {
+    return this.watched.standIn ? this.watched.standIn(this.key) : this.#latest;
+  }
+
+  /** Gives a view to the readers that have none yet, and to those for which it `isNews`. */
+  #give(view: View | undefined, isNews: (given: View) => boolean = () => false): void {
+    if (view === undefined) return;
+    for (const [reader, state] of this.#readers) {
+      if (state.given !== undefined && !isNews(state.given)) continue;
+      state.given = view;
+      reader.push(view);
+    }
   }
 
   #schedule(pauseMs: number): void {

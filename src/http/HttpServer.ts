@@ -11,6 +11,8 @@ import { closeListener, reissueWithoutUpgrade } from './connections.js';
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
 
+export type Routes = (readonly [path: string, handler: Handler])[];
+
 /** Takes over the connection of an upgrade request, or returns false. `head`: bytes already read after the request. */
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 

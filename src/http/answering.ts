@@ -65,15 +65,18 @@ export function writeJson(response: ServerResponse, answer: Answer, dialect: Dia
 /** Idle timeout of a connection that a page is sent on, in milliseconds. */
 const pageStallMs = 30_000;
 
-/** Writes a page that must not be cached. `policy`: its Content-Security-Policy, if it may load anything. */
+export const notKept: readonly string[] = ['cache-control', 'no-store'];
+
+/** Writes a page, with header names and values that say whether it may be kept. */
 export function writePage(
   response: ServerResponse,
   status: number,
   type: string,
   page: string | Buffer,
-  policy?: string,
+  headers: readonly string[] = notKept,
 ): void {
-  const headers = ['content-type', type, 'cache-control', 'no-store'];
-  if (policy !== undefined) headers.push('content-security-policy', policy);
-  response.setTimeout(pageStallMs).writeHead(status, headers).end(page);
+  response
+    .setTimeout(pageStallMs)
+    .writeHead(status, ['content-type', type, ...headers])
+    .end(page);
 }

@@ -1,13 +1,69 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import cors from 'cors';
 import { GatewayError } from '../errors/errors.js';
+import type { Logger } from '../observability/log.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 
-/** Any page can open a WebSocket or an event stream to any host. @throws GatewayError unless the page is ours or allowed */
-export function refuseForeignPage({ headers }: IncomingMessage, allowedOrigins: readonly string[]): void {
-  const { origin, host } = headers;
-  const isOwn = () => URL.canParse(origin ?? '') && new URL(origin ?? '').host === host?.toLowerCase();
-  if (origin === undefined || allowedOrigins.includes(origin) || isOwn()) return;
-  throw new GatewayError('FORBIDDEN', 'This origin is not allowed (CORS_ORIGINS)', { httpStatus: 403 });
+export interface OriginsOptions {
+  /** CORS_ORIGINS, exactly as browsers send them. */
+  readonly allowed: readonly string[];
+  /** In developer mode, every page of this machine may ask. */
+  readonly allowsLocal: boolean;
+  readonly log: Pick<Logger, 'warn'>;
+}
+
+const thisMachine = /^(localhost|.+\.localhost|127\.0\.0\.1|\[::1\])$/;
+/** Refused origins that are logged: anybody can send any number. */
+const maxTold = 20;
+
+/** Which pages may ask. */
+export class Origins {
+  readonly #told = new Set<string>();
+  readonly #cors = cors({
+    origin: (origin, decide) => decide(null, this.#allows(origin ?? '')),
+    methods: ['GET', 'POST'],
+    exposedHeaders: ['x-request-id', 'retry-after', 'ratelimit', 'ratelimit-policy'],
+    maxAge: 600,
+  });
+
+  constructor(private readonly options: OriginsOptions) {}
+
+  /** Answers preflights, and marks the answers that browsers of an allowed origin may read. Returns whether it has answered. */
+  answer(request: IncomingMessage, response: ServerResponse): boolean {
+    if (request.headers.origin === undefined) return false; // no browser of another origin is asking
+    let answered = true;
+    this.#cors(request, response, () => {
+      answered = false;
+    });
+    if (!this.#mayAsk(request)) this.#tell(request.headers.origin);
+    return answered;
+  }
+
+  /** Any page can open a WebSocket or an event stream to any host. @throws GatewayError unless the page is ours or allowed */
+  refuseForeignPage(request: IncomingMessage): void {
+    if (this.#mayAsk(request)) return;
+    throw new GatewayError('FORBIDDEN', 'This origin is not allowed (CORS_ORIGINS)', { httpStatus: 403 });
+  }
+
+  #mayAsk({ headers: { origin, host } }: IncomingMessage): boolean {
+    if (origin === undefined || this.#allows(origin)) return true;
+    return URL.canParse(origin) && new URL(origin).host === host?.toLowerCase(); // our own page
+  }
+
+  #allows(origin: string): boolean {
+    const { allowed, allowsLocal } = this.options;
+    if (allowed.includes(origin)) return true;
+    return allowsLocal && URL.canParse(origin) && thisMachine.test(new URL(origin).hostname);
+  }
+
+  #tell(origin: string): void {
+    if (this.#told.size >= maxTold || this.#told.has(origin)) return;
+    this.#told.add(origin);
+    this.options.log.warn(
+      { origin: origin.slice(0, 200) },
+      'a page of this origin is refused: to allow it, set CORS_ORIGINS',
+    );
+  }
 }
 
 /** Any page can make a browser send a GET without an origin, such as for an image; `Sec-Fetch` headers reveal it. */

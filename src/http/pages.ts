@@ -1,23 +1,46 @@
+import { hash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { writePage } from './answering.js';
-import type { Handler } from './HttpServer.js';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { notKept, writePage } from './answering.js';
+import type { Handler, Routes } from './HttpServer.js';
 
 export interface ExplorerOptions {
-  readonly firstQuery: string;
-  /** Request headers that the explorer starts with; called each time the page is opened. */
+  /** The explorer's tabs. */
+  readonly operations: readonly string[];
+  /** Request headers that it starts with; called each time it is opened. */
   readonly headers: () => Promise<Readonly<Record<string, string>>>;
+}
+
+/** The pages of both explorers, by their path. */
+export function explorerRoutes(options: ExplorerOptions): Routes {
+  return [
+    ['/', apolloSandboxPage(options)],
+    ['/graphiql', graphiqlPage()],
+    ['/graphiql/options', graphiqlOptions(options)],
+  ];
+}
+
+/** `/graphql` opened in a browser leads to the explorer. */
+export function orExplorer(handler: Handler): Handler {
+  return (request, response) => {
+    const { method, url, headers } = request;
+    if (method !== 'GET' || url !== '/graphql' || !headers.accept?.includes('text/html'))
+      return handler(request, response);
+    response.writeHead(303, ['location', '/graphiql']).end();
+  };
 }
 
 /** Apollo's hosted code, which the page at `/` embeds; `/graphiql` is for machines without internet. */
 const sandboxOrigins = ['https://embeddable-sandbox.cdn.apollographql.com', 'https://sandbox.embed.apollographql.com'];
 
 /** `/`: Apollo Sandbox, pointed at this gateway. */
-export function apolloSandboxPage(options: ExplorerOptions): Handler {
+function apolloSandboxPage({ operations, headers }: ExplorerOptions): Handler {
   return async (request, response) => {
     if (!isRead(request, response)) return;
     const nonce = crypto.getRandomValues(Buffer.alloc(16)).toString('base64');
-    const headers = await options.headers();
-    const initialState = { document: options.firstQuery, headers, pollForSchemaUpdates: false };
+    const initialState = { document: operations[0], headers: await headers(), pollForSchemaUpdates: false };
     const csp = policy({
       'script-src': [`'nonce-${nonce}'`, ...sandboxOrigins],
       'frame-src': sandboxOrigins,
@@ -48,35 +71,47 @@ export function apolloSandboxPage(options: ExplorerOptions): Handler {
 </script>
 </html>
 `;
-    writePage(response, 200, 'text/html; charset=utf-8', html, csp);
+    writePage(response, 200, 'text/html; charset=utf-8', html, [...notKept, 'content-security-policy', csp]);
   };
 }
 
-/** `/graphiql`: an explorer whose every byte comes from this process. Its code is loaded when the page is first opened. */
-export function graphiqlPage(options: ExplorerOptions): Handler {
-  // The page has megabytes, so all readers share one. It is made again when `headers` change: they hold a token.
-  let latest: { readonly headers: string; readonly page: Buffer } | undefined;
+/** `/graphiql`: an explorer whose every byte comes from this process. It is made and compressed by `scripts/build.js`. */
+function graphiqlPage(): Handler {
+  const csp = policy({
+    'script-src': ["'self'", "'unsafe-inline'", "'unsafe-eval'", 'blob:', 'data:'],
+    'worker-src': ['blob:', 'data:', "'self'"],
+    'style-src': ["'self'", "'unsafe-inline'", 'data:'],
+    'font-src': ["'self'", 'data:'],
+    'img-src': ["'self'", 'data:'],
+    'connect-src': ["'self'", 'data:', 'blob:'],
+  });
+  let reading: Promise<{ readonly page: Buffer; readonly tag: string }> | undefined;
   return async (request, response) => {
     if (!isRead(request, response)) return;
-    const csp = policy({
-      'script-src': ["'self'", "'unsafe-inline'", "'unsafe-eval'", 'blob:', 'data:'],
-      'worker-src': ['blob:', 'data:', "'self'"],
-      'style-src': ["'self'", "'unsafe-inline'", 'data:'],
-      'font-src': ["'self'", 'data:'],
-      'img-src': ["'self'", 'data:'],
-      'connect-src': ["'self'", 'data:', 'blob:'],
-    });
-    const headers = JSON.stringify(await options.headers(), null, 2);
-    if (latest?.headers !== headers) latest = { headers, page: await renderPage(options.firstQuery, headers) };
-    writePage(response, 200, 'text/html; charset=utf-8', latest.page, csp);
+    reading ??= readExplorer();
+    const { page, tag } = await reading;
+    const headers = ['cache-control', 'no-cache', 'etag', tag, 'content-security-policy', csp];
+    if (request.headers['if-none-match'] === tag) response.writeHead(304, headers).end();
+    else writePage(response, 200, 'text/html; charset=utf-8', page, [...headers, 'content-encoding', 'gzip']);
   };
 }
 
-async function renderPage(defaultQuery: string, headers: string): Promise<Buffer> {
-  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
-  const title = 'Taxpayer gateway · GraphiQL';
-  const options = { title, endpoint: '/graphql', defaultQuery, headers, subscriptionsProtocol: 'WS' };
-  return Buffer.from(renderGraphiQL(options as never));
+async function readExplorer() {
+  const root = dirname(createRequire(import.meta.url).resolve('taxpayer-gateway/package.json'));
+  const page = await readFile(join(root, 'dist/explorer.html.gz'));
+  return { page, tag: `"${hash('sha256', page)}"` };
+}
+
+/** What `/graphiql` begins with. JSON, which pages of other origins cannot read: it may hold a token. */
+function graphiqlOptions({ operations, headers }: ExplorerOptions): Handler {
+  return async (request, response) => {
+    if (!isRead(request, response)) return;
+    const shown = JSON.stringify(await headers(), null, 2);
+    const tabs = operations.map((query) => ({ query, headers: shown }));
+    const options = { title: 'Taxpayer gateway', endpoint: '/graphql', headers: shown, defaultTabs: tabs };
+    const all = JSON.stringify({ ...options, subscriptionsProtocol: 'WS' });
+    writePage(response, 200, 'application/json', all);
+  };
 }
 
 function isRead(request: IncomingMessage, response: ServerResponse): boolean {

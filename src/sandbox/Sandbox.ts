@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { errorAnswer, sendAnswer } from './answers.js';
-import { addDemoData, demoData } from './demoData.js';
+import { addDemoData, demoData, firstQuery } from './demoData.js';
 import { answerTo, type Received, routeOf } from './endpoints.js';
 import { sandboxState } from './state.js';
 
@@ -47,6 +47,7 @@ export async function startSandbox(options: SandboxOptions) {
   return {
     ...service,
     demo: demoData,
+    firstQuery,
     /** Stops listening and ends all connections, busy ones included. */
     stop: async () => {
       if (!server.listening) return;

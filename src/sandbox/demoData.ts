@@ -40,6 +40,13 @@ export const demoData = {
 
 export type DemoData = typeof demoData;
 
+const { processing } = demoData.jobs;
+/** The query to begin with. */
+export const firstQuery = `{
+  taxpayerToken(taxpayerId: "${taxpayerId}") { status provider name fetchedAt }
+  refreshJob(taxpayerId: "${taxpayerId}", jobId: "${processing.jobId}") { name status observedAt }
+}`;
+
 export function addDemoData(state: SandboxState): void {
   for (const taxpayer of Object.values(taxpayers)) state.addTaxpayer(taxpayer);
   state.addJob({ ...demoData.jobs.completed, name: 'Demo refresh 1 (not real)', status: 'completed' });

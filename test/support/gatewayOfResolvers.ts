@@ -7,11 +7,11 @@ import { RequestContext } from '../../src/context.js';
 import { GraphQLHandler } from '../../src/http/GraphQLHandler.js';
 import { type Handler, HttpServer } from '../../src/http/HttpServer.js';
 import { OpenStreams } from '../../src/http/OpenStreams.js';
+import { Origins } from '../../src/http/origins.js';
 import { Unread } from '../../src/http/Unread.js';
 import { WebSockets } from '../../src/live/WebSockets.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import { whenOperationsEnd } from '../../src/observability/operatorLogs.js';
 import { Operations } from '../../src/operations/Operations.js';
 import { resolvers } from '../../src/resolvers/index.js';
 import { buildSchema } from '../../src/schema/buildSchema.js';
@@ -21,8 +21,6 @@ import { startServices } from '../../src/services.js';
 export interface GatewayOfResolvers {
   readonly origin: string;
   readonly logs: readonly string[];
-  /** The log lines of operations, which are written apart from the other lines. */
-  readonly operations: readonly string[];
   stop(): Promise<void>;
 }
 
@@ -31,16 +29,13 @@ export async function startGatewayOf(
   more: readonly NonNullable<(typeof resolvers)[number]>[] | readonly (new () => object)[],
 ): Promise<GatewayOfResolvers> {
   const logs: string[] = [];
-  const operations: string[] = [];
   const config = loadConfig({ CACHE_URL: 'memory:' });
   const log = createLogger('info', { write: (line) => logs.push(line) });
   const metrics = new Metrics();
   const services = await startServices({
     config,
     upstream: { baseUrl: 'http://127.0.0.1:9', clientId: 'a', clientSecret: new Secret('b') },
-    tracing: undefined,
     log,
-    logDestination: { write: (line) => operations.push(line) },
     metrics,
   });
   const { places, quota } = services;
@@ -54,14 +49,15 @@ export async function startGatewayOf(
     introspection: true,
     trustedDocuments: undefined,
     plans: 'off',
-    hooks: { onBug, onEnd: whenOperationsEnd(services) },
+    hooks: { onBug, onEnd: (record) => services.operationLog.end(record) },
     log,
   });
   await engine.start();
   const identify = identifier(new Authenticator(config.auth), { accept: () => undefined });
   const given = { operations: engine, identify, places, unread: new Unread(places) };
   const streams = new OpenStreams(() => {});
-  const options = { ...given, streams, allowedOrigins: [] };
+  const origins = new Origins({ allowed: [], allowsLocal: false, log });
+  const options = { ...given, streams, origins };
   const sockets = new WebSockets({ ...options, maxOperations: 10 });
   const handler = new GraphQLHandler(options);
   const http = new HttpServer({
@@ -82,5 +78,5 @@ export async function startGatewayOf(
     await engine.stop();
     await services.stop();
   };
-  return { origin, logs, operations, stop };
+  return { origin, logs, stop };
 }

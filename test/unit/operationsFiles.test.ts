@@ -81,7 +81,7 @@ describe('What operators are given', () => {
   });
 
   it('has a section of the runbook for every alert, and no other', () => {
-    const sections = [...file('docs/alerts.md').matchAll(/^## (\S+)$/gm)].map(([, name]) => name);
+    const sections = [...file('docs/runbook.md').matchAll(/^### (\S+)$/gm)].map(([, name]) => name);
     expect(sections.sort()).toEqual([...new Set(alerts.map(({ alert }) => alert))].sort());
   });
 

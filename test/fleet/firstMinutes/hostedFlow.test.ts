@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
+import { startTrustedProvider } from '../../support/authenticated.js';
 import { launchBrowser } from '../../support/browser.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 
@@ -63,18 +64,46 @@ describe('From a client link to refreshed data', () => {
 });
 
 describe('In a browser without internet', () => {
-  it('/graphiql loads, asks its first query and shows the answer', async () => {
+  it('/graphql leads to an explorer with a tab for each step and a schema without what only routers use', async () => {
     const elsewhere: string[] = [];
     page.on('request', (request) => {
       if (!/^(data|blob):/.test(request.url()) && new URL(request.url()).origin !== gateway.origin) {
         elsewhere.push(request.url());
       }
     });
-    await page.goto(`${gateway.origin}/graphiql`);
+    const introspected = page.waitForResponse(
+      (response) => response.request().postData()?.includes('IntrospectionQuery') ?? false,
+    );
+    await page.goto(`${gateway.origin}/graphql`);
+    expect(page.url()).toBe(`${gateway.origin}/graphiql`);
+    for (const name of ['CreateLink', 'Status', 'Job', 'Live']) await page.getByRole('tab', { name }).waitFor();
     await page.getByRole('button', { name: /Execute query/ }).click();
-    await page.locator('.result-window').getByText('__typename').waitFor();
-    expect(await page.locator('.result-window').innerText()).toContain('Query');
+    await page.locator('.result-window').getByText('clientLink').first().waitFor();
+    expect(await page.locator('.result-window').innerText()).not.toContain('errors');
+    await introspected;
+    await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
+    await page.locator('.graphiql-doc-explorer').getByText('RefreshJob').first().waitFor();
+    const docs = await page.locator('.graphiql-doc-explorer').innerText();
+    expect(docs).not.toMatch(/federation__|link__|_Any|_Entity|_Service/);
     expect(elsewhere).toEqual([]);
+  });
+
+  it('the explorer is compressed, kept, and asked for again only when it has changed', async () => {
+    const first = await fetch(`${gateway.origin}/graphiql`);
+    const tag = first.headers.get('etag') ?? '';
+    expect([first.headers.get('content-encoding'), first.headers.get('cache-control')]).toEqual(['gzip', 'no-cache']);
+    expect((await first.text()).length).toBeGreaterThan(8_000_000);
+    const again = await fetch(`${gateway.origin}/graphiql`, { headers: { 'if-none-match': tag } });
+    expect([again.status, (await again.text()).length]).toEqual([304, 0]);
+  });
+
+  it('the explorer says where a token goes', async () => {
+    const provider = await startTrustedProvider();
+    const guarded = await startTestGateway(provider.env);
+    const options = await (await fetch(`${guarded.origin}/graphiql/options`)).json();
+    expect(options).toMatchObject({ headers: expect.stringContaining('Bearer <put an access token here>') });
+    await guarded.stop();
+    await provider.stop();
   });
 
   it('/ shows where to go when Apollo Sandbox cannot be loaded, under a policy that lets nothing else in', async () => {
@@ -98,13 +127,17 @@ describe('In a browser without internet', () => {
     expect(await page.evaluate('window.startedWith')).toMatchObject({
       initialEndpoint: `${gateway.origin}/graphql`,
       initialSubscriptionEndpoint: `${gateway.origin.replace('http', 'ws')}/graphql`,
-      initialState: { document: gateway.gateway.firstQuery },
+      initialState: { document: expect.stringContaining('mutation CreateLink') },
     });
   });
 
   it('neither page is served where introspection is off', async () => {
     const closed = await startTestGateway({ INTROSPECTION: 'false' });
-    for (const path of ['/', '/graphiql']) expect((await fetch(`${closed.origin}${path}`)).status).toBe(404);
+    for (const path of ['/', '/graphiql', '/graphiql/options']) {
+      expect((await fetch(`${closed.origin}${path}`)).status).toBe(404);
+    }
+    const opened = await fetch(`${closed.origin}/graphql`, { headers: { accept: 'text/html' }, redirect: 'manual' });
+    expect(opened.status).toBe(406);
     await closed.stop();
   });
 });

@@ -39,7 +39,7 @@ async function run(command: string, env: Readonly<Record<string, string>> = {}):
       PATH: process.env['PATH'],
       HOME: directory,
       PORT: '0',
-      CACHE_URL: `lmdb:${join(directory, 'cache')}`,
+      CACHE_URL: `file:${join(directory, 'cache')}`,
       ...env,
     },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -105,10 +105,13 @@ describe('The README', () => {
     writeFileSync(secret, 'not-real\n');
     const command = (realService ?? '')
       .replace('/run/secrets/service', secret)
-      .replace('https://id.example/jwks.json', provider.jwksUrl);
-    const origin = await run(`env ${command}`);
+      .replace('https://id.example/', provider.issuer);
+    // This provider has no metadata to find its keys by.
+    const origin = await run(`env ${command}`, { AUTH_JWKS_URL: provider.jwksUrl });
     const { status, errors } = await postQuery(origin, '{ __typename }');
     expect([status, errors?.[0]?.extensions.code]).toEqual([401, 'UNAUTHENTICATED']);
+    const authorization = `Bearer ${await provider.token()}`;
+    expect((await postQuery(origin, '{ __typename }', {}, { authorization })).status).toBe(200);
     await stop?.();
     stop = undefined;
     await provider.stop();

@@ -54,7 +54,7 @@ describe('a connection', () => {
     ],
     ['no token and no body', 401, ['GET /graphql HTTP/1.1', host, '', '']],
     ['another method', 405, ['DELETE /graphql HTTP/1.1', host, 'AUTH', '', '']],
-    ['a media type that is not offered', 406, ['GET /graphql HTTP/1.1', host, 'Accept: text/html', '', '']],
+    ['a media type that is not offered', 406, ['GET /graphql HTTP/1.1', host, 'Accept: image/png', '', '']],
     ['another media type', 415, ['POST /graphql HTTP/1.1', host, 'AUTH', lengthOf(typename), '', typename]],
     [
       'a short body that is not read',

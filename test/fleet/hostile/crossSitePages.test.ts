@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser } from '../../support/browser.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 // A page of another origin in a real browser, and a gateway that needs no token. Calls of the service show what is executed.
 
@@ -147,5 +147,45 @@ describe('an app in a web view, or a browser extension, whose origin has a schem
       expect(stream.status).toBe(status);
       await stream.body?.cancel();
     }
+  });
+});
+
+describe('a page of another origin on this machine', () => {
+  const preflight = (to: { readonly origin: string }, origin: string) =>
+    fetch(`${to.origin}/graphql`, {
+      method: 'OPTIONS',
+      headers: { origin, 'access-control-request-method': 'POST' },
+    }).then(({ headers }) => headers.get('access-control-allow-origin'));
+
+  it('may ask in developer mode, and no other', async () => {
+    const developers = await spawnGateway({ PORT: '0', CACHE_URL: 'memory:' });
+    try {
+      for (const origin of [
+        'http://localhost:3000',
+        'https://app.localhost',
+        'http://127.0.0.1:5173',
+        'http://[::1]:1',
+      ]) {
+        expect([origin, await preflight(developers, origin)]).toEqual([origin, origin]);
+        expect(await preflight(gateway, origin)).toBeNull();
+      }
+      for (const origin of [
+        'https://localhost.evil.example',
+        'https://evil.example',
+        'null',
+        'http://evil-localhost',
+      ]) {
+        expect([origin, await preflight(developers, origin)]).toEqual([origin, null]);
+      }
+    } finally {
+      await developers.stop();
+    }
+  });
+
+  it('is told in the log once how it may, where it may not', async () => {
+    const origin = 'http://localhost:4711';
+    for (let n = 0; n < 3; n += 1) await preflight(gateway, origin);
+    const told = gateway.logs.filter((line) => line.includes(origin));
+    expect(told).toEqual([expect.stringContaining('set CORS_ORIGINS')]);
   });
 });

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { readListedDocuments } from '../../../src/operations/ListedDocuments.js';
+import { readListed } from '../../../src/operations/TrustedDocuments.js';
 import { type Answer, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'trusted-documents-'));
@@ -120,7 +120,7 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
     ['is a list', [], '{ hash: text }, see the whole'],
   ])('a file that %s is refused in one line that names it', async (_, content, words) => {
     const file = write('bad.json', content);
-    const problem = await readListedDocuments([write('good.json', manifest), file]).catch(({ message }) => message);
+    const problem = await readListed([write('good.json', manifest), file]).catch(({ message }) => message);
     expect(problem).toContain(words);
     expect(problem).toMatch(/^TRUSTED_DOCUMENTS_FILE .*\/bad\.json$/);
   });
@@ -128,7 +128,7 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
   test('a folder without a list is refused in one line', async () => {
     mkdirSync(join(directory, 'empty'));
     writeFileSync(join(directory, 'empty', 'readme.txt'), 'not a list');
-    await expect(readListedDocuments([join(directory, 'empty')])).rejects.toThrow(
+    await expect(readListed([join(directory, 'empty')])).rejects.toThrow(
       /^TRUSTED_DOCUMENTS_FILE is a folder without a \.json file: .*\/empty$/,
     );
   });

@@ -63,12 +63,30 @@ describe('Without configuration', () => {
 });
 
 describe('npm start', () => {
-  it('hands SIGTERM to the gateway: none is left behind', async () => {
-    const npm = spawn('npm', ['--silent', 'start'], {
+  const start = () =>
+    spawn('npm', ['--silent', 'start'], {
       env: { ...process.env, PORT: '0', NODE_OPTIONS: '', CACHE_URL: 'memory:' },
       cwd: fileURLToPath(new URL('../../..', import.meta.url)),
       stdio: ['ignore', 'pipe', 'inherit'],
+      detached: true,
     });
+
+  it('drains and ends with 0 on Ctrl-C, which the terminal sends to both npm and the gateway', async () => {
+    const npm = start();
+    const exited = once(npm, 'exit');
+    let output = '';
+    npm.stdout.on('data', (chunk) => {
+      output += String(chunk);
+    });
+    await until(() => output.includes('"msg":"ready"'), 60_000);
+    process.kill(-(npm.pid ?? 0), 'SIGINT');
+    expect(await exited).toEqual([0, null]);
+    const messages = [...output.matchAll(/"msg":"(draining|stopped)"/g)].map(([, message]) => message);
+    expect(messages).toEqual(['draining', 'stopped']);
+  });
+
+  it('hands SIGTERM to the gateway: none is left behind', async () => {
+    const npm = start();
     const { health } = await readyLine(npm.stdout);
     npm.kill('SIGTERM');
     const isThere = () =>
@@ -78,6 +96,19 @@ describe('npm start', () => {
       );
     await until(async () => !(await isThere()));
   });
+});
+
+it('npm start reads .env, which yields to the environment', async () => {
+  const cwd = mkdtempSync(join(tmpdir(), 'env-file-'));
+  writeFileSync(join(cwd, '.env'), 'PORT=0\nLOG_LEVEL=no such level\nCACHE_URL=memory:\nNODE_ENV=production\n');
+  const env = { npm_lifecycle_event: 'start', LOG_LEVEL: 'info' };
+  const child = spawn(process.execPath, [entry], { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const ready: object = await readyLine(child.stdout);
+  expect(ready).toMatchObject({ store: 'memory:' });
+  expect(ready).not.toHaveProperty('graphiql');
+  child.kill('SIGTERM');
+  await once(child, 'exit');
+  rmSync(cwd, { recursive: true });
 });
 
 describe('The command line', () => {
@@ -95,7 +126,7 @@ describe('The command line', () => {
   it('refuses what it does not know in one line', async () => {
     const { output, exited } = launchGateway({}, ['--prot', '80']);
     expect(await exited).toBe(2);
-    expect(output()).toMatch(/^There is no such option.*: see taxpayer-gateway --help\n$/);
+    expect(output()).toMatch(/^There is no such option.*\nSee taxpayer-gateway --help\n$/);
   });
 });
 
@@ -226,7 +257,7 @@ describe('A running gateway', () => {
   });
 
   it('keeps every token through a kill and a restart', async () => {
-    const env = { ...environmentFor(sandbox), CACHE_URL: `lmdb:${join(directory, 'cache')}` };
+    const env = { ...environmentFor(sandbox), CACHE_URL: `file:${join(directory, 'cache')}` };
     const { id } = sandbox.control.addTaxpayer({ name: 'Kept' });
     const ask = (origin: string) =>
       postQuery(origin, 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name accessToken } }', { id });

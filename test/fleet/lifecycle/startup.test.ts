@@ -106,7 +106,7 @@ describe('A start that fails half-way', () => {
       CACHE_URL: 'memory:',
       AUTH_MODE: 'disabled',
     });
-    await expect(startGateway(config, { logDestination: { write: () => {} } })).rejects.toThrow('EADDRINUSE');
+    await expect(startGateway(config, { logDestination: { write: () => {} } })).rejects.toThrow('is already in use');
     // What was opened before the port: the embedded sandbox and the page of metrics.
     await expect(fetch(`http://127.0.0.1:${metricsPort}/metrics`)).rejects.toThrow('fetch failed');
     const isServer = (resource: string) => resource === 'TCPServerWrap';

@@ -24,6 +24,7 @@ import {
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
 import { startRedis } from '../../support/redis.js';
+import { runCommand } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { startTlsFront } from '../../support/tlsFront.js';
 import { until } from '../../support/until.js';
@@ -121,7 +122,7 @@ describe('the service', () => {
 
   test('is shown a client certificate, renewed under load without a request lost, and not while a file is wrong', async () => {
     install(first);
-    const { url, clients } = await tlsFront(service.url, wantsClients());
+    const { url, clients, openClients } = await tlsFront(service.url, wantsClients());
     const { query, logs } = await start({
       ...{ UPSTREAM_BASE_URL: url, UPSTREAM_CA_FILE: authority.certFile },
       ...{ UPSTREAM_CERT_FILE: inUse.certFile, UPSTREAM_KEY_FILE: inUse.keyFile },
@@ -141,7 +142,7 @@ describe('the service', () => {
       expect(new Set(clients)).toEqual(new Set(['CN=first']));
       install(second);
       await until(() => clients.includes('CN=second'));
-      await sleep(300); // those that were under way are over
+      await until(() => !openClients().includes('CN=first'));
       const before = clients.lastIndexOf('CN=first');
       await sleep(1500);
       expect(clients.lastIndexOf('CN=first')).toBe(before);
@@ -188,8 +189,18 @@ describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a priva
       CACHE_URL: (await tlsFront(redis.url)).url.replace('https:', 'rediss:'),
       OTEL_EXPORTER_OTLP_ENDPOINT: (await tlsFront(collector.url)).url,
     };
-    return { env: { ...environmentFor(service), ...env }, provider, decisions, redis, collector };
+    return { env: { ...environmentFor(service), ...env }, metadata, provider, decisions, redis, collector };
   }
+
+  test('are not asked in the clear for a key set that metadata with https names', async () => {
+    const { env, metadata, provider } = await startOthers();
+    const { AUTH_ISSUER: issuer } = env;
+    metadata.documents.set('/.well-known/openid-configuration', { issuer, jwks_uri: provider.jwksUrl });
+    const { stdout } = await runCommand({ ...env, AUTH_DECISION_URL: '', NODE_EXTRA_CA_CERTS: authority.certFile }, [
+      'check',
+    ]);
+    expect(stdout).toContain('jwks_uri is not https:, the issuer is');
+  });
 
   const id = demoData.taxpayerIds.authorized;
   const record = `{ taxpayerToken(taxpayerId: "${id}") { status } }`;
@@ -239,7 +250,7 @@ test.each([
     { UPSTREAM_CERT_FILE: joined(authority.certFile, server.certFile), UPSTREAM_KEY_FILE: server.keyFile },
     'UPSTREAM_KEY_FILE does not hold the private key of the first certificate in UPSTREAM_CERT_FILE',
   ],
-  [{ UPSTREAM_CERT_FILE: server.certFile }, 'UPSTREAM_CERT_FILE and UPSTREAM_KEY_FILE must be set together'],
+  [{ UPSTREAM_CERT_FILE: server.certFile }, 'UPSTREAM_KEY_FILE is missing: expected with UPSTREAM_CERT_FILE'],
 ])('%j ends the process with one line', async (env, line) => {
   const { exited, output } = launchGateway({
     ...{ PORT: '0', AUTH_MODE: 'disabled', UPSTREAM_BASE_URL: 'https://service.example' },

@@ -1,10 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer, globalAgent } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { issueCertificate } from '../../support/certificate.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
@@ -104,23 +98,5 @@ describe('AUTH_ISSUER alone', () => {
 
   it('says that a provider cannot be reached', async () => {
     expect(await reasonAgainst('http://127.0.0.1:9')).toEqual({ trouble: 'network', cause: 'metadata: ECONNREFUSED' });
-  });
-
-  it('reads no key set in the clear for an issuer with https', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'discovery-'));
-    const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
-    issueCertificate('localhost', { certFile, keyFile });
-    const [cert, key] = [readFileSync(certFile), readFileSync(keyFile)];
-    const server = createServer({ cert, key }, (_, response) =>
-      response.end(JSON.stringify({ issuer, jwks_uri: keys.jwksUrl })),
-    );
-    await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));
-    const issuer = `https://localhost:${(server.address() as AddressInfo).port}`;
-    globalAgent.options.ca = cert;
-    expect((await reasonAgainst(issuer)).cause).toBe('jwks_uri is not https:, the issuer is');
-    delete globalAgent.options.ca;
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-    rmSync(directory, { recursive: true });
   });
 });

@@ -17,7 +17,12 @@ describe('A 403 of the service to the client credentials', () => {
       outcomeOf(broker.record(ids[n] as (typeof ids)[number], undefined, { holder }));
     const create = ({ links }: Member, n: number, holder?: string) =>
       outcomeOf(links.create({ metadata: { n } }, undefined, { holder }));
-    return { one, two, control, ids, read, create };
+    const readJob = ({ jobs }: Member, n: number, holder?: string) => {
+      const taxpayerId = ids[n] as (typeof ids)[number];
+      const { jobId } = control.addJob({ taxpayerId });
+      return outcomeOf(jobs.status(taxpayerId, fleet.ids.jobId(jobId), undefined, { holder }));
+    };
+    return { one, two, control, ids, read, create, readJob };
   }
 
   it('is told to its caller and pauses nobody: neither other requests, nor the fleet', async () => {
@@ -45,6 +50,13 @@ describe('A 403 of the service to the client credentials', () => {
       expect(await closed(one, 5, 'hostile')).toBe('answered');
     },
   );
+
+  it('is told from one to the token of a taxpayer, which is about that taxpayer and stops no calls', async () => {
+    const { one, control, readJob } = await scene();
+    control.arm({ endpoint: 'refreshJob', fault: forbidden, times: 6 });
+    for (const n of [0, 1, 2, 3, 4, 5]) expect(await readJob(one, n, 'one')).toBe('TAXPAYER_NOT_AUTHORIZED');
+    expect(await readJob(one, 6, 'one')).toBe('answered');
+  });
 
   it('on requests of three callers in a row stops the calls of all, in the process that saw them', async () => {
     const { one, two, control, read } = await scene();

@@ -124,7 +124,7 @@ describe('createClientLink with an idempotency key', () => {
     await died;
   });
 
-  it('says what happened, and counts it', async () => {
+  it('says what happened', async () => {
     const { one, two, control } = await scene({ callMs: 2000 });
     await one.create(input, mine);
     await one.create(input, mine);
@@ -138,9 +138,6 @@ describe('createClientLink with an idempotency key', () => {
     );
     control.arm({ endpoint: 'createClientLink', fault: { status: 422 }, times: 1 });
     await expect(one.create(input, undefined)).rejects.toMatchObject({ code: 'UPSTREAM_REJECTED' });
-    const [first, second] = fleet.members;
-    expect(first?.linkOutcomes).toEqual(['created', 'replayed', 'conflict', 'unknown', 'failed']);
-    expect(second?.linkOutcomes).toEqual(['unknown']);
   });
 
   it('keeps apart what ends alike: a caller and a key, and another caller with the rest of it as key', async () => {

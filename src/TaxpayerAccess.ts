@@ -1,0 +1,112 @@
+import type { Decision, DecisionPoint } from './auth/DecisionPoint.js';
+import type { RequestContext, Services } from './context.js';
+import type { JobId, TaxpayerId } from './datasources/identifiers.js';
+import type { LatestValue } from './datasources/LatestValue.js';
+import { isTerminal, type JobView } from './datasources/RefreshJobs.js';
+import type { TokenView } from './datasources/tokenAnswer.js';
+import type { WatchOptions } from './datasources/Watcher.js';
+import { badInput } from './errors/errors.js';
+
+/** Gets the decision that lets the caller see a taxpayer at this moment. Throws or rejects when there is none. */
+export type Allowed = () => Decision | Promise<Decision>;
+
+/** What a caller who may see a taxpayer can ask about them; handed out by {@link RequestContext.taxpayer} alone. */
+export class TaxpayerAccess {
+  constructor(
+    readonly id: TaxpayerId,
+    private readonly context: RequestContext,
+    private readonly services: Services,
+    /** Undefined for a taxpayer that the caller's token lists: nothing can withdraw that right. */
+    private readonly allowed?: Allowed,
+  ) {}
+
+  /** @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record} */
+  token(maxAgeSeconds?: number): TokenView | Promise<TokenView> {
+    const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
+    return this.shown('record-shown', this.services.broker.record(this.id, maxAgeMs, this.context));
+  }
+
+  /** The token record now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
+  watchToken(): AsyncIterableIterator<TokenView> {
+    return this.watch((options) => this.services.recordWatches.watch(this.id, options));
+  }
+
+  /**
+   * The status of a job. Waits at most `waitSeconds` for a terminal one, and not beyond the end of the request or of the
+   * caller's token.
+   *
+   * @throws GatewayError BAD_USER_INPUT for an impossible id or time; RATE_LIMITED when the caller has no room for one more
+   *   wait; or as {@link RefreshJobs.status}
+   */
+  refreshJob(jobId: string, waitSeconds?: number): JobView | Promise<JobView> {
+    const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
+    const id = this.context.named(this.services.ids.jobId(jobId), jobId);
+    const view = this.services.jobs.status(this.id, id, undefined, this.context);
+    return this.shown('job-shown', waitMs > 0 ? this.settled(id, view, waitMs) : view);
+  }
+
+  /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
+  watchJob(jobId: string): AsyncIterableIterator<JobView> {
+    const id = this.context.named(this.services.ids.jobId(jobId), jobId);
+    return this.watch((options) => this.services.jobWatches.watch([this.id, id], options));
+  }
+
+  /** Begins a watch. It ends with FORBIDDEN or AUTH_UNAVAILABLE when its decision expires and no new one allows it. */
+  private watch<View>(begin: (options: WatchOptions) => LatestValue<View>): LatestValue<View> {
+    const { allowed } = this;
+    const { places, decisions } = this.services;
+    const { holder, trail, written } = this.context;
+    const release = places.take('watches', holder);
+    if (allowed === undefined || decisions === undefined) return begin({ holder, trail, written, onEnd: release });
+    const ended = new AbortController();
+    const onEnd = () => {
+      ended.abort();
+      release();
+    };
+    const watch = begin({ holder, trail, written, onEnd });
+    keepAsking(allowed, decisions, ended.signal).catch((error) => watch.fail(error));
+    return watch;
+  }
+
+  private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
+    const view = await present;
+    if (isTerminal(view.job)) return view;
+    const { caller, holder, trail, written, signal } = this.context;
+    const onEnd = this.services.places.take('watches', holder);
+    const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
+    return this.services.jobWatches.settle([this.id, id], view, { holder, trail, written, onEnd, maxMs, signal });
+  }
+
+  /** Audits that the caller is shown a view, if the audit log takes every view. After a wait, access is checked again. */
+  shown<View>(action: 'record-shown' | 'job-shown', view: View | Promise<View>): View | Promise<View> {
+    const { allowed } = this;
+    const shown = allowed && view instanceof Promise ? view.then((seen) => whenAllowed(allowed, seen)) : view;
+    if (!this.services.audit.wantsAll) return shown;
+    const note = (seen: View) => {
+      this.context.audit(action, 'shown', this.id);
+      return seen;
+    };
+    return shown instanceof Promise ? shown.then(note) : note(shown);
+  }
+}
+
+/** Decides again whenever a decision expires, until `ended`. Rejects when there is no decision that allows access. */
+async function keepAsking(allowed: Allowed, decisions: DecisionPoint, ended: AbortSignal): Promise<void> {
+  for (;;) {
+    const decision = await allowed();
+    if (ended.aborted) return;
+    await new Promise<void>((resolve) => {
+      ended.onabort = decisions.whenOver(decision, resolve); // only the timer refers to this loop: it is freed with it
+    });
+  }
+}
+
+async function whenAllowed<View>(allowed: Allowed, seen: View): Promise<View> {
+  await allowed();
+  return seen;
+}
+
+function within(seconds: number, path: string, max: number): number {
+  if (seconds >= 0 && seconds <= max) return seconds;
+  throw badInput(path, `must be from 0 to ${max}`);
+}

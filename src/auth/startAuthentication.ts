@@ -1,0 +1,42 @@
+import { followSecret } from '../config/config.js';
+import { Episode } from '../observability/Episode.js';
+import type { Surroundings } from '../Surroundings.js';
+import { Authenticator } from './Authenticator.js';
+import { type Identify, identifier, RouterSecrets } from './identify.js';
+
+export interface Authentication {
+  readonly identify: Identify;
+  reasonNotReady(): string | undefined;
+  stop(): void;
+}
+
+/** Starts what tells who is calling: reads the key sets, and follows the secret of the router. */
+export function startAuthentication({ config, log, metrics, ways }: Surroundings): Authentication {
+  const { auth } = config;
+  const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
+  const episodes = new Map(
+    auth.issuers.map(({ issuer }) => [issuer, new Episode({ log, about: { issuer }, ...texts })]),
+  );
+  const authenticator = new Authenticator({
+    ...auth,
+    decisionClaims: auth.decision?.claims,
+    agentFor: ways?.others.agentFor,
+    onKeysRead: (issuer, failure) => {
+      if (failure === undefined) episodes.get(issuer)?.worked();
+      else episodes.get(issuer)?.failed(failure.fault, failure.message);
+    },
+  });
+  metrics.showKeySets(() => authenticator.keySets.map(({ ageMs }) => ageMs));
+  authenticator.start();
+  if (auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
+  const routerSecrets = new RouterSecrets(config.routerSecrets);
+  const unfollow = followSecret(config, 'FEDERATION_SHARED_SECRET', log, (secrets) => routerSecrets.use(secrets));
+  return {
+    identify: identifier(authenticator, routerSecrets),
+    reasonNotReady: () => authenticator.reasonNotReady(),
+    stop: () => {
+      unfollow();
+      authenticator.stop();
+    },
+  };
+}

@@ -1,0 +1,51 @@
+/** The operations that the explorers begin with: what a newcomer does, in this order. `demo`: the sandbox's data, where it serves. */
+export function explorerOperations(demo?: {
+  readonly jobs: { readonly processing: { readonly taxpayerId: string; readonly jobId: string } };
+}): readonly string[] {
+  const { taxpayerId, jobId } = demo?.jobs.processing ?? { taxpayerId: 'a taxpayer id', jobId: 'a job id' };
+  return [
+    `# A link for a taxpayer, who gives consent there.
+mutation CreateLink {
+  createClientLink(input: {}) {
+    clientLink {
+      id
+      url
+    }
+  }
+}
+`,
+    `# How far a taxpayer's authorization is.
+query Status {
+  taxpayerToken(taxpayerId: "${taxpayerId}") {
+    status
+    provider
+    name
+    fetchedAt
+  }
+}
+`,
+    `# How far a refresh of a taxpayer's data is.
+query Job {
+  refreshJob(
+    taxpayerId: "${taxpayerId}"
+    jobId: "${jobId}"
+  ) {
+    name
+    status
+    observedAt
+  }
+}
+`,
+    `# The same, live: the status now, then each change.
+subscription Live {
+  refreshJobUpdated(
+    taxpayerId: "${taxpayerId}"
+    jobId: "${jobId}"
+  ) {
+    status
+    observedAt
+  }
+}
+`,
+  ];
+}

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { LineLimit, type Repeats } from '../../src/observability/LineLimit.js';
+
+interface Written {
+  readonly requestId?: string;
+  readonly requestIds?: readonly string[];
+  readonly count?: number;
+  readonly caller?: string;
+}
+
+let written: Written[];
+let limit: LineLimit;
+let sent: number;
+beforeEach(() => {
+  jest.useFakeTimers();
+  written = [];
+  sent = 0;
+  limit = new LineLimit();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+function note(caller: string, isKept = false): void {
+  sent += 1;
+  const requestId = `request-${sent}`;
+  const writer = (fields: object) => (repeats?: Repeats) =>
+    void written.push({ ...(repeats ?? { requestId }), ...fields });
+  const general = { key: 'others', write: writer({ others: true }) };
+  limit.pass({ key: caller, requestId, write: writer({ caller }), ...(!isKept && { general }) });
+}
+
+const told = () => written.reduce((sum, { count = 1 }) => sum + count, 0);
+
+describe('Lines that repeat', () => {
+  it('are written at once the first time, then once a second with their count and first request ids', () => {
+    for (let n = 0; n < 30; n += 1) note('ada');
+    expect(written).toEqual([{ requestId: 'request-1', caller: 'ada' }]);
+    jest.advanceTimersByTime(1000);
+    const requestIds = Array.from({ length: 20 }, (_, n) => `request-${n + 2}`);
+    expect(written.slice(1)).toEqual([{ count: 29, requestIds, caller: 'ada' }]);
+  });
+
+  it('are written whole when only one came in the second', () => {
+    note('ada');
+    note('ada');
+    jest.advanceTimersByTime(1000);
+    expect(written).toMatchObject([{ requestId: 'request-1' }, { requestId: 'request-2' }]);
+    expect(written[1]).not.toHaveProperty('count');
+  });
+
+  it('are written at once again after a second without one', () => {
+    note('ada');
+    jest.advanceTimersByTime(1000);
+    note('ada');
+    expect(written).toHaveLength(2);
+    expect(jest.getTimerCount()).toBe(1);
+    jest.advanceTimersByTime(1000);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it.each([
+    ['one caller', 1],
+    ['thirty callers', 30],
+    ['ever new callers', 1_000_000],
+  ])('of %s, 10,000 a second for five seconds, are fewer than 100 lines that tell of all', (_, callers) => {
+    for (let ms = 0; ms < 5000; ms += 1) {
+      for (let n = 0; n < 10; n += 1) note(`caller ${sent % callers}`);
+      jest.advanceTimersByTime(1);
+    }
+    expect(written.length).toBeLessThan(100);
+    limit.flush();
+    expect(told()).toBe(50_000);
+  });
+
+  it('are kept apart where each has to be kept, however many there are', () => {
+    for (let n = 0; n < 5000; n += 1) note(`caller ${n}`, true);
+    expect(new Set(written.map(({ caller }) => caller)).size).toBe(5000);
+  });
+});
