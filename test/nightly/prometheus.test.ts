@@ -70,19 +70,31 @@ describe('A Prometheus that scrapes a gateway', () => {
     expect(await firing()).toEqual([]);
   }, 60_000);
 
-  it('raises the alerts that a fault of the service causes, though it only ends subscriptions', async () => {
-    gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 401 } });
-    const wanted = ['AvailabilityAtRisk', 'CredentialsRefused'];
-    let raised: readonly Alert[] = [];
-    while (!wanted.every((name) => raised.some(({ labels }) => labels['alertname'] === name))) {
-      expect(await follow(gateway.sandbox.control.addTaxpayer({}).id)).toContain('UPSTREAM_CREDENTIALS_REJECTED');
+  /** Does `work` again and again until the alert fires. */
+  const whenFiring = async (name: string, work: () => Promise<unknown>): Promise<Alert> => {
+    for (;;) {
+      await work();
       await delay(50);
-      raised = await firing();
+      const alert = (await firing()).find(({ labels }) => labels['alertname'] === name);
+      if (alert !== undefined) return alert;
     }
-    const risk = raised.find(({ labels }) => labels['alertname'] === 'AvailabilityAtRisk');
-    expect(risk?.annotations['summary']).toMatch(/^\d[\d.]*% of requests fail/);
-    const summaries = raised.map(({ annotations }) => annotations['summary']);
-    expect(summaries).toContain("The service refuses the gateway's own credentials at taxpayerToken");
+  };
+
+  it('raises the alert of the objective for subscriptions that end with an error', async () => {
+    const { control } = gateway.sandbox;
+    const armed = control.arm({ endpoint: 'taxpayerToken', fault: { body: 'null' } });
+    const risk = await whenFiring('AvailabilityAtRisk', async () => {
+      expect(await follow(control.addTaxpayer({}).id)).toContain('UPSTREAM_INVALID_RESPONSE');
+    });
+    control.disarm(armed);
+    expect(risk.annotations['summary']).toMatch(/^\d[\d.]*% of requests fail/);
+  }, 120_000);
+
+  it('raises the alert of a cause', async () => {
+    const { control } = gateway.sandbox;
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 401 } });
+    const { annotations } = await whenFiring('CredentialsRefused', () => read(control.addTaxpayer({}).id));
+    expect(annotations['summary']).toBe("The service refuses the gateway's own credentials at taxpayerToken");
   }, 120_000);
 
   it('evaluates each query of the dashboard, and finds numbers for all that has happened', async () => {
