@@ -69,7 +69,6 @@ export class TaxpayerAccess {
   }
 
   private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
-    this.services.onWait?.();
     const view = await present;
     if (isTerminal(view.job)) return view;
     const { caller, holder, trail, written, signal } = this.context;

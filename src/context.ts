@@ -32,8 +32,6 @@ export interface Services {
   readonly audit: AuditLog;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
   readonly decisions?: DecisionPoint | undefined;
-  /** Called before a request first waits: what it does after the wait belongs to its trace, too. */
-  readonly onWait?: () => void;
 }
 
 type Read = readonly [name: string, start: () => Promise<unknown>];
@@ -111,7 +109,6 @@ export class RequestContext implements OperationContext, ReadCall {
   private decide(decisions: DecisionPoint, question: Question): Decision | Promise<Decision> {
     const known = decisions.known(this.caller, question);
     if (known !== undefined) return this.allowing(known, question);
-    this.services.onWait?.();
     // No cache here: the decision point remembers decisions, which may expire before the request ends.
     this.questions ??= new DataLoader<Question, Decision>((batch) => this.ask(decisions, batch), { cache: false });
     return this.questions.load(question).then(
@@ -126,9 +123,9 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   private ask(decisions: DecisionPoint, questions: readonly Question[]) {
-    const { caller, holder, requestId } = this;
+    const { caller, holder, requestId, trail } = this;
     const takePlace = () => this.services.places.take('decisions', holder);
-    return decisions.ask(caller, { requestId, takePlace }, questions);
+    return decisions.ask(caller, { requestId, trail, takePlace }, questions);
   }
 
   private allowing(decision: Decision, { taxpayer }: Question): Decision {
@@ -171,7 +168,6 @@ export class RequestContext implements OperationContext, ReadCall {
 
   /** Reads once per request, however many aliases ask. */
   once<View>(name: string, start: () => Promise<View>): Promise<View> {
-    this.services.onWait?.();
     this.reads ??= new DataLoader(startAll, { cacheKeyFn: ([name]) => name });
     return this.reads.load([name, start]) as Promise<View>;
   }

@@ -9,10 +9,9 @@ import { startHttp, startMetricsServer } from './http/startHttp.js';
 import { Unread } from './http/Unread.js';
 import { WebSockets } from './live/WebSockets.js';
 import { Agents } from './network/agents.js';
-import { Episodes } from './observability/Episodes.js';
+import { Episode } from './observability/Episode.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
-import { whenOperationsEnd } from './observability/operatorLogs.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
 import type { OperationHooks } from './operations/OperationRecord.js';
@@ -78,8 +77,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 
 async function start(config: Config, options: GatewayOptions, started: Started): Promise<Omit<Gateway, 'stop'>> {
   const { logDestination = new StandardOutput(), plans, stallMs, keepAliveMs } = options;
-  let tracing: Tracing | undefined;
-  const log = createLogger(config.logLevel, logDestination, config.traces && (() => tracing?.traceId));
+  const log = createLogger(config.logLevel, logDestination);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
 
@@ -89,11 +87,11 @@ async function start(config: Config, options: GatewayOptions, started: Started):
     service: started(new Agents(config.proxies, config.service.tls, log)),
     others: started(new Agents(config.proxies)),
   };
-  tracing = started(await startTracing({ config, log, metrics, ways }, upstream.baseUrl));
-  const surroundings = { config, log, metrics, tracing, ways };
-  const services = started(await startServices({ ...surroundings, upstream, logDestination }));
+  const surroundings = { config, log, metrics, ways };
+  const tracing = started(await startTracing(surroundings, upstream.baseUrl));
+  const services = started(await startServices({ ...surroundings, upstream }));
   const { identify, reasonNotReady } = started(startAuthentication(surroundings));
-  const operations = started(operationsOf(surroundings, services, plans));
+  const operations = started(operationsOf(surroundings, services, tracing, plans));
   await operations.start();
 
   const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
@@ -101,7 +99,7 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const unread = new Unread(places, stallMs);
   const { mode } = config.auth;
   const origins = new Origins({ allowed: config.corsOrigins, allowsLocal: mode === 'developer', log });
-  const edge = { operations, identify, places, unread, streams, tracing, origins, keepAliveMs };
+  const edge = { operations, identify, places, unread, streams, origins, keepAliveMs };
   const sockets = new WebSockets({ ...edge, maxOperations: config.limits.subscriptions });
   const firstQuery = sandbox?.firstQuery ?? '{ __typename }';
   const explorer = { operations: explorerOperations(sandbox?.demo), headers: explorerHeaders[mode] };
@@ -140,15 +138,15 @@ async function drain(timeoutMs: number, { streams, services, server }: Drained):
 }
 
 /** Loaded only where it is configured. */
-async function startTracing({ config: { traces }, log, ways }: Surroundings, serviceUrl: string) {
+async function startTracing({ config: { traces, auth }, log, ways }: Surroundings, serviceUrl: string) {
   if (traces === undefined) return undefined;
-  const { openExporter, Tracing } = await import('./observability/Tracing.js');
+  const { Tracing } = await import('./observability/Tracing.js');
+  const { url } = traces;
   const texts = { begins: 'the trace collector does not take spans', ends: 'the trace collector takes spans again' };
-  const episodes = new Episodes({ log, about: {}, ...texts });
-  const onDropped = (_: number, cause: string) => episodes.failed('dropped', cause);
-  const version = packageVersion();
-  const exporter = await openExporter(traces, ways?.others.agentFor(new URL(traces.url)));
-  return new Tracing({ exporter, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
+  const episode = new Episode({ log, ...texts });
+  const onSent = (cause?: string) => (cause === undefined ? episode.worked() : episode.failed('not sent', cause));
+  const agent = ways?.others.agentFor(new URL(url));
+  return new Tracing({ url, agent, version: packageVersion(), serviceUrl, decisionUrl: auth.decision?.url, onSent });
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. It keeps no request, which could hold a tax id. */
@@ -159,8 +157,9 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
 }
 
 function operationsOf(
-  { config, log, metrics, tracing }: Surroundings,
+  { config, log, metrics }: Surroundings,
   services: RunningServices,
+  tracing: Tracing | undefined,
   plans: GatewayOptions['plans'],
 ): Operations {
   const schema = buildSchema({
@@ -173,14 +172,11 @@ function operationsOf(
       log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');
     },
   });
-  const { onUntrusted } = services;
-  const logEnd = whenOperationsEnd(services);
+  const { onUntrusted, operationLog } = services;
   const hooks: OperationHooks = {
-    onBegin: tracing?.onBegin,
     onEnd: (record) => {
       metrics.onEnd(record);
-      logEnd(record);
-      tracing?.onEnd(record); // last: the lines name the trace
+      operationLog.end(record, tracing?.onEnd(record));
     },
     onBug: (err, requestId) => log.error({ requestId, err }, 'a bug of the gateway'),
   };

@@ -4,7 +4,6 @@ import { Quota } from './admission/Quota.js';
 import { Forgets, type MemoryKeeper } from './cache/Forgets.js';
 import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
-import { SubjectEntries } from './cache/SubjectEntries.js';
 import { Sealer } from './cache/sealing.js';
 import { followSecret, type UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
@@ -16,22 +15,23 @@ import { RefreshJobs, type RefreshJobsOptions } from './datasources/RefreshJobs.
 import { recordWatcher } from './datasources/recordWatcher.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
-import { tokenNames } from './datasources/tokenAnswer.js';
 import { Agents } from './network/agents.js';
-import type { AuditLog } from './observability/AuditLog.js';
-import { Episodes } from './observability/Episodes.js';
+import { AuditLog } from './observability/AuditLog.js';
+import { Episode } from './observability/Episode.js';
+import { LineLimit, type Repeats } from './observability/LineLimit.js';
 import type { Logger } from './observability/log.js';
-import { type OperatorLogs, operatorLogs } from './observability/operatorLogs.js';
-import type { LogDestination } from './observability/StandardOutput.js';
+import { OperationLog } from './observability/OperationLog.js';
 import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { openWatchedStore } from './observability/watchedStore.js';
+import type { UntrustedDocument } from './operations/TrustedDocuments.js';
 import type { Surroundings } from './Surroundings.js';
-import type { OpenedStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
 import { Pauses } from './upstream/Pauses.js';
 import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
 
-export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
+export interface RunningServices extends Services {
+  readonly operationLog: OperationLog;
+  readonly onUntrusted: (untrusted: UntrustedDocument) => void;
   readonly quota: Quota;
   /** The queue that everything under way at the service passes. */
   readonly calls: CallQueue;
@@ -47,21 +47,20 @@ const cleanEveryMs = 600_000;
 
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(
-  surroundings: Surroundings & { readonly upstream: UpstreamCredentials; readonly logDestination: LogDestination },
+  surroundings: Surroundings & { readonly upstream: UpstreamCredentials },
 ): Promise<RunningServices> {
-  const { config, upstream, log, logDestination: destination, metrics, tracing, ways } = surroundings;
+  const { config, upstream, log, metrics, ways } = surroundings;
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
-  const store = await openWatchedStore(config.cache.url, surroundings);
-  const traced = tracing?.store(store) ?? store;
-  const traceId = tracing && (() => tracing.traceId);
-  const logs = operatorLogs({ config, log, destination, sealer, traceId });
-  const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials };
+  const store = await openWatchedStore(config, surroundings);
+  const limit = new LineLimit();
+  const audit = new AuditLog({ log, sealer, limit, which: config.audit });
+  const whole = { ...surroundings, store, sealer, baseUrl, credentials: () => credentials };
   const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
-  const wired = wireServices({ ...whole, health: store, audit: logs.audit, onCall });
+  const wired = wireServices({ ...whole, audit, onCall });
   const quota = new Quota({ store: wired.sealed, perMinute: config.limits.requestsPerMinute });
-  if (store.kind !== 'memory') await wired.forgets.start();
+  if (store.kind === 'redis') await wired.forgets.start();
   const cleaning = setInterval(() => {
     wired.broker.dropExpired();
     wired.jobs.dropExpired();
@@ -74,17 +73,20 @@ export async function startServices(
   const unfollow = [
     followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (secret) => {
       credentials.clientSecret = secret;
-      if (config.cache.encryptionKeys.length === 0) sealer.rotate({ from: 'client-secret', secret });
+      if (config.cache.encryptionKeys.length > 0) return;
+      sealer.replace({ from: 'client-secret', secret });
+      wired.forgets.forgetAll();
     }),
     followSecret(config, 'AUTH_DECISION_TOKEN', log, (token) => decisions?.useToken(token)),
   ];
   return {
     ...wired,
-    ...logs,
+    audit,
+    operationLog: new OperationLog({ log, sealer, limit, ...config.operationLog }),
+    onUntrusted: (untrusted) => tellUntrusted(log, limit, untrusted),
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
-    ...(tracing && { onWait: tracing.onWait }),
     quota,
     decisions,
     stop: async () => {
@@ -92,7 +94,7 @@ export async function startServices(
       clearInterval(cleaning);
       quota.stop();
       wired.stop();
-      logs.flush();
+      limit.flush();
       await store.close();
     },
   };
@@ -108,8 +110,6 @@ export interface Wiring extends Surroundings {
   readonly onCall?: (holder: Holder) => void;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
-  /** Late writes after outages of the store; by default it has no outage. */
-  readonly health?: Pick<OpenedStore, 'takeUnsettled' | 'delivery'>;
   readonly audit?: AuditLog;
 }
 
@@ -117,8 +117,7 @@ export interface Wiring extends Surroundings {
 export function wireServices(wiring: Wiring) {
   const { config, metrics, store, sealer } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
-  const sealedOver = (reached: Store) => new SealedStore({ store: reached, sealer, scope });
-  const sealed = sealedOver(store);
+  const sealed = new SealedStore({ store, sealer, scope });
   const http = resilientFetch(wiring);
   const episodes = endpointEpisodes(wiring.log);
   const service = taxpayerService(wiring, http, sealed, episodes);
@@ -126,7 +125,6 @@ export function wireServices(wiring: Wiring) {
     maxEntries: config.cache.maxEntries,
     workMs: config.service.deadlineMs,
     onRead: metrics.onRead,
-    mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
   const { keepMs } = config.cache;
   const places = new Places(boundsFor(config.limits));
@@ -149,14 +147,12 @@ export function wireServices(wiring: Wiring) {
   const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers });
   const workMs = config.service.deadlineMs + leaseMarginMs;
   const links = new ClientLinks({ ...shared, workMs });
-  const forgets: Forgets = forgetsOf(wiring, sealed, [
+  const forgets = forgetsOf(wiring, sealed, [
     broker,
     jobs,
     { forget: (id) => jobWatches.forget(([taxpayerId]) => id === undefined || taxpayerId === id) },
     { forget: (id) => recordWatches.forget((taxpayerId) => id === undefined || taxpayerId === id) },
   ]);
-  const { delivery } = wiring.health ?? {};
-  if (delivery) delivery.forgottenKeys = (primary) => forgets.forgottenKeys(sealedOver(primary));
   const stopWatches = () => {
     jobWatches.stop();
     recordWatches.stop();
@@ -164,33 +160,25 @@ export function wireServices(wiring: Wiring) {
   const stop = () => {
     forgets.stop();
     stopWatches();
-    for (const one of Object.values(episodes)) one.stop();
   };
   return { sealed, http, places, calls, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
 
-function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly MemoryKeeper[]): Forgets {
-  const { sealer, health, audit } = wiring;
+function forgetsOf({ audit }: Wiring, store: SealedStore, keepers: readonly MemoryKeeper[]): Forgets {
   return new Forgets({
-    store: sealed,
-    entries: new SubjectEntries(wiring.store, sealed, (id) => Object.values(tokenNames(id))),
+    store,
     keepers,
-    takeUnsettled: () => health?.takeUnsettled() ?? false,
-    isRotating: () => sealer.rings.length > 1,
     onForgotten: ({ id: requestId, subject: taxpayer }) =>
       audit?.write({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
   });
 }
 
-function resilientFetch({ config, metrics, tracing, fetch, ways }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, fetch, ways }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(fetch && { fetch }),
     agents: ways?.service ?? new Agents(config.proxies),
-    onTry: (endpoint, outcome, seconds, details) => {
-      metrics.onTry(endpoint, outcome, seconds);
-      tracing?.onTry(endpoint, outcome, seconds, details);
-    },
+    onTry: metrics.onTry,
   });
 }
 
@@ -199,11 +187,11 @@ const silenceCauses = {
   'credentials-rejected': 'HTTP 401: the fleet stops calling for 30 s at a time',
 } as const;
 
-type EndpointEpisodes = Readonly<Record<Endpoint, Episodes>>;
+type EndpointEpisodes = Readonly<Record<Endpoint, Episode>>;
 
 function endpointEpisodes(log: Logger): EndpointEpisodes {
   const texts = { begins: 'calls to the service fail', ends: 'calls to the service work again' };
-  const of = (endpoint: Endpoint) => new Episodes({ log, about: { endpoint }, ...texts });
+  const of = (endpoint: Endpoint) => new Episode({ log, about: { endpoint }, ...texts });
   return { createClientLink: of('createClientLink'), taxpayerToken: of('taxpayerToken'), refreshJob: of('refreshJob') };
 }
 
@@ -223,5 +211,18 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
       if (failure === undefined) episodes[endpoint].worked();
       else episodes[endpoint].failed(failure.kind, failure.reason);
     },
+  });
+}
+
+/** A document that is not trusted was allowed to run. */
+function tellUntrusted(log: Logger, limit: LineLimit, { requestId, ...document }: UntrustedDocument): void {
+  const { operation } = document;
+  const writer = (fields: object) => (repeats?: Repeats) =>
+    log.warn({ ...fields, ...(repeats ?? { requestId }) }, 'untrusted document');
+  limit.pass({
+    key: `untrusted\n${Object.values(document).join('\n')}`,
+    requestId,
+    write: writer(document),
+    general: { key: `untrusted ${operation}`, write: writer({ operation, others: true }) },
   });
 }

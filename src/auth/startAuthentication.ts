@@ -1,5 +1,5 @@
 import { followSecret } from '../config/config.js';
-import { Episodes } from '../observability/Episodes.js';
+import { Episode } from '../observability/Episode.js';
 import type { Surroundings } from '../Surroundings.js';
 import { Authenticator } from './Authenticator.js';
 import { type Identify, identifier, RouterSecrets } from './identify.js';
@@ -15,7 +15,7 @@ export function startAuthentication({ config, log, metrics, ways }: Surroundings
   const { auth } = config;
   const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
   const episodes = new Map(
-    auth.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
+    auth.issuers.map(({ issuer }) => [issuer, new Episode({ log, about: { issuer }, ...texts })]),
   );
   const authenticator = new Authenticator({
     ...auth,

@@ -182,7 +182,7 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
     },
     providersFile: s.PROVIDERS_FILE,
     cache: {
-      url: s.CACHE_URL,
+      url: s.CACHE_URL ?? (s.isSandbox ? 'memory:' : 'file:.taxpayer-gateway/cache'),
       /** The first seals, each opens. Without any, the client secret takes their place. */
       encryptionKeys: s.CACHE_ENCRYPTION_KEY ?? [],
       maxEntries: fixed.maxEntries,
@@ -251,13 +251,12 @@ function upstreamOf(s: Facts): UpstreamCredentials | 'embedded-sandbox' {
   return baseUrl && clientId && clientSecret ? { baseUrl, clientId, clientSecret } : 'embedded-sandbox';
 }
 
-/** Where spans are posted to, and how; undefined without tracing. The OpenTelemetry SDK reads its other variables itself. */
+/** Where spans are posted to; undefined without tracing. The OpenTelemetry SDK reads its other variables itself. */
 function tracesOf(s: Facts, env: Environment) {
   const isOff = env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true' || env['OTEL_TRACES_EXPORTER']?.trim() === 'none';
   const base = s.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, '');
   const url = s.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? (base && `${base}/v1/traces`);
-  const { OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: own, OTEL_EXPORTER_OTLP_PROTOCOL: protocol } = env;
-  return isOff || url === undefined ? undefined : { url, protocol: own || protocol || 'http/json' };
+  return isOff || url === undefined ? undefined : { url };
 }
 
 /** The PEM files of one side of TLS; undefined if none is set. */

@@ -4,7 +4,6 @@ import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify } from '../auth/identify.js';
 import type { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
-import type { Operation } from '../operations/Operation.js';
 import type { Operations } from '../operations/Operations.js';
 import { ResultStream } from '../operations/ResultStream.js';
 import { type Dialect, plainJson, readAccept, type StreamTransport } from './accept.js';
@@ -19,13 +18,6 @@ export interface GraphQLHandlerOptions extends EventStreamOptions {
   readonly identify: Identify;
   readonly places: Places;
   readonly origins: Origins;
-  readonly tracing?: HttpTracing | undefined;
-}
-
-/** Spans of operations over plain HTTP. */
-export interface HttpTracing {
-  /** Runs `work`, a request's operation, as part of its trace. `mayWait`: false when memory will likely answer it. */
-  resume<T>(response: ServerResponse, mayWait: boolean, work: () => T): T;
 }
 
 /** `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. */
@@ -34,7 +26,7 @@ export class GraphQLHandler {
 
   /** Never rejects: every failure becomes an answer in GraphQL's form. `eventsOnly`: on `/graphql/stream`. */
   async handle(request: IncomingMessage, response: ServerResponse, eventsOnly = false): Promise<void> {
-    const { operations, identify, unread, tracing, origins } = this.options;
+    const { operations, identify, unread, origins } = this.options;
     const { json, stream } = formsFor(request, eventsOnly);
     // A client that takes no JSON gets even the answer to a query as a stream.
     const transport = json === undefined ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http';
@@ -55,8 +47,7 @@ export class GraphQLHandler {
       const asked = await operations.admit(identity, read);
       const operation = operations.prepare(asked, known, transport, stream);
       if (operation.work.way === 'events') this.#admitStream(request, response, holder);
-      const run = () => operations.run(operation);
-      const running = tracing ? tracing.resume(response, !isQueryByPlan(operation), run) : run();
+      const running = operations.run(operation);
       const result = running instanceof Promise ? await running : running;
       const isStream = result instanceof ResultStream;
       if (!isStream && result.kind === 'refusal') return await refuseInTurn(response, operations, result, facts);
@@ -66,9 +57,7 @@ export class GraphQLHandler {
       else writeAsStream(response, result, operation.transport as StreamTransport, headers);
       unread.holdAnswer(response, holder);
     } catch (error) {
-      const refuse = () => operations.refuse(error, facts, transport);
-      const refusal = tracing ? tracing.resume(response, false, refuse) : refuse();
-      await refuseInTurn(response, operations, refusal, facts);
+      await refuseInTurn(response, operations, operations.refuse(error, facts, transport), facts);
     }
   }
 
@@ -101,8 +90,4 @@ interface Forms {
 function notAcceptable(eventsOnly: boolean): GatewayError {
   const types = eventsOnly ? 'be text/event-stream' : 'allow application/graphql-response+json or application/json';
   return badRequest(`The Accept header must ${types}`, 406);
-}
-
-function isQueryByPlan({ type, work }: Operation): boolean {
-  return work.way === 'plan' && type === 'query';
 }

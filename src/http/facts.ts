@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller } from '../auth/caller.js';
 import type { Credentials, Identity } from '../auth/identify.js';
+import type { Answer } from '../operations/answer.js';
 import { type Client, clientOf } from '../operations/clientName.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
+import { plainJson, readAccept } from './accept.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -36,6 +38,15 @@ export class HttpFacts {
     this.caller = caller;
     this.fromRouter = fromRouter;
     return this as OperationFacts;
+  }
+
+  get request(): IncomingMessage {
+    return this.response.req;
+  }
+
+  statusOf(answer: Pick<Answer, 'kind' | 'status'>): number {
+    const { json = plainJson } = readAccept(this.response.req.headers.accept);
+    return json.statusOf(answer);
   }
 
   get client(): Client {

@@ -1,14 +1,11 @@
-import type { IncomingMessage } from 'node:http';
 import type { Registry } from 'prom-client';
+import { credentialsOf } from '../auth/identify.js';
 import type { Config } from '../config/config.js';
 import { peerMeeter, refusedCertificates } from '../network/peer.js';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
-import type { Tracing } from '../observability/Tracing.js';
-import { clientOf } from '../operations/clientName.js';
 import { listenProblem } from '../process/listenProblem.js';
-import { readAccept } from './accept.js';
-import { requestIdOf } from './facts.js';
+import { HttpFacts } from './facts.js';
 import { GraphQLHandler, type GraphQLHandlerOptions } from './GraphQLHandler.js';
 import { type Handler, HttpServer, type HttpServerOptions, type Routes, type UpgradeHandler } from './HttpServer.js';
 import { liveness, metricsPage, readiness } from './health.js';
@@ -18,7 +15,6 @@ export interface HttpParts extends GraphQLHandlerOptions {
   readonly config: Config;
   readonly log: Logger;
   readonly registry: Registry;
-  readonly tracing: Tracing | undefined;
   readonly explorer: ExplorerOptions;
   readonly reasonNotReady: () => string | undefined;
   readonly upgrade: UpgradeHandler;
@@ -42,9 +38,9 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   if (config.metricsPort === undefined) routes.push(...metricsRoutes(parts));
   if (config.introspection) routes.push(...explorerRoutes(parts.explorer));
   const onNotFound: Handler = (request, response) => {
-    const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(request.headers) };
+    const facts = new HttpFacts(response, credentialsOf(request));
     response.setHeader('x-request-id', facts.requestId);
-    operations.turnAway(undefined, 'no such path', facts, 'http');
+    operations.turnAway(undefined, 'no such path', facts, 'http', 404);
   };
   const { host, port } = config;
   const tls = config.tls && readPemFiles(config.tls);
@@ -78,15 +74,14 @@ async function listen(server: HttpServer, setting: string): Promise<number> {
 }
 
 function graphqlRoutes(parts: HttpParts): Routes {
-  const { tracing, config } = parts;
+  const { config } = parts;
   const handler = new GraphQLHandler(parts);
   const answer: Handler = (request, response) => handler.handle(request, response);
   const graphql = config.introspection ? orExplorer(answer) : answer;
   const stream: Handler = (request, response) => handler.handle(request, response, true);
-  const takesJson = ({ headers }: IncomingMessage) => readAccept(headers.accept).json !== undefined;
   return [
-    ['/graphql', tracing?.traced('/graphql', graphql, takesJson) ?? graphql],
-    ['/graphql/stream', tracing?.traced('/graphql/stream', stream) ?? stream],
+    ['/graphql', graphql],
+    ['/graphql/stream', stream],
   ];
 }
 

@@ -28,7 +28,7 @@ import {
   turnsOf,
   UnfinishedMessage,
 } from './socketBounds.js';
-import type { SocketTrace, WebSocketOptions } from './WebSockets.js';
+import type { WebSocketOptions } from './WebSockets.js';
 
 type Parameters = Readonly<Record<string, unknown>>;
 
@@ -45,7 +45,6 @@ interface Running {
  * authenticated, then against its caller.
  */
 export class SocketSession {
-  readonly #trace: SocketTrace | undefined;
   readonly #pace = new Pace(freeMessages);
   readonly #unfinished: UnfinishedMessage;
   #hasInit = false;
@@ -68,12 +67,11 @@ export class SocketSession {
     private leavePlace: Release,
     private readonly options: WebSocketOptions,
   ) {
-    const { streams, tracing, keepAliveMs } = options;
+    const { streams, keepAliveMs } = options;
     const { remoteAddress, peer } = credentialsOf(request);
-    const client = clientOf(request.headers);
-    this.#facts = { requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, peer, client };
+    const known = { request, requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, peer };
+    this.#facts = { ...known, client: clientOf(request.headers) };
     this.#holder = addressOf(request);
-    this.#trace = tracing?.socket(request, '/graphql');
     this.#unfinished = new UnfinishedMessage(socket, request.socket, () => this.#roomForMessage());
     const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
     const initTimer = setTimeout(() => {
@@ -94,7 +92,6 @@ export class SocketSession {
       remove();
       this.#turnAway('The socket was closed before it was authenticated');
       this.#end();
-      this.#trace?.end();
       this.leavePlace();
     });
     if (socket.protocol === '') this.#close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable');
@@ -151,7 +148,7 @@ export class SocketSession {
       await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
     } catch (error) {
       this.#isTold = true;
-      const [refusal] = (await this.#traced(async () => operations.refuse(error, this.#facts, 'ws'))).errors;
+      const [refusal] = operations.refuse(error, this.#facts, 'ws').errors;
       const isUnauthenticated = refusal?.extensions?.['code'] === 'UNAUTHENTICATED';
       this.#close(isUnauthenticated ? CloseCode.Unauthorized : tryAgainLater, refusal?.message ?? '');
     }
@@ -171,7 +168,7 @@ export class SocketSession {
     const facts = { ...this.#facts, ...identity, ...known };
     this.#running.set(id, running);
     this.#working.add(running);
-    this.#traced(() => this.#run(running, facts, parameters, size))
+    this.#run(running, facts, parameters, size)
       .catch((error) => {
         this.options.operations.refuse(error, facts, 'ws');
         this.#close(CloseCode.InternalServerError, 'Internal server error');
@@ -262,10 +259,6 @@ export class SocketSession {
     if (this.#isTold || this.options.streams.draining) return;
     this.#isTold = true;
     this.options.operations.turnAway(undefined, reason, this.#facts, 'ws');
-  }
-
-  #traced<T>(work: () => Promise<T>): Promise<T> {
-    return this.#trace?.run(work) ?? work();
   }
 
   #send(text: string): Promise<void> {

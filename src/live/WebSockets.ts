@@ -6,7 +6,7 @@ import type { Release } from '../admission/Places.js';
 import type { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
 import { requestIdOf } from '../http/facts.js';
-import type { GraphQLHandlerOptions, HttpTracing } from '../http/GraphQLHandler.js';
+import type { GraphQLHandlerOptions } from '../http/GraphQLHandler.js';
 import { pathAndQueryOf } from '../http/HttpServer.js';
 import { addressOf } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
@@ -19,17 +19,6 @@ const closeGraceMs = 1000;
 export interface WebSocketOptions extends GraphQLHandlerOptions {
   /** Most operations at once on one socket. */
   readonly maxOperations: number;
-  readonly tracing?: SocketTracing | undefined;
-}
-
-/** The span of a socket, and of its operations under it. */
-export interface SocketTrace {
-  run<T>(operation: () => Promise<T>): Promise<T>;
-  end(): void;
-}
-
-interface SocketTracing extends HttpTracing {
-  readonly socket: (request: IncomingMessage, route: string, status?: number) => SocketTrace;
 }
 
 /** The entry point of WebSockets. */
@@ -76,13 +65,12 @@ export class WebSockets {
   }
 
   #refuse(request: IncomingMessage, socket: Duplex, refusal: GatewayError): void {
-    const { operations, tracing } = this.options;
     const { headers, peer } = request;
-    const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(headers), peer };
-    const turnAway = async () => operations.turnAway(refusal.code, refusal.message, facts, 'ws');
-    const trace = tracing?.socket(request, '/graphql', refusal.httpStatus);
-    void (trace?.run(turnAway) ?? turnAway()).then(() => trace?.end());
-    refuseUpgrade(socket, refusal, facts.requestId);
+    const requestId = requestIdOf(request);
+    const facts = { request, requestId, startedAt: performance.now(), client: clientOf(headers), peer };
+    const { code, message, httpStatus } = refusal;
+    this.options.operations.turnAway(code, message, facts, 'ws', httpStatus);
+    refuseUpgrade(socket, refusal, requestId);
   }
 }
 

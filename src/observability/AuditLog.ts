@@ -1,13 +1,12 @@
 import type { Caller } from '../auth/caller.js';
 import type { Sealer } from '../cache/sealing.js';
 import type { Peer } from '../network/peer.js';
+import type { LineLimit, Repeats } from './LineLimit.js';
 import type { Logger } from './log.js';
-import type { RepeatedLines } from './RepeatedLines.js';
 
-/** Who was given, or refused, what. */
+/** Who was given, or refused, what. A token that is refused is told by the line of its operation. */
 export interface AuditEvent {
   readonly action:
-    | 'token-refused'
     | 'access-denied'
     | 'token-revealed'
     | 'record-shown'
@@ -15,7 +14,7 @@ export interface AuditEvent {
     | 'client-link-requested'
     | 'taxpayer-forgotten';
   readonly outcome: string;
-  /** Undefined when the caller's token was refused, and for the operator's own commands. */
+  /** Undefined for the operator's own commands. */
   readonly caller?: Caller | undefined;
   /** The client's address; set only with TRUSTED_PROXIES. */
   readonly peer?: Peer | undefined;
@@ -30,15 +29,11 @@ export interface AuditLogOptions {
   readonly log: Logger;
   /** Makes the keyed hashes of callers and taxpayers. */
   readonly sealer: Sealer;
-  readonly repeated: RepeatedLines;
+  readonly limit: LineLimit;
   readonly which: 'decisions' | 'all';
-  readonly traceId?: (() => string | undefined) | undefined;
 }
 
-/** Above `fatal`, so that no LOG_LEVEL but `silent` leaves audit lines out. */
-const auditLevel = 70;
-
-/** The audit lines, at a level of their own. Callers and taxpayers are keyed hashes, so that the log holds no names. */
+/** The audit lines of what operations were shown and denied. Callers and taxpayers are keyed hashes: the log holds no names. */
 export class AuditLog {
   /** Whether every record and job status that is shown gets a line. */
   readonly wantsAll: boolean;
@@ -47,28 +42,37 @@ export class AuditLog {
   constructor(private readonly options: AuditLogOptions) {
     this.wantsAll = options.which === 'all';
     // No redaction is needed: audit lines only have the fields below.
-    this.#log = options.log.child({}, { redact: [], customLevels: { audit: auditLevel } });
+    this.#log = options.log.child({}, { redact: [] });
   }
 
   write({ action, outcome, caller, peer, requestId, taxpayer, reason }: AuditEvent): void {
-    const { sealer, repeated, traceId } = this.options;
-    const { address } = peer ?? {};
-    const key = `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}\n${address}`;
-    if (repeated.count(key, requestId)) return;
-    const common = {
-      audit: action,
-      outcome,
-      reason,
-      caller: caller && sealer.digest('caller', caller.key),
-      callerKind: caller?.kind,
-      address,
-      taxpayer: taxpayer === undefined ? undefined : sealer.digest('taxpayer', taxpayer),
+    const { sealer, limit } = this.options;
+    const write = (repeats?: Repeats) => {
+      const fields = {
+        requestId: repeats === undefined ? requestId : undefined,
+        ...repeats,
+        audit: action,
+        outcome,
+        reason,
+        ...whoOf(sealer, caller, peer),
+        taxpayer: taxpayer === undefined ? undefined : sealer.digest('taxpayer', taxpayer),
+      };
+      this.#log.audit(fields, 'audit');
     };
+    const key = `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}\n${peer?.address}`;
+    const writeGeneral = (repeats?: Repeats) =>
+      this.#log.audit({ ...repeats, audit: action, outcome, reason, others: true }, 'audit');
     // A flood of different denials may be merged; different lines about what was shown never are.
-    const isDenial = action === 'token-refused' || action === 'access-denied';
-    const general = isDenial ? { audit: action, outcome, reason } : undefined;
-    repeated.note({ write: this.#write, key, common, own: { requestId, traceId: traceId?.() }, general });
+    const general = { key: `audit\n${action}\n${outcome}\n${reason}`, write: writeGeneral };
+    limit.pass({ key, requestId, write, ...(action === 'access-denied' && { general }) });
   }
+}
 
-  readonly #write = (fields: object) => this.#log.audit(fields, 'audit');
+/** The fields that tell who asked. */
+export function whoOf(sealer: Sealer, caller: Caller | undefined, peer?: Peer) {
+  return {
+    caller: caller && sealer.digest('caller', caller.key),
+    callerKind: caller?.kind,
+    address: peer?.address,
+  };
 }

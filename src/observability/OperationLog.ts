@@ -1,141 +1,112 @@
 import type { Sealer } from '../cache/sealing.js';
 import type { OperationRecord } from '../operations/OperationRecord.js';
+import { whoOf } from './AuditLog.js';
+import type { LineLimit, Repeats } from './LineLimit.js';
 import type { Logger } from './log.js';
-import type { RepeatedLines } from './RepeatedLines.js';
-import type { LogDestination } from './StandardOutput.js';
+import type { Trail } from './Trail.js';
 
 export interface OperationLogOptions {
-  readonly log: Pick<Logger, 'isLevelEnabled'>;
-  readonly destination: LogDestination;
+  readonly log: Logger;
   /** Makes the keyed hashes of callers. */
   readonly sealer: Sealer;
-  readonly repeated: RepeatedLines;
+  readonly limit: LineLimit;
   readonly which: 'notable' | 'all' | 'none';
   readonly slowMs: number;
-  /** Id of the current trace. Read when the operation ends: its line may be written later, during another trace. */
-  readonly traceId?: (() => string | undefined) | undefined;
 }
-
-/** With `all`, a line of an operation that went well waits at most this long for others, in milliseconds. */
-const longestWaitMs = 10;
-const noCalls: readonly never[] = [];
-const noReads = { memory: 0, store: 0, service: 0 };
 
 /** Writes one line for each operation at its end. It holds names of closed sets, keyed hashes and plain client names. */
 export class OperationLog {
+  readonly #log;
+  readonly #isOff: boolean;
   /** Shortest duration of a successful operation that has a line, in milliseconds. */
   readonly #fromMs: number;
-  readonly #isOff: boolean;
-  readonly #withinMs: number;
 
   constructor(private readonly options: OperationLogOptions) {
     const { which, slowMs, log } = options;
-    // With a line for every operation, lines are batched: one system call per line would cost more than the line.
-    this.#withinMs = which === 'all' ? longestWaitMs : 0;
+    // No redaction is needed: the lines only have the fields below.
+    this.#log = log.child({}, { redact: [] });
     this.#isOff = which === 'none' || !log.isLevelEnabled('info');
     this.#fromMs = this.#isOff ? Number.POSITIVE_INFINITY : which === 'all' ? 0 : slowMs;
   }
 
   /** Writes a line for an operation that failed, changed something, called the token endpoint or was slow. */
-  end(record: OperationRecord): void {
-    if (this.#isOff) return;
-    const { facts, transport, outcome, label, type, way, causes, trail, events } = record;
+  end(record: OperationRecord, traceId?: string): void {
+    const { facts, outcome, type, trail } = record;
     const ended = performance.now() - facts.startedAt;
-    const isNotable = outcome !== 'ok' || type === 'mutation' || (trail !== undefined && trail.tokenCalls > 0);
+    const hasTokenCalls = trail !== undefined && trail.tokenCalls > 0;
+    const isNotable = outcome !== 'ok' || type === 'mutation' || hasTokenCalls;
     if (!isNotable && ended < this.#fromMs) return;
+    const audit = denialIn(record);
+    if (this.#isOff && audit === undefined) return;
+    const level = audit === undefined ? 'info' : 'audit';
     const ms = Math.round(ended * 10) / 10;
-    if (outcome === 'ok') {
-      this.options.destination.write(this.#lineOfSuccess(record, ms), this.#withinMs);
-      return;
-    }
-    const codes = [...record.codes.keys()];
-    const { caller, client } = facts;
-    const { tokenCalls = 0 } = trail ?? {};
-    const { sealer, repeated } = this.options;
-    const program = `${client?.client}\n${client?.clientVersion}`;
-    const key = `${transport}\n${outcome}\n${type}\n${way}\n${label}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
-    // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
-    if (tokenCalls === 0 && repeated.count(key, facts.requestId)) return;
-    const own = {
-      requestId: facts.requestId,
-      ms,
-      events,
-      calls: trail?.calls ?? noCalls,
-      callCount: trail?.calls && trail.callCount > trail.calls.length ? trail.callCount : undefined,
-      tokenCalls: tokenCalls > 0 ? tokenCalls : undefined,
-      tiers: trail ? tiersOf(trail) : noReads,
-      traceId: this.options.traceId?.(),
+    const write = (repeats?: Repeats) => {
+      const own = repeats ?? ownFields(record, ms, traceId);
+      this.#log[level]({ ...own, audit, ...this.#commonFields(record, audit !== undefined) }, 'operation');
     };
-    const common = {
+    const codes = codesOf(record);
+    const general = () => ({
+      key: `others\n${audit}\n${outcome}\n${codes}`,
+      write: (repeats?: Repeats) => this.#log[level]({ ...repeats, audit, outcome, codes, others: true }, 'operation'),
+    });
+    // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
+    if (outcome === 'ok' || hasTokenCalls) write();
+    else this.options.limit.pass({ key: keyOf(record), requestId: facts.requestId, write, general: general() });
+  }
+
+  #commonFields(record: OperationRecord, withPeer: boolean) {
+    const { facts, transport, outcome, label, type, name, status, way, causes } = record;
+    const { caller, peer, client } = facts;
+    return {
       operation: label,
+      operationName: name,
       type,
       way,
       transport,
+      status,
       outcome,
-      codes,
+      codes: codesOf(record),
       cause: causes.length > 0 ? causes.join('; ') : undefined,
-      caller: caller && sealer.digest('caller', caller.key),
-      callerKind: caller?.kind,
-      client: client?.client,
-      clientVersion: client?.clientVersion,
+      ...whoOf(this.options.sealer, caller, withPeer ? peer : undefined),
+      ...client,
     };
-    if (tokenCalls > 0) this.#write({ ...own, ...common });
-    else repeated.note({ write: this.#write, key, common, own, general: { outcome, codes } });
   }
-
-  /**
-   * A faster {@link lineOf} for successful operations, which are the most. Nothing needs escaping: names are of closed sets,
-   * and texts that clients choose were reduced to plain characters.
-   */
-  #lineOfSuccess({ facts, transport, label, type, way, trail, events }: OperationRecord, ms: number): string {
-    const { caller, client, requestId } = facts;
-    const {
-      memory = 0,
-      store = 0,
-      service = 0,
-      shared = 0,
-      calls = noCalls,
-      callCount = 0,
-      tokenCalls = 0,
-    } = trail ?? {};
-    const traceId = this.options.traceId?.();
-    const who = caller
-      ? `,"caller":"${this.options.sealer.digest('caller', caller.key)}","callerKind":"${caller.kind}"`
-      : '';
-    return (
-      `${opening()}"requestId":"${requestId}","ms":${ms}${events === undefined ? '' : `,"events":${events}`}` +
-      `,"calls":${calls.length > 0 ? JSON.stringify(calls) : '[]'}` +
-      `${callCount > calls.length ? `,"callCount":${callCount}` : ''}` +
-      `${tokenCalls > 0 ? `,"tokenCalls":${tokenCalls}` : ''}` +
-      `,"tiers":{"memory":${memory},"store":${store},"service":${service}${shared > 0 ? `,"shared":${shared}` : ''}}` +
-      `${traceId === undefined ? '' : `,"traceId":"${traceId}"`}` +
-      `,"operation":"${label}","type":"${type}"${way === undefined ? '' : `,"way":"${way}"`}` +
-      `,"transport":"${transport}","outcome":"ok","codes":[]${who}` +
-      `${client?.client === undefined ? '' : `,"client":"${client.client}"`}` +
-      `${client?.clientVersion === undefined ? '' : `,"clientVersion":"${client.clientVersion}"`},"msg":"operation"}\n`
-    );
-  }
-
-  readonly #write = (fields: object) => this.options.destination.write(lineOf(fields));
 }
 
-/** The line that the logger would write, in a fraction of the logger's time. */
-function lineOf(fields: object): string {
-  return `${opening()}${JSON.stringify(fields).slice(1, -1)},"msg":"operation"}\n`;
+/** The audit of a denial that came before there was a `RequestContext` to audit it. */
+function denialIn({ codes, label }: OperationRecord): 'token-refused' | 'access-denied' | undefined {
+  if (codes.has('UNAUTHENTICATED')) return 'token-refused';
+  return label === 'none' && codes.has('FORBIDDEN') ? 'access-denied' : undefined;
 }
 
-function opening(): string {
-  return `{"level":"info","time":"${isoTime(Date.now())}","pid":${process.pid},`;
+function codesOf({ codes }: OperationRecord): readonly string[] | undefined {
+  return codes.size > 0 ? [...codes.keys()] : undefined;
 }
 
-const latest = { ms: 0, text: '' };
-
-/** Formats a time, once per millisecond. */
-function isoTime(ms: number): string {
-  if (ms !== latest.ms) Object.assign(latest, { ms, text: new Date(ms).toISOString() });
-  return latest.text;
+function keyOf(record: OperationRecord): string {
+  const { facts, transport, outcome, label, type, name, status, way, causes } = record;
+  const { caller, peer, client } = facts;
+  const what = [transport, outcome, type, way, label, name, status, codesOf(record), causes];
+  return [...what, caller?.key, peer?.address, client?.client, client?.clientVersion].join('\n');
 }
 
-function tiersOf({ memory, store, service, shared }: NonNullable<OperationRecord['trail']>) {
-  return shared > 0 ? { memory, store, service, shared } : { memory, store, service };
+/** The fields of one operation alone. */
+function ownFields({ facts, trail, events }: OperationRecord, ms: number, traceId: string | undefined) {
+  const { calls, callCount = 0, tokenCalls = 0 } = trail ?? {};
+  return {
+    requestId: facts.requestId,
+    ms,
+    events,
+    calls: calls?.map(({ endpoint, ms, result }) => ({ endpoint, ms: Math.round(ms), result })),
+    callCount: callCount > (calls?.length ?? 0) ? callCount : undefined,
+    tokenCalls: tokenCalls > 0 ? tokenCalls : undefined,
+    tiers: trail && tiersOf(trail),
+    traceId,
+  };
+}
+
+/** How many reads each tier answered; undefined when there was none. */
+function tiersOf({ memory, store, service, shared }: Trail) {
+  const tiers = Object.entries({ memory, store, service, shared }).filter(([, reads]) => reads > 0);
+  return tiers.length > 0 ? Object.fromEntries(tiers) : undefined;
 }

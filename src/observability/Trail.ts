@@ -1,11 +1,20 @@
-/** A call to the service as a log line tells it. */
-export interface NotedCall {
+/** One try of a call to the service or to the decision point. */
+export interface CallMade {
   readonly endpoint: string;
-  readonly ms: number;
+  /** `ok`, or what went wrong, of a small set. */
   readonly result: string;
+  /** Of `performance.now()`. */
+  readonly startedAt: number;
+  readonly ms: number;
+  /** The HTTP status of the answer, if one came. */
+  readonly status?: number | undefined;
+  /** Why it failed, as in the error; of a small set. */
+  readonly reason?: string | undefined;
+  /** 0 for the first try. */
+  readonly repetition?: number;
 }
 
-/** Most calls that one line lists; further ones are only counted. */
+/** Most calls that one record lists; further ones are only counted. */
 const maxCalls = 10;
 
 /** What one operation did: which tier answered its reads, and the calls made on its behalf. */
@@ -16,7 +25,7 @@ export class Trail {
   /** Reads that joined one already under way in this process. */
   shared = 0;
   /** The first calls; undefined while there is none. */
-  calls: NotedCall[] | undefined;
+  calls: CallMade[] | undefined;
   /** All calls, those included that {@link Trail.calls} has no room for. */
   callCount = 0;
   /** Calls to the token endpoint that it took from the budget, whether they are over or not. */
@@ -29,9 +38,9 @@ export class Trail {
     else this.store += 1; // who waited for another process found its value in the store
   }
 
-  call(endpoint: string, result: string, seconds: number): void {
+  call(call: CallMade): void {
     this.callCount += 1;
     this.calls ??= [];
-    if (this.calls.length < maxCalls) this.calls.push({ endpoint, ms: Math.round(seconds * 1000), result });
+    if (this.calls.length < maxCalls) this.calls.push(call);
   }
 }

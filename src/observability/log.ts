@@ -1,7 +1,7 @@
-import { type Logger, pino } from 'pino';
+import { pino } from 'pino';
 import { type LogDestination, StandardOutput } from './StandardOutput.js';
 
-export type { Logger };
+export type Logger = pino.Logger<'audit'>;
 
 /** Fields that must never be logged, in any object. */
 const neverLogged =
@@ -11,20 +11,16 @@ const neverLogged =
 
 /**
  * The root logger: JSON lines with a level, a time and named fields. Everything written passes its redaction. Errors are
- * reduced to their type, code and stack frames: a message may quote what a caller or the service sent. With `traceId`, a
- * line that is written for a request has the id of its trace.
+ * reduced to their type, code and stack frames: a message may quote what a caller or the service sent.
  */
-export function createLogger(
-  level: string,
-  destination: LogDestination = new StandardOutput(),
-  traceId?: (() => string | undefined) | undefined,
-): Logger {
+export function createLogger(level: string, destination: LogDestination = new StandardOutput()): Logger {
   const options = {
     level,
+    // Above `fatal`, so that no LOG_LEVEL but `silent` leaves audit lines out.
+    customLevels: { audit: 70 },
     base: { pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
-    ...(traceId && { mixin: () => ({ traceId: traceId() }) }),
     redact: { paths: neverLogged, censor: '[redacted]' },
     serializers: { err: errorWithoutMessage, error: errorWithoutMessage },
   };

@@ -1,29 +1,26 @@
 import { DecisionPoint, type DecisionPointOptions } from '../auth/DecisionPoint.js';
-import { Episodes } from './Episodes.js';
+import { Episode } from './Episode.js';
 import type { Logger } from './log.js';
 import type { Metrics } from './Metrics.js';
-import type { Tracing } from './Tracing.js';
 
 export interface Watching {
   readonly log: Logger;
   readonly metrics: Metrics;
-  readonly tracing?: Tracing | undefined;
 }
 
 /** A decision point whose calls and troubles the operator sees. */
 export function watchedDecisionPoint(
   options: Omit<DecisionPointOptions, 'onCall'>,
-  { log, metrics, tracing }: Watching,
+  { log, metrics }: Watching,
 ): DecisionPoint {
   const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
-  const episodes = new Episodes({ log, about: {}, ...texts });
+  const episode = new Episode({ log, ...texts });
   return new DecisionPoint({
     ...options,
     onCall: (call) => {
       metrics.onDecisionCall(call);
-      tracing?.onDecisionCall(options.url, call);
-      if (call.outcome === 'ok') episodes.worked();
-      else episodes.failed(call.outcome, call.cause ?? '');
+      if (call.outcome === 'ok') episode.worked();
+      else episode.failed(call.outcome, call.cause ?? '');
     },
   });
 }

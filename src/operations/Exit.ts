@@ -40,14 +40,14 @@ export class Exit {
     const needsRoom = answer.bytes > smallAnswer && type !== 'mutation';
     if (needsRoom) this.refuseWithoutRoom(context.holder, answer.bytes);
     const causes = answer.errors.length > 0 ? causesOf(result.errors ?? answer.errors) : noCauses;
-    this.record(operation, answer.kind, codesIn(answer), causes);
+    this.record(operation, answer, codesIn(answer), causes);
     return answer;
   }
 
   /** Answers an operation that is refused, now or before it ran. */
   refuse(operation: Operation, { kind, errors }: Refused): Answer {
     const answer = refusalOf(kind, errors, this.#optionsFor(operation.facts));
-    this.record(operation, kind, codesIn(answer), causesOf(errors));
+    this.record(operation, answer, codesIn(answer), causesOf(errors));
     return answer;
   }
 
@@ -56,14 +56,21 @@ export class Exit {
     const answer = refusalOf('refusal', [error], this.#optionsFor(facts));
     const codes = codesIn(answer);
     const outcome = outcomeOf('refusal', codes);
-    this.options.hooks.onEnd({ facts, transport, ...noOperation, outcome, codes, causes: causesOf([error]) });
+    const status = statusFor(facts, transport, answer);
+    this.options.hooks.onEnd({ facts, transport, ...noOperation, outcome, status, codes, causes: causesOf([error]) });
     return answer;
   }
 
   /** As {@link Operations.turnAway}. */
-  turnAway(code: ErrorCode | undefined, cause: string, facts: RequestFacts, transport: Transport): void {
+  turnAway(
+    code: ErrorCode | undefined,
+    cause: string,
+    facts: RequestFacts,
+    transport: Transport,
+    status?: number,
+  ): void {
     const codes: CodeCounts = new Map(code === undefined ? [] : [[code, 1]]);
-    this.options.hooks.onEnd({ facts, transport, ...noOperation, outcome: 'refused', codes, causes: [cause] });
+    this.options.hooks.onEnd({ facts, transport, ...noOperation, outcome: 'refused', status, codes, causes: [cause] });
   }
 
   /** One answer of an operation, which may have further ones. */
@@ -78,14 +85,28 @@ export class Exit {
 
   /** Tells how an operation ended. `events`: the number of answers of a stream. */
   record(
-    { facts, transport, label, type, work: { way }, context: { trail } }: Operation,
-    kind: Answer['kind'],
+    { facts, transport, label, type, name, work: { way }, context: { trail } }: Operation,
+    answer: Pick<Answer, 'kind' | 'status'>,
     codes: CodeCounts,
     causes: readonly string[],
     events?: number,
   ): void {
-    const outcome = outcomeOf(kind, codes);
-    this.options.hooks.onEnd({ facts, transport, outcome, label, type, way, codes, causes, trail, events });
+    const outcome = outcomeOf(answer.kind, codes);
+    const status = statusFor(facts, transport, answer);
+    this.options.hooks.onEnd({
+      facts,
+      transport,
+      outcome,
+      label,
+      type,
+      name,
+      status,
+      way,
+      codes,
+      causes,
+      trail,
+      events,
+    });
   }
 
   /** @throws GatewayError RATE_LIMITED */
@@ -98,6 +119,14 @@ export class Exit {
     const { openSchema, hooks } = this.options;
     return { requestId, openSchema, onBug: hooks.onBug };
   }
+}
+
+/** The HTTP status that an answer is sent with. */
+function statusFor(facts: RequestFacts, transport: Transport, answer: Pick<Answer, 'kind' | 'status'>) {
+  if (transport === 'ws') return undefined;
+  const isPlain = answer.kind === 'result' && answer.status === 200;
+  // What is no refusal is an event of a stream, which began with 200.
+  return isPlain || (transport !== 'http' && answer.kind !== 'refusal') ? 200 : facts.statusOf?.(answer);
 }
 
 function outcomeOf(kind: Answer['kind'], codes: CodeCounts): OperationRecord['outcome'] {

@@ -34,6 +34,8 @@ export interface KnownOperation {
   /** See {@link operationLabel}. */
   readonly label: string;
   readonly type: 'query' | 'mutation' | 'subscription';
+  /** See {@link nameToLog}. */
+  readonly name: string | undefined;
   readonly rootFields: number;
   /** Whether its text came before, so that it is kept. */
   readonly isKept: boolean;
@@ -160,8 +162,14 @@ export class KnownOperations {
       return { fields: count, way: 'apollo', run: (context) => executeByApollo(apollo, executable, context) };
     };
     const label = operationLabel(schema, operation, document);
-    return { label, type: operation.operation, rootFields: byKey.size, isKept, check };
+    const name = nameToLog(operation.name?.value);
+    return { label, type: operation.operation, name, rootFields: byKey.size, isKept, check };
   }
+}
+
+/** A client's name of an operation, shortened; undefined for one with so many digits that it may hold an id. */
+function nameToLog(name: string | undefined): string | undefined {
+  return name === undefined || /\d{4}/.test(name) ? undefined : name.slice(0, 64);
 }
 
 /** SHA-256 of the text in UTF-16: in UTF-8, where all lone surrogates are the same, different texts could share a digest. */

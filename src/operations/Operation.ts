@@ -10,6 +10,8 @@ export interface Operation {
   /** See {@link operationLabel}. */
   readonly label: string;
   readonly type: OperationType;
+  /** The name that the client gave it, as far as it is logged. */
+  readonly name?: string | undefined;
   readonly context: OperationContext;
   readonly request: GraphQLRequest;
   readonly work: Work | Refused;

@@ -1,6 +1,8 @@
+import type { IncomingMessage } from 'node:http';
 import type { Holder } from '../admission/Places.js';
 import type { Identity } from '../auth/identify.js';
 import type { Trail } from '../observability/Trail.js';
+import type { Answer } from './answer.js';
 import type { Client } from './clientName.js';
 
 /** What is known of an operation before it is executed. */
@@ -11,6 +13,10 @@ export interface OperationFacts extends Identity {
   /** When the request came (of `performance.now()`). */
   readonly startedAt: number;
   readonly client?: Client;
+  /** The HTTP request, or that of the socket's upgrade. */
+  readonly request?: IncomingMessage;
+  /** The HTTP status that `answer` is sent with; undefined for an operation on a socket. */
+  readonly statusOf?: (answer: Pick<Answer, 'kind' | 'status'>) => number;
 }
 
 /** What is known of a request that is refused before it is an operation. */

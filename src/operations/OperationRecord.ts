@@ -29,6 +29,10 @@ export interface OperationRecord {
   /** See {@link operationLabel}; `none` where no operation was read. */
   readonly label: string;
   readonly type: OperationType;
+  /** The name that the client gave the operation, if it is no number in disguise. */
+  readonly name?: string | undefined;
+  /** The HTTP status of the answer; undefined on a socket. */
+  readonly status?: number | undefined;
   /** What executed it: a plan, Apollo Server, or graphql-js for each event. Undefined when nothing did. */
   readonly way?: 'plan' | 'apollo' | 'events' | undefined;
   readonly codes: CodeCounts;
@@ -40,8 +44,6 @@ export interface OperationRecord {
 }
 
 export interface OperationHooks {
-  /** Called before an operation runs, for the parent of its spans. Its record ends it. */
-  readonly onBegin?: (() => void) | undefined;
   /** Called once for each record. */
   readonly onEnd: (record: OperationRecord) => void;
   /** Called for an error that neither a caller nor the service caused. */

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { Holder } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
 import type { Identity } from '../auth/identify.js';
-import { type ErrorCode, GatewayError } from '../errors/errors.js';
+import { GatewayError } from '../errors/errors.js';
 import type { Answer, Result } from './answer.js';
 import { Exit } from './Exit.js';
 import { createApolloServer, type Logger } from './executeByApollo.js';
@@ -113,9 +113,9 @@ export class Operations {
     } catch (error) {
       work = { kind, errors: mistakesOf(error) };
     }
-    const { label = 'none', type = 'none' } = known ?? {};
+    const { label = 'none', type = 'none', name } = known ?? {};
     const context = this.options.contextFor(facts, label);
-    return { facts, transport, label, type, context, request, work };
+    return { facts, transport, label, type, name, context, request, work };
   }
 
   /**
@@ -123,12 +123,11 @@ export class Operations {
    * Never throws, and neither does the stream: a refusal is an answer, too.
    */
   run(operation: Operation): Answer | Promise<Answer | ResultStream> {
-    const { quota, hooks, places } = this.options;
+    const { quota, places } = this.options;
     const { work, context } = operation;
     if (work.way === undefined) return this.#exit.refuse(operation, work);
     const refuse = (error: unknown) => this.#exit.refuse(operation, refusal(error));
     const beganAt = performance.now();
-    hooks.onBegin?.();
     try {
       if (work.way === 'events') return subscribe(operation, work, this.#exit, this.options).catch(refuse);
       this.#exit.refuseWithoutRoom(context.holder, heldBytesOf(operation));
@@ -149,8 +148,8 @@ export class Operations {
   }
 
   /** Records a connection that is refused or ends before it is authenticated, or a path that does not exist. */
-  turnAway(code: ErrorCode | undefined, cause: string, facts: RequestFacts, transport: Transport): void {
-    this.#exit.turnAway(code, cause, facts, transport);
+  turnAway(...told: Parameters<Exit['turnAway']>): void {
+    this.#exit.turnAway(...told);
   }
 
   /** As {@link Quota.waitOfRefusal}. */

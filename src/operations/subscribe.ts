@@ -65,7 +65,7 @@ export async function subscribe(
     failed: (error) => sum.add(exit.lastAnswer(operation, error), [error]),
     onEnd: () => {
       release();
-      exit.record(operation, 'result', sum.codes, [...sum.causes], sum.events);
+      exit.record(operation, { kind: 'result', status: 200 }, sum.codes, [...sum.causes], sum.events);
     },
   });
 }

@@ -32,15 +32,6 @@ export interface ServiceRequest extends CallOptions, Pick<BreakerCall, 'taxpayer
 
 export type TryOutcome = 'ok' | 'client-error' | TryFailure['kind'];
 
-export interface TryDetails {
-  /** The HTTP status of the answer, if one came. */
-  readonly status: number | undefined;
-  /** Why the try failed, as in the error. */
-  readonly reason: string | undefined;
-  /** 0 for the first try of a call. */
-  readonly repetition: number;
-}
-
 export interface ResilientFetchOptions {
   readonly timeoutMs: number;
   readonly deadlineMs: number;
@@ -51,7 +42,7 @@ export interface ResilientFetchOptions {
   /** Default: that of node-fetch. */
   readonly fetch?: typeof nodeFetch;
   /** After each try, with its duration in seconds. */
-  readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number, details: TryDetails) => void;
+  readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number) => void;
 }
 
 const maxRepetitions = 2;
@@ -143,9 +134,9 @@ export class ResilientFetch {
       clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
       once?.destroy();
-      const seconds = (performance.now() - startedAt) / 1000;
-      trail?.call(endpoint, outcome, seconds);
-      onTry?.(endpoint, outcome, seconds, { status, reason, repetition });
+      const ms = performance.now() - startedAt;
+      trail?.call({ endpoint, result: outcome, startedAt, ms, status, reason, repetition });
+      onTry?.(endpoint, outcome, ms / 1000);
     }
   }
 

@@ -6,17 +6,19 @@ import { gunzipSync } from 'node:zlib';
 export interface CollectedSpan {
   readonly traceId: string;
   readonly spanId: string;
-  readonly parentSpanId?: string;
+  readonly parentSpanId: string | undefined;
   readonly name: string;
   readonly kind: number;
-  readonly startTimeUnixNano: string;
-  readonly endTimeUnixNano: string;
-  readonly attributes: readonly { readonly key: string; readonly value: Record<string, string> }[];
-  readonly status: { readonly code?: number };
+  /** Nanoseconds of the epoch. */
+  readonly start: bigint;
+  readonly end: bigint;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  /** 2: an error. */
+  readonly status: number;
 }
 
-/** A collector of OTLP/HTTP traces on loopback; of each batch it says that it rejected `rejected` spans. */
-export async function startCollector({ rejected = 0 } = {}) {
+/** A collector of traces over OTLP/HTTP in Protobuf, on loopback. */
+export async function startCollector() {
   const spans: CollectedSpan[] = [];
   const requests: { readonly url: string; readonly headers: IncomingHttpHeaders; readonly body: string }[] = [];
   const server = createServer(async (request, response) => {
@@ -24,19 +26,10 @@ export async function startCollector({ rejected = 0 } = {}) {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const { headers, url = '' } = request;
     const sent = Buffer.concat(chunks);
-    const body = (headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent).toString();
-    requests.push({ url, headers, body });
-    response.writeHead(200, { 'content-type': headers['content-type'] ?? '' });
-    // Protobuf: an empty answer is a good one; otherwise field 1, whose field 1 is the number, and 2 the text.
-    if (headers['content-type'] !== 'application/json') {
-      return response.end(
-        rejected === 0 ? '' : Buffer.from([0x0a, 9, 0x08, rejected, 0x12, 5, ...Buffer.from('plant')]),
-      );
-    }
-    const { resourceSpans } = JSON.parse(body) as { resourceSpans: { scopeSpans: { spans: CollectedSpan[] }[] }[] };
-    spans.push(...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)));
-    const partialSuccess = { rejectedSpans: `${rejected}`, errorMessage: 'planted text of the collector' };
-    return response.end(JSON.stringify(rejected === 0 ? {} : { partialSuccess }));
+    const body = headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
+    requests.push({ url, headers, body: body.toString() });
+    spans.push(...spansIn(body));
+    response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -50,4 +43,69 @@ export async function startCollector({ rejected = 0 } = {}) {
       await once(server, 'close');
     },
   };
+}
+
+/** The values of each field of a Protobuf message, by its number: numbers as they are, everything else as bytes. */
+type Fields = Map<number, (bigint | Buffer)[]>;
+
+function fieldsOf(message: Buffer): Fields {
+  const fields: Fields = new Map();
+  let at = 0;
+  const varint = () => {
+    let value = 0n;
+    for (let shift = 0n; ; shift += 7n) {
+      const byte = message[at++] as number;
+      value |= BigInt(byte & 127) << shift;
+      if (byte < 128) return value;
+    }
+  };
+  const take = (length: number) => {
+    at += length;
+    return message.subarray(at - length, at);
+  };
+  while (at < message.length) {
+    const key = Number(varint());
+    const type = key & 7;
+    const value = type === 0 ? varint() : take(type === 1 ? 8 : type === 5 ? 4 : Number(varint()));
+    fields.set(key >> 3, [...(fields.get(key >> 3) ?? []), value]);
+  }
+  return fields;
+}
+
+const messagesIn = (message: Buffer, field: number) => (fieldsOf(message).get(field) ?? []) as Buffer[];
+const textOf = (fields: Fields, field: number, encoding: BufferEncoding = 'utf8') =>
+  (fields.get(field)?.[0] as Buffer | undefined)?.toString(encoding) ?? '';
+
+function spansIn(request: Buffer): CollectedSpan[] {
+  const scopes = messagesIn(request, 1).flatMap((resource) => messagesIn(resource, 2));
+  return scopes
+    .flatMap((scope) => messagesIn(scope, 2))
+    .map((message) => {
+      const span = fieldsOf(message);
+      const time = (field: number) => ((span.get(field) ?? [Buffer.alloc(8)])[0] as Buffer).readBigUInt64LE();
+      const [status] = (span.get(15) ?? []) as Buffer[];
+      return {
+        traceId: textOf(span, 1, 'hex'),
+        spanId: textOf(span, 2, 'hex'),
+        parentSpanId: textOf(span, 4, 'hex') || undefined,
+        name: textOf(span, 5),
+        kind: Number(span.get(6)?.[0]),
+        start: time(7),
+        end: time(8),
+        attributes: Object.fromEntries(((span.get(9) ?? []) as Buffer[]).map(attributeOf)),
+        status: Number(status === undefined ? 0 : (fieldsOf(status).get(3)?.[0] ?? 0)),
+      };
+    });
+}
+
+function attributeOf(message: Buffer): [string, unknown] {
+  const pair = fieldsOf(message);
+  return [textOf(pair, 1), anyValue(pair.get(2)?.[0] as Buffer)];
+}
+
+function anyValue(message: Buffer): unknown {
+  const [[field = 0, [value] = []] = []] = fieldsOf(message);
+  if (field === 5) return messagesIn(value as Buffer, 1).map(anyValue);
+  if (field === 4) return (value as Buffer).readDoubleLE();
+  return typeof value === 'bigint' ? Number(value) : (value as Buffer).toString();
 }

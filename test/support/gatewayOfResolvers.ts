@@ -12,7 +12,6 @@ import { Unread } from '../../src/http/Unread.js';
 import { WebSockets } from '../../src/live/WebSockets.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import { whenOperationsEnd } from '../../src/observability/operatorLogs.js';
 import { Operations } from '../../src/operations/Operations.js';
 import { resolvers } from '../../src/resolvers/index.js';
 import { buildSchema } from '../../src/schema/buildSchema.js';
@@ -22,8 +21,6 @@ import { startServices } from '../../src/services.js';
 export interface GatewayOfResolvers {
   readonly origin: string;
   readonly logs: readonly string[];
-  /** The log lines of operations, which are written apart from the other lines. */
-  readonly operations: readonly string[];
   stop(): Promise<void>;
 }
 
@@ -32,16 +29,13 @@ export async function startGatewayOf(
   more: readonly NonNullable<(typeof resolvers)[number]>[] | readonly (new () => object)[],
 ): Promise<GatewayOfResolvers> {
   const logs: string[] = [];
-  const operations: string[] = [];
   const config = loadConfig({ CACHE_URL: 'memory:' });
   const log = createLogger('info', { write: (line) => logs.push(line) });
   const metrics = new Metrics();
   const services = await startServices({
     config,
     upstream: { baseUrl: 'http://127.0.0.1:9', clientId: 'a', clientSecret: new Secret('b') },
-    tracing: undefined,
     log,
-    logDestination: { write: (line) => operations.push(line) },
     metrics,
   });
   const { places, quota } = services;
@@ -55,7 +49,7 @@ export async function startGatewayOf(
     introspection: true,
     trustedDocuments: undefined,
     plans: 'off',
-    hooks: { onBug, onEnd: whenOperationsEnd(services) },
+    hooks: { onBug, onEnd: (record) => services.operationLog.end(record) },
     log,
   });
   await engine.start();
@@ -84,5 +78,5 @@ export async function startGatewayOf(
     await engine.stop();
     await services.stop();
   };
-  return { origin, logs, operations, stop };
+  return { origin, logs, stop };
 }

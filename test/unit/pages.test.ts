@@ -63,3 +63,9 @@ it('docs/errors.md has a row and a section for every code, and says which can be
   expect(rows).toEqual(codes.map(([code, { retryable }]) => [code, retryable ? 'yes' : 'no']));
   expect([...page.matchAll(/^## (.*)$/gm)].map(([, code]) => code)).toEqual(codes.map(([code]) => code));
 });
+
+it('docs/README.md lists every page', () => {
+  const listed = [...read('docs/README.md').matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, name]) => name);
+  const own = readdirSync(`${root}docs`).filter((name) => name.endsWith('.md') && name !== 'README.md');
+  expect(listed.sort()).toEqual(own.sort());
+});

@@ -99,6 +99,17 @@ describe('told to end under a load of new connections, a gateway', () => {
     const outcomes = await Promise.all(Array.from({ length: 60 }, () => ask(gateway.origin)));
     expect(outcomes.filter(({ status }) => status !== 200)).toEqual([]);
     expect(await stopped).toBe(0);
+    const lines = gateway
+      .output()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const told = lines.filter(({ msg }) => ['ready', 'draining', 'stopped'].includes(msg));
+    expect(told).toMatchObject([
+      { msg: 'ready', version: expect.any(String), store: expect.any(String), service: expect.any(String) },
+      { msg: 'draining', signal: 'SIGTERM' },
+      { msg: 'stopped', ms: expect.any(Number) },
+    ]);
   });
 });
 
@@ -140,7 +151,7 @@ describe('a gateway that is told to end', () => {
 
   it('waits for what the service was asked for a client that has gone: a link is not lost', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'links-'));
-    await start({ CACHE_URL: `lmdb:${directory}`, DRAIN_TIMEOUT_MS: '30000' });
+    await start({ CACHE_URL: `file:${directory}`, DRAIN_TIMEOUT_MS: '30000' });
     const gate = 'after the signal';
     sandbox.control.arm({ endpoint: 'createClientLink', fault: { gate }, times: 1 });
     const called = sandbox.control.whenCalled('createClientLink', 1);
@@ -154,10 +165,24 @@ describe('a gateway that is told to end', () => {
     await until(async () => !(await ask(gateway.origin)).connected);
     sandbox.control.release(gate);
     expect(await stopped).toBe(0);
-    await start({ CACHE_URL: `lmdb:${directory}` });
+    await start({ CACHE_URL: `file:${directory}` });
     expect(await postQuery(gateway.origin, create)).toMatchObject({ data: { createClientLink: { replayed: true } } });
     expect(await gateway.stop()).toBe(0);
     rmSync(directory, { recursive: true });
+  });
+
+  it('answers what takes longer than idle connections are kept', async () => {
+    await start({});
+    const { id } = sandbox.control.addTaxpayer();
+    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'long' }, times: 1 });
+    const called = sandbox.control.whenCalled('taxpayerToken', sandbox.control.counters().taxpayerToken + 1);
+    const answer = postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`);
+    await called;
+    const stopped = gateway.stop();
+    await delay(2500); // of 4000; idle connections end after 2000
+    sandbox.control.release('long');
+    expect((await answer).data).toEqual({ taxpayerToken: { status: 'CREATED' } });
+    expect(await stopped).toBe(0);
   });
 
   it('with DRAIN_TIMEOUT_MS=0 accepts no connection any more', async () => {

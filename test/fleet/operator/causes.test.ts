@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { Episodes } from '../../../src/observability/Episodes.js';
+import { Episode } from '../../../src/observability/Episode.js';
 import { createLogger } from '../../../src/observability/log.js';
 import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
@@ -11,7 +11,6 @@ import { freePort } from '../../support/freePort.js';
 import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { startRedis } from '../../support/redis.js';
-import { until } from '../../support/until.js';
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -43,14 +42,14 @@ describe('An episode of trouble', () => {
   it('is told once when it begins and once when it is over, with its length and count', async () => {
     const logs: string[] = [];
     const log = createLogger('info', { write: (line) => void logs.push(line) });
-    const episodes = new Episodes({ log, about: { endpoint: 'one' }, begins: 'begins', ends: 'ends', quietMs: 50 });
+    const episode = new Episode({ log, about: { endpoint: 'one' }, begins: 'begins', ends: 'ends', quietMs: 50 });
     for (let n = 0; n < 100; n += 1) {
-      episodes.failed('network', 'ECONNREFUSED');
-      episodes.worked(); // in between: not the end
+      episode.failed('network', 'ECONNREFUSED');
+      episode.worked(); // in between: not the end
     }
-    episodes.failed('invalid', 'status: missing');
-    episodes.worked();
-    await until(() => logs.filter((line) => line.includes('"msg":"ends"')).length === 2);
+    episode.failed('invalid', 'status: missing');
+    await delay(100);
+    for (let n = 0; n < 2; n += 1) episode.worked();
     expect(linesOf(logs)).toMatchObject([
       { endpoint: 'one', trouble: 'network', cause: 'ECONNREFUSED', msg: 'begins', level: 'warn' },
       { endpoint: 'one', trouble: 'invalid', cause: 'status: missing', msg: 'begins' },
@@ -139,7 +138,11 @@ describe('What the service did is said with its cause:', () => {
     const armed = sandbox.control.arm({ endpoint: 'taxpayerToken', fault: faults.html });
     await query(readRecord, { id: 'one' });
     sandbox.control.disarm(armed);
-    while ((await query(readRecord, { id: 'one' })).errors) await delay(100);
+    // The first success five seconds after the last failure ends it.
+    for (let n = 0; !logs.join('').includes('work again'); n += 1) {
+      await query(readRecord, sandbox.control.addTaxpayer({ id: `next-${n}` }));
+      await delay(200);
+    }
     expect(await lineWith(logs, 'calls to the service work again')).toMatchObject({
       ...{ endpoint: 'taxpayerToken', trouble: 'invalid', cause: 'the body is not JSON' },
       ...{ count: 1, durationMs: expect.any(Number) },
@@ -184,7 +187,6 @@ describe('What the store did is said with its cause:', () => {
     expect(await lineWith(logs, degraded)).toMatchObject({ trouble: 'full', cause: 'Redis is out of memory (OOM)' });
     await redis.command('CONFIG', 'SET', 'maxmemory', '0');
     const over = await lineWith(logs, 'the store of CACHE_URL is used again');
-    expect(over['count']).toBeGreaterThan(1);
     expect(over['durationMs']).toBeGreaterThan(0);
     expect(linesOf(logs).filter(({ msg }) => msg === degraded).length).toBe(1);
   });
@@ -193,7 +195,7 @@ describe('What the store did is said with its cause:', () => {
     const directory = await mkdtemp(join(tmpdir(), 'causes-'));
     stops.push(() => rm(directory, { recursive: true }));
     await writeFile(join(directory, 'file'), '');
-    const CACHE_URL = `lmdb:${directory}/file/cache/below`;
+    const CACHE_URL = `file:${directory}/file/cache/below`;
     const { output, exited } = launchGateway({ PORT: '0', HOST: '127.0.0.1', CACHE_URL });
     expect(await exited).toBe(1);
     expect(output()).toMatch(/^CACHE_URL: the directory \S*\/file\/cache\/below cannot be opened: ENOTDIR.*\n$/);

@@ -90,6 +90,6 @@ describe('the address of a caller', () => {
     });
     await gateway.query('{ __typename }', {}, { 'x-forwarded-for': '203.0.113.7' });
     const audited = gateway.logs.map((line) => JSON.parse(line)).find(({ audit }) => audit === 'token-refused');
-    expect(audited).toMatchObject({ outcome: 'denied', address: '203.0.113.7' });
+    expect(audited).toMatchObject({ outcome: 'refused', address: '203.0.113.7' });
   });
 });

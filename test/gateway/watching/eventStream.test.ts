@@ -83,26 +83,6 @@ describe('server-sent events', () => {
   });
 
   it.each([
-    ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, /^operationName must name one/],
-    [
-      'no name of several operations',
-      { query: 'query A { a: __typename } query B { b: __typename }' },
-      'The document has 2 operations: set operationName',
-    ],
-    [
-      'an automatic persisted query',
-      { extensions: { persistedQuery: { version: 1, sha256Hash: '00' } } },
-      'PersistedQueryNotSupported',
-    ],
-  ])('report %s with the message of plain HTTP', async (_, body, words) => {
-    const headers = { 'x-request-id': 'the-same' };
-    const plain = await stream(gateway, body, { ...headers, accept: 'application/json' }, '/graphql');
-    const expected = (await plain.json()) as { errors: { message: string }[] };
-    expect(expected.errors).toEqual([expect.objectContaining({ message: expect.stringMatching(words) })]);
-    expect(await eventReader(await stream(gateway, body, headers)).next()).toEqual({ event: 'next', data: expected });
-  });
-
-  it.each([
     ['another method', '/graphql/stream', 'PATCH', 'GET, POST'],
     ['the reservation of a shared stream', '/graphql/stream', 'PUT', 'GET, POST'],
     ['the end of an operation on a shared stream', '/graphql/stream?operationId=1', 'DELETE', 'GET, POST'],

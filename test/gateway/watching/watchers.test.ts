@@ -48,9 +48,7 @@ async function start(env: Environment = {}, bounds: Bounds = {}): Promise<Runnin
     config,
     upstream: config.upstream as UpstreamCredentials,
     log: createLogger('error'),
-    logDestination: { write: () => {} },
     metrics,
-    tracing: undefined,
   });
   return running;
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { RepeatedLines } from '../../src/observability/RepeatedLines.js';
+import { LineLimit, type Repeats } from '../../src/observability/LineLimit.js';
 
 interface Written {
   readonly requestId?: string;
@@ -9,13 +9,13 @@ interface Written {
 }
 
 let written: Written[];
-let repeated: RepeatedLines;
+let limit: LineLimit;
 let sent: number;
 beforeEach(() => {
   jest.useFakeTimers();
   written = [];
   sent = 0;
-  repeated = new RepeatedLines(() => Date.now());
+  limit = new LineLimit();
 });
 afterEach(() => {
   jest.useRealTimers();
@@ -23,17 +23,11 @@ afterEach(() => {
 
 function note(caller: string, isKept = false): void {
   sent += 1;
-  const general = { code: 'RATE_LIMITED' };
-  const key = `${caller} ${general.code}`;
   const requestId = `request-${sent}`;
-  if (repeated.count(key, requestId)) return;
-  repeated.note({
-    key,
-    write: (fields) => written.push(fields as Written),
-    common: { caller, ...general },
-    own: { requestId },
-    ...(!isKept && { general }),
-  });
+  const writer = (fields: object) => (repeats?: Repeats) =>
+    void written.push({ ...(repeats ?? { requestId }), ...fields });
+  const general = { key: 'others', write: writer({ others: true }) };
+  limit.pass({ key: caller, requestId, write: writer({ caller }), ...(!isKept && { general }) });
 }
 
 const told = () => written.reduce((sum, { count = 1 }) => sum + count, 0);
@@ -41,10 +35,10 @@ const told = () => written.reduce((sum, { count = 1 }) => sum + count, 0);
 describe('Lines that repeat', () => {
   it('are written at once the first time, then once a second with their count and first request ids', () => {
     for (let n = 0; n < 30; n += 1) note('ada');
-    expect(written).toEqual([{ requestId: 'request-1', caller: 'ada', code: 'RATE_LIMITED' }]);
+    expect(written).toEqual([{ requestId: 'request-1', caller: 'ada' }]);
     jest.advanceTimersByTime(1000);
     const requestIds = Array.from({ length: 20 }, (_, n) => `request-${n + 2}`);
-    expect(written.slice(1)).toEqual([{ count: 29, requestIds, caller: 'ada', code: 'RATE_LIMITED' }]);
+    expect(written.slice(1)).toEqual([{ count: 29, requestIds, caller: 'ada' }]);
   });
 
   it('are written whole when only one came in the second', () => {
@@ -75,7 +69,7 @@ describe('Lines that repeat', () => {
       jest.advanceTimersByTime(1);
     }
     expect(written.length).toBeLessThan(100);
-    repeated.flush();
+    limit.flush();
     expect(told()).toBe(50_000);
   });
 
