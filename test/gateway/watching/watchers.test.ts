@@ -158,8 +158,10 @@ describe('Watchers of a job', () => {
     }
     sandbox.control.disarmAll();
     const job = addJob();
+    const beganAt = Date.now();
     const [hostile, honest] = [watch(job, 'hostile'), watch(job, 'honest')];
     await pass(() => honest.length === 1);
+    expect(Date.now() - beganAt).toBeLessThan(60_000); // before the hostile one's calls are made again
     job.become('completed');
     await pass(() => honest.includes('end'));
     expect([hostile, honest]).toEqual(Array(2).fill(['processing', 'completed', 'end']));
