@@ -1,4 +1,4 @@
-// npm run bench:sparing: counts the calls to the token endpoint by fleets of real gateway processes over a real store, through
+// npm run bench:sparing: counts the calls to the token endpoint by fleets of real gateway processes over a real Redis, through
 // restarts and kills. Prints a table; with --check it fails when a figure breaks a promise.
 
 import { optionsOf } from './optionsOf.js';
@@ -11,16 +11,14 @@ const names = scenarios.map(({ name }) => name);
 const help = `The token calls of a fleet: npm run bench:sparing -- [options]
 
   --scenario <name>  only this one; may be repeated. Names: ${names.join(', ')}
-  --store <name>     lmdb, redis or both (both)
   --month            instead: a month of 2,000 taxpayers in virtual time, a fixed freshness of 15 minutes beside the learned one
   --curve            the month with shares of 0.02 to 0.5 as well
   --check            ends with 1 when a figure is not what is promised
-  --write            puts the table into docs/token-broker.md
+  --write            puts the table into docs/performance.md
   --help
 `;
 const values = optionsOf(help, {
   scenario: { type: 'string', multiple: true, default: names, among: names },
-  store: { type: 'string', among: ['lmdb', 'redis', 'both'], default: 'both' },
   month: { type: 'boolean' },
   curve: { type: 'boolean' },
   check: { type: 'boolean' },
@@ -35,32 +33,27 @@ if (values.check && broken.length > 0) process.exitCode = 1;
 async function month() {
   const { text, broken } = reportOf(await simulateMonth({ ...usualMonth, curve: values.curve }));
   process.stdout.write(`${text}\n`);
-  if (values.write) writeSection('month', `\nSeed ${usualMonth.seed}:\n\n${text}`, 'docs/token-broker.md');
+  if (values.write) writeSection('month', `\nSeed ${usualMonth.seed}:\n\n${text}`, 'docs/performance.md');
   return broken;
 }
 
 /** Runs the scenarios, and prints their figures. @returns the promises that they break */
 async function fleets() {
   const rows = [];
-  for (const store of values.store === 'both' ? ['lmdb', 'redis'] : [values.store]) {
-    for (const scenario of scenarios) {
-      if (!values.scenario.includes(scenario.name) || (scenario.only ?? store) !== store) continue;
-      process.stderr.write(`${store} ${scenario.name}…\n`);
-      rows.push({ ...scenario, store, ...(await withFleet(scenario, store)) });
-    }
+  for (const scenario of scenarios.filter(({ name }) => values.scenario.includes(name))) {
+    process.stderr.write(`${scenario.name}…\n`);
+    rows.push({ ...scenario, ...(await withFleet(scenario)) });
   }
   const text = tableOf(rows);
   process.stdout.write(`${text}\n`);
-  if (values.write) writeSection('sparing', `\nOn ${machine()}:\n\n${text}\n`, 'docs/token-broker.md');
-  return rows
-    .filter((row) => !row.promised.holds(row))
-    .map(({ store, name, promised }) => `${store} ${name}: ${promised.text}`);
+  if (values.write) writeSection('sparing', `\nOn ${machine()}:\n\n${text}\n`, 'docs/performance.md');
+  return rows.filter((row) => !row.promised.holds(row)).map(({ name, promised }) => `${name}: ${promised.text}`);
 }
 
 function tableOf(rows) {
-  const columns = ['scenario', 'store', 'processes', 'requests', 'failed', 'token calls', 'promised', 'job calls'];
+  const columns = ['scenario', 'processes', 'requests', 'failed', 'token calls', 'promised', 'job calls'];
   const cells = rows.map((row) => [
-    ...[row.name, row.store, row.processes, row.requests, row.failed, row.tokenCalls, row.promised.text],
+    ...[row.name, row.processes, row.requests, row.failed, row.tokenCalls, row.promised.text],
     ...[row.jobCalls, row.p50.toFixed(0), row.p99.toFixed(0)],
   ]);
   return table([...columns, 'p50 ms', 'p99 ms'], cells);

@@ -12,10 +12,10 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, 'dist');
 
 /**
- * Read from node_modules as they are: native code, an optional peer that we never use, and what node-fetch asks for only where
+ * Read from node_modules as they are: an optional peer that we never use, and what node-fetch asks for only where
  * Node.js has no streams of its own.
  */
-const external = ['lmdb', 'class-validator', 'web-streams-polyfill'];
+const external = ['class-validator', 'web-streams-polyfill'];
 
 const { outputFiles } = await build({
   absWorkingDir: root,

@@ -4,7 +4,6 @@ import { Quota } from './admission/Quota.js';
 import { Forgets, type MemoryKeeper } from './cache/Forgets.js';
 import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
-import { SubjectEntries } from './cache/SubjectEntries.js';
 import { Sealer } from './cache/sealing.js';
 import { followSecret, type UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
@@ -16,7 +15,6 @@ import { RefreshJobs, type RefreshJobsOptions } from './datasources/RefreshJobs.
 import { recordWatcher } from './datasources/recordWatcher.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
-import { tokenNames } from './datasources/tokenAnswer.js';
 import { Agents } from './network/agents.js';
 import { AuditLog } from './observability/AuditLog.js';
 import { Episode } from './observability/Episode.js';
@@ -27,7 +25,6 @@ import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { openWatchedStore } from './observability/watchedStore.js';
 import type { UntrustedDocument } from './operations/TrustedDocuments.js';
 import type { Surroundings } from './Surroundings.js';
-import type { OpenedStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
 import { Pauses } from './upstream/Pauses.js';
 import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
@@ -56,14 +53,14 @@ export async function startServices(
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
-  const store = await openWatchedStore(config.cache.url, surroundings);
+  const store = await openWatchedStore(config, surroundings);
   const limit = new LineLimit();
   const audit = new AuditLog({ log, sealer, limit, which: config.audit });
   const whole = { ...surroundings, store, sealer, baseUrl, credentials: () => credentials };
   const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
-  const wired = wireServices({ ...whole, health: store, audit, onCall });
+  const wired = wireServices({ ...whole, audit, onCall });
   const quota = new Quota({ store: wired.sealed, perMinute: config.limits.requestsPerMinute });
-  if (store.kind !== 'memory') await wired.forgets.start();
+  if (store.kind === 'redis') await wired.forgets.start();
   const cleaning = setInterval(() => {
     wired.broker.dropExpired();
     wired.jobs.dropExpired();
@@ -76,7 +73,9 @@ export async function startServices(
   const unfollow = [
     followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (secret) => {
       credentials.clientSecret = secret;
-      if (config.cache.encryptionKeys.length === 0) sealer.rotate({ from: 'client-secret', secret });
+      if (config.cache.encryptionKeys.length > 0) return;
+      sealer.replace({ from: 'client-secret', secret });
+      wired.forgets.forgetAll();
     }),
     followSecret(config, 'AUTH_DECISION_TOKEN', log, (token) => decisions?.useToken(token)),
   ];
@@ -111,8 +110,6 @@ export interface Wiring extends Surroundings {
   readonly onCall?: (holder: Holder) => void;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
-  /** Late writes after outages of the store; by default it has no outage. */
-  readonly health?: Pick<OpenedStore, 'takeUnsettled' | 'delivery'>;
   readonly audit?: AuditLog;
 }
 
@@ -120,8 +117,7 @@ export interface Wiring extends Surroundings {
 export function wireServices(wiring: Wiring) {
   const { config, metrics, store, sealer } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
-  const sealedOver = (reached: Store) => new SealedStore({ store: reached, sealer, scope });
-  const sealed = sealedOver(store);
+  const sealed = new SealedStore({ store, sealer, scope });
   const http = resilientFetch(wiring);
   const episodes = endpointEpisodes(wiring.log);
   const service = taxpayerService(wiring, http, sealed, episodes);
@@ -129,7 +125,6 @@ export function wireServices(wiring: Wiring) {
     maxEntries: config.cache.maxEntries,
     workMs: config.service.deadlineMs,
     onRead: metrics.onRead,
-    mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
   const { keepMs } = config.cache;
   const places = new Places(boundsFor(config.limits));
@@ -152,14 +147,12 @@ export function wireServices(wiring: Wiring) {
   const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers });
   const workMs = config.service.deadlineMs + leaseMarginMs;
   const links = new ClientLinks({ ...shared, workMs });
-  const forgets: Forgets = forgetsOf(wiring, sealed, [
+  const forgets = forgetsOf(wiring, sealed, [
     broker,
     jobs,
     { forget: (id) => jobWatches.forget(([taxpayerId]) => id === undefined || taxpayerId === id) },
     { forget: (id) => recordWatches.forget((taxpayerId) => id === undefined || taxpayerId === id) },
   ]);
-  const { delivery } = wiring.health ?? {};
-  if (delivery) delivery.forgottenKeys = (primary) => forgets.forgottenKeys(sealedOver(primary));
   const stopWatches = () => {
     jobWatches.stop();
     recordWatches.stop();
@@ -171,14 +164,10 @@ export function wireServices(wiring: Wiring) {
   return { sealed, http, places, calls, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
 
-function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly MemoryKeeper[]): Forgets {
-  const { sealer, health, audit } = wiring;
+function forgetsOf({ audit }: Wiring, store: SealedStore, keepers: readonly MemoryKeeper[]): Forgets {
   return new Forgets({
-    store: sealed,
-    entries: new SubjectEntries(wiring.store, sealed, (id) => Object.values(tokenNames(id))),
+    store,
     keepers,
-    takeUnsettled: () => health?.takeUnsettled() ?? false,
-    isRotating: () => sealer.rings.length > 1,
     onForgotten: ({ id: requestId, subject: taxpayer }) =>
       audit?.write({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
   });

@@ -3,7 +3,7 @@
 import { Agent } from 'node:http';
 import { ask, outcomeOf } from '../caller.js';
 import { inParallel } from '../inParallel.js';
-import { startGateway, startRedis, startService, temporaryDirectory, withStarted } from '../processes.js';
+import { startGateway, startRedis, startService, withStarted } from '../processes.js';
 
 const size = 4;
 const tokenQuery = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
@@ -11,17 +11,15 @@ const jobQuery =
   'query ($taxpayerId: ID!, $jobId: ID!) { refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { status } }';
 
 /** Runs a scenario with a fresh fleet and returns its row of figures. */
-export function withFleet({ taxpayers, settings, run }, store) {
+export function withFleet({ taxpayers, settings, run }) {
   return withStarted(async (start) => {
     const sandbox = await start(startService({ latencyMs: 50, taxpayers }));
-    const redis = store === 'redis' ? await start(startRedis()) : undefined;
-    const directory = temporaryDirectory('store');
-    await start({ stop: directory.remove });
+    const redis = await start(startRedis());
     const env = {
       AUTH_MODE: 'disabled',
       TOKEN_BUDGET_PER_HOUR: '0',
       RATE_LIMIT_PER_MINUTE: '0',
-      CACHE_URL: redis?.url ?? `lmdb:${directory.path}`,
+      CACHE_URL: redis.url,
       TOKEN_FRESH_SECONDS: '900', // so that no record expires during a scenario: by default, a new one is fresh for a minute
       ...settings,
     };

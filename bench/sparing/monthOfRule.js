@@ -7,7 +7,7 @@ import { identifierReader } from '../../src/datasources/identifiers.ts';
 import { createLogger } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/Metrics.ts';
 import { wireServices } from '../../src/services.ts';
-import { MemoryStore } from '../../src/stores/MemoryStore.ts';
+import { LocalStore } from '../../src/stores/LocalStore.ts';
 import { seeded } from '../../test/support/seeded.js';
 import { VirtualTime } from '../../test/support/VirtualTime.js';
 import { Lags } from './Lags.js';
@@ -45,7 +45,7 @@ const result = {
 process.stdout.write(JSON.stringify(result));
 
 function openOffice() {
-  const store = new MemoryStore({ maxEntries: 100_000 });
+  const store = new LocalStore();
   const onTokenEvent = (event) => {
     if (!event.endsWith('-exhausted') || time.now < monthBegins) return;
     office.refusedPerHour[Math.floor((time.now - monthBegins) / hour)] += 1;
@@ -162,7 +162,7 @@ function startProcess({ store, metrics, log }) {
     log,
     metrics,
     store,
-    sealer: new Sealer({ from: 'client-secret', secret: clientSecret }),
+    sealer: new Sealer([{ from: 'client-secret', secret: clientSecret }]),
     baseUrl: 'http://service.invalid',
     credentials: () => ({ clientId: 'month', clientSecret }),
     fetch: service.fetch,

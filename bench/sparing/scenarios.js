@@ -84,7 +84,6 @@ export const scenarios = [
   },
   {
     name: 'watched-taxpayers',
-    only: 'redis',
     taxpayers: 50,
     settings: { TOKEN_FRESH_SECONDS: '' },
     // 1,000 watchers for two minutes: three reads of each taxpayer, a minute apart, as for one watcher
@@ -101,7 +100,6 @@ export const scenarios = [
   },
   {
     name: 'redis-restart',
-    only: 'redis',
     taxpayers: 100,
     promised: exactly(0),
     run: async (fleet) => {
@@ -114,7 +112,6 @@ export const scenarios = [
   },
   {
     name: 'redis-dead',
-    only: 'redis',
     taxpayers: 100,
     // without a shared store, each of the four processes asks once per taxpayer
     promised: atMost(400),

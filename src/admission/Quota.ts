@@ -196,7 +196,7 @@ export class Quota {
     count.sent = here;
     count.elsewhere ??= 0;
     try {
-      const all = await store.increment(
+      const { count: all } = await store.increment(
         ['rate', key, String(minute)],
         here - sent,
         2 * minuteMs,

@@ -59,7 +59,7 @@ const maxDecisions = 100_000;
  */
 export class DecisionPoint {
   readonly #decisions = new BoundedCache<Decision>({ max: maxDecisions });
-  readonly #asking = new Map<string, Promise<Decision>>();
+  readonly #asking = new Map<string, Promise<void>>();
   #authorization: string | undefined;
 
   constructor(private readonly options: DecisionPointOptions) {
@@ -73,7 +73,8 @@ export class DecisionPoint {
 
   /** The cached decision, if it is still valid. */
   known(caller: Caller, question: Question): Decision | undefined {
-    return this.#held(keyOf(caller, question));
+    const decision = this.#decisions.get(keyOf(caller, question));
+    return decision !== undefined && performance.now() < decision.until ? decision : undefined;
   }
 
   /**
@@ -82,22 +83,21 @@ export class DecisionPoint {
    */
   ask(caller: Caller, asker: Asker, questions: readonly Question[]): Promise<readonly (Decision | GatewayError)[]> {
     const keyed = new Map(questions.map((question) => [keyOf(caller, question), question]));
-    const fresh = new Map([...keyed].filter(([key]) => !this.#held(key) && !this.#asking.has(key)));
+    const fresh = new Map(
+      [...keyed].filter(([key, question]) => !this.known(caller, question) && !this.#asking.has(key)),
+    );
     if (fresh.size > 0) {
-      const deciding = this.#decide(caller, asker, fresh);
-      for (const key of fresh.keys()) {
-        const decided = deciding.then((decisions) => decisions.get(key) as Decision);
-        this.#asking.set(
-          key,
-          decided.finally(() => this.#asking.delete(key)),
-        );
-      }
+      const deciding = this.#decide(caller, asker, fresh).finally(() => {
+        for (const key of fresh.keys()) this.#asking.delete(key);
+      });
+      for (const key of fresh.keys()) this.#asking.set(key, deciding);
     }
-    const answers = questions.map((question) => {
+    const answers = questions.map(async (question) => {
       const key = keyOf(caller, question);
-      return this.#held(key) ?? (this.#asking.get(key) as Promise<Decision>).catch((error: GatewayError) => error);
+      await this.#asking.get(key);
+      return this.#decisions.get(key) ?? { isAllowed: false, until: 0 };
     });
-    return Promise.all(answers);
+    return Promise.all(answers.map((answer) => answer.catch((error: GatewayError) => error)));
   }
 
   /** Calls `look` when a decision expires; returns how to cancel that. */
@@ -106,37 +106,29 @@ export class DecisionPoint {
     return () => clearTimeout(timer);
   }
 
-  #held(key: string): Decision | undefined {
-    const decision = this.#decisions.get(key);
-    return decision !== undefined && performance.now() < decision.until ? decision : undefined;
-  }
-
   /** @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call */
   async #decide(caller: Caller, asker: Asker, questions: ReadonlyMap<string, Question>) {
     const leavePlace = asker.takePlace?.();
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     const askedAt = performance.now();
+    const signal = AbortSignal.timeout(deadlineMs);
+    const call = (repetition: number) => this.#call(caller, { ...asker, repetition }, [...questions.values()], signal);
     try {
-      const answers = await this.#callTwiceAtMost(caller, asker, [...questions.values()]);
-      const decisions = [...questions.keys()].map((key, place): [string, Decision] => {
-        const isAllowed = answers[place] === true;
-        const ttlMs = isAllowed ? this.options.ttlMs : Math.min(this.options.ttlMs, refusedMs);
-        return [key, { isAllowed, until: askedAt + ttlMs }];
+      // The decision point may have closed a kept-alive connection, and asking twice changes nothing.
+      const answers = await call(0).catch((error: NoAnswer) => {
+        if (error.fault !== 'network') throw error;
+        return call(1);
       });
-      for (const [key, decision] of decisions) this.#decisions.set(key, decision);
-      return new Map(decisions);
+      for (const [place, key] of [...questions.keys()].entries()) {
+        const isAllowed = answers[place]?.decision === true;
+        const ttlMs = Math.min(this.options.ttlMs, isAllowed ? Infinity : refusedMs);
+        this.#decisions.set(key, { isAllowed, until: askedAt + ttlMs });
+      }
     } catch (error) {
       throw undecided(error as NoAnswer);
     } finally {
       leavePlace?.();
     }
-  }
-
-  /** The decision point may have closed a kept-alive connection, and asking twice changes nothing. */
-  async #callTwiceAtMost(caller: Caller, asker: Asker, questions: readonly Question[]) {
-    const signal = AbortSignal.timeout(deadlineMs);
-    const call = (repetition: number) => this.#call(caller, { ...asker, repetition }, questions, signal);
-    return call(0).catch((error: NoAnswer) => (error.fault === 'network' ? call(1) : Promise.reject(error)));
   }
 
   async #call(
@@ -150,32 +142,35 @@ export class DecisionPoint {
       action: { name },
       resource: { type: 'taxpayer', id: taxpayer },
     }));
-    const isOne = evaluations.length === 1;
+    const [one, ...others] = evaluations;
+    const isOne = others.length === 0;
     const endpoint = isOne ? 'evaluation' : 'evaluations';
-    const subject = { type: 'user', id, properties };
-    const headers = { 'content-type': 'application/json', accept: 'application/json', 'x-request-id': requestId };
     const startedAt = performance.now();
-    const told = (outcome: DecisionCall['outcome'], cause?: string) => {
-      const ms = performance.now() - startedAt;
-      trail?.call({ endpoint, result: outcome, startedAt, ms, repetition });
-      onCall?.({ outcome, cause, seconds: ms / 1000 });
-    };
+    let failure: NoAnswer | undefined;
     try {
       const answer = await fetchJson(`${url.replace(/\/+$/, '')}/access/v1/${endpoint}`, {
         method: 'POST',
-        headers: this.#authorization === undefined ? headers : { ...headers, authorization: this.#authorization },
-        body: JSON.stringify({ subject, ...(isOne ? evaluations[0] : { evaluations }) }),
+        headers: {
+          'content-type': 'application/json',
+          accept: 'application/json',
+          'x-request-id': requestId,
+          ...(this.#authorization && { authorization: this.#authorization }),
+        },
+        body: JSON.stringify({ subject: { type: 'user', id, properties }, ...(isOne ? one : { evaluations }) }),
         agent,
         signal,
       });
       const read = decided.safeParse(isOne ? { evaluations: [answer] } : answer).data?.evaluations;
       if (read?.length !== questions.length) throw new NoAnswer('answer', 'the answer does not decide what was asked');
-      told('ok');
-      return read.map(({ decision }) => decision);
+      return read;
     } catch (error) {
-      const { fault, message } = error as NoAnswer;
-      told(fault, message);
+      failure = error as NoAnswer;
       throw error;
+    } finally {
+      const ms = performance.now() - startedAt;
+      const outcome = failure?.fault ?? 'ok';
+      trail?.call({ endpoint, result: outcome, startedAt, ms, repetition });
+      onCall?.({ outcome, cause: failure?.message, seconds: ms / 1000 });
     }
   }
 }

@@ -41,8 +41,9 @@ export interface IssuerKeysOptions extends KeyPlace {
 
 const refreshMs = 600_000;
 const deadlineMs = 5_000;
-/** Shortest time between two looks for a key that is not in the set, so that made-up tokens cannot hammer the provider. */
+/** Shortest times between two reads, so that made-up tokens cannot hammer the provider: after one that worked, or did not. */
 const lookAgainMs = 10_000;
+const retryMs = 2_000;
 /** Most keys tried for a token that names none, so that a forged token has a bounded cost. */
 const maxCandidates = 8;
 
@@ -56,7 +57,6 @@ export class IssuerKeys implements KeySource {
   readonly #stopped = new AbortController();
   #published = '';
   #confirmedAt: number | undefined;
-  #failures = 0;
   #failure: NoAnswer | undefined;
   #notBefore = -Infinity;
 
@@ -112,24 +112,20 @@ export class IssuerKeys implements KeySource {
   }
 
   async #read(signal: AbortSignal): Promise<JSONWebKeySet> {
-    if (this.#failure !== undefined && this.#waitMs() > 0) throw this.#failure;
-    if (this.#waitMs() > 0) throw new NoAnswer('answer', 'it was read a moment ago');
+    if (this.#waitMs() > 0) throw this.#failure ?? new NoAnswer('answer', 'it was read a moment ago');
     try {
       const keys = await readIssuerKeys(this.options, signal);
       this.#notBefore = this.#confirmedAt === undefined ? -Infinity : performance.now() + lookAgainMs;
       this.#confirmedAt = performance.now();
-      this.#failures = 0;
       this.#failure = undefined;
       this.#publish(JSON.stringify(keys));
-      this.options.onRead(undefined);
       return keys;
     } catch (error) {
       this.#failure = error as NoAnswer;
-      this.#failures += 1;
-      const backoffMs = Math.min(500 * 2 ** this.#failures, lookAgainMs);
-      this.#notBefore = performance.now() + backoffMs * (1 + Math.random() / 4);
-      if (!this.#stopped.signal.aborted) this.options.onRead(this.#failure);
+      this.#notBefore = performance.now() + retryMs * (1 + Math.random() / 4);
       throw error;
+    } finally {
+      if (!this.#stopped.signal.aborted) this.options.onRead(this.#failure);
     }
   }
 

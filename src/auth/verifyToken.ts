@@ -29,8 +29,6 @@ export interface TrustedIssuer {
 
 export interface VerifiedToken {
   readonly caller: Caller;
-  /** The first moment at which the token passes, in milliseconds since the epoch: `nbf` less the tolerance. */
-  readonly validFrom: number;
   readonly keys: KeySource;
   /** The version of the keys that verified it. */
   readonly version: number;
@@ -74,8 +72,7 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   const claims = claimsSchema.safeParse(payload);
   if (!claims.success) throw unauthenticated(wrongClaims[claims.error.issues[0]?.path[0] ?? ''] ?? malformed);
   const { sub: subject, exp, nbf, iat } = claims.data;
-  const validFrom = (Math.max(nbf, iat) - toleranceSeconds) * 1000;
-  if (validFrom > Date.now()) throw unauthenticated(notYetValid);
+  if ((Math.max(nbf, iat) - toleranceSeconds) * 1000 > Date.now()) throw unauthenticated(notYetValid);
   if (isOtherThanAccessToken(header, payload)) {
     throw unauthenticated('This is not an access token but an ID token or another token of the issuer');
   }
@@ -85,7 +82,7 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   const rights = rightsIn(payload, policy.rights);
   const properties = policy.decisionClaims && { ...chosen(payload, policy.decisionClaims), issuer };
   const caller: Caller = { kind: 'bearer', key, subject, ...rights, properties, expiresAt: exp * 1000 };
-  return { caller, validFrom, keys, version };
+  return { caller, keys, version };
 }
 
 async function verifySignature(token: string, { algorithms = signatureAlgorithms, tokenTypes, issuers }: TokenPolicy) {

@@ -1,5 +1,5 @@
 import type { Trail } from '../observability/Trail.js';
-import type { SealedStore } from './SealedStore.js';
+import type { SealedStore, SubjectField } from './SealedStore.js';
 import type { Codec, Entry } from './StoredEntries.js';
 
 /**
@@ -34,19 +34,14 @@ export interface LeasedCacheOptions<Value> {
   readonly codec: Codec<Value>;
   /** How long the store keeps a value, in milliseconds. */
   readonly ttlMs: (value: Value) => number;
-  /** First part of every name, and the label of metrics. */
+  /** The label of metrics. */
   readonly kind: string;
   readonly maxEntries: number;
   /** Most memory the entries take, in bytes as `heldBytes` counts them. Default: a quarter of the heap limit. */
   readonly maxBytes?: number;
   /** Time limit of the work under the lease, in milliseconds. The lease is renewed for as long plus `leaseMarginMs`. */
   readonly workMs: number;
-  /** The subject of the entry with this id. Default: the id itself. */
-  readonly subjectOf?: (id: string) => string;
-  /** Whether the fleet may have forgotten a subject since `beganAt`, in epoch milliseconds. Default: never. */
-  readonly mayHaveForgotten?: (subject: string, beganAt: number) => Promise<boolean>;
-  /** How far two clocks of the fleet may be apart, in milliseconds. Default 1000. */
-  readonly skewMs?: number;
+  /** The field of the store that holds the entry with this id. */
+  readonly fieldOf: (id: string) => SubjectField;
   readonly onRead?: (kind: string, tier: CacheTier, reason: ReadReason) => void;
-  readonly onLeaseWait?: (kind: string, seconds: number) => void;
 }

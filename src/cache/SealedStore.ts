@@ -1,260 +1,214 @@
 import { BoundedCache } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
-import type { Turn } from '../stores/Store.js';
+import type { Field, Item, Outcome, Place, PutWhen, Store, Turn, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
-import { type EntryName, type Found, OneKeyStore, type OneKeyStoreOptions } from './OneKeyStore.js';
-import type { KeyRing, Sealer } from './sealing.js';
+import type { Sealer } from './sealing.js';
 
-/** A name that was claimed; `withdraw` makes it free again, unless something was written over the claim. */
+/** A field about `subject` as readable parts; only their keyed hashes leave the process. */
+export interface SubjectField {
+  readonly subject: string;
+  readonly kind: string;
+  /** Tells several fields of a kind apart. */
+  readonly id?: string;
+}
+
+/** The name of an item as readable parts. */
+export type ItemName = readonly string[];
+
+/** An item that was written because there was none; `withdraw` deletes it, unless something was written over it. */
 export interface Claim {
   withdraw(): Promise<void>;
 }
 
-/** How far ahead of ours the clock of a {@link SealedStore.mark}'s writer may be, in milliseconds, before it is ignored. */
-const skewMs = 10_000;
-const maxOwnMarks = 5000;
-/** How long the lease lasts under which a mark is written, in milliseconds. */
-const leaseOfMarkMs = 1000;
-/** Pause before the next try to take a lease that another process holds for one short write, in milliseconds. */
-export const heldPauseMs = 100;
-/** After this many tries to take the lease, a mark is written without it. */
-const mostTriesOfMark = 20;
-
-/** A mark that this process wrote. `setAt` is a time of the monotonic clock. */
-interface OwnMark {
-  readonly found: Found;
-  readonly ttlMs: number;
-  readonly setAt: number;
+/** A subject that was forgotten, and the request to do so. */
+export interface Forgotten {
+  readonly id: string;
+  readonly subject: string;
 }
 
-export interface SealedStoreOptions extends OneKeyStoreOptions {
+export interface SealedStoreOptions {
+  readonly store: Store;
   readonly sealer: Sealer;
+  /** The settings that change every answer (base URL, client id, API version). They are part of every name. */
+  readonly scope: readonly string[];
+}
+
+/** Pause before the next try of what must be written once the store answers again, in milliseconds. */
+const againMs = 1000;
+const forgottenList = ['forgotten'];
+const maxOwnMarks = 5000;
+
+/** A mark that this process wrote. `endsAt` is monotonic. */
+interface OwnMark {
+  readonly value: unknown;
+  readonly endsAt: number;
 }
 
 /**
- * A {@link OneKeyStore} for each known encryption key: one, or several during a key rotation. Values are written under every
- * key and the newest is read, so that processes that know only one of the keys see everything. Claims and leases are taken
- * oldest key first and released newest first: the holder of the oldest holds them all. A process that dies half-way leaves
- * claims that expire.
+ * JSON values in a {@link Store} that sees neither names nor values: names are HMACs, values are encrypted and bound to
+ * record, field and version. What does not decrypt or parse (tampered, foreign, moved) is an undefined value.
  */
 export class SealedStore {
   readonly #ownMarks = new BoundedCache<OwnMark>({ max: maxOwnMarks });
-  readonly #stores = new WeakMap<KeyRing, OneKeyStore>();
 
   constructor(private readonly options: SealedStoreOptions) {}
 
-  /** Current key first. */
-  get stores(): readonly OneKeyStore[] {
-    return this.options.sealer.rings.map((ring) => {
-      const store = this.#stores.get(ring) ?? new OneKeyStore(ring, this.options);
-      this.#stores.set(ring, store);
-      return store;
-    });
+  get kind(): Store['kind'] {
+    return this.options.store.kind;
   }
 
-  /** The value under `name`; undefined when there is none. */
-  async look(name: EntryName): Promise<unknown> {
-    return newestOf(await this.#findAll(name))?.value;
+  async acquire(field: SubjectField, wish: Wish): Promise<Turn<unknown, unknown>> {
+    const place = this.placeOf(field);
+    const turn = await this.options.store.acquire(place, wish);
+    if (turn.state === 'failed') return { state: 'failed', failure: this.#open(failureName(place), turn.failure) };
+    if (turn.state !== 'found') return turn;
+    const { version, value } = turn.stored;
+    return { state: 'found', stored: { ...turn.stored, value: this.#open(valueName(place, version), value) } };
   }
 
-  /** The values under every key, current key first. They differ when their writers do not know the same keys. */
-  async lookUnderAllKeys(name: EntryName): Promise<readonly unknown[]> {
-    return (await this.#findAll(name)).flatMap((found) => (found ? [found.value] : []));
+  renew(field: SubjectField, owner: string, leaseMs: number): Promise<boolean> {
+    return this.options.store.renew(this.placeOf(field), owner, leaseMs);
   }
 
-  /** As {@link look}; also copies a value to the current key. Not for one that its writer may delete: the copy would stay. */
-  async find(name: EntryName): Promise<Found | undefined> {
-    return this.#sealAnew(name, await this.#findAll(name));
+  settle(field: SubjectField, owner: string, outcome: Outcome<unknown, unknown>): Promise<boolean> {
+    const place = this.placeOf(field);
+    const sealed =
+      outcome === undefined
+        ? undefined
+        : 'failure' in outcome
+          ? { ...outcome, failure: this.#seal(failureName(place), outcome.failure) }
+          : { ...outcome, value: this.#seal(valueName(place, outcome.version), outcome.value) };
+    return this.options.store.settle(place, owner, sealed);
   }
 
-  /** Writes a mark: a value that holds back calls of the fleet for `ttlMs`. */
-  async setMark(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
-    this.#rememberMark(name, value, ttlMs);
-    await this.set(name, value, ttlMs);
+  /** Erases everything about the subject, and tells every process to do so. Returns how many fields there were. */
+  forget(forgotten: Forgotten): Promise<number> {
+    const list = this.keyOf(forgottenList);
+    const note = this.#seal(list, forgotten);
+    return this.options.store.forget(this.#recordOf(forgotten.subject), list, note);
   }
 
-  /** Writes a mark, unless there is one that lasts longer: of several written at the same time the longest stays. */
-  async prolongMark(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
-    const endsAt = Date.now() + ttlMs;
-    const lastsLonger = (mark: Found | undefined) => mark !== undefined && mark.expiresAt >= endsAt;
-    if (lastsLonger(this.#ownMark(name))) return;
-    const mine = this.#rememberMark(name, value, ttlMs);
-    // True until another call in this process begins to write a longer mark.
-    const isLongest = () => this.#ownMarks.get(this.#keyOf(name)) === mine;
-    const leftMs = () => Math.max(1, endsAt - Date.now());
-    const owner = crypto.randomUUID();
-    for (let tries = 0, shorter: Buffer | undefined; tries < mostTriesOfMark && isLongest(); tries += 1) {
-      const turn = await this.acquire(name, owner, leaseOfMarkMs, shorter);
-      if (turn.state === 'taken' && (await this.settle(name, value, leftMs(), owner))) return;
-      if (turn.state === 'held') await pause(heldPauseMs);
-      if (turn.state !== 'found') continue;
-      if (lastsLonger(this.#believed(turn.entry))) return;
-      shorter = turn.entry.bytes;
+  /** As `Store.forgottenSince`. */
+  async forgottenSince(since: number) {
+    const list = this.keyOf(forgottenList);
+    const { notes, mark } = await this.options.store.forgottenSince(list, since);
+    return { forgotten: notes.map((note) => this.#open(list, note) as Forgotten | undefined), mark };
+  }
+
+  /** What is stored about the subject. */
+  async fields(subject: string): Promise<readonly (Omit<Field, 'value'> & { readonly value: unknown })[]> {
+    const record = this.#recordOf(subject);
+    const fields = await this.options.store.fields(record);
+    return fields.map((each) => ({
+      ...each,
+      value: this.#open(valueName({ record, field: each.name }, each.version), each.value),
+    }));
+  }
+
+  async get(name: ItemName): Promise<Item<unknown> | undefined> {
+    const key = this.keyOf(name);
+    const item = await this.options.store.get(key);
+    return item && { ...item, value: this.#open(key, item.value) };
+  }
+
+  put(name: ItemName, value: unknown, ttlMs: number, when: PutWhen = 'always'): Promise<boolean> {
+    const key = this.keyOf(name);
+    return this.options.store.put(key, this.#seal(key, value), ttlMs, when);
+  }
+
+  /** Writes now or, if the store does not answer, as soon as it does. Never rejects. */
+  async write(name: ItemName, value: unknown, ttlMs: number): Promise<void> {
+    await this.#untilDone(() => this.put(name, value, ttlMs), ttlMs);
+  }
+
+  /** Claims `name`; undefined if it is taken. @throws StoreError when the store does not answer; then withdraws the claim */
+  async claim(name: ItemName, value: unknown, ttlMs: number): Promise<Claim | undefined> {
+    const { store } = this.options;
+    const key = this.keyOf(name);
+    const bytes = this.#seal(key, value);
+    const withdraw = () => this.#untilDone(() => store.deleteIf(key, bytes), ttlMs);
+    try {
+      return (await store.put(key, bytes, ttlMs, 'if-absent')) ? { withdraw } : undefined;
+    } catch (error) {
+      void withdraw();
+      throw error;
     }
-    if (isLongest()) await this.set(name, value, leftMs());
+  }
+
+  /** Writes a mark, a value that holds back calls of the fleet for `ttlMs`, unless there is one that lasts longer. */
+  async setMark(name: ItemName, value: unknown, ttlMs: number): Promise<void> {
+    const endsAt = performance.now() + ttlMs;
+    const key = this.keyOf(name);
+    if ((this.#ownMarks.get(key)?.endsAt ?? 0) >= endsAt) return;
+    this.#ownMarks.set(key, { value, endsAt });
+    await this.put(name, { value, ttlMs }, ttlMs, 'if-longer').catch(() => undefined);
   }
 
   /**
-   * The value of a mark. A mark written by a clock far ahead of ours is ignored. What this process wrote itself counts even
-   * when such a mark has overwritten it.
+   * The mark that lasts longest, the fleet's or this process's own. A mark with more left than its full length is over: the
+   * store's clock was set back. While the store does not answer, this process obeys its own.
    */
-  async mark(name: EntryName): Promise<unknown> {
-    const marks = (await this.#findAll(name)).map((mark) => this.#believed(mark));
-    return newestOf([...marks, this.#ownMark(name)])?.value;
+  async mark(name: ItemName): Promise<Item<unknown> | undefined> {
+    const own = this.#ownMarks.get(this.keyOf(name));
+    const item = await this.get(name).catch(() => undefined);
+    const leftMs = (own?.endsAt ?? 0) - performance.now();
+    const shared = item?.value as { readonly value: unknown; readonly ttlMs: number } | undefined;
+    if (item && shared && item.leftMs <= shared.ttlMs && item.leftMs > leftMs) return { ...item, value: shared.value };
+    return own && leftMs > 0 ? { value: own.value, leftMs } : undefined;
   }
 
-  async set(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
-    const content = this.#lasting(value, ttlMs);
-    await Promise.all(this.stores.map((store) => store.set(name, content, ttlMs)));
-  }
-
-  /** Claims `name`; undefined if it is taken. Atomic across the fleet. @throws StoreError when the store does not answer */
-  async claim(name: EntryName, value: unknown, ttlMs: number): Promise<Claim | undefined> {
-    const content = this.#lasting(value, ttlMs);
-    const withdraw = await this.#takeAll((store) => store.claim(name, content, ttlMs));
-    return withdraw && { withdraw };
+  async erase(name: ItemName): Promise<boolean> {
+    const { store } = this.options;
+    const item = await store.get(this.keyOf(name));
+    return item !== undefined && store.deleteIf(this.keyOf(name), item.value);
   }
 
   /**
-   * Adds `by` to the counter `name`. Each key has a counter for the processes that know it: the highest count is the fleet's.
+   * Adds `by` to the counter `name`.
    * @throws StoreError when the store does not answer or returns an impossible count, such as one above `most`
    */
-  async increment(name: EntryName, by: number, ttlMs: number, most = Number.MAX_SAFE_INTEGER): Promise<number> {
-    const counts = await Promise.all(this.stores.map((store) => store.increment(name, by, ttlMs)));
-    if (counts.some((count) => !(Number.isSafeInteger(count) && count >= by && count <= most))) {
-      throw new StoreError('failed', 'The store gave a count that cannot be true.');
-    }
-    return Math.max(...counts);
+  async increment(name: ItemName, by: number, ttlMs: number, most = Number.MAX_SAFE_INTEGER) {
+    const { count, leftMs } = await this.options.store.increment(this.keyOf(name), by, ttlMs);
+    if (Number.isSafeInteger(count) && count >= by && count <= most) return { count, leftMs: Math.min(leftMs, ttlMs) };
+    throw new StoreError('failed', 'The store gave a count that cannot be true.');
   }
 
-  /** As `Store.acquire`; `owner` is random and not secret. */
-  async acquire(name: EntryName, owner: string, ttlMs: number, refused?: Buffer): Promise<Turn<Found>> {
-    const found = this.options.sealer.rings.length > 1 ? await this.#findAll(name) : undefined;
-    const entry = found && !isNewest(refused, found) && (await this.#sealAnew(name, found));
-    if (entry) return { state: 'found', entry };
-    let turn: Turn<Found> = { state: 'taken' };
-    await this.#takeAll(async (store, at) => {
-      turn = await store.acquire(name, owner, ttlMs, found ? found[at]?.bytes : refused);
-      return turn.state === 'taken' ? () => store.release(name, owner) : undefined;
-    });
-    return turn;
+  keyOf(name: ItemName): string {
+    return this.options.sealer.name([...this.options.scope, ...name]);
   }
 
-  /** As `Store.renew`. True if the lease is held under any key: a key that came into use later has none. */
-  async renew(name: EntryName, owner: string, ttlMs: number): Promise<boolean> {
-    const held = await Promise.all(this.stores.map((store) => store.renew(name, owner, ttlMs)));
-    return held.some(Boolean);
+  placeOf({ subject, kind, id }: SubjectField): Place {
+    const field = id === undefined ? kind : `${kind}:${this.options.sealer.name([kind, id]).slice(0, 22)}`;
+    return { record: this.#recordOf(subject), field };
   }
 
-  /** As `Store.settle`. */
-  async settle(name: EntryName, value: unknown, ttlMs: number, owner: string): Promise<boolean> {
-    const content = this.#lasting(value, ttlMs);
-    let wasHeld = true;
-    for (const store of this.stores) wasHeld = (await store.settle(name, content, ttlMs, owner)) && wasHeld;
-    return wasHeld;
+  #recordOf(subject: string): string {
+    return this.keyOf(['subject', subject]);
   }
 
-  /** If `owner` holds the lease, releases it and stores `failure` for those who waited for `owner`. */
-  async fail(name: EntryName, failure: unknown, ttlMs: number, owner: string): Promise<void> {
-    const content = this.#lasting(failure, ttlMs);
-    for (const store of this.stores) await store.fail(name, content, ttlMs, owner);
-  }
-
-  async failureOf(name: EntryName, owner: string): Promise<unknown> {
-    if (!/^[\w-]{1,64}$/.test(owner)) return undefined; // a forged lease
-    return newestOf(await Promise.all(this.stores.map((store) => store.failureOf(name, owner))))?.value;
-  }
-
-  /** The owner of the lease of `name`: bytes, because a forged owner need not be text. */
-  async leaseOwner(name: EntryName): Promise<Buffer | undefined> {
-    const owners = await Promise.all(this.stores.map((store) => store.leaseOwner(name)));
-    return owners.findLast(Boolean);
-  }
-
-  /** Releases the lease if `owner` still holds it. */
-  async release(name: EntryName, owner: string | Buffer): Promise<void> {
-    for (const store of this.stores) await store.release(name, owner);
-  }
-
-  #rememberMark(name: EntryName, value: unknown, ttlMs: number): OwnMark {
-    const found = { ...this.#lasting(value, ttlMs), bytes: Buffer.alloc(0) };
-    const mark = { found, ttlMs, setAt: performance.now() };
-    this.#ownMarks.set(this.#keyOf(name), mark);
-    return mark;
-  }
-
-  /** Undefined for a mark that a clock far ahead of ours wrote. */
-  #believed(mark: Found | undefined): Found | undefined {
-    return mark && mark.expiresAt <= Date.now() + mark.ttlMs + skewMs ? mark : undefined;
-  }
-
-  #ownMark(name: EntryName): Found | undefined {
-    if (this.#ownMarks.size === 0) return undefined;
-    const key = this.#keyOf(name);
-    const own = this.#ownMarks.get(key);
-    const agoMs = own ? performance.now() - own.setAt : 0;
-    if (own && agoMs >= 0 && agoMs < own.ttlMs) return own.found;
-    this.#ownMarks.delete(key);
-    return undefined;
-  }
-
-  #keyOf(name: EntryName): string {
-    return (this.stores[0] as OneKeyStore).keyOf(name);
-  }
-
-  #findAll(name: EntryName): Promise<readonly (Found | undefined)[]> {
-    return Promise.all(this.stores.map((store) => store.find(name)));
-  }
-
-  #lasting(value: unknown, ttlMs: number) {
-    return { value, expiresAt: Date.now() + ttlMs, ttlMs };
-  }
-
-  /** Takes something under every key or under none. `take` returns a function that gives it back; this, one for all keys. */
-  async #takeAll(take: (store: OneKeyStore, at: number) => Promise<(() => Promise<unknown>) | undefined>) {
-    const taken: (() => Promise<unknown>)[] = [];
-    const giveBack = async () => {
-      for (const give of taken) await give();
+  /** Waits for the first try only; the others go on without the caller. */
+  async #untilDone(work: () => Promise<unknown>, forMs: number): Promise<void> {
+    const endsAt = performance.now() + forMs;
+    const again = async (error: StoreError): Promise<void> => {
+      if (error.trouble === 'closed' || performance.now() > endsAt) return;
+      await pause(againMs, { ref: false });
+      await work().catch(again);
     };
-    let hasAll = false;
-    try {
-      for (const [at, store] of [...this.stores.entries()].reverse()) {
-        const give = await take(store, at);
-        if (give === undefined) return undefined;
-        taken.unshift(give);
-      }
-      hasAll = true;
-      return giveBack;
-    } finally {
-      if (!hasAll) await giveBack();
-    }
+    await work().catch((error) => void again(error));
   }
 
-  /** Returns the newest value, and copies it to the current key unless something is there, which would be newer. */
-  async #sealAnew(name: EntryName, found: readonly (Found | undefined)[]): Promise<Found | undefined> {
-    const newest = newestOf(found);
-    if (!newest?.expiresAt || found[0]?.expiresAt) return newest;
-    const { bytes: _, ...content } = newest;
-    const leftMs = Math.max(1, content.expiresAt - Date.now());
-    const { stores } = this;
-    const withdraw = await stores[0]?.claim(name, content, leftMs).catch(() => undefined);
-    // Erasing goes from the oldest key to the current: a value erased under its old key must not survive as this copy.
-    const isErased = withdraw && (await stores[found.indexOf(newest)]?.find(name)) === undefined;
-    if (isErased) await withdraw();
-    return newest;
+  #seal(name: string, value: unknown): Buffer {
+    return this.options.sealer.seal(name, Buffer.from(JSON.stringify(value)));
+  }
+
+  #open(name: string, bytes: Buffer): unknown {
+    const opened = this.options.sealer.open(name, bytes);
+    return opened && JSON.parse(String(opened));
   }
 }
 
-/** The {@link OneKeyStoreOptions.scope} of one client of the service. */
+/** The {@link SealedStoreOptions.scope} of one client of the service. */
 export const scopeOf = (baseUrl: string, clientId: string, apiVersion: string) => [baseUrl, clientId, apiVersion];
 
-/** Whether `bytes` are the newest value as stored under any key: its copy under another key has other bytes. */
-function isNewest(bytes: Buffer | undefined, found: readonly (Found | undefined)[]): boolean {
-  const expiresAt = newestOf(found)?.expiresAt;
-  return found.some((each) => each !== undefined && each.expiresAt === expiresAt && bytes?.equals(each.bytes));
-}
-
-/** Values under one name usually have the same time to live: the one that expires last was written last. */
-function newestOf(found: readonly (Found | undefined)[]): Found | undefined {
-  return found.filter((each) => each !== undefined).sort((one, other) => other.expiresAt - one.expiresAt)[0];
-}
+const valueName = ({ record, field }: Place, version: string): string => `${record} ${field} ${version}`;
+const failureName = ({ record, field }: Place): string => `${record} ${field}:failure`;

@@ -1,14 +1,17 @@
 import * as z from 'zod';
 import { type ErrorCode, errorCodes, GatewayError } from '../errors/errors.js';
+import type { Stored } from '../stores/Store.js';
 
 /** A cached answer of the service. */
 export interface Entry<Value> {
   /** Random: tells two fetches apart even when they brought the same value. */
   readonly version: string;
   readonly value: Value;
-  /** Epoch milliseconds. */
+  /** When it was fetched, by the monotonic clock of this process. In the future where the store's clock was set back. */
+  readonly readAt: number;
+  /** The same in epoch milliseconds, to be shown. */
   readonly fetchedAt: number;
-  /** When its fetch began, by the monotonic clock of this process. Never stored: absent where another process fetched it. */
+  /** When its fetch began, by the monotonic clock; absent where another process fetched it. */
   readonly startedAt?: number;
   /** What readers derived from the value, kept for the next reader. Never stored. */
   view?: unknown;
@@ -21,8 +24,6 @@ export interface Codec<Value> {
   decode(stored: unknown): Value;
 }
 
-const storedEntry = z.object({ version: z.string(), fetchedAt: z.number(), value: z.unknown() });
-
 const storedFailure = z.object({
   code: z.enum(Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]),
   message: z.string(),
@@ -30,15 +31,14 @@ const storedFailure = z.object({
   reason: z.string().optional(),
 });
 
-export function encodeEntry<Value>({ version, fetchedAt, value }: Entry<Value>, codec: Codec<Value>): unknown {
-  return { version, fetchedAt, value: codec.encode(value) };
-}
-
-/** Undefined for anything but an encoded entry. */
-export function decodeEntry<Value>(stored: unknown, codec: Codec<Value>): Entry<Value> | undefined {
+/** The entry that the store holds; undefined for anything but an encoded value. */
+export function entryOf<Value>(
+  { version, value, ageMs }: Stored<unknown>,
+  codec: Codec<Value>,
+): Entry<Value> | undefined {
   try {
-    const { version, fetchedAt, value } = storedEntry.parse(stored);
-    return { version, fetchedAt, value: codec.decode(value) };
+    const decoded = codec.decode(value);
+    return { version, value: decoded, readAt: performance.now() - ageMs, fetchedAt: Date.now() - ageMs };
   } catch {
     return undefined;
   }

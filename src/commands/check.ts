@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { access, constants } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import fetch from 'node-fetch';
 import type { NoAnswer } from '../auth/fetchJson.js';
 import { readIssuerKeys } from '../auth/IssuerKeys.js';
@@ -66,21 +67,19 @@ function documents({ trustedDocuments }: Config): Promise<Part>[] {
   ];
 }
 
-/** Writes and deletes entries that no gateway looks for. */
+/** In Redis, writes and deletes items that no gateway looks for. A directory may be in use: it is only looked at. */
 async function store({ cache: { url } }: Config): Promise<Found> {
   if (url === 'memory:') return { ok: true, detail: 'memory: each process has its own' };
-  if (url.startsWith('lmdb:') && !existsSync(join(url.slice('lmdb:'.length), 'data.mdb'))) {
-    return { ok: true, detail: 'not there yet: the gateway creates it' };
-  }
+  if (url.startsWith('file:')) return directory(resolve(url.slice('file:'.length)));
   try {
-    const opened = await openExistingStore(url);
+    const opened = await openExistingStore(url, 'write');
     try {
       const startedAt = performance.now();
       const bytes = Buffer.from('check');
       // Several, because a cluster keeps them on several servers.
       const keys = Array.from({ length: 8 }, () => `check-${crypto.randomUUID()}`);
-      await Promise.all(keys.map((key) => opened.set(key, bytes, limitMs)));
-      const deleted = await Promise.all(keys.map((key) => opened.compareAndDelete(key, bytes)));
+      await Promise.all(keys.map((key) => opened.put(key, bytes, limitMs, 'always')));
+      const deleted = await Promise.all(keys.map((key) => opened.deleteIf(key, bytes)));
       const isWritten = deleted.every(Boolean);
       const detail = isWritten
         ? `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`
@@ -93,6 +92,21 @@ async function store({ cache: { url } }: Config): Promise<Found> {
     const isKnown = error instanceof StoreError;
     return { ok: false, detail: isKnown ? storeProblem(url, error) : 'CACHE_URL cannot be used' };
   }
+}
+
+/** The gateway creates the directory, if it may write to the nearest parent that exists. */
+async function directory(path: string): Promise<Found> {
+  let existing = path;
+  while (!existsSync(existing)) existing = dirname(existing);
+  const mayWrite = await access(existing, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  if (!mayWrite) return { ok: false, detail: `CACHE_URL: ${path} cannot be created or written to` };
+  return {
+    ok: true,
+    detail: existing === path ? 'file: can be written' : 'file: not there yet, the gateway creates it',
+  };
 }
 
 function keySets({ auth, proxies }: Config): Promise<Part>[] {

@@ -1,7 +1,7 @@
-import { writeForget } from '../cache/Forgets.js';
 import type { Sealer } from '../cache/sealing.js';
 import { loadConfig } from '../config/config.js';
 import { identifierReader, type TaxpayerId } from '../datasources/identifiers.js';
+import { refusalName } from '../datasources/tokenAnswer.js';
 import { AuditLog } from '../observability/AuditLog.js';
 import { LineLimit } from '../observability/LineLimit.js';
 import { createLogger } from '../observability/log.js';
@@ -11,16 +11,15 @@ import { withStoreOf } from './openStoreOf.js';
 export const forget: Command = {
   does: 'erases what is stored about a taxpayer, in the whole fleet',
   details:
-    'Within 5 seconds every process that reaches the store drops it from its memory too. Writes an audit line to standard error, and each process one to its log. After a failure repeat it: not everything is erased. During a key rotation give every key.',
+    'Within 5 seconds every process that reaches the store drops it from its memory too. Writes an audit line to standard error, and each process one to its log. After a failure repeat it: not everything is erased. With CACHE_URL=file:<directory>, stop the gateway, run this and start it: nothing else is lost.',
   argument: taxpayerArgument,
   async run(argument) {
     const config = loadConfig();
     const subject = identifierReader(config.limits.idLength).taxpayerId(argument);
-    return withStoreOf(config, async ({ sealer, sealed, entries }) => {
+    return withStoreOf(config, 'write', async ({ sealer, sealed }) => {
       const request = crypto.randomUUID();
-      await writeForget(sealed, { id: request, state: 'begun', subject, at: Date.now() });
-      const erased = await entries.erase(subject);
-      await writeForget(sealed, { id: request, state: 'done', subject, at: Date.now() });
+      const coolDowns = (await sealed.erase(refusalName(subject))) ? 1 : 0;
+      const erased = coolDowns + (await sealed.forget({ id: request, subject }));
       audit(sealer, request, subject, `erased ${erased}`);
       const taxpayer = sealer.digest('taxpayer', subject);
       return {

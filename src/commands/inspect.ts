@@ -1,12 +1,11 @@
-import { decodeEntry } from '../cache/StoredEntries.js';
-import type { SubjectEntries, SubjectEntry } from '../cache/SubjectEntries.js';
+import type { SealedStore } from '../cache/SealedStore.js';
+import { entryOf } from '../cache/StoredEntries.js';
 import type { Sealer } from '../cache/sealing.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { freshMsOf } from '../datasources/freshness.js';
-import { identifierReader, type TaxpayerId } from '../datasources/identifiers.js';
+import { identifierReader } from '../datasources/identifiers.js';
 import { isTerminal, sharedMs, storedObservation } from '../datasources/RefreshJobs.js';
-import { absenceMs, tokenAnswerCodec, tokenNames } from '../datasources/tokenAnswer.js';
-import { baseKeyOf } from '../stores/Store.js';
+import { absenceMs, refusalName, tokenAnswerCodec } from '../datasources/tokenAnswer.js';
 import { type Command, taxpayerArgument } from './Command.js';
 import { withStoreOf } from './openStoreOf.js';
 
@@ -29,65 +28,59 @@ export const inspect: Command = {
   async run(argument) {
     const config = loadConfig();
     const id = identifierReader(config.limits.idLength).taxpayerId(argument);
-    return withStoreOf(config, async ({ store, sealer, entries }) => {
+    return withStoreOf(config, 'read', async ({ sealer, sealed }) => {
       const taxpayer = sealer.digest('taxpayer', id);
-      const describe = describer(config, sealer, entries, id);
-      const items = (await entries.list(id)).map(describe).sort((one, other) => orderOf(one) - orderOf(other));
-      const about = `taxpayer ${taxpayer} in ${store.kind}`;
+      const coolDown = await sealed.mark(refusalName(id));
+      const items = (await sealed.fields(id)).map(describer(config, sealer));
+      if (coolDown) {
+        const version = versionOf(sealer, String(coolDown.value));
+        items.push({ kind: 'cool-down', what: 'refusal', version, keptForSeconds: seconds(coolDown.leftMs) });
+      }
+      items.sort((one, other) => orderOf(one) - orderOf(other));
+      const about = `taxpayer ${taxpayer} in ${sealed.kind}`;
       return {
         ok: true,
-        data: { taxpayer, store: store.kind, entries: items },
+        data: { taxpayer, store: sealed.kind, entries: items },
         lines: items.length > 0 ? [about, ...items.map(textOf)] : [`${about}: nothing is stored`],
       };
     });
   },
 };
 
-function describer({ tokens }: Config, sealer: Sealer, entries: SubjectEntries, id: TaxpayerId) {
-  const now = Date.now();
-  const hashOf = (purpose: string, text: string) => sealer.digest(purpose, text).slice(0, 12);
-  const names = tokenNames(id);
-  const answerKeys = entries.keysOf(names.answer);
-  const refusalKeys = entries.keysOf(names.refusal);
-  const age = (fetchedAt: number, freshMs: number) => ({
-    ageSeconds: seconds(now - fetchedAt),
-    // At most `freshMs`: the machine that read the entry may have a clock that is ahead.
-    freshForSeconds: seconds(Math.min(freshMs, fetchedAt + freshMs - now)),
+type Field = Awaited<ReturnType<SealedStore['fields']>>[number];
+
+function describer({ tokens }: Config, sealer: Sealer) {
+  const aged = (ageMs: number, freshMs: number) => ({
+    ageSeconds: seconds(ageMs),
+    freshForSeconds: ageMs < 0 ? 0 : seconds(freshMs - ageMs),
   });
 
-  const tokenOf = (stored: unknown) => {
-    const entry = decodeEntry(stored, tokenAnswerCodec);
-    if (entry === undefined) return { what: 'unreadable' } as const;
-    const { value, fetchedAt } = entry;
-    const version = hashOf('version', entry.version);
-    if (value.kind !== 'record') return { what: 'absence', version, ...age(fetchedAt, absenceMs) } as const;
-    return {
-      what: 'record',
-      version,
-      ...age(fetchedAt, freshMsOf(tokens.freshness, { ...value, fetchedAt })),
-    } as const;
+  const tokenOf = (field: Field) => {
+    const value = entryOf(field, tokenAnswerCodec)?.value;
+    if (value === undefined) return { what: 'unreadable' } as const;
+    if (value.kind !== 'record') return { what: 'absence', ...aged(field.ageMs, absenceMs) } as const;
+    return { what: 'record', ...aged(field.ageMs, freshMsOf(tokens.freshness, value)) } as const;
   };
 
-  const jobOf = (stored: unknown) => {
-    const entry = decodeEntry(stored, { encode: () => undefined, decode: (value) => storedObservation.parse(value) });
-    if (entry === undefined) return { what: 'unreadable' } as const;
-    const { job } = entry.value;
-    const about = { job: hashOf('job', job.jobId), version: hashOf('version', entry.version) };
-    if (!isTerminal(job)) return { what: 'status', ...about, ...age(entry.fetchedAt, sharedMs) } as const;
-    return { what: 'final status', ...about, ageSeconds: seconds(now - entry.fetchedAt) } as const;
+  const jobOf = (field: Field) => {
+    const { data } = storedObservation.safeParse(field.value);
+    if (data === undefined) return { what: 'unreadable' } as const;
+    const job = sealer.digest('job', data.job.jobId).slice(0, 12);
+    if (!isTerminal(data.job)) return { what: 'status', job, ...aged(field.ageMs, sharedMs) } as const;
+    return { what: 'final status', job, ageSeconds: seconds(field.ageMs) } as const;
   };
 
-  return ({ key, part, found }: SubjectEntry): Item => {
-    const base = baseKeyOf(key);
-    const kind = answerKeys.includes(base) ? 'token' : refusalKeys.includes(base) ? 'cool-down' : 'job';
-    if (part === 'lease') return { kind, what: part };
-    const kept = { keptForSeconds: seconds(found.expiresAt - now) };
-    if (part === 'failure') return { kind, what: part, ...kept };
-    if (kind === 'cool-down')
-      return { kind, what: 'refusal', version: hashOf('version', String(found.value)), ...kept };
-    return { kind, ...(kind === 'token' ? tokenOf(found.value) : jobOf(found.value)), ...kept };
+  return (field: Field): Item => {
+    const kind = field.name === 'token' ? 'token' : 'job';
+    const kept = { keptForSeconds: seconds(field.leftMs) };
+    if (field.part === 'lease') return { kind, what: field.part };
+    if (field.part === 'failure') return { kind, what: field.part, ...kept };
+    const version = versionOf(sealer, field.version);
+    return { kind, version, ...(kind === 'token' ? tokenOf(field) : jobOf(field)), ...kept };
   };
 }
+
+const versionOf = (sealer: Sealer, version: string): string => sealer.digest('version', version).slice(0, 12);
 
 const orderOf = ({ kind }: Item): number => ['token', 'cool-down', 'job'].indexOf(kind);
 

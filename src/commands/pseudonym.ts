@@ -13,12 +13,11 @@ export const pseudonym: Command = {
     if (issuer !== undefined && !(issuer && argument)) throw new UsageError('Expected an issuer and a subject');
     const { cache, upstream, limits } = loadConfig();
     const { clientSecret } = upstream === 'embedded-sandbox' ? embeddedSandbox : upstream;
-    const { rings } = Sealer.of(cache, clientSecret);
-    const [current, ...previous] = rings.map((ring) =>
+    const sealer = Sealer.of(cache, clientSecret);
+    const [current, ...previous] =
       issuer === undefined
-        ? ring.digest('taxpayer', identifierReader(limits.idLength).taxpayerId(argument))
-        : ring.digest('caller', callerKey(issuer, argument)),
-    );
+        ? sealer.digests('taxpayer', identifierReader(limits.idLength).taxpayerId(argument))
+        : sealer.digests('caller', callerKey(issuer, argument));
     return { ok: true, data: { pseudonym: current, previous }, lines: [current ?? '', ...previous] };
   },
 };

@@ -182,7 +182,7 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
     },
     providersFile: s.PROVIDERS_FILE,
     cache: {
-      url: s.CACHE_URL,
+      url: s.CACHE_URL ?? (s.isSandbox ? 'memory:' : 'file:.taxpayer-gateway/cache'),
       /** The first seals, each opens. Without any, the client secret takes their place. */
       encryptionKeys: s.CACHE_ENCRYPTION_KEY ?? [],
       maxEntries: fixed.maxEntries,

@@ -128,8 +128,8 @@ export const decisionToken = fitting(
 
 export const storeUrl = text
   .regex(
-    /^(memory:|lmdb:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
-    'must be memory:, lmdb:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
+    /^(memory:|file:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
+    'must be memory:, file:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
   )
   // No host is meant after it, and no shell replaces the tilde: both would become directories of another name.
-  .regex(/^(?!lmdb:(\/\/|~))/, 'must be lmdb: and a directory without // or ~, such as lmdb:/var/lib/gateway');
+  .regex(/^(?!file:(\/\/|~))/, 'must be file: and a directory without // or ~, such as file:/var/lib/gateway');

@@ -122,7 +122,7 @@ export class ClientLinks {
     if (claim === undefined) return undefined;
     const write = (record: LinkRecord) => {
       this.#own.set(text, record);
-      return store.set(name, record, idempotencyTtlMs);
+      return store.write(name, record, idempotencyTtlMs);
     };
     this.#own.set(text, begun);
     const link = await create().catch(async (error) => {
@@ -137,7 +137,8 @@ export class ClientLinks {
 
   /** Undefined without a record, or when it cannot be opened: tampered with, foreign, or expired by our clock only. */
   async #recordOf({ name, text }: Attempt): Promise<LinkRecord | undefined> {
-    return storedRecord.safeParse(this.#own.get(text) ?? (await this.options.store.look(name))).data;
+    const stored = async () => (await this.options.store.get(name).catch(() => undefined))?.value;
+    return storedRecord.safeParse(this.#own.get(text) ?? (await stored())).data;
   }
 }
 

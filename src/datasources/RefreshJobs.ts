@@ -7,14 +7,19 @@ import type { ReadCall, ReadingOptions } from './reading.js';
 import type { TokenBroker } from './TokenBroker.js';
 import { type JobStatus, jobStatus } from './wire.js';
 
-/** A job's status, when it was read from the service, and when it was first seen (both in epoch milliseconds). */
+/** A job's status, and when it was read from the service. */
 export interface JobView {
   readonly job: JobStatus;
+  /** Epoch milliseconds. */
   readonly observedAt: number;
-  readonly unchangedSince: number;
+  /** The same by the monotonic clock. */
+  readonly readAt: number;
+  /** For how long it had been the same by then, in milliseconds. */
+  readonly unchangedForMs: number;
+  readonly version: string;
 }
 
-type Observation = Omit<JobView, 'observedAt'>;
+type Observation = Pick<JobView, 'job' | 'unchangedForMs'>;
 
 export interface RefreshJobsOptions extends ReadingOptions {
   readonly broker: TokenBroker;
@@ -26,7 +31,7 @@ export interface RefreshJobsOptions extends ReadingOptions {
 export const sharedMs = 1000;
 /** From this age on, a status that is shown is read again in the background, so that nobody waits. */
 const renewedAtMs = 0.75 * sharedMs;
-/** How long the store keeps a status that can still change, in milliseconds. The next poll needs its `unchangedSince`. */
+/** How long the store keeps a status that can still change, in milliseconds. The next poll needs its `unchangedForMs`. */
 const processingTtlMs = 3_600_000;
 
 /** Whether the job's status is final (interface, 3.2). A status that we do not know counts as one that can still change. */
@@ -49,7 +54,10 @@ export class RefreshJobs {
       workMs: 2 * cache.workMs, // the taxpayer's token may have to be read first
       codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
       ttlMs: ({ job }) => (isTerminal(job) ? keepMs : processingTtlMs),
-      subjectOf: (id) => id.slice(0, id.indexOf('/')),
+      fieldOf: (id) => {
+        const end = id.indexOf('/');
+        return { subject: id.slice(0, end), kind: 'job', id: id.slice(end + 1) };
+      },
     });
   }
 
@@ -120,10 +128,9 @@ export class RefreshJobs {
   }
 
   #observationOf(id: string, job: JobStatus): Observation {
-    const before = this.#cache.peek(id)?.value;
-    const now = Date.now();
-    // Never later than now: a time from a clock that was ahead would keep polls at their fastest until we reach it.
-    return { job, unchangedSince: before?.job.status === job.status ? Math.min(before.unchangedSince, now) : now };
+    const before = this.#cache.peek(id);
+    if (before?.value.job.status !== job.status) return { job, unchangedForMs: 0 };
+    return { job, unchangedForMs: before.value.unchangedForMs + Math.max(0, performance.now() - before.readAt) };
   }
 }
 
@@ -132,9 +139,9 @@ const idOf = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
 
 /** Always the same object for one entry, so that what is derived from the view can be cached with it. */
 function viewOf(entry: Entry<Observation>): JobView {
-  const { job, unchangedSince } = entry.value;
-  entry.view ??= { job, observedAt: entry.fetchedAt, unchangedSince } satisfies JobView;
+  const { value, fetchedAt, readAt, version } = entry;
+  entry.view ??= { ...value, observedAt: fetchedAt, readAt, version } satisfies JobView;
   return entry.view as JobView;
 }
 
-export const storedObservation = z.object({ job: jobStatus, unchangedSince: z.number() });
+export const storedObservation = z.object({ job: jobStatus, unchangedForMs: z.number() });

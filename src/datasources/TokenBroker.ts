@@ -3,7 +3,7 @@ import type { InPlace, ReadRequest } from '../cache/ReadRequest.js';
 import type { Secret } from '../config/secret.js';
 import { GatewayError } from '../errors/errors.js';
 import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
-import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
+import { type FreshnessRule, freshMsOf, unchangedForMs } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { RepeatedFailures } from './RepeatedFailures.js';
 import { endingWith, type ReadCall, type ReadingOptions } from './reading.js';
@@ -13,11 +13,11 @@ import {
   knownOf,
   notAuthorized,
   readingOf,
+  refusalName,
   type TokenAnswer,
   type TokenEntry,
   type TokenView,
   tokenAnswerCodec,
-  tokenNames,
 } from './tokenAnswer.js';
 
 export interface TokenBrokerOptions extends ReadingOptions {
@@ -46,8 +46,6 @@ export type TokenEvent =
 const freshnessFloorMs = 60_000; // lowest maximum age that callers can ask for; a lower one counts as this
 const refetchCoolDownMs = 60_000; // after a new token was refused, no other is fetched for the taxpayer
 const mostRefused = 3; // in one read: the token in memory, the one in the store, and a new one
-/** Clock skew allowed between machines, in milliseconds. More than for jobs, because a token call counts in the budget. */
-const skewMs = 10_000;
 
 type Acceptable = (entry: TokenEntry) => boolean;
 type Call = ReadCall & Spender;
@@ -71,7 +69,7 @@ export class TokenBroker {
       store,
       codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : absenceMs),
-      skewMs,
+      fieldOf: (subject) => ({ subject, kind: 'token' }),
     });
     this.#budget = new TokenBudget({
       store,
@@ -128,9 +126,8 @@ export class TokenBroker {
   }
 
   /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
-  freshForMs({ fetchedAt, freshMs }: TokenView): number {
-    // At most `freshMs`: the machine that read the record may have a clock that is ahead.
-    return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - Date.now()));
+  freshForMs({ readAt, freshMs }: TokenView): number {
+    return Math.min(freshMs, Math.max(0, readAt + freshMs - performance.now()));
   }
 
   #staleFor(error: unknown, id: TaxpayerId): TokenView {
@@ -182,9 +179,9 @@ export class TokenBroker {
     read: (token: Secret) => Promise<T>,
   ): Promise<T> {
     let entry = await endingWith(signal, this.credential(id, undefined, call));
-    const began = { at: Date.now(), monotonicAt: performance.now() };
+    const beganAt = performance.now();
     for (let refused = 1; ; refused += 1) {
-      const { value, version, fetchedAt, startedAt } = entry;
+      const { value, version, readAt, startedAt = readAt } = entry;
       const { accessToken } = knownOf(value).record;
       try {
         const answer = await read(accessToken);
@@ -196,8 +193,7 @@ export class TokenBroker {
       this.#note(id, version, true);
       // A token that was asked for during this call is refused as well: the service accepts none. One that was asked for
       // before may have been replaced since. Of one from another process only the time of its answer is known.
-      const isNew = startedAt === undefined ? fetchedAt + skewMs >= began.at : startedAt >= began.monotonicAt;
-      if ((refused > 1 && isNew) || refused === mostRefused) {
+      if ((refused > 1 && startedAt >= beganAt) || refused === mostRefused) {
         await this.#coolDown(id, version);
         throw notAuthorized();
       }
@@ -206,7 +202,7 @@ export class TokenBroker {
   }
 
   async #replace(id: TaxpayerId, refused: string, signal: AbortSignal, call: ReadCall): Promise<TokenEntry> {
-    if ((await this.options.store.mark(tokenNames(id).refusal)) === refused) {
+    if ((await this.options.store.mark(refusalName(id)))?.value === refused) {
       this.options.onEvent('refetch-cool-down');
       throw notAuthorized();
     }
@@ -217,7 +213,7 @@ export class TokenBroker {
 
   /** Starts the cool-down, in which no token is fetched to replace `version`. */
   #coolDown(id: TaxpayerId, version: string): Promise<void> {
-    return this.options.store.setMark(tokenNames(id).refusal, version, refetchCoolDownMs);
+    return this.options.store.setMark(refusalName(id), version, refetchCoolDownMs);
   }
 
   /** A refused token makes its record stale, to be read again after a cool-down at most; an accepted token undoes that. */
@@ -225,7 +221,7 @@ export class TokenBroker {
     const held = this.#cache.peek(id);
     if (held?.version !== version || isRefused(held) === wasRefused) return;
     const view = this.#newView(held);
-    const freshMs = Math.min(view.freshMs, Date.now() - view.fetchedAt + refetchCoolDownMs);
+    const freshMs = Math.min(view.freshMs, performance.now() - view.readAt + refetchCoolDownMs);
     held.view = wasRefused ? { ...view, freshMs, stale: true } : view;
   }
 
@@ -246,8 +242,7 @@ export class TokenBroker {
         };
         return this.options.service.tokenRecord(id, { holder, trail, written, signal, beforeTry });
       });
-      const since = unchangedSince(record, Date.now(), before && readingOf(before));
-      return { kind: 'record', record, unchangedSince: since };
+      return { kind: 'record', record, unchangedForMs: unchangedForMs(record, before && readingOf(before)) };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.options.onEvent('absent-remembered');
@@ -272,10 +267,10 @@ export class TokenBroker {
     return entry.view as TokenView;
   }
 
-  #newView({ value, fetchedAt }: TokenEntry): TokenView {
+  #newView({ value, fetchedAt, readAt }: TokenEntry): TokenView {
     const known = knownOf(value);
-    const freshMs = freshMsOf(this.options.freshness, { ...known, fetchedAt });
-    return { record: known.record, fetchedAt, freshMs, stale: false };
+    const freshMs = freshMsOf(this.options.freshness, known);
+    return { record: known.record, fetchedAt, readAt, freshMs, stale: false };
   }
 }
 

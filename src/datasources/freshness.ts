@@ -9,11 +9,10 @@ export interface FreshnessRule {
   readonly maxMs: number;
 }
 
-/** A record as it was read. Times are in epoch milliseconds. */
+/** A record as it was read, and for how long it had been unchanged by then, in milliseconds. */
 export interface Reading {
   readonly record: TokenRecord;
-  readonly fetchedAt: number;
-  readonly unchangedSince: number;
+  readonly unchangedForMs: number;
 }
 
 const finalStatuses = ['REJECTED', 'COMPLETED'];
@@ -26,9 +25,8 @@ export function isFinal({ status }: TokenRecord): boolean {
 /** How long a record is fresh at least of which a part could not be read: the service may mend it soon. */
 const brokenFreshMs = 5000;
 
-/** How long what was read is fresh, from `fetchedAt`, in milliseconds. */
-export function freshMsOf(rule: FreshnessRule, { record, fetchedAt, unchangedSince }: Reading): number {
-  const unchangedMs = fetchedAt - unchangedSince;
+/** How long what was read is fresh from then on, in milliseconds. */
+export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs: unchangedMs }: Reading): number {
   const usualMs = isFinal(record) ? rule.maxMs : Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedMs));
   // Where the broken part stays, the time doubles up to the usual one.
   const brokenMs = record.faults && Math.max(brokenFreshMs, unchangedMs);
@@ -36,12 +34,14 @@ export function freshMsOf(rule: FreshnessRule, { record, fetchedAt, unchangedSin
 }
 
 /**
- * Since when a record that was read `now` has been unchanged: since the first reading with the same content, or since its
- * creation if this is the first reading. Never later than `now`: an earlier reading may come from a clock that was ahead.
+ * For how long a record that is read now has been unchanged: since the first reading with the same content, `agoMs` ago and
+ * before, or since its creation if this is the first reading.
  */
-export function unchangedSince(record: TokenRecord, now: number, before?: Reading): number {
-  if (before === undefined) return record.faults ? now : Math.min(now, timeOf(record.createdAt) ?? now);
-  return isSame(before.record, record) ? Math.min(now, before.unchangedSince) : now;
+export function unchangedForMs(record: TokenRecord, before?: Reading & { readonly agoMs: number }): number {
+  if (before !== undefined)
+    return isSame(before.record, record) ? before.unchangedForMs + Math.max(0, before.agoMs) : 0;
+  const createdAt = record.faults ? undefined : timeOf(record.createdAt);
+  return createdAt === undefined ? 0 : Math.max(0, Date.now() - createdAt);
 }
 
 function timeOf(date: string | null): number | undefined {
@@ -55,5 +55,5 @@ export function isSame(one: TokenRecord, other: TokenRecord): boolean {
   return isDeepStrictEqual(a, b);
 }
 
-/** A number from 0 to 1 that differs widely between moments close together, and is the same in every process. */
-export const jitterOf = (epochMs: number): number => (epochMs * 0.618_033_988_75) % 1;
+/** A number from 0 to 1 that differs from version to version, and is the same in every process. */
+export const jitterOf = (version: string): number => Number.parseInt(version.slice(0, 8), 16) / 2 ** 32;

@@ -16,16 +16,15 @@ export function jobWatcher({ jobs, pollMinMs, pollMaxMs, ...options }: JobWatche
     ...options,
     watched: {
       // Any status newer than `known` will do: another process may have polled in this interval.
-      read: (ids, known, call) => jobs.status(...ids, known ? Date.now() - known.observedAt : sharedMs, call),
-      readAt: ({ observedAt }) => observedAt,
+      read: (ids, known, call) => jobs.status(...ids, known ? performance.now() - known.readAt : sharedMs, call),
+      readAt: ({ readAt }) => readAt,
       isChange: (from, to) => from.job.status !== to.job.status,
       isFinal: ({ job }) => isTerminal(job),
-      dueInMs({ observedAt, unchangedSince }) {
+      dueInMs({ readAt, unchangedForMs, version }) {
         // Derived from the observation, so that the jitter is the same in every process.
-        const jitter = 0.9 + 0.2 * jitterOf(observedAt);
-        const pauseMs = Math.min(pollMaxMs, Math.max(pollMinMs, (observedAt - unchangedSince) / 2)) * jitter;
-        // At most the pause: `observedAt` may come from a machine whose clock is ahead.
-        return Math.min(Math.max(observedAt + pauseMs - Date.now(), 0), pauseMs);
+        const jitter = 0.9 + 0.2 * jitterOf(version);
+        const pauseMs = Math.min(pollMaxMs, Math.max(pollMinMs, unchangedForMs / 2)) * jitter;
+        return Math.min(Math.max(readAt + pauseMs - performance.now(), 0), pauseMs);
       },
       retryMs: { first: pollMinMs, longest: pollMaxMs },
     },

@@ -13,10 +13,7 @@ export interface ReadingOptions {
   readonly store: SealedStore;
   /** The queue of reads that memory cannot answer. */
   readonly calls: CallQueue;
-  readonly cache: Pick<
-    LeasedCacheOptions<unknown>,
-    'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait' | 'mayHaveForgotten'
-  >;
+  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead'>;
   /** Longest time that anything about a taxpayer is kept, in milliseconds. */
   readonly keepMs: number;
 }

@@ -11,7 +11,7 @@ export function recordWatcher({ broker, ...options }: WatcherSurroundings & { re
     watched: {
       read: (id, _, call) => broker.poll(id, call),
       standIn: (id) => broker.stale(id),
-      readAt: ({ fetchedAt }) => fetchedAt,
+      readAt: ({ readAt }) => readAt,
       isChange: (from, to) => from.stale !== to.stale || !isSame(from.record, to.record),
       isFinal: ({ record }) => isFinal(record),
       dueInMs: (view) => broker.freshForMs(view),

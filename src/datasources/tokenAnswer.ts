@@ -1,14 +1,13 @@
 import * as z from 'zod';
 import type { Codec, Entry } from '../cache/StoredEntries.js';
 import { GatewayError } from '../errors/errors.js';
-import type { Reading } from './freshness.js';
 import { storedTokenRecord, type TokenRecord } from './wire.js';
 
 /** How long an id that the service does not know is remembered, in milliseconds. */
 export const absenceMs = 30_000;
 
 const storedAnswer = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('record'), record: storedTokenRecord, unchangedSince: z.number() }),
+  z.object({ kind: z.literal('record'), record: storedTokenRecord, unchangedForMs: z.number() }),
   z.object({ kind: z.literal('no-such-taxpayer') }),
 ]);
 
@@ -21,7 +20,9 @@ export interface TokenView {
   readonly record: TokenRecord;
   /** Epoch milliseconds. */
   readonly fetchedAt: number;
-  /** How long it is fresh, from `fetchedAt`, in milliseconds. */
+  /** The same by the monotonic clock. */
+  readonly readAt: number;
+  /** How long it is fresh, from `readAt`, in milliseconds. */
   readonly freshMs: number;
   /** Whether it is shown past its freshness because the service could not answer, or after the service refused its token. */
   readonly stale: boolean;
@@ -49,9 +50,9 @@ export function notAuthorized(): GatewayError {
   });
 }
 
-export function readingOf({ value, fetchedAt }: TokenEntry): Reading | undefined {
-  return value.kind === 'record' ? { ...value, fetchedAt } : undefined;
+export function readingOf({ value, readAt }: TokenEntry) {
+  return value.kind === 'record' ? { ...value, agoMs: performance.now() - readAt } : undefined;
 }
 
-/** Names of a taxpayer's entries in the store: the answer about the token, and the mark of a refused token. */
-export const tokenNames = (id: string) => ({ answer: ['token', id], refusal: ['token', 'refused', id] });
+/** The name of the mark of a taxpayer's refused token. */
+export const refusalName = (id: string) => ['token', 'refused', id];

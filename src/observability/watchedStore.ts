@@ -1,23 +1,26 @@
-import { type OpenedStore, openStore, shownStore } from '../stores/openStore.js';
+import type { Config } from '../config/config.js';
+import { openStore, shownStore } from '../stores/openStore.js';
+import type { Store } from '../stores/Store.js';
 import { storeCause } from '../stores/StoreError.js';
 import type { Watching } from './watchedDecisionPoint.js';
 
 /** Opens the store of CACHE_URL, whose troubles and times the operator sees. Rejects as {@link openStore}. */
-export async function openWatchedStore(url: string, { log, metrics }: Watching): Promise<OpenedStore> {
-  const store = shownStore(url);
-  const kind = store.startsWith('lmdb:') ? 'lmdb' : 'redis';
-  const opened = await openStore(url, {
-    onDegraded: (trouble, detail) => {
+export async function openWatchedStore({ cache, drainTimeoutMs }: Config, { log, metrics }: Watching): Promise<Store> {
+  const store = shownStore(cache.url);
+  const opened = await openStore(cache.url, {
+    waitMs: drainTimeoutMs,
+    onDegraded: (error) => {
       metrics.storeDegraded.set(1);
-      const cause = storeCause(kind, trouble, detail);
+      const cause = storeCause(store, error);
+      const { trouble } = error;
       log.error({ store, trouble, cause }, 'the store of CACHE_URL cannot be used: this process goes on by itself');
     },
-    onRecovered: (durationMs, count) => {
+    onRecovered: (durationMs) => {
       metrics.storeDegraded.set(0);
-      log.info({ store, durationMs: Math.round(durationMs), count }, 'the store of CACHE_URL is used again');
+      log.info({ store, durationMs: Math.round(durationMs) }, 'the store of CACHE_URL is used again');
     },
     onSetAside: (file) => {
-      log.error({ file }, 'the database in the directory of CACHE_URL was damaged: it is renamed and a new one begun');
+      log.error({ file }, 'the file in the directory of CACHE_URL was damaged: what could be read of it is used');
     },
   });
   return timed(opened, metrics.onStoreCommand);

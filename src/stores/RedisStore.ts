@@ -1,14 +1,13 @@
 import { once } from 'node:events';
 import { Cluster, type Redis } from 'ioredis';
 import { createRedisClient, keepConnected, parseRedisUrl } from './redisClient.js';
-import { closed, connectionFault, replyCode, storeErrorOf, wasNotSent } from './redisFaults.js';
+import { closed, connectionFault, storeErrorOf, wasNotSent } from './redisFaults.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
-import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
+import type { Field, Item, Outcome, Place, PutWhen, Store, Turn, Wish } from './Store.js';
 import { StoreError } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
 const connectWaitMs = 1000; // how long opening waits for the first connection, which then goes on in the background
-const prefix = 'txgw:';
 
 /** A store in Redis or Valkey (one server, behind sentinels, or a cluster), shared by any number of machines. */
 export class RedisStore implements Store {
@@ -45,60 +44,62 @@ export class RedisStore implements Store {
     keepConnected(client, () => !this.#closing);
   }
 
-  get(key: string): Promise<Buffer | undefined> {
-    const absentIfForeign = (error: unknown) => {
-      if (replyCode(error) !== 'WRONGTYPE') throw error;
-    };
-    return this.#run(async () => (await this.#client.getBuffer(nameOf(key)).catch(absentIfForeign)) ?? undefined);
+  async acquire({ record, field }: Place, { owner, leaseMs, refused = '', awaited = '' }: Wish): Promise<Turn> {
+    const args = [field, owner, wholeMs(leaseMs), refused, awaited];
+    const [state, ...rest] = await this.#run<Buffer[]>('gatewayAcquireBuffer', record, ...args);
+    const [first = '', second] = rest.map(String);
+    if (String(state) === 'held') return { state: 'held', owner: first };
+    if (String(state) === 'failed') return { state: 'failed', failure: rest[0] as Buffer };
+    if (String(state) === 'taken') return { state: 'taken', forgottenMs: first === '' ? Infinity : Number(first) };
+    return { state: 'found', stored: { version: first, ageMs: Number(second), value: rest[2] as Buffer } };
   }
 
-  async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
-    await this.#run(() => this.#client.set(nameOf(key), value, 'PX', wholeMs(ttlMs)));
+  async renew({ record, field }: Place, owner: string, leaseMs: number): Promise<boolean> {
+    return (await this.#run('gatewayRenew', record, field, owner, wholeMs(leaseMs))) === 1;
   }
 
-  async claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
-    return (await this.#run(() => this.#client.gatewayClaim(nameOf(key), value, wholeMs(ttlMs)))) === 1;
+  async settle({ record, field }: Place, owner: string, outcome: Outcome): Promise<boolean> {
+    const how =
+      outcome === undefined
+        ? ['none']
+        : 'failure' in outcome
+          ? ['failure', outcome.failure, wholeMs(outcome.ttlMs)]
+          : ['value', outcome.value, wholeMs(outcome.ttlMs), outcome.version, Math.round(outcome.ageMs)];
+    return (await this.#run('gatewaySettle', record, field, owner, ...how)) === 1;
   }
 
-  async acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
-    const names = [nameOf(key), nameOf(leaseKeyOf(key))] as const;
-    const work = () =>
-      this.#client.gatewayAcquireBuffer(...names, owner, wholeMs(ttlMs), ...(refused ? [refused] : []));
-    const [state, bytes] = await this.#run(work);
-    if (bytes === undefined) return { state: 'taken' };
-    return String(state) === 'found' ? { state: 'found', entry: bytes } : { state: 'held', owner: bytes };
+  async forget(record: string, list: string, note: Buffer): Promise<number> {
+    const erased = await this.#run<number>('gatewayForget', record);
+    await this.#run('gatewayNote', list, note);
+    return erased;
   }
 
-  async renew(key: string, owner: Buffer, ttlMs: number): Promise<boolean> {
-    return (await this.#run(() => this.#client.gatewayRenew(nameOf(leaseKeyOf(key)), owner, wholeMs(ttlMs)))) === 1;
+  async forgottenSince(list: string, since: number) {
+    const [mark, notes] = await this.#run<[Buffer, Buffer[]]>('gatewayNotesBuffer', list, since);
+    return { notes, mark: Number(mark) };
   }
 
-  async settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
-    const names = [nameOf(leaseKeyOf(key)), nameOf(target)];
-    const work = () => this.#client.gatewayDelete(2, ...names, owner, value, wholeMs(ttlMs));
-    return (await this.#run(work)) === 1;
+  async fields(record: string): Promise<readonly Field[]> {
+    const [now, flat] = await this.#run<[Buffer, Buffer[]]>('gatewayFieldsBuffer', record);
+    return flat.flatMap((bytes, n) => (n % 2 ? fieldOf(String(flat[n - 1]), bytes, Number(now)) : []));
   }
 
-  async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
-    return (await this.#run(() => this.#client.gatewayDelete(1, nameOf(key), expected))) === 1;
+  async get(key: string): Promise<Item | undefined> {
+    const [leftMs, value] = await this.#run<Buffer[]>('gatewayGetBuffer', key);
+    return value && { value, leftMs: Number(leftMs) };
   }
 
-  increment(key: string, by: number, ttlMs: number): Promise<number> {
-    return this.#run(() => this.#client.gatewayIncrement(nameOf(key), by, wholeMs(ttlMs)));
+  async put(key: string, value: Buffer, ttlMs: number, when: PutWhen): Promise<boolean> {
+    return (await this.#run('gatewayPut', key, value, wholeMs(ttlMs), when)) === 1;
   }
 
-  async list(base: string): Promise<readonly string[]> {
-    const nodes = this.#client instanceof Cluster ? this.#client.nodes('master') : [this.#client];
-    const keys = new Set<string>();
-    for (const node of nodes) {
-      let cursor = '0';
-      do {
-        const step = await this.#run(() => node.scan(cursor, 'MATCH', `*${base}*`, 'COUNT', 1000));
-        cursor = step[0];
-        for (const name of step[1]) keys.add(keyOf(name));
-      } while (cursor !== '0');
-    }
-    return [...keys].filter((key) => key.startsWith(base));
+  async deleteIf(key: string, expected: Buffer): Promise<boolean> {
+    return (await this.#run('gatewayDeleteIf', key, expected)) === 1;
+  }
+
+  async increment(key: string, by: number, ttlMs: number) {
+    const [count = 0, leftMs = 0] = await this.#run<number[]>('gatewayIncrement', key, by, wholeMs(ttlMs));
+    return { count, leftMs };
   }
 
   close(): Promise<void> {
@@ -106,8 +107,13 @@ export class RedisStore implements Store {
     return this.#closing;
   }
 
-  async #run<T>(work: () => Promise<T>): Promise<T> {
+  async #run<T>(
+    script: keyof ScriptedCommands,
+    key: string,
+    ...args: readonly (string | Buffer | number)[]
+  ): Promise<T> {
     if (this.#closing) throw new StoreError('closed');
+    const work = (): Promise<T> => this.#client[script](`txgw:${key}`, ...args);
     try {
       return await work().catch(async (error) => {
         if (!wasNotSent(error)) throw error;
@@ -145,13 +151,16 @@ async function end(client: Redis | Cluster): Promise<void> {
   for (const node of nodes) clearTimeout(Reflect.get(node, 'socketTimeoutTimer'));
 }
 
-/** The name in Redis. That of a derived key has its base in braces (a hash tag): a cluster then keeps both in one slot. */
-function nameOf(key: string): string {
-  const base = baseKeyOf(key);
-  return base === key ? prefix + key : `${prefix}{${prefix}${base}}${key.slice(base.length)}`;
+/** Reads a field of a record as `redisScripts` writes it. Nothing where its time is over. */
+function fieldOf(field: string, bytes: Buffer, now: number): Field[] {
+  const [name = '', suffix] = field.split(/:(lease|failure)$/);
+  const part = suffix === 'lease' || suffix === 'failure' ? suffix : 'entry';
+  const head = /^(\S+) (\d+)(?: (\S+))?\n?/.exec(bytes.toString('latin1'));
+  if (field === 'forgotten' || head === null) return [];
+  const leftMs = Number(head[2]) - now;
+  const ageMs = part === 'entry' ? now - Number(head[1]) : 0;
+  const value = bytes.subarray(head[0].length);
+  return leftMs > 0 ? [{ name, part, value, ageMs, leftMs, version: part === 'entry' ? (head[3] ?? '') : '' }] : [];
 }
-
-/** The key for which {@link nameOf} made `name`. */
-const keyOf = (name: string): string => name.replace(/^txgw:(?:\{txgw:(.*?)\})?/, '$1');
 
 const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero

@@ -1,70 +1,97 @@
-/** What {@link Store.acquire} found or took. */
-export type Turn<Entry = Buffer> =
-  | { readonly state: 'found'; readonly entry: Entry }
-  | { readonly state: 'taken' }
-  | { readonly state: 'held'; readonly owner: Buffer };
-
-export interface StoreEntry {
-  readonly key: string;
-  readonly value: Buffer;
-  readonly ttlMs: number;
+/** One field of the record about one subject. */
+export interface Place {
+  readonly record: string;
+  readonly field: string;
 }
 
+/** What a reader asks for; `refused` is the version that it must not get. */
+export interface Wish {
+  /** Random and not secret, without white space. */
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly refused?: string | undefined;
+  /** The holder this reader has waited for, whose failure it shares. */
+  readonly awaited?: string | undefined;
+}
+
+/** A value in a field. `ageMs` is by the store's clock, and negative after that clock was set back. */
+export interface Stored<Value = Buffer> {
+  /** Random, without white space: tells two writes apart. */
+  readonly version: string;
+  readonly value: Value;
+  readonly ageMs: number;
+}
+
+/** What {@link Store.acquire} found or took. `forgottenMs`: how long ago the record was forgotten, if it was. */
+export type Turn<Value = Buffer, Failure = Buffer> =
+  | { readonly state: 'found'; readonly stored: Stored<Value> }
+  | { readonly state: 'failed'; readonly failure: Failure }
+  | { readonly state: 'held'; readonly owner: string }
+  | { readonly state: 'taken'; readonly forgottenMs: number };
+
+/** How the work under a lease ended; undefined: nothing that others may know. */
+export type Outcome<Value = Buffer, Failure = Buffer> =
+  | (Stored<Value> & { readonly ttlMs: number })
+  | { readonly failure: Failure; readonly ttlMs: number }
+  | undefined;
+
+/** A field as `inspect` shows it. The version is empty where there is none. */
+export interface Field extends Stored {
+  readonly name: string;
+  readonly part: 'entry' | 'lease' | 'failure';
+  readonly leftMs: number;
+}
+
+export interface Item<Value = Buffer> {
+  readonly value: Value;
+  readonly leftMs: number;
+}
+
+/** `if-longer`: unless what is there lasts at least as long. */
+export type PutWhen = 'always' | 'if-absent' | 'if-longer';
+
+/** The fields of a record that has a `token` live as long as it, the others an hour. Above this many, the oldest go. */
+export const mostFields = 100;
+export const hourMs = 3_600_000;
+
 /**
- * The interface of every store below the cache. Values are already encrypted and keys are keyed hashes (see
- * `sealing.ts`), so no implementation can leak anything. Times are in milliseconds. Every method may reject with a
- * `StoreError`; `FallbackStore` then answers from this process, except for counters, claims and lists.
+ * What the processes of a fleet share: records about subjects, and plain items. Each operation is atomic. Values are
+ * encrypted and names are keyed hashes (see `sealing.ts`). The store tells ages and times left by its own clock, in
+ * milliseconds, so that no two machines' clocks are ever compared.
+ *
+ * Every method rejects with a `StoreError` when the store does not answer or refuses; it may have done its work all the same.
  */
 export interface Store {
-  readonly kind: 'memory' | 'lmdb' | 'redis';
+  readonly kind: 'memory' | 'file' | 'redis';
 
-  /** The bytes under `key`. Undefined when absent, expired, or of a foreign type. */
-  get(key: string): Promise<Buffer | undefined>;
+  /** The value at `place`, the failure of who was waited for, or the lease if it is free. */
+  acquire(place: Place, wish: Wish): Promise<Turn>;
 
-  set(key: string, value: Buffer, ttlMs: number): Promise<void>;
+  /** Extends the lease to `leaseMs` from now; false when `owner` has lost it. */
+  renew(place: Place, owner: string, leaseMs: number): Promise<boolean>;
 
-  /**
-   * Writes `value` if `key` is absent; tells whether it did. Atomic, and true only when the whole fleet sees it.
-   *
-   * @throws StoreError when the shared store does not answer; a value that it may have written is deleted later
-   */
-  claim(key: string, value: Buffer, ttlMs: number): Promise<boolean>;
+  /** Writes the outcome and ends the lease; false when another took it since, or the record was forgotten. */
+  settle(place: Place, owner: string, outcome: Outcome): Promise<boolean>;
 
-  /** The entry under `key`. If there is none, or it equals `refused`, takes the lease of `key` for `owner` if free. Atomic. */
-  acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn>;
+  /** Erases the record with its leases, then puts `note` on `list` for an hour. Returns how many fields there were. */
+  forget(record: string, list: string, note: Buffer): Promise<number>;
 
-  /**
-   * Extends the lease of `key` to `ttlMs` from now if `owner` holds it; tells whether it does. Atomic. Never takes a lease:
-   * one that expired, was deleted or has another owner is lost.
-   */
-  renew(key: string, owner: Buffer, ttlMs: number): Promise<boolean>;
+  /** The notes on `list` since `mark`, some of them again, and the next mark. */
+  forgottenSince(list: string, mark: number): Promise<{ readonly notes: readonly Buffer[]; readonly mark: number }>;
 
-  /**
-   * If `owner` holds the lease of `key`, writes `entry` and releases the lease; tells whether it did. Atomic. The key of the
-   * entry is `key` or derived from it.
-   */
-  settle(key: string, owner: Buffer, entry: StoreEntry): Promise<boolean>;
+  fields(record: string): Promise<readonly Field[]>;
 
-  /** Deletes `key` if it holds exactly `expected`; tells whether it did. Atomic. */
-  compareAndDelete(key: string, expected: Buffer): Promise<boolean>;
+  get(key: string): Promise<Item | undefined>;
 
-  /** Adds `by` to the counter under `key` and returns the count. A new counter lives for `ttlMs`. Atomic. */
-  increment(key: string, by: number, ttlMs: number): Promise<number>;
+  /** Tells whether it wrote. */
+  put(key: string, value: Buffer, ttlMs: number, when: PutWhen): Promise<boolean>;
 
-  /** The keys that begin with `prefix`. Keys written or deleted meanwhile may be missing. Slow when the store is large. */
-  list(prefix: string): Promise<readonly string[]>;
+  /** Deletes the item if it is exactly `expected`; tells whether it did. */
+  deleteIf(key: string, expected: Buffer): Promise<boolean>;
+
+  /** Adds `by` to a counter. A new one lives for `ttlMs` from its first count. */
+  increment(key: string, by: number, ttlMs: number): Promise<{ readonly count: number; readonly leftMs: number }>;
 
   /** Ends connections, timers and files. Idempotent. */
   close(): Promise<void>;
 }
-
-/** The key of the lease that covers the entry under `key`. */
-export const leaseKeyOf = (key: string): string => `${key}:lease`;
-
-export const isLeaseKey = (key: string): boolean => key.endsWith(':lease');
-
-/** The key of the note that tells why the work of `owner`, who held the lease of `key`, failed. */
-export const failureKeyOf = (key: string, owner: string): string => `${key}:failure:${owner}`;
-
-/** The key that `key` was derived from, or `key` itself: what comes before the first colon. */
-export const baseKeyOf = (key: string): string => key.split(':', 1)[0] as string;

@@ -31,12 +31,15 @@ const causes: Readonly<Record<string, string>> = {
   EDQUOT: 'cannot write: disk quota used up',
   EFBIG: 'cannot write: file size limit reached',
   EIO: 'cannot write: disk full or broken',
-  MDB_MAP_FULL: 'cannot write: database full',
+  EROFS: 'cannot write: the file system is read-only',
+  EACCES: 'cannot write: no permission',
+  ENOENT: 'is gone',
+  ELOCKED: 'is used by another gateway',
 };
 
 /** In a few words for the log: `Redis refused the password (WRONGPASS)`. */
-export function storeCause(kind: 'memory' | 'lmdb' | 'redis', trouble: StoreTrouble, detail = ''): string {
-  const name = kind === 'redis' ? 'Redis' : 'LMDB';
+export function storeCause(shownStore: string, { trouble, detail = '' }: StoreError): string {
+  const name = shownStore.startsWith('redis') ? 'Redis' : 'The directory';
   const what =
     causes[detail] ??
     causes[detail.split(' ', 1)[0] ?? ''] ??

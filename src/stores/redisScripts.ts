@@ -1,66 +1,162 @@
-/** A key of another type counts as absent, and so does a lease or counter without an expiry, which would last for ever. */
-const present = `
-  local function present(key)
-    if redis.call('type', key).ok == 'string' then return redis.call('get', key) end
+import { hourMs, mostFields } from './Store.js';
+
+/**
+ * A record is a hash. Its fields: `F` holds "written expires version\n" and the value, `F:lease` "owner until", `F:failure`
+ * "owner until\n" and the value, `forgotten` a time. Times are the server's, in milliseconds.
+ */
+const common = `
+  local time = redis.call('time')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local function text(n) return string.format('%.0f', n) end
+  local key = KEYS[1]
+  local function entry(name)
+    local head, written, expires, version = string.match(redis.call('hget', key, name) or '', '^((%d+) (%d+) (%S+)\\n)')
+    if head and tonumber(expires) > now then return head, now - written, version, expires - now end
   end
-  local function expiring(key)
-    if redis.call('pttl', key) ~= -1 then return present(key) end
+  -- A lease with more left than its full length is over: the clock was set back.
+  local function holder(name, most)
+    local owner, till = string.match(redis.call('hget', key, name .. ':lease') or '', '^(%S+) (%d+)$')
+    if owner and tonumber(till) > now and till - now <= most then return owner end
+  end
+  local function live(ms)
+    local left = redis.call('pttl', key)
+    if left < ms then redis.call('pexpire', key, text(ms)) end
   end`;
 
-/** The atomic operations, on one key or several of one cluster slot. */
+/** A key of another type is replaced. */
+const asRecord = `${common}
+  local kind = redis.call('type', key).ok
+  if kind ~= 'hash' and kind ~= 'none' then redis.call('unlink', key) end`;
+
+/** The atomic operations, each on one key. */
 export const redisScripts = {
-  gatewayClaim: {
-    numberOfKeys: 1,
-    lua: `${present}
-      if expiring(KEYS[1]) then return 0 end
-      redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-      return 1`,
-  },
   gatewayAcquire: {
-    numberOfKeys: 2,
-    lua: `${present}
-      local entry = present(KEYS[1])
-      if entry and entry ~= ARGV[3] then return { 'found', entry } end
-      local holder = expiring(KEYS[2])
-      if holder then return { 'held', holder } end
-      redis.call('set', KEYS[2], ARGV[1], 'px', ARGV[2])
-      return { 'taken' }`,
+    numberOfKeys: 1,
+    lua: `${asRecord}
+      local name, owner, lease, refused, awaited = unpack(ARGV)
+      local head, age, version = entry(name)
+      if head and version ~= refused then
+        return { 'found', version, text(age), string.sub(redis.call('hget', key, name), #head + 1) }
+      end
+      local failure = redis.call('hget', key, name .. ':failure') or ''
+      local failed, who, till = string.match(failure, '^((%S+) (%d+)\\n)')
+      if failed and who == awaited and tonumber(till) > now then
+        return { 'failed', string.sub(failure, #failed + 1) }
+      end
+      local held = holder(name, tonumber(lease))
+      if held then return { 'held', held } end
+      redis.call('hset', key, name .. ':lease', owner .. ' ' .. text(now + lease))
+      live(${hourMs})
+      local forgotten = redis.call('hget', key, 'forgotten')
+      return { 'taken', forgotten and text(now - forgotten) or '' }`,
   },
   gatewayRenew: {
     numberOfKeys: 1,
-    lua: `${present}
-      if expiring(KEYS[1]) ~= ARGV[1] then return 0 end
-      return redis.call('pexpire', KEYS[1], ARGV[2])`,
-  },
-  /** If the first key holds the expected value, writes the second key, when given, and then deletes the first. */
-  gatewayDelete: {
-    lua: `${present}
-      if present(KEYS[1]) ~= ARGV[1] then return 0 end
-      if KEYS[2] then redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3]) end
-      redis.call('del', KEYS[1])
+    lua: `${asRecord}
+      local name, owner, lease = unpack(ARGV)
+      if holder(name, tonumber(lease)) ~= owner then return 0 end
+      redis.call('hset', key, name .. ':lease', owner .. ' ' .. text(now + lease))
       return 1`,
+  },
+  /** Whoever took the lease last may write, even when it has expired: nobody can have written since. */
+  gatewaySettle: {
+    numberOfKeys: 1,
+    lua: `${asRecord}
+      local name, owner, kind, value, ttl, version, age = unpack(ARGV)
+      if string.match(redis.call('hget', key, name .. ':lease') or '', '^(%S+) %d+$') ~= owner then return 0 end
+      if kind == 'failure' then
+        redis.call('hset', key, name .. ':failure', owner .. ' ' .. text(now + ttl) .. '\\n' .. value)
+      elseif kind == 'value' then
+        local head = text(now - age) .. ' ' .. text(now + ttl) .. ' ' .. version .. '\\n'
+        redis.call('hset', key, name, head .. value)
+        redis.call('hdel', key, name .. ':failure')
+        live(name == 'token' and math.max(tonumber(ttl), ${hourMs}) or ${hourMs})
+      end
+      redis.call('hdel', key, name .. ':lease')
+      if redis.call('hlen', key) <= ${mostFields} then return 1 end
+      local kept = {}
+      for _, each in ipairs(redis.call('hkeys', key)) do
+        local head, age = entry(each)
+        if head then
+          if each ~= 'token' then table.insert(kept, { each, age }) end
+        elseif each ~= 'forgotten' and not holder(string.gsub(each, ':lease$', ''), ${hourMs}) then
+          redis.call('hdel', key, each)
+        end
+      end
+      table.sort(kept, function(one, other) return one[2] < other[2] end)
+      for n = ${mostFields / 2}, #kept do redis.call('hdel', key, kept[n][1]) end
+      return 1`,
+  },
+  gatewayForget: {
+    numberOfKeys: 1,
+    lua: `${asRecord}
+      local erased = redis.call('hlen', key) - redis.call('hexists', key, 'forgotten')
+      redis.call('unlink', key)
+      redis.call('hset', key, 'forgotten', text(now))
+      redis.call('pexpire', key, ${hourMs})
+      return erased`,
+  },
+  gatewayNote: {
+    numberOfKeys: 1,
+    lua: `${common}
+      if redis.call('type', key).ok ~= 'zset' then redis.call('unlink', key) end
+      redis.call('zremrangebyscore', key, '-inf', text(now - ${hourMs}))
+      redis.call('zadd', key, text(now), ARGV[1])
+      redis.call('pexpire', key, ${hourMs})`,
+  },
+  /** From a minute before the mark on: a failover may set the clock back. */
+  gatewayNotes: {
+    numberOfKeys: 1,
+    lua: `${common}
+      if redis.call('type', key).ok ~= 'zset' then return { text(now), {} } end
+      return { text(now), redis.call('zrangebyscore', key, text(ARGV[1] - 60000), '+inf') }`,
+  },
+  gatewayFields: {
+    numberOfKeys: 1,
+    lua: `${common}
+      if redis.call('type', key).ok ~= 'hash' then return { text(now), {} } end
+      return { text(now), redis.call('hgetall', key) }`,
+  },
+  /** An item without an end would last for ever, so it counts as absent. */
+  gatewayGet: {
+    numberOfKeys: 1,
+    lua: `
+      local left = redis.call('pttl', KEYS[1])
+      if left < 0 or redis.call('type', KEYS[1]).ok ~= 'string' then return { '0' } end
+      return { tostring(left), redis.call('get', KEYS[1]) }`,
+  },
+  gatewayPut: {
+    numberOfKeys: 1,
+    lua: `
+      local left = redis.call('pttl', KEYS[1])
+      if ARGV[3] == 'if-absent' and left >= 0 then return 0 end
+      if ARGV[3] == 'if-longer' and left >= tonumber(ARGV[2]) then return 0 end
+      redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
+      return 1`,
+  },
+  gatewayDeleteIf: {
+    numberOfKeys: 1,
+    lua: `
+      if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+      return redis.call('del', KEYS[1])`,
   },
   gatewayIncrement: {
     numberOfKeys: 1,
-    lua: `${present}
-      local held = expiring(KEYS[1])
-      if held and #held <= 15 and string.match(held, '^%d+$') then return redis.call('incrby', KEYS[1], ARGV[1]) end
+    lua: `
+      local left = redis.call('pttl', KEYS[1])
+      local held = left >= 0 and redis.call('type', KEYS[1]).ok == 'string' and redis.call('get', KEYS[1])
+      if held and #held <= 15 and string.match(held, '^%d+$') then
+        return { redis.call('incrby', KEYS[1], ARGV[1]), left }
+      end
       redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-      return tonumber(ARGV[1])`,
+      return { tonumber(ARGV[1]), tonumber(ARGV[2]) }`,
   },
 } as const;
 
-/** The commands the scripts become on a client. */
-export interface ScriptedCommands {
-  gatewayClaim(key: string, value: Buffer, ttlMs: number): Promise<number>;
-  gatewayAcquireBuffer(
-    key: string,
-    leaseKey: string,
-    owner: Buffer,
-    ttlMs: number,
-    refused?: Buffer,
-  ): Promise<Buffer[]>;
-  gatewayRenew(leaseKey: string, owner: Buffer, ttlMs: number): Promise<number>;
-  gatewayDelete(numberOfKeys: 1 | 2, ...keysAndArguments: (string | Buffer | number)[]): Promise<number>;
-  gatewayIncrement(key: string, by: number, ttlMs: number): Promise<number>;
-}
+type Argument = string | Buffer | number;
+type Script = (key: string, ...args: readonly Argument[]) => Promise<never>;
+
+/** The commands the scripts become on a client; those that end in `Buffer` answer with bytes. */
+export type ScriptedCommands = {
+  readonly [Name in keyof typeof redisScripts as Name | `${Name}Buffer`]: Script;
+};

@@ -3,8 +3,8 @@ import type { SealedStore } from '../cache/SealedStore.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import type { Endpoint } from './ResilientFetch.js';
 
-const pauseSchema = z.object({ reason: z.enum(['rate-limited', 'credentials-rejected']), until: z.number() });
-type Pause = z.output<typeof pauseSchema>;
+const reasonSchema = z.enum(['rate-limited', 'credentials-rejected']);
+type Reason = z.output<typeof reasonSchema>;
 
 /** How long the fleet makes no call with client credentials that the service refused, in milliseconds. */
 const credentialsCoolDownMs = 30_000;
@@ -15,7 +15,7 @@ const shortestSilenceSeconds = 1;
 
 interface PausesOptions {
   readonly store: SealedStore;
-  readonly onPause: (endpoint: Endpoint, reason: Pause['reason']) => void;
+  readonly onPause: (endpoint: Endpoint, reason: Reason) => void;
 }
 
 /**
@@ -27,8 +27,9 @@ export class Pauses {
 
   /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED during a pause */
   async check(endpoint: Endpoint, credential: string): Promise<void> {
-    const pause = pauseSchema.safeParse(await this.options.store.mark(nameOf(endpoint, credential))).data;
-    if (pause && pause.until > Date.now()) throw refusalOf(pause);
+    const mark = await this.options.store.mark(nameOf(endpoint, credential));
+    const reason = reasonSchema.safeParse(mark?.value).data;
+    if (mark && reason) throw refusalOf(reason, mark.leftMs);
   }
 
   /** Begins a pause after a 429 and returns the error for its caller. `seconds` is what the service asked for. */
@@ -46,21 +47,20 @@ export class Pauses {
     );
   }
 
-  async #begin(paused: readonly Endpoint[], credential: string, reason: Pause['reason'], forMs: number) {
+  async #begin(paused: readonly Endpoint[], credential: string, reason: Reason, forMs: number) {
     const { store, onPause } = this.options;
-    const pause = { reason, until: Date.now() + forMs };
     // A longer pause that was asked for earlier stays in force.
-    await Promise.all(paused.map((endpoint) => store.prolongMark(nameOf(endpoint, credential), pause, forMs)));
+    await Promise.all(paused.map((endpoint) => store.setMark(nameOf(endpoint, credential), reason, forMs)));
     for (const endpoint of paused) onPause(endpoint, reason);
-    return refusalOf(pause);
+    return refusalOf(reason, forMs);
   }
 }
 
 const nameOf = (endpoint: Endpoint, credential: string) => ['gate', endpoint, credential];
 
-function refusalOf({ reason, until }: Pause): GatewayError {
+function refusalOf(reason: Reason, leftMs: number): GatewayError {
   if (reason === 'credentials-rejected') return credentialsRejected('HTTP 401');
-  const retryAfterSeconds = Math.max(1, Math.ceil((until - Date.now()) / 1000));
+  const retryAfterSeconds = Math.max(1, Math.ceil(leftMs / 1000));
   const message = 'The service asked for fewer calls';
   return new GatewayError('UPSTREAM_RATE_LIMITED', message, { retryAfterSeconds, reason: 'HTTP 429' });
 }

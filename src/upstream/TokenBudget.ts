@@ -37,8 +37,6 @@ interface Count {
 }
 
 const hourMs = 3_600_000;
-/** A counter outlives its hour, for machines whose clocks are behind. */
-const counterTtlMs = 2 * hourMs;
 /** The part of each limit that a process may use in an hour while the store does not answer. */
 const aloneShare = 1 / 8;
 /** When a caller should retry if the calls cannot be counted, in milliseconds. */
@@ -47,7 +45,7 @@ const maxCounts = 10_000;
 
 /**
  * The fleet's budget of calls to the token endpoint, with a cap for each caller and one for all watchers, counted in the
- * shared store per clock hour. While the store does not answer, processes cannot know of each other's calls: each may then
+ * shared store: an hour begins with its first call and ends by the clock of the store. While the store does not answer, processes cannot know of each other's calls: each may then
  * use an eighth of the budget, and of each cap, in an hour.
  */
 export class TokenBudget {
@@ -83,16 +81,12 @@ export class TokenBudget {
   }
 
   async #count(limit: Limit): Promise<void> {
-    const hour = Math.floor(Date.now() / hourMs);
-    const name = ['token-budget', limit.of, limit.holder, String(hour)];
-    let calls: number;
-    try {
-      calls = await this.options.store.increment(name, 1, counterTtlMs);
-    } catch (error) {
+    const name = ['token-budget', limit.of, limit.holder];
+    const counted = await this.options.store.increment(name, 1, hourMs).catch((error) => {
       if (!(error instanceof StoreError)) throw error;
-      return this.#countAlone(limit);
-    }
-    const leftMs = (hour + 1) * hourMs - Date.now();
+    });
+    if (counted === undefined) return this.#countAlone(limit);
+    const { count: calls, leftMs } = counted;
     if (limit.of === 'fleet') this.options.onLeft?.(Math.max(0, limit.most - calls), leftMs);
     if (calls <= limit.most) return;
     this.#reached.set(keyOf(limit), performance.now() + leftMs);

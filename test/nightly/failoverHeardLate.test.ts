@@ -75,7 +75,7 @@ afterEach(async () => {
 
 it('the store is used again when a sentinel tells of a failover while it is asked for the master', async () => {
   const works = () =>
-    store.set('key', Buffer.from('value'), 60_000).then(
+    store.put('key', Buffer.from('value'), 60_000, 'always').then(
       () => true,
       () => false,
     );

@@ -28,7 +28,7 @@ describe('docs/federation.md', () => {
       env: {
         PATH: process.env['PATH'],
         HOME: home,
-        CACHE_URL: `lmdb:${join(home, 'cache')}`,
+        CACHE_URL: `file:${join(home, 'cache')}`,
         ROUTER_PORT: `${router}`,
         GATEWAY_PORT: `${gateway}`,
         CASES_PORT: `${cases}`,

@@ -1,18 +1,15 @@
-import { writeForget } from '../../src/cache/Forgets.js';
 import { SealedStore, scopeOf } from '../../src/cache/SealedStore.js';
-import { SubjectEntries } from '../../src/cache/SubjectEntries.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import type { Config } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import type { JobId, TaxpayerId } from '../../src/datasources/identifiers.js';
-import { tokenNames } from '../../src/datasources/tokenAnswer.js';
+import { refusalName } from '../../src/datasources/tokenAnswer.js';
 import type { GatewayError } from '../../src/errors/errors.js';
 import type { Asked, Auditor } from './Auditor.js';
 import { NodeRuntime } from './NodeRuntime.js';
 import type { Plan, Step, StoreFault } from './plan.js';
 import { contentOf, SimulatedService } from './SimulatedService.js';
 import { SimulatedStore } from './SimulatedStore.js';
-import { StoreAudit } from './StoreAudit.js';
 import { StoreLine, type StoreTroubles } from './StoreLine.js';
 import type { World } from './World.js';
 import { baseUrl, clientId, configOf, wireProcess } from './wireProcess.js';
@@ -35,7 +32,6 @@ export class Fleet {
   readonly #storeTroubles: { readonly fault: StoreFault; readonly node: number | undefined; readonly until: number }[] =
     [];
   readonly #troubles: StoreTroubles;
-  readonly #storeAudit: StoreAudit;
   readonly #config: Config;
   readonly #clocks: { aheadMs: number; readonly rate: number }[];
   #secret = 0;
@@ -48,7 +44,6 @@ export class Fleet {
   ) {
     this.service = new SimulatedService(world, plan, auditor);
     this.store = new SimulatedStore(() => world.now);
-    this.#storeAudit = new StoreAudit(auditor);
     this.#clocks = plan.clocks.map((clock) => ({ ...clock }));
     this.#troubles = {
       of: (node) =>
@@ -95,7 +90,7 @@ export class Fleet {
       }
       case 'jump':
         (this.#clocks[step.node] as { aheadMs: number }).aheadMs += step.byMs;
-        auditor.disturb({ kind: 'jump', from: world.now, until: Infinity, node: step.node });
+        auditor.disturb({ kind: 'jump', from: world.now, until: world.now, node: step.node });
         return;
       case 'store':
         this.#storeTroubles.push({ fault: step.fault, node: step.node, until });
@@ -138,7 +133,7 @@ export class Fleet {
   }
 
   get isDegraded(): boolean {
-    return this.processes.some(({ store, runtime }) => runtime.isAlive && store.degraded);
+    return this.processes.some(({ state, runtime }) => runtime.isAlive && state.isDegraded);
   }
 
   async #ask(step: Extract<Step, { readonly node: number }>, n: number): Promise<void> {
@@ -223,29 +218,23 @@ export class Fleet {
       this.#clocks[node] as { aheadMs: number; rate: number },
       plan.seed * 64 + life,
     );
-    const line = new StoreLine(world, node, runtime, this.store, this.#troubles, this.#storeAudit);
-    const { store, wired, rotate } = runtime.run(() =>
+    const line = new StoreLine(world, node, runtime, this.store, this.#troubles);
+    const { store, state, wired, rotate } = runtime.run(() =>
       wireProcess({
         ...{ world, node, line, config: this.#config },
         fetch: this.service.fetchFor(node, life, runtime),
         secret: () => `secret-${this.#secret}`,
       }),
     );
-    const settle = store.settle.bind(store);
-    store.settle = (key, owner, entry) => {
-      this.#storeAudit.valueMade(entry.value);
-      return settle(key, owner, entry);
-    };
     const rotateAndLearn = () => {
       rotate();
       this.#learnNames(wired.sealed);
     };
-    const process: Process = { life, runtime, store, wired, rotate: rotateAndLearn, isUp: false };
+    const process: Process = { life, runtime, store, state, wired, rotate: rotateAndLearn, isUp: false };
     this.processes[node] = process;
     this.#learnNames(wired.sealed);
     world.tell(`node ${node}`, `starts its life ${life}`);
     const begin = async () => {
-      await store.start();
       if (plan.looksForForgets) await wired.forgets.start();
       process.isUp = true;
     };
@@ -276,26 +265,24 @@ export class Fleet {
     for (const { runtime, rotate } of this.processes) runtime.receive(world.between(0, 3000), rotate);
   }
 
-  /** As the `forget` command does it: with a connection of its own to the store, and without `FallbackStore`. */
+  /** As the `forget` command does it: with a connection of its own to the store, and without time limit and circuit. */
   #forget(taxpayer: number, isSlow: boolean): void {
     const { world, auditor } = this;
     const runtime = new NodeRuntime(world, { aheadMs: 0, rate: 1 }, this.plan.seed * 64 + this.#lives++);
     const troubles = isSlow ? { ...this.#troubles, of: () => 'slow' as const } : this.#troubles;
     const store = new StoreLine(world, -1, runtime, this.store, troubles);
     const secret = new Secret(`secret-${this.#secret}`);
-    const sealer = new Sealer({ from: 'client-secret', secret });
+    const sealer = new Sealer([{ from: 'client-secret', secret }]);
     const scope = scopeOf(baseUrl, clientId, this.#config.service.apiVersion);
     const sealed = new SealedStore({ store, sealer, scope });
-    const entries = new SubjectEntries(store, sealed, (id) => Object.values(tokenNames(id)));
     const subject = this.#taxpayer(taxpayer);
     const id = runtime.randomUUID();
     const forgotten: (typeof auditor.forgotten)[number] = { taxpayer, begunAt: world.now };
     auditor.forgotten.push(forgotten);
     const disturbance = auditor.disturb({ kind: 'forget', from: world.now, until: Infinity, taxpayer });
     const work = async () => {
-      await writeForget(sealed, { id, state: 'begun', subject, at: Date.now() });
-      await entries.erase(subject);
-      await writeForget(sealed, { id, state: 'done', subject, at: Date.now() });
+      await sealed.erase(refusalName(subject));
+      await sealed.forget({ id, subject });
       forgotten.doneAt = world.now;
       // Each process erases once more after a store fault, and a paused process erases when it wakes.
       const isRepeated = this.plan.steps.some((step) => step.do === 'store' || step.do === 'pause');
@@ -320,26 +307,17 @@ export class Fleet {
 
   /** Learns the keys of the store, to show readable names in the timeline. */
   #learnNames(sealed: SealedStore): void {
-    for (const [age, one] of sealed.stores.entries()) {
-      const learn = (label: string, name: Parameters<typeof one.keyOf>[0]) =>
-        this.#names.set(one.keyOf(name), age === 0 ? label : `${label} (old key)`);
-      learn('forgets', ['forgets']);
-      for (const { id } of this.service.taxpayers) {
-        learn(`token of ${id}`, tokenNames(id).answer);
-        learn(`refusal of ${id}`, tokenNames(id).refusal);
-      }
-      for (const { id, taxpayer } of this.service.jobs) {
-        const subject = this.#taxpayer(taxpayer);
-        learn(id, { subject, parts: ['job', `${subject}/${id}`] });
-      }
-      for (const key of ['key-0', 'key-1']) learn(`link of ${key}`, ['client-link', 'caller', key]);
+    this.#names.set(sealed.keyOf(['forgotten']), 'forgotten');
+    for (const { id } of this.service.taxpayers) {
+      this.#names.set(sealed.placeOf({ subject: id, kind: 'token' }).record, id);
+      this.#names.set(sealed.keyOf(refusalName(id)), `refusal of ${id}`);
     }
+    for (const key of ['key-0', 'key-1'])
+      this.#names.set(sealed.keyOf(['client-link', 'caller', key]), `link of ${key}`);
   }
 
   #nameOf(key: string): string {
-    const [base = key, ...rest] = key.split(':');
-    const name = this.#names.get(base) ?? (base.length > 12 ? `${base.slice(0, 8)}…` : base);
-    return [name, rest[0]].filter(Boolean).join(' ');
+    return this.#names.get(key) ?? (key.length > 12 ? `${key.slice(0, 8)}…` : key);
   }
 }
 

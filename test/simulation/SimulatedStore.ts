@@ -1,95 +1,38 @@
-import { countIn } from '../../src/stores/MemoryStore.js';
-import { leaseKeyOf, type StoreEntry, type Turn } from '../../src/stores/Store.js';
+import { LocalStore } from '../../src/stores/LocalStore.js';
+import type { Store } from '../../src/stores/Store.js';
+import type { NodeRuntime } from './NodeRuntime.js';
+import { World } from './World.js';
 
-interface Held {
-  readonly value: Buffer;
-  readonly expiresAt: number;
-}
+export type StoreOperation = Exclude<keyof Store, 'kind' | 'close'>;
 
-const rememberedMs = 5000;
-
-/** The store server that all processes share. Each operation takes effect at one moment. Times are virtual. */
+/** The store server that all processes share: the real map, by the time of the world. */
 export class SimulatedStore {
-  #entries = new Map<string, Held>();
-  /** Recent changes, so that a failover can lose them. */
-  #undo: { readonly at: number; readonly key: string; readonly before: Held | undefined }[] = [];
+  #store = new LocalStore();
+  /** Everything that was done to it, so that a failover can lose the last of it. */
+  #done: { readonly at: number; readonly operation: StoreOperation; readonly args: readonly unknown[] }[] = [];
 
   constructor(private readonly now: () => number) {}
 
-  get(key: string): Buffer | undefined {
-    const held = this.#entries.get(key);
-    return held && held.expiresAt > this.now() ? held.value : undefined;
-  }
-
-  set(key: string, value: Buffer, ttlMs: number): void {
-    this.#put(key, { value: Buffer.from(value), expiresAt: this.now() + ttlMs });
-  }
-
-  claim(key: string, value: Buffer, ttlMs: number): boolean {
-    if (this.get(key)) return false;
-    this.set(key, value, ttlMs);
-    return true;
-  }
-
-  acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Turn {
-    const entry = this.get(key);
-    if (entry && !refused?.equals(entry)) return { state: 'found', entry };
-    const holder = this.get(leaseKeyOf(key));
-    if (holder) return { state: 'held', owner: holder };
-    this.set(leaseKeyOf(key), owner, ttlMs);
-    return { state: 'taken' };
-  }
-
-  renew(key: string, owner: Buffer, ttlMs: number): boolean {
-    if (!this.get(leaseKeyOf(key))?.equals(owner)) return false;
-    this.set(leaseKeyOf(key), owner, ttlMs);
-    return true;
-  }
-
-  settle(key: string, owner: Buffer, entry: StoreEntry): boolean {
-    if (!this.get(leaseKeyOf(key))?.equals(owner)) return false;
-    this.set(entry.key, entry.value, entry.ttlMs);
-    return this.compareAndDelete(leaseKeyOf(key), owner);
-  }
-
-  compareAndDelete(key: string, expected: Buffer): boolean {
-    if (!this.get(key)?.equals(expected)) return false;
-    this.#put(key, undefined);
-    return true;
-  }
-
-  increment(key: string, by: number, ttlMs: number): number {
-    const held = this.get(key);
-    const count = (held && countIn(held)) ?? 0;
-    const expiresAt = held ? (this.#entries.get(key) as Held).expiresAt : this.now() + ttlMs;
-    this.#put(key, { value: Buffer.from(String(count + by)), expiresAt });
-    return count + by;
-  }
-
-  list(prefix: string): readonly string[] {
-    return [...this.#entries.keys()].filter((key) => key.startsWith(prefix) && this.get(key));
+  /** Performs an operation, which takes effect at once. */
+  do(operation: StoreOperation, args: readonly unknown[], at = this.now()): Promise<unknown> {
+    this.#done.push({ at, operation, args });
+    const before = World.running;
+    World.running = { monotonicNow: () => at } as NodeRuntime;
+    const work = this.#store[operation] as (...args: unknown[]) => Promise<unknown>;
+    const result = work.apply(this.#store, [...args]);
+    World.running = before;
+    return result;
   }
 
   empty(): void {
-    this.#entries.clear();
-    this.#undo = [];
+    this.#store = new LocalStore();
+    this.#done = [];
   }
 
   /** A replica takes over that has not received the changes of the last `lagMs`. */
   failOver(lagMs: number): void {
-    for (let last = this.#undo.at(-1); last && last.at > this.now() - lagMs; last = this.#undo.at(-1)) {
-      this.#undo.pop();
-      if (last.before) this.#entries.set(last.key, last.before);
-      else this.#entries.delete(last.key);
-    }
-    this.#undo = [];
-  }
-
-  #put(key: string, held: Held | undefined): void {
-    const now = this.now();
-    this.#undo.push({ at: now, key, before: this.#entries.get(key) });
-    if (this.#undo.length > 500) this.#undo = this.#undo.filter(({ at }) => at > now - rememberedMs);
-    if (held) this.#entries.set(key, held);
-    else this.#entries.delete(key);
+    const received = this.#done.filter(({ at }) => at <= this.now() - lagMs);
+    this.empty();
+    for (const { operation, args, at } of received) void this.do(operation, args, at);
   }
 }

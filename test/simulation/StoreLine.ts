@@ -1,9 +1,8 @@
-import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from '../../src/stores/Store.js';
+import type { Outcome, Place, PutWhen, Store, Turn, Wish } from '../../src/stores/Store.js';
 import { StoreError } from '../../src/stores/StoreError.js';
 import type { NodeRuntime } from './NodeRuntime.js';
 import type { StoreFault } from './plan.js';
-import type { SimulatedStore } from './SimulatedStore.js';
-import type { StoreAudit } from './StoreAudit.js';
+import type { SimulatedStore, StoreOperation } from './SimulatedStore.js';
 import type { World } from './World.js';
 
 /** The present faults of the store. All connections share this object. */
@@ -26,7 +25,7 @@ interface Fate {
 /** As in the Redis driver, a lost answer becomes an error after this time, in milliseconds. */
 const commandTimeoutMs = 1000;
 
-const writes = /^(set|claim|acquire|renew|settle|compareAndDelete|increment)$/;
+const writes = /^(put|renew|settle|deleteIf|increment|forget)$/;
 
 /** The connection of one process to the store. Its operations on one key arrive in the order sent. */
 export class StoreLine implements Store {
@@ -40,95 +39,61 @@ export class StoreLine implements Store {
     private readonly runtime: NodeRuntime,
     private readonly store: SimulatedStore,
     private readonly troubles: StoreTroubles,
-    private readonly audit?: StoreAudit,
   ) {}
 
-  get(key: string) {
-    return this.#ask('get', key, () => copyOf(this.store.get(key)));
-  }
-
-  async set(key: string, value: Buffer, ttlMs: number) {
-    await this.#ask('set', key, () => {
-      this.audit?.valueWritten(this.store.get(key), value);
-      this.store.set(key, value, ttlMs);
-    });
-  }
-
-  claim(key: string, value: Buffer, ttlMs: number) {
-    const isLease = key === leaseKeyOf(baseKeyOf(key));
-    return this.#ask('claim', key, () => {
-      const isFree = this.store.claim(key, value, ttlMs);
-      if (isFree && isLease) this.audit?.leaseTaken(this, value);
-      return isFree;
-    });
-  }
-
-  acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
-    return this.#ask('acquire', key, () => {
-      const outcome = this.store.acquire(key, owner, ttlMs, refused);
-      if (outcome.state === 'taken') this.audit?.leaseTaken(this, owner);
-      return outcome;
-    });
-  }
-
-  renew(key: string, owner: Buffer, ttlMs: number) {
-    return this.#ask('renew', key, () => this.store.renew(key, owner, ttlMs));
-  }
-
-  settle(key: string, owner: Buffer, entry: StoreEntry) {
-    this.audit?.valueCovered(entry.value);
-    return this.#ask('settle', key, () => this.store.settle(key, owner, entry));
-  }
-
-  compareAndDelete(key: string, expected: Buffer) {
-    return this.#ask('compareAndDelete', key, () => {
-      const isDeleted = this.store.compareAndDelete(key, expected);
-      if (isDeleted) this.audit?.leaseEnded(this, expected);
-      return isDeleted;
-    });
-  }
-
-  increment(key: string, by: number, ttlMs: number) {
-    return this.#ask('increment', key, () => this.store.increment(key, by, ttlMs));
-  }
-
-  list(prefix: string) {
-    return this.#ask('list', prefix, () => this.store.list(prefix));
-  }
+  acquire = (place: Place, wish: Wish) => this.#ask<Turn>('acquire', place.record, [place, wish]);
+  renew = (place: Place, owner: string, ms: number) => this.#ask<boolean>('renew', place.record, [place, owner, ms]);
+  settle = (place: Place, owner: string, outcome: Outcome) =>
+    this.#ask<boolean>('settle', place.record, [place, owner, outcome]);
+  forget = (record: string, list: string, note: Buffer) => this.#ask<number>('forget', record, [record, list, note]);
+  forgottenSince = (list: string, mark: number) =>
+    this.#ask<Awaited<ReturnType<Store['forgottenSince']>>>('forgottenSince', list, [list, mark]);
+  fields = (record: string) => this.#ask<Awaited<ReturnType<Store['fields']>>>('fields', record, [record]);
+  get = (key: string) => this.#ask<Awaited<ReturnType<Store['get']>>>('get', key, [key]);
+  put = (key: string, value: Buffer, ttlMs: number, when: PutWhen) =>
+    this.#ask<boolean>('put', key, [key, Buffer.from(value), ttlMs, when]);
+  deleteIf = (key: string, expected: Buffer) => this.#ask<boolean>('deleteIf', key, [key, expected]);
+  increment = (key: string, by: number, ttlMs: number) =>
+    this.#ask<Awaited<ReturnType<Store['increment']>>>('increment', key, [key, by, ttlMs]);
 
   async close(): Promise<void> {
     this.#isClosed = true;
   }
 
-  #ask<T>(operation: string, key: string, apply: () => T): Promise<T> {
+  #ask<T>(operation: StoreOperation, key: string, args: readonly unknown[]): Promise<T> {
     if (this.#isClosed) return Promise.reject(new StoreError('closed'));
     const { world, runtime } = this;
-    const fate = this.#fateOf(operation);
+    const fault = this.troubles.of(this.node);
+    const fate = this.#fateOf(operation, fault);
     const what = `${operation} ${this.troubles.nameOf(key)}`;
     return new Promise((resolve, reject) => {
-      if (fate.error) {
-        const error = new StoreError(fate.error);
+      const fail = (error: NonNullable<Fate['error']>) => {
+        const known = new StoreError(error);
         runtime.receive(fate.answerMs, () => {
-          this.#tell(what, fate.error as string);
-          reject(error);
+          this.#tell(what, error);
+          reject(known);
         });
-      }
+      };
+      if (fate.error) fail(fate.error);
       if (fate.effectMs === undefined) return;
       const arrivesAt = Math.max(world.now + fate.effectMs, this.#arrivedAt.get(key) ?? 0);
       this.#arrivedAt.set(key, arrivesAt);
-      world.at(arrivesAt, () => {
-        const result = apply();
+      world.at(arrivesAt, async () => {
+        const isReadOnly = fault === 'read-only' && operation === 'acquire';
+        const wish = isReadOnly ? [args[0], { ...(args[1] as Wish), leaseMs: 0 }] : args;
+        const result = (await this.store.do(operation, wish)) as T;
         this.#tell(what, shown(result), fate.error && 'its answer is lost');
-        if (!fate.error) runtime.receive(fate.answerMs, () => resolve(result));
-        return false;
+        if (fate.error) return;
+        if (isReadOnly && (result as Turn).state === 'taken') fail('read-only');
+        else runtime.receive(fate.answerMs, () => resolve(result));
       });
     });
   }
 
-  #fateOf(operation: string): Fate {
+  #fateOf(operation: string, fault: StoreFault | undefined): Fate {
     const { world } = this;
     const usual = () => world.between(0.2, world.chance(0.05) ? 40 : 2);
-    switch (this.troubles.of(this.node)) {
+    switch (fault) {
       case undefined:
         return { effectMs: usual(), answerMs: usual() };
       case 'slow':
@@ -153,11 +118,9 @@ export class StoreLine implements Store {
   }
 }
 
-const copyOf = (value: Buffer | undefined) => value && Buffer.from(value);
-
 function shown(result: unknown): string {
   if (result === undefined) return '–';
-  if (Buffer.isBuffer(result)) return `${result.length} bytes`;
-  if (typeof result === 'object' && result !== null && 'state' in result) return String(result.state);
-  return JSON.stringify(result);
+  if (typeof result !== 'object' || result === null) return String(result);
+  if ('state' in result) return String(result.state);
+  return 'count' in result ? String(result.count) : `${Object.keys(result).length}`;
 }

@@ -4,7 +4,7 @@ import { Secret } from '../../src/config/secret.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { wireServices } from '../../src/services.js';
-import { FallbackStore } from '../../src/stores/FallbackStore.js';
+import { guarded } from '../../src/stores/guarded.js';
 import type { SimulatedService } from './SimulatedService.js';
 import type { StoreLine } from './StoreLine.js';
 import type { World } from './World.js';
@@ -39,21 +39,30 @@ interface Parts {
 
 /** The real classes of one process, wired as the product wires them, over a simulated world. */
 export function wireProcess({ world, node, line, config, fetch, secret }: Parts) {
-  const store = new FallbackStore(line, {
-    onDegraded: (trouble) => world.tell(`node ${node}`, `goes on alone: ${trouble}`),
-    onRecovered: () => world.tell(`node ${node}`, 'uses the store again'),
+  const state = { isDegraded: false };
+  const store = guarded(line, {
+    limitMs: 250,
+    onDegraded: ({ trouble }) => {
+      state.isDegraded = true;
+      world.tell(`node ${node}`, `goes on alone: ${trouble}`);
+    },
+    onRecovered: () => {
+      state.isDegraded = false;
+      world.tell(`node ${node}`, 'uses the store again');
+    },
   });
   const credentials = { clientId, clientSecret: new Secret(secret()) };
-  const sealer = new Sealer({ from: 'client-secret', secret: credentials.clientSecret });
+  const sealer = new Sealer([{ from: 'client-secret', secret: credentials.clientSecret }]);
   const wired = wireServices({
-    ...{ config, log, metrics, store, sealer, baseUrl, health: store },
+    ...{ config, log, metrics, store, sealer, baseUrl },
     credentials: () => credentials,
     fetch: fetch as never,
   });
   /** Reads the secret file again. */
   const rotate = () => {
     credentials.clientSecret = new Secret(secret());
-    sealer.rotate({ from: 'client-secret', secret: credentials.clientSecret });
+    sealer.replace({ from: 'client-secret', secret: credentials.clientSecret });
+    wired.forgets.forgetAll();
   };
-  return { store, wired, rotate };
+  return { store, state, wired, rotate };
 }

@@ -12,7 +12,7 @@ import type { GatewayError } from '../../src/errors/errors.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { wireServices } from '../../src/services.js';
-import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import { LocalStore } from '../../src/stores/LocalStore.js';
 import type { Store } from '../../src/stores/Store.js';
 import { environmentFor } from './gateway.js';
 import { real, replacePlatform, restorePlatform } from './platform.js';
@@ -34,8 +34,10 @@ export interface Fleet {
   readonly ids: ReturnType<typeof identifierReader>;
   /** Epoch milliseconds, by the clock of the fleet. */
   now(): number;
-  /** Moves the clock that every member and the store read. */
+  /** Lets time pass for every member and the store. */
   advance(ms: number): void;
+  /** Sets the wall clocks of all members forward, or back: no time passes. */
+  setClocks(byMs: number): void;
   /** Rotates the client secret, at the service and in every member. */
   rotateSecret(secret: string): void;
   stop(): Promise<void>;
@@ -86,8 +88,11 @@ export async function startFleet({
 }: FleetOptions = {}): Promise<Fleet> {
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
   let clock = Math.floor(Date.now() / hourMs) * hourMs; // a full hour, because the budget counts per clock hour
+  let correctedMs = 0;
   const now = () => clock;
-  const shared = store ? on(undefined, store) : on({ now, monotonicNow: now }, new MemoryStore() as Store);
+  // Real time passes a thousandth as fast: enough to tell what came first.
+  const monotonic = () => clock + real.monotonicNow() / 1000;
+  const shared = store ? on(undefined, store) : on({ now, monotonicNow: monotonic }, new LocalStore() as Store);
   const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
@@ -104,8 +109,8 @@ export async function startFleet({
 
   const wired = Array.from({ length: size }, (_, n) => {
     const own: Clocks = {
-      now: () => clock + (aheadMs[n] ?? 0),
-      monotonicNow: () => real.monotonicNow() + clock,
+      now: () => clock + correctedMs + (aheadMs[n] ?? 0),
+      monotonicNow: monotonic,
       random: () => 0,
     };
     const events: TokenEvent[] = [];
@@ -119,7 +124,7 @@ export async function startFleet({
           onBudget: (left: number) => budgetLeft.push(left),
         }),
         store: connect(shared),
-        sealer: new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') }),
+        sealer: new Sealer([{ from: 'client-secret', secret: new Secret('fleet-secret') }]),
         baseUrl: sandbox.url,
         credentials: () => credentials,
       }),
@@ -141,6 +146,9 @@ export async function startFleet({
     now,
     advance: (ms) => {
       clock += ms;
+    },
+    setClocks: (byMs) => {
+      correctedMs += byMs;
     },
     rotateSecret: (secret) => {
       sandbox.control.setClientSecret(secret);

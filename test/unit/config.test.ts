@@ -125,9 +125,9 @@ describe('A mistake', () => {
     [{ INTROSPECTION: 'yes' }, /^INTROSPECTION must be one of true, false$/],
     [{ AUTH_MODE: planted }, /^AUTH_MODE must be one of jwt, developer, disabled$/],
     [{ CACHE_URL: `redi://${planted}` }, /^CACHE_URL must be memory:/],
-    ...['lmdb://var/cache', 'lmdb:///var/cache', 'lmdb:~/cache', 'lmdb:~'].map((CACHE_URL): [Env, RegExp] => [
+    ...['file://var/cache', 'file:///var/cache', 'file:~/cache', 'file:~'].map((CACHE_URL): [Env, RegExp] => [
       { CACHE_URL },
-      /^CACHE_URL must be lmdb: and a directory without \/\/ or ~, such as lmdb:\/var\/lib\/gateway$/,
+      /^CACHE_URL must be file: and a directory without \/\/ or ~, such as file:\/var\/lib\/gateway$/,
     ]),
     ...['[::1]', '[::]'].map((HOST): [Env, RegExp] => [
       { ...open, HOST },

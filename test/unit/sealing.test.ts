@@ -12,13 +12,12 @@ const fromKey = (byte: number): KeyMaterial => ({
 const text = fc.string({ unit: 'binary' });
 
 describe('Sealer', () => {
-  const sealer = new Sealer(fromKey(1));
-  const ring = sealer.current;
+  const sealer = new Sealer([fromKey(1)]);
 
   it('opens what it sealed under the same key', () => {
     fc.assert(
       fc.property(text, fc.uint8Array(), (key, bytes) => {
-        expect(ring.open(key, ring.seal(key, bytes))).toEqual(Buffer.from(bytes));
+        expect(sealer.open(key, sealer.seal(key, bytes))).toEqual(Buffer.from(bytes));
       }),
     );
   });
@@ -26,33 +25,33 @@ describe('Sealer', () => {
   it('opens nothing in which any bit was flipped', () => {
     fc.assert(
       fc.property(text, fc.uint8Array(), fc.nat(), (key, bytes, at) => {
-        const sealed = ring.seal(key, bytes);
+        const sealed = sealer.seal(key, bytes);
         const bit = at % (sealed.length * 8);
         sealed[bit >> 3] = (sealed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-        expect(ring.open(key, sealed)).toBeUndefined();
+        expect(sealer.open(key, sealed)).toBeUndefined();
       }),
       { numRuns: 1000 },
     );
   });
 
   it('opens nothing that was cut, lengthened, made up, or moved to another name', () => {
-    const sealed = ring.seal('name', Buffer.from('value'));
+    const sealed = sealer.seal('name', Buffer.from('value'));
     for (let length = 0; length < sealed.length; length++) {
-      expect(ring.open('name', sealed.subarray(0, length))).toBeUndefined();
+      expect(sealer.open('name', sealed.subarray(0, length))).toBeUndefined();
     }
-    expect(ring.open('name', Buffer.concat([sealed, Buffer.of(0)]))).toBeUndefined();
-    expect(ring.open('other', sealed)).toBeUndefined();
+    expect(sealer.open('name', Buffer.concat([sealed, Buffer.of(0)]))).toBeUndefined();
+    expect(sealer.open('other', sealed)).toBeUndefined();
     fc.assert(
       fc.property(text, fc.uint8Array({ maxLength: 200 }), (key, bytes) => {
-        expect(ring.open(key, Buffer.from(bytes))).toBeUndefined();
+        expect(sealer.open(key, Buffer.from(bytes))).toBeUndefined();
         const headed = Buffer.concat([sealed.subarray(0, 17), Buffer.from(bytes)]);
-        expect(ring.open(key, headed)).toBeUndefined();
+        expect(sealer.open(key, headed)).toBeUndefined();
       }),
     );
   });
 
   it('never gives the same bytes twice, nor the text in them', () => {
-    const sealed = Array.from({ length: 200 }, () => ring.seal('k', Buffer.from('planted-token')).toString('latin1'));
+    const sealed = Array.from({ length: 200 }, () => sealer.seal('k', Buffer.from('planted-token')).toString('latin1'));
     expect(new Set(sealed.map((entry) => entry.slice(5, 17))).size).toBe(200);
     expect(sealed.join('')).not.toContain('planted');
   });
@@ -60,21 +59,21 @@ describe('Sealer', () => {
   it('names every list of parts differently, wherever their boundaries are', () => {
     fc.assert(
       fc.property(fc.array(text, { maxLength: 4 }), fc.array(text, { maxLength: 4 }), (a, b) => {
-        expect(ring.name(a) === ring.name(b)).toBe(JSON.stringify(a) === JSON.stringify(b));
+        expect(sealer.name(a) === sealer.name(b)).toBe(JSON.stringify(a) === JSON.stringify(b));
       }),
     );
     fc.assert(
       fc.property(text, fc.string({ unit: 'binary', minLength: 1 }), text, (a, b, c) => {
-        expect(ring.name([a + b, c])).not.toBe(ring.name([a, b + c]));
-        expect(ring.name([a, b, c])).not.toBe(ring.name([a + b + c]));
+        expect(sealer.name([a + b, c])).not.toBe(sealer.name([a, b + c]));
+        expect(sealer.name([a, b, c])).not.toBe(sealer.name([a + b + c]));
       }),
     );
-    expect(ring.name(['\ud800'])).not.toBe(ring.name(['\ud801'])); // UTF-8 has the same bytes for both
-    expect(ring.name(['a'])).toMatch(/^[\w-]{43}$/);
+    expect(sealer.name(['\ud800'])).not.toBe(sealer.name(['\ud801'])); // UTF-8 has the same bytes for both
+    expect(sealer.name(['a'])).toMatch(/^[\w-]{43}$/);
   });
 
   it('names and opens alike in every process that has the same secret, and in no other', () => {
-    const [one, two, other] = ['s', 's', 't'].map((secret) => new Sealer(fromClient(secret)).current);
+    const [one, two, other] = ['s', 's', 't'].map((secret) => new Sealer([fromClient(secret)]));
     expect(two?.name(['a'])).toBe(one?.name(['a']));
     expect(other?.name(['a'])).not.toBe(one?.name(['a']));
     const sealed = one?.seal('k', Buffer.from('v')) ?? Buffer.of();
@@ -82,24 +81,37 @@ describe('Sealer', () => {
     expect(other?.open('k', sealed)).toBeUndefined();
   });
 
+  it('seals with the first of several keys, opens with each, and names with the last', () => {
+    const [one, both, swapped] = [[fromKey(1)], [fromKey(2), fromKey(1)], [fromKey(1), fromKey(2)]].map(
+      (keys) => new Sealer(keys),
+    ) as [Sealer, Sealer, Sealer];
+    const value = Buffer.from('v');
+    expect(both.name(['a'])).toBe(one.name(['a']));
+    expect(swapped.name(['a'])).not.toBe(one.name(['a']));
+    for (const each of [both, swapped]) expect(each.open('k', one.seal('k', value))).toEqual(value);
+    expect(one.open('k', both.seal('k', value))).toBeUndefined();
+    expect(one.open('k', swapped.seal('k', value))).toEqual(value);
+    expect(both.digests('a', 'text')).toEqual(swapped.digests('a', 'text').toReversed());
+  });
+
   it('gives digests that depend on the purpose, the text and the key', () => {
     const digests = [
       sealer.digest('a', 'text'),
       sealer.digest('b', 'text'),
       sealer.digest('a', 'texT'),
-      new Sealer(fromKey(9)).digest('a', 'text'),
-      ring.name(['a', 'text']),
+      new Sealer([fromKey(9)]).digest('a', 'text'),
+      sealer.name(['a', 'text']),
     ];
     expect(new Set(digests).size).toBe(5);
   });
 
   it('shows neither its secret nor a key derived from it', () => {
-    const shown = inspect(new Sealer(fromClient('planted-secret')), { showHidden: true, depth: 9 });
+    const shown = inspect(new Sealer([fromClient('planted-secret')]), { showHidden: true, depth: 9 });
     expect(shown).not.toContain('planted');
     expect(shown).not.toMatch(/Buffer|[\da-f]{8}/);
   });
 
   it('refuses to work without key material', () => {
-    expect(() => new Sealer(fromClient(''))).toThrow('must not be empty');
+    expect(() => new Sealer([fromClient('')])).toThrow('must not be empty');
   });
 });

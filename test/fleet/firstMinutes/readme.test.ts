@@ -39,7 +39,7 @@ async function run(command: string, env: Readonly<Record<string, string>> = {}):
       PATH: process.env['PATH'],
       HOME: directory,
       PORT: '0',
-      CACHE_URL: `lmdb:${join(directory, 'cache')}`,
+      CACHE_URL: `file:${join(directory, 'cache')}`,
       ...env,
     },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -151,7 +151,7 @@ describe('a gateway that is told to end', () => {
 
   it('waits for what the service was asked for a client that has gone: a link is not lost', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'links-'));
-    await start({ CACHE_URL: `lmdb:${directory}`, DRAIN_TIMEOUT_MS: '30000' });
+    await start({ CACHE_URL: `file:${directory}`, DRAIN_TIMEOUT_MS: '30000' });
     const gate = 'after the signal';
     sandbox.control.arm({ endpoint: 'createClientLink', fault: { gate }, times: 1 });
     const called = sandbox.control.whenCalled('createClientLink', 1);
@@ -165,7 +165,7 @@ describe('a gateway that is told to end', () => {
     await until(async () => !(await ask(gateway.origin)).connected);
     sandbox.control.release(gate);
     expect(await stopped).toBe(0);
-    await start({ CACHE_URL: `lmdb:${directory}` });
+    await start({ CACHE_URL: `file:${directory}` });
     expect(await postQuery(gateway.origin, create)).toMatchObject({ data: { createClientLink: { replayed: true } } });
     expect(await gateway.stop()).toBe(0);
     rmSync(directory, { recursive: true });

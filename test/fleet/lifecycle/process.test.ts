@@ -257,7 +257,7 @@ describe('A running gateway', () => {
   });
 
   it('keeps every token through a kill and a restart', async () => {
-    const env = { ...environmentFor(sandbox), CACHE_URL: `lmdb:${join(directory, 'cache')}` };
+    const env = { ...environmentFor(sandbox), CACHE_URL: `file:${join(directory, 'cache')}` };
     const { id } = sandbox.control.addTaxpayer({ name: 'Kept' });
     const ask = (origin: string) =>
       postQuery(origin, 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name accessToken } }', { id });

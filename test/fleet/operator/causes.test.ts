@@ -187,7 +187,6 @@ describe('What the store did is said with its cause:', () => {
     expect(await lineWith(logs, degraded)).toMatchObject({ trouble: 'full', cause: 'Redis is out of memory (OOM)' });
     await redis.command('CONFIG', 'SET', 'maxmemory', '0');
     const over = await lineWith(logs, 'the store of CACHE_URL is used again');
-    expect(over['count']).toBeGreaterThan(1);
     expect(over['durationMs']).toBeGreaterThan(0);
     expect(linesOf(logs).filter(({ msg }) => msg === degraded).length).toBe(1);
   });
@@ -196,7 +195,7 @@ describe('What the store did is said with its cause:', () => {
     const directory = await mkdtemp(join(tmpdir(), 'causes-'));
     stops.push(() => rm(directory, { recursive: true }));
     await writeFile(join(directory, 'file'), '');
-    const CACHE_URL = `lmdb:${directory}/file/cache/below`;
+    const CACHE_URL = `file:${directory}/file/cache/below`;
     const { output, exited } = launchGateway({ PORT: '0', HOST: '127.0.0.1', CACHE_URL });
     expect(await exited).toBe(1);
     expect(output()).toMatch(/^CACHE_URL: the directory \S*\/file\/cache\/below cannot be opened: ENOTDIR.*\n$/);

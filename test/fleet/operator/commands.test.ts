@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -17,6 +18,7 @@ import {
 } from '../../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
+import { startRedis, type TestRedis } from '../../support/redis.js';
 import { commandJson, runCommand } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 
@@ -36,14 +38,16 @@ const query = `query ($id: ID!, $job: ID!) {
 
 let sandbox: Sandbox;
 let directory: string;
+let redis: TestRedis;
 let env: Environment;
 let gateway: GatewayProcess;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'commands-'));
+  redis = await startRedis();
   sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'planted-client-secret-8123' });
   env = {
     ...environmentFor(sandbox),
-    CACHE_URL: `lmdb:${join(directory, 'store')}`,
+    CACHE_URL: redis.url,
     CACHE_ENCRYPTION_KEY: key,
   };
   gateway = await spawnGateway(env);
@@ -51,18 +55,19 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway.stop();
   await sandbox.stop();
+  await redis.stop();
   await rm(directory, { recursive: true, force: true });
 });
 
 /** A taxpayer whose record and two jobs are stored, with ids that must not be seen. */
-async function storedTaxpayer(id: string) {
+async function storedTaxpayer(id: string, { origin } = gateway) {
   sandbox.control.addTaxpayer({ ...planted, id, status: 'AUTHORIZED' });
   for (const [job, status] of [
     [`${id}-job-done`, 'completed'],
     [`${id}-job-open`, 'processing'],
   ] as const) {
     sandbox.control.addJob({ taxpayerId: id, jobId: job, name: planted.name, status, endsAs: null });
-    expect((await postQuery(gateway.origin, query, { id, job })).errors).toBeUndefined();
+    expect((await postQuery(origin, query, { id, job })).errors).toBeUndefined();
   }
   return id;
 }
@@ -71,7 +76,7 @@ describe('inspect', () => {
   it('shows kinds, ages and freshness, for people and for programs, and nothing that was planted', async () => {
     const id = await storedTaxpayer('planted-taxpayer-1');
     const found = await commandJson(env, 'inspect', id);
-    expect(found).toMatchObject({ ok: true, store: 'lmdb', taxpayer: expect.stringMatching(/^[\w-]{43}$/) });
+    expect(found).toMatchObject({ ok: true, store: 'redis', taxpayer: expect.stringMatching(/^[\w-]{43}$/) });
     const ofKind = (what: string) => found.entries.filter((entry: { what: string }) => entry.what === what);
     const hash = expect.stringMatching(/^[\w-]{12}$/);
     const second = expect.any(Number);
@@ -108,12 +113,12 @@ describe('inspect', () => {
     expect((await commandJson(env, 'inspect', id)).entries).toContainEqual(
       expect.objectContaining({ kind: 'cool-down', what: 'refusal', keptForSeconds: expect.any(Number) }),
     );
-    sandbox.control.setLatency(3000);
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'slow' }, times: 1 });
     sandbox.control.resetCounters();
     const slow = postQuery(gateway.origin, '{ taxpayerToken(taxpayerId: "slow-one") { name } }');
     await sandbox.control.whenCalled('taxpayerToken', 1);
     expect((await commandJson(env, 'inspect', 'slow-one')).entries).toEqual([{ kind: 'token', what: 'lease' }]);
-    sandbox.control.setLatency(0);
+    sandbox.control.release('slow');
     await slow;
   });
 });
@@ -134,6 +139,25 @@ describe('forget', () => {
     expect((await commandJson(env, 'inspect', id)).entries).toEqual([]);
     expect(stdout + stderr).not.toMatch(/planted/i);
   });
+});
+
+describe('with a store in a file', () => {
+  it('inspect reads beside a running gateway; forget needs it stopped, and leaves nothing in the directory', async () => {
+    const store = join(directory, 'store');
+    const ofFile = { ...env, CACHE_URL: `file:${store}` };
+    const running = await spawnGateway(ofFile);
+    const id = await storedTaxpayer('planted-taxpayer-4', running);
+    const other = await storedTaxpayer('planted-taxpayer-5', running);
+    expect((await commandJson(ofFile, 'inspect', id)).entries).toHaveLength(3);
+    const refused = await runCommand(ofFile, ['forget', id]);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^CACHE_URL: another gateway uses .*\n$/) });
+    expect(await running.stop()).toBe(0);
+    const before = readFileSync(join(store, 'journal')).length;
+    expect((await commandJson(ofFile, 'forget', id)).erased).toBe(3);
+    expect(readFileSync(join(store, 'journal')).length).toBeLessThan(before);
+    expect((await commandJson(ofFile, 'inspect', id)).entries).toEqual([]);
+    expect((await commandJson(ofFile, 'inspect', other)).entries).toHaveLength(3);
+  }, 60_000);
 });
 
 describe('pseudonym', () => {
@@ -180,7 +204,7 @@ describe('check', () => {
       ok: true,
       parts: [
         { part: 'configuration', ok: true, detail: 'complete' },
-        { part: 'store', ok: true, detail: expect.stringMatching(/^lmdb writes, reads and deletes in \d+ ms$/) },
+        { part: 'store', ok: true, detail: expect.stringMatching(/^redis writes, reads and deletes in \d+ ms$/) },
         { part: expect.stringMatching(/^key set of http/), ok: true, detail: expect.stringMatching(/^\d+ keys?$/) },
         { part: 'service', ok: true, detail: expect.stringMatching(/^UPSTREAM_BASE_URL answers \(\d+\) in \d+ ms$/) },
       ],
@@ -309,7 +333,7 @@ describe('Every command', () => {
 
   it.each(['inspect', 'forget'])('%s creates no store and leaves a running one alone', async (name) => {
     const nowhere = join(directory, 'nowhere');
-    const missing = await runCommand({ ...env, CACHE_URL: `lmdb:${nowhere}` }, [name, 'x']);
+    const missing = await runCommand({ ...env, CACHE_URL: `file:${nowhere}` }, [name, 'x']);
     expect(missing).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('there is no store in') });
     await expect(stat(nowhere)).rejects.toThrow('ENOENT');
     expect(await runCommand({ ...env, CACHE_URL: 'memory:' }, [name, 'x'])).toMatchObject({ code: 1 });

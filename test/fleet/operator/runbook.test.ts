@@ -48,7 +48,7 @@ beforeAll(async () => {
   ]);
   env = {
     ...environmentFor(sandbox),
-    CACHE_URL: `lmdb:${join(directory, 'store')}`,
+    CACHE_URL: `file:${join(directory, 'store')}`,
     AUTH_MODE: 'jwt',
     AUTH_JWKS_URL: identityProvider.jwksUrl,
     AUTH_ISSUER: identityProvider.issuer,

@@ -70,7 +70,7 @@ test('the search finds a value in every encoding it looks for, within other text
  * Seen not to fail, because another wall stands behind: `Secret.toJSON` (nothing logs or stores a Secret as it is) and the
  * masked message of INTERNAL_SERVER_ERROR (no fault of the service becomes a bug of ours).
  */
-describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confidential is found', (kind) => {
+describe.each(['file', 'redis'] as const)('with a store in %s, nothing confidential is found', (kind) => {
   let provider: IdentityProvider;
   let sandbox: Sandbox;
   let gateway: GatewayProcess;
@@ -99,7 +99,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
       LOG_LEVEL: 'trace',
       LOG_OPERATIONS: 'all',
       AUDIT: 'all',
-      CACHE_URL: redis?.url ?? `lmdb:${directory}`,
+      CACHE_URL: redis?.url ?? `file:${directory}`,
       AUTH_MODE: 'jwt',
       AUTH_JWKS_URL: provider.jwksUrl,
       AUTH_ISSUER: provider.issuer,

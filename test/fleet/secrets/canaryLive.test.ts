@@ -72,7 +72,7 @@ async function start(env: Environment): Promise<Environment> {
   const settings = {
     ...provider.env,
     ...quickPolls,
-    CACHE_URL: `lmdb:${directory}`,
+    CACHE_URL: `file:${directory}`,
     LOG_OPERATIONS: 'all',
     AUDIT: 'all',
     DRAIN_TIMEOUT_MS: '0',

@@ -1,29 +1,28 @@
 import { randomBytes } from 'node:crypto';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { LmdbStore } from '../../../src/stores/LmdbStore.js';
+import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { until } from '../../support/until.js';
 
 let sandbox: Sandbox;
 let root: string;
-let sound: string;
 beforeAll(async () => {
   sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
   root = mkdtempSync(join(tmpdir(), 'damaged-store-'));
-  sound = join(root, 'sound');
-  const store = LmdbStore.open(sound);
-  for (let round = 0; round < 4; round++) {
-    const sizes = Array.from({ length: 200 }, (_, n) => (n % 50 === 0 ? 30_000 : 700));
-    await Promise.all(sizes.map((size, n) => store.set(`key-${round}-${n}`, randomBytes(size), 3_600_000)));
-    for (let n = 0; n < 200; n += 3) {
-      const value = await store.get(`key-${round}-${n}`);
-      if (value) await store.compareAndDelete(`key-${round}-${n}`, value);
-    }
-  }
-  await store.close();
 });
 afterAll(async () => {
   await sandbox.stop();
@@ -35,73 +34,170 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((gateway) => gateway.kill()));
 });
 
-let copies = 0;
-/** A copy of the sound database, with its file as `damage` leaves it. */
-function damaged(damage: (file: Buffer) => Buffer): string {
-  const directory = join(root, `copy-${copies++}`);
-  cpSync(sound, directory, { recursive: true });
-  writeFileSync(join(directory, 'data.mdb'), damage(readFileSync(join(sound, 'data.mdb'))));
-  return directory;
-}
-
+let directories = 0;
+const newDirectory = () => join(root, `store-${directories++}`);
+const environment = (directory: string) => ({
+  ...environmentFor(sandbox),
+  ...{ CACHE_URL: `file:${directory}`, TOKEN_BUDGET_PER_HOUR: '0' },
+});
 async function start(directory: string, env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
-  const gateway = await spawnGateway({ ...environmentFor(sandbox), ...env, CACHE_URL: `lmdb:${directory}` });
+  const gateway = await spawnGateway({ ...environment(directory), ...env });
   running.push(gateway);
   return gateway;
 }
-
-const setAsideLines = (gateway: GatewayProcess) =>
-  gateway
-    .output()
+const linesWith = ({ output }: GatewayProcess, words: string) =>
+  output()
     .split('\n')
-    .filter((line) => line.includes('was damaged'));
-const setAsideFiles = (directory: string) => readdirSync(directory).filter((name) => name.startsWith('data.mdb.'));
-const read = (gateway: GatewayProcess, id: string) =>
-  postQuery(gateway.origin, 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
+    .filter((line) => line.includes(words));
+const read = async ({ origin }: GatewayProcess, id: string) => {
+  const { data, errors } = await postQuery<{ taxpayerToken: { taxpayerId: string } }>(
+    origin,
+    'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId } }',
+    { id },
+  );
+  expect({ errors, id: data?.taxpayerToken.taxpayerId }).toEqual({ errors: undefined, id });
+};
+const calls = (ids: readonly string[]) => ids.map((id) => sandbox.control.tokenCalls(id));
 
-describe('a damaged LMDB database', () => {
-  it.each<[string, (file: Buffer) => Buffer]>([
-    ['cut in half', (file) => file.subarray(0, file.length / 2)],
-    ['with a zeroed header', (file) => file.fill(0, 0, 8192)],
-    ['with garbage behind its header', (file) => Buffer.concat([file.subarray(0, 8192), randomBytes(file.length)])],
-    ['of another program', (file) => Buffer.alloc(file.length, 'SQLite format 3')],
-  ])('%s is renamed, told, and the gateway serves and remembers', async (_, damage) => {
-    const directory = damaged(damage);
-    const found = readFileSync(join(directory, 'data.mdb'));
-    const gateways = await Promise.all([start(directory), start(directory)]); // one renames it, the other shares the new one
-    const [line, ...more] = gateways.flatMap(setAsideLines);
-    expect(more).toEqual([]);
-    const [file] = setAsideFiles(directory);
-    expect(file).toMatch(/^data\.mdb\.damaged-\d{4}-\d\d-\d\dT/);
-    expect(line).toContain(file);
-    expect(readFileSync(join(directory, String(file))).equals(found)).toBe(true);
-    const { id } = sandbox.control.addTaxpayer();
-    for (const gateway of gateways) expect((await read(gateway, id)).errors).toBeUndefined();
-    expect(sandbox.control.tokenCalls(id)).toBe(1);
-    await Promise.all(gateways.map((gateway) => gateway.kill()));
+/** A directory in which a gateway has kept the records of `ids`, and was killed. */
+async function storeOf(ids: readonly string[]): Promise<string> {
+  const directory = newDirectory();
+  const gateway = await start(directory);
+  for (const id of ids) await read(gateway, id);
+  await gateway.kill();
+  running.pop();
+  return directory;
+}
 
+describe('A directory of one process', () => {
+  it('is found again after a kill, with a directory and files that only their owner can read', async () => {
+    const ids = sandbox.control.addTaxpayers(5);
+    const directory = await storeOf(ids);
+    expect(['', 'journal'].map((name) => statSync(join(directory, name)).mode & 0o777)).toEqual([0o700, 0o600]);
     const next = await start(directory);
-    expect((await read(next, id)).errors).toBeUndefined();
-    expect(sandbox.control.tokenCalls(id)).toBe(1);
-    expect(setAsideLines(next)).toEqual([]);
-    expect(setAsideFiles(directory)).toHaveLength(1);
+    for (const id of ids) await read(next, id);
+    expect(calls(ids)).toEqual([1, 1, 1, 1, 1]);
   });
 
-  it('is not seen in one that is sound or empty', async () => {
-    for (const directory of [damaged(() => Buffer.alloc(0)), damaged((file) => file)]) {
-      expect(setAsideLines(await start(directory))).toEqual([]);
-      expect(setAsideFiles(directory)).toEqual([]);
-    }
+  it('is refused to a second process in one line, unless the first ends meanwhile', async () => {
+    const directory = newDirectory();
+    const first = await start(directory);
+    const { output, exited } = launchGateway({ ...environment(directory), DRAIN_TIMEOUT_MS: '500' });
+    expect(await exited).toBe(1);
+    expect(output()).toMatch(/^CACHE_URL: another gateway uses \S+, which is for one process; .*redis:\/\/.*\n$/);
+    const [id] = sandbox.control.addTaxpayers(1) as [string];
+    await read(first, id);
+    const second = start(directory, { DRAIN_TIMEOUT_MS: '20000' });
+    expect(await first.stop()).toBe(0);
+    await read(await second, id);
+    expect(calls([id])).toEqual([1]);
   });
+
+  it.each<[string, (directory: string) => void]>([
+    ['deleted', (directory) => rmSync(directory, { recursive: true })],
+    ['renamed', (directory) => renameSync(directory, `${directory}-before`)],
+  ])('is made again when it was %s under a running gateway, which loses nothing', async (_, harm) => {
+    const directory = newDirectory();
+    const [before, after] = [sandbox.control.addTaxpayers(3), sandbox.control.addTaxpayers(3)];
+    const gateway = await start(directory);
+    for (const id of before) await read(gateway, id);
+    harm(directory);
+    for (const id of after) await read(gateway, id);
+    await until(async () => linesWith(gateway, 'is used again').length === 1);
+    expect(linesWith(gateway, 'cannot be used')).toHaveLength(1);
+    await gateway.kill();
+    const next = await start(directory);
+    for (const id of [...before, ...after]) await read(next, id);
+    expect(calls([...before, ...after])).toEqual([1, 1, 1, 1, 1, 1]);
+  });
+
+  it('loses nothing that was answered when its gateway is killed under load, again and again', async () => {
+    const directory = newDirectory();
+    const answered: string[] = [];
+    for (let round = 0; round < 4; round += 1) {
+      const gateway = await start(directory);
+      const load = sandbox.control.addTaxpayers(40).map(async (id) => {
+        await read(gateway, id);
+        answered.push(id);
+      });
+      const ended = Promise.allSettled(load);
+      await until(() => answered.length > 40 * round + 5);
+      await gateway.kill();
+      await ended;
+    }
+    const next = await start(directory);
+    const before = calls(answered);
+    for (const id of answered) await read(next, id);
+    expect(calls(answered)).toEqual(before);
+  }, 90_000);
 });
 
-describe('a directory for LMDB that cannot be made or written to', () => {
+describe('A damaged file in the directory', () => {
+  const ids: string[] = [];
+  let sound: string;
+  beforeAll(async () => {
+    ids.push(...sandbox.control.addTaxpayers(4));
+    sound = await storeOf(ids);
+  });
+
+  it.each<[string, (file: Buffer) => Buffer]>([
+    ['cut in half', (file) => file.subarray(0, (file.length >> 1) - 7)],
+    ['with a zeroed beginning', (file) => file.fill(0, 0, 100)],
+    ['with garbage in its middle', (file) => file.fill(randomBytes(50), file.length >> 1, (file.length >> 1) + 50)],
+    ['of another program', (file) => Buffer.alloc(file.length, 'SQLite format 3')],
+  ])('%s is kept under another name, told, and the gateway serves and remembers', async (_, damage) => {
+    const directory = newDirectory();
+    cpSync(sound, directory, { recursive: true, filter: (from) => !from.endsWith('lock') });
+    const found = damage(readFileSync(join(directory, 'journal')));
+    writeFileSync(join(directory, 'journal'), found);
+    const gateway = await start(directory);
+    expect(linesWith(gateway, 'was damaged')).toEqual([expect.stringContaining('"file":"journal.damaged"')]);
+    expect(readFileSync(join(directory, 'journal.damaged')).equals(found)).toBe(true);
+    const [id] = sandbox.control.addTaxpayers(1) as [string];
+    await read(gateway, id);
+    await gateway.kill();
+    const next = await start(directory);
+    await read(next, id);
+    expect(calls([id])).toEqual([1]);
+    expect(linesWith(next, 'was damaged')).toEqual([]);
+  });
+
+  it('of any kind gives back a state of an earlier moment, never a wrong value and never an error', async () => {
+    const directory = newDirectory();
+    const store = await LocalStore.open(directory, { waitMs: 0 });
+    for (let round = 0; round < 20; round += 1) {
+      for (const key of ['a', 'b', 'c']) await store.put(key, Buffer.from(`${key} ${round}`), 60_000, 'always');
+    }
+    await store.close();
+    const whole = readFileSync(join(directory, 'journal'));
+    for (let n = 0; n < 150; n += 1) {
+      const bytes = Buffer.from(whole);
+      const at = Math.floor(Math.random() * bytes.length);
+      if (n % 3 === 0) bytes.fill(0, at, Math.min(at + 64, bytes.length));
+      else bytes.set(randomBytes(1 + (n % 40)).subarray(0, bytes.length - at), at);
+      writeFileSync(join(directory, 'journal'), n % 3 === 1 ? bytes.subarray(0, at) : bytes);
+      const damaged = await LocalStore.open(directory, { waitMs: 0 });
+      const held = await Promise.all(['a', 'b', 'c'].map(async (key) => String((await damaged.get(key))?.value)));
+      const rounds = held.map((text, each) =>
+        text === 'undefined' ? -1 : Number(text.replace(`${'abc'[each]} `, '')),
+      );
+      const [a = 0, b = 0, c = 0] = rounds;
+      expect([a - b, b - c].every((ahead) => ahead === 0 || ahead === 1) && a - c <= 1).toBe(true);
+      await damaged.close();
+    }
+    expect(readdirSync(directory).sort()).toEqual(['journal', 'journal.damaged']);
+  }, 60_000);
+});
+
+describe('A directory that cannot be made or written to', () => {
   it.each([
     ['under /proc', '/proc/nothing/here'],
     ['under a file', `${import.meta.filename}/cache`],
   ])('is one line that names CACHE_URL: %s', async (_, directory) => {
-    const { output, exited } = launchGateway({ ...environmentFor(sandbox), CACHE_URL: `lmdb:${directory}` });
+    const { output, exited } = launchGateway({ ...environmentFor(sandbox), CACHE_URL: `file:${directory}` });
     expect(await exited).toBe(1);
-    expect(output().trimEnd().split('\n')).toEqual([expect.stringMatching(/^CACHE_URL: .*cannot be opened: E[A-Z]+/)]);
+    expect(output().trimEnd().split('\n')).toEqual([
+      `CACHE_URL: the directory ${directory} cannot be opened: ${existsSync('/proc') && directory.startsWith('/proc') ? 'ENOENT' : 'ENOTDIR'}`,
+    ]);
   });
 });

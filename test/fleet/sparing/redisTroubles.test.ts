@@ -163,7 +163,8 @@ scene(
     await redis.command('RENAME', 'aside', second);
     await readBoth();
     expect(calls()).toEqual([2, 2, 2]);
-    for (const key of await records()) await redis.command('APPEND', key, 'x');
+    const append = "redis.call('hset', KEYS[1], 'token', redis.call('hget', KEYS[1], 'token') .. 'x')";
+    for (const key of await records()) await redis.command('EVAL', append, '1', key);
     await readBoth();
     expect(calls()).toEqual([2, 3, 3]);
     for (const key of await records()) {

@@ -1,25 +1,23 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import { LmdbStore } from '../../../src/stores/LmdbStore.js';
-import { MemoryStore } from '../../../src/stores/MemoryStore.js';
+import { Redis } from 'ioredis';
+import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { RedisStore } from '../../../src/stores/RedisStore.js';
 import { startRedis } from '../../support/redis.js';
 import { storeContract } from '../../support/stores/storeContract.js';
 
-const newDirectory = () => mkdtemp(join(tmpdir(), 'store-contract-'));
-
 storeContract('The store in memory', async () => {
-  const store = new MemoryStore();
+  const store = new LocalStore();
   return { open: async () => store, pass: sleep, stop: () => store.close() };
 });
 
-storeContract('The store in LMDB', async () => {
-  const directory = await newDirectory();
-  const open = async () => LmdbStore.open(directory);
-  return { open, pass: sleep, stop: () => rm(directory, { recursive: true }) };
+storeContract('The store in a file', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'store-contract-'));
+  const store = await LocalStore.open(directory, { waitMs: 0 });
+  return { open: async () => store, pass: sleep, stop: () => rm(directory, { recursive: true }) };
 });
 
 storeContract('The store in Redis', async () => {
@@ -27,28 +25,60 @@ storeContract('The store in Redis', async () => {
   return { open: () => RedisStore.open(redis.url), pass: sleep, stop: redis.stop };
 });
 
-it('The store in LMDB has a directory and files that only their owner can read', async () => {
-  const directory = await newDirectory();
-  const path = join(directory, 'a', 'cache');
-  const store = LmdbStore.open(path);
-  await store.set('key', Buffer.from('x'), 1000);
-  const modes = await Promise.all(
-    ['', 'data.mdb', 'lock.mdb'].map(async (name) => (await stat(join(path, name))).mode),
-  );
-  expect(modes.map((mode) => mode & 0o777)).toEqual([0o700, 0o600, 0o600]);
+const place = { record: 'record', field: 'token' };
+const wish = { owner: 'me', leaseMs: 3000 };
+
+it('The store in memory drops the records used least recently when it is full, and no item', async () => {
+  const store = new LocalStore({ records: 3, items: 2 });
+  await store.put('link', Buffer.from('x'), 60_000, 'always');
+  await store.increment('count', 1, 60_000);
+  await expect(store.put('more', Buffer.from('x'), 60_000, 'always')).rejects.toMatchObject({ trouble: 'full' });
+  for (const record of ['a', 'b', 'c', 'a', 'd']) {
+    const turn = await store.acquire({ ...place, record }, wish);
+    if (turn.state === 'taken')
+      await store.settle({ ...place, record }, 'me', {
+        version: 'v',
+        value: Buffer.from('x'),
+        ageMs: 0,
+        ttlMs: 60_000,
+      });
+  }
+  const kept = await Promise.all(['a', 'b', 'c', 'd'].map((record) => store.fields(record)));
+  expect(kept.map(({ length }) => length)).toEqual([1, 0, 1, 1]);
+  expect(await store.get('link')).toBeDefined();
   await store.close();
-  await rm(directory, { recursive: true });
 });
 
-it('The store in memory holds no more entries and no more bytes than it was told', async () => {
-  const store = new MemoryStore({ maxEntries: 3, maxBytes: 2000 });
-  const kept = async (keys: readonly string[]) => {
-    const values = await Promise.all(keys.map((key) => store.get(key)));
-    return keys.filter((_, n) => values[n] !== undefined);
+it('A taxpayer in Redis lives as long as its token, and an hour without one; what is of another type is replaced', async () => {
+  const redis = await startRedis();
+  const store = await RedisStore.open(redis.url);
+  const client = new Redis(redis.url);
+  const write = async (field: string, ttlMs: number) => {
+    await store.acquire({ record: 'r', field }, wish);
+    await store.settle({ record: 'r', field }, 'me', { version: 'v', value: Buffer.from('x'), ageMs: 0, ttlMs });
   };
-  for (const key of ['a', 'b', 'c', 'd']) await store.set(key, Buffer.from('x'), 60_000);
-  expect(await kept(['a', 'b', 'c', 'd'])).toEqual(['b', 'c', 'd']);
-  await store.set('large', Buffer.alloc(1800), 60_000);
-  expect(await kept(['b', 'c', 'd', 'large'])).toEqual(['d', 'large']);
+  await client.set('txgw:r', 'a string');
+  await client.rpush('txgw:item', 'a list');
+  await write('job:a', 30 * 86_400_000);
+  expect(await client.pttl('txgw:r')).toBeLessThanOrEqual(3_600_000);
+  await write('token', 30 * 86_400_000);
+  await write('job:b', 60_000);
+  expect(await client.pttl('txgw:r')).toBeGreaterThan(29 * 86_400_000);
+  expect((await store.fields('r')).map(({ name }) => name).sort()).toEqual(['job:a', 'job:b', 'token']);
+  expect(await store.get('item')).toBeUndefined();
+  expect((await store.increment('item', 1, 1000)).count).toBe(1);
+  client.disconnect();
   await store.close();
+  await redis.stop();
+});
+
+it('A lease with more left than its full length is over: the clock of Redis was set back', async () => {
+  const redis = await startRedis();
+  const store = await RedisStore.open(redis.url);
+  const client = new Redis(redis.url);
+  await client.hset('txgw:record', 'token:lease', `somebody ${Date.now() + 86_400_000}`);
+  expect(await store.acquire(place, wish)).toMatchObject({ state: 'taken' });
+  client.disconnect();
+  await store.close();
+  await redis.stop();
 });

@@ -156,6 +156,8 @@ async function overEvents(): Promise<() => Promise<unknown>> {
     headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
     body: JSON.stringify({ query: follow, variables: { id } }),
   });
+  // What is refused with a status of its own is an answer of plain HTTP.
+  if (response.status !== 200) return () => response.json();
   const events = eventReader(response);
   return async () => (await events.next())?.data;
 }

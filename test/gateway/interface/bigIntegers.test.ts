@@ -306,14 +306,14 @@ describe('a record of the service whose metadata has such an integer', () => {
   it('is kept as what it is in the shared store', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-test-'));
     stops.push(() => rmSync(directory, { recursive: true, force: true }));
-    const first = await start({ CACHE_URL: `lmdb:${directory}` });
+    const first = await start({ CACHE_URL: `file:${directory}` });
     spoil(first, 'spoilt');
     const query = `{ taxpayerToken(taxpayerId: "spoilt") { ${fields} } }`;
     const fetched = await first.query(query);
     await first.gateway.stop();
     const { url, clientId, clientSecret } = first.sandbox;
     const second = await start({
-      CACHE_URL: `lmdb:${directory}`,
+      CACHE_URL: `file:${directory}`,
       UPSTREAM_BASE_URL: url,
       UPSTREAM_CLIENT_ID: clientId,
       UPSTREAM_CLIENT_SECRET: clientSecret,

@@ -6,7 +6,7 @@ import { Sealer } from '../../../src/cache/sealing.js';
 import { Secret } from '../../../src/config/secret.js';
 import type { GatewayError } from '../../../src/errors/errors.js';
 import { pause } from '../../../src/process/pause.js';
-import { MemoryStore } from '../../../src/stores/MemoryStore.js';
+import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { until } from '../../support/until.js';
 
@@ -29,8 +29,8 @@ function process(store: SealedStore, perMinute = 5): Quota {
 }
 
 function sharedStore(): SealedStore {
-  const sealer = new Sealer({ from: 'client-secret', secret: new Secret('x') });
-  return new SealedStore({ store: new MemoryStore(), sealer, scope: [] });
+  const sealer = new Sealer([{ from: 'client-secret', secret: new Secret('x') }]);
+  return new SealedStore({ store: new LocalStore(), sealer, scope: [] });
 }
 
 /** How many of that many operations get through. */
@@ -75,7 +75,7 @@ describe('the limit of operations per caller', () => {
     const store = sharedStore();
     const [one, two] = [process(store), process(store)];
     expect(admitted(one, ada, 4)).toBe(4);
-    await until(async () => (await store.increment(['rate', 'ada', String(now / 60_000)], 0, 1000)) === 4);
+    await until(async () => (await store.increment(['rate', 'ada', String(now / 60_000)], 0, 1000)).count === 4);
     expect(admitted(two, ada, 1)).toBe(1); // asks what the others have counted
     await until(() => refusal(two, ada) !== undefined);
     expect(admitted(two, bob, 9)).toBe(5);
@@ -121,7 +121,7 @@ describe('the limit of operations per caller', () => {
     await new Promise(setImmediate);
     store.increment = add;
     expect(admitted(limit, ada, 1)).toBe(1);
-    await until(async () => (await add(['rate', 'ada', String(now / 60_000)], 0, 120_000)) === 4);
+    await until(async () => (await add(['rate', 'ada', String(now / 60_000)], 0, 120_000)).count === 4);
   });
 
   test('does not believe a count of the store that cannot be true', async () => {

@@ -4,13 +4,13 @@ import { anyone, type Caller } from '../../../src/auth/caller.js';
 import { SealedStore } from '../../../src/cache/SealedStore.js';
 import { Sealer } from '../../../src/cache/sealing.js';
 import { Secret } from '../../../src/config/secret.js';
-import { MemoryStore } from '../../../src/stores/MemoryStore.js';
+import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type AnswerError, startTestGateway } from '../../support/gateway.js';
 
 describe('The time that callers share', () => {
-  const sealer = new Sealer({ from: 'client-secret', secret: new Secret('x') });
-  const store = new SealedStore({ store: new MemoryStore(), sealer, scope: [] });
+  const sealer = new Sealer([{ from: 'client-secret', secret: new Secret('x') }]);
+  const store = new SealedStore({ store: new LocalStore(), sealer, scope: [] });
   const made: Quota[] = [];
   const quotaOf = () => {
     const quota = new Quota({ store, perMinute: 0 });

@@ -42,7 +42,7 @@ export function smallDisk(directory: string): SmallDisk {
   };
   return {
     path,
-    fill: (pids) => (isMounted ? fillDisk() : limit(pids, `${statSync(join(path, 'data.mdb')).size}`)),
+    fill: (pids) => (isMounted ? fillDisk() : limit(pids, `${statSync(join(path, 'journal')).size}`)),
     free: (pids) => (isMounted ? rmSync(filler) : limit(pids, 'unlimited')),
     remove: () => {
       if (isMounted) run('umount', directory);

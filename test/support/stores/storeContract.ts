@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { failureKeyOf, leaseKeyOf, type Store } from '../../../src/stores/Store.js';
+import type { Place, Store } from '../../../src/stores/Store.js';
 
 export interface StoreUnderTest {
   /** Opens one more instance on the same data; where nothing is shared, gives the same again. */
@@ -12,171 +12,234 @@ export interface StoreUnderTest {
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 const newKey = () => randomBytes(16).toString('base64url');
-const taken = { state: 'taken' };
+const newPlace = (field = 'token'): Place => ({ record: newKey(), field });
+const value = (text: string, more: { version?: string; ageMs?: number; ttlMs?: number } = {}) => ({
+  ...{ version: text, value: bytes(text), ageMs: 0, ttlMs: 60_000 },
+  ...more,
+});
+const wish = (owner: string, refused?: string, awaited?: string) => ({ owner, leaseMs: 3000, refused, awaited });
+const taken = { state: 'taken', forgottenMs: Infinity };
+const held = (owner: string) => ({ state: 'held', owner });
+const found = (text: string) => ({
+  state: 'found',
+  stored: { version: text, value: bytes(text), ageMs: expect.any(Number) },
+});
 
-/** What every store promises. Each implementation runs it. */
+/** The contract of a {@link Store}. `start` is called for each instance that a test needs of its own, too. */
 export function storeContract(name: string, start: () => Promise<StoreUnderTest>): void {
-  describe(`${name} keeps the contract of a store`, () => {
+  describe(name, () => {
     let under: StoreUnderTest;
     let store: Store;
     let peer: Store;
     beforeAll(async () => {
       under = await start();
-      [store, peer] = await Promise.all([under.open(), under.open()]);
+      [store, peer] = [await under.open(), await under.open()];
     });
     afterAll(async () => {
-      await Promise.all([store?.close(), peer?.close()]);
-      await under?.stop();
+      await Promise.all([store.close(), peer.close()]);
+      await under.stop();
     });
 
     /** What each of many gets who ask at once, by either instance. */
     const atOnce = <T>(count: number, ask: (each: Store, n: number) => Promise<T>) =>
       Promise.all(Array.from({ length: count }, (_, n) => ask(n % 2 ? store : peer, n)));
-    const settle = (each: Store, key: string, owner: string, value: string, ttlMs = 60_000) =>
-      each.settle(key, bytes(owner), { key, value: bytes(value), ttlMs });
+    /** Writes a value as the holder of a lease does. */
+    const write = async (place: Place, text: string, more: Parameters<typeof value>[1] = {}) => {
+      const turn = await store.acquire(place, wish('writer'));
+      if (turn.state === 'found') await store.acquire(place, wish('writer', turn.stored.version));
+      expect(await store.settle(place, 'writer', value(text, more))).toBe(true);
+    };
 
-    it('gives back what was set, to every instance, and undefined for what was not', async () => {
+    it('gives back what was put, to every instance, and nothing for what was not', async () => {
       const key = newKey();
       expect(await store.get(key)).toBeUndefined();
       const all = Buffer.from(Array.from({ length: 256 }, (_, n) => n));
-      for (const value of [bytes('one'), Buffer.alloc(0), all, randomBytes(1 << 20)]) {
-        await store.set(key, value, 60_000);
-        expect((await peer.get(key))?.equals(value)).toBe(true);
-        value.fill('x'); // the store has a copy of its own
-        if (value.length > 0) expect((await store.get(key))?.equals(value)).toBe(false);
+      for (const content of [bytes('one'), Buffer.alloc(0), all, randomBytes(1 << 20)]) {
+        await store.put(key, content, 60_000, 'always');
+        expect((await peer.get(key))?.value.equals(content)).toBe(true);
+        content.fill('x'); // the store has a copy of its own
+        if (content.length > 0) expect((await store.get(key))?.value.equals(content)).toBe(false);
       }
+      expect((await peer.get(key))?.leftMs).toBeGreaterThan(50_000);
     });
 
-    it('ends entries, claims, leases and counts when their time is over, not before', async () => {
-      const [entry, prolonged, claim, lease, renewed, count] = Array.from({ length: 6 }, newKey) as [
-        ...[string, string, string, string, string, string],
-      ];
-      await store.set(entry, bytes('x'), 1500);
-      await store.set(prolonged, bytes('x'), 500);
-      await store.set(prolonged, bytes('x'), 60_000);
-      expect(await store.claim(claim, bytes('a'), 1500)).toBe(true);
-      expect(await peer.claim(claim, bytes('b'), 1500)).toBe(false);
-      await store.acquire(lease, bytes('late'), 1500);
-      await store.acquire(renewed, bytes('me'), 1500);
-      expect(await store.increment(count, 2, 1500)).toBe(2);
+    it('puts an item if it is absent, or if it lasts longer than what is there', async () => {
+      const [claim, mark] = [newKey(), newKey()];
+      const won = await atOnce(40, (each, n) => each.put(claim, bytes(`claim-${n}`), 60_000, 'if-absent'));
+      expect(won.filter(Boolean)).toHaveLength(1);
+      const winner = bytes(`claim-${won.indexOf(true)}`);
+      expect((await peer.get(claim))?.value).toEqual(winner);
+      for (const other of ['other', `${winner} `]) expect(await peer.deleteIf(claim, bytes(other))).toBe(false);
+      const deleted = await atOnce(4, (each) => each.deleteIf(claim, winner));
+      expect(deleted.filter(Boolean)).toHaveLength(1);
+      expect(await store.put(claim, bytes('next'), 60_000, 'if-absent')).toBe(true);
+
+      for (const [ttlMs, isPut] of [
+        [20_000, true],
+        [10_000, false],
+        [30_000, true],
+      ] as const) {
+        expect(await store.put(mark, bytes(`${ttlMs}`), ttlMs, 'if-longer')).toBe(isPut);
+      }
+      expect(await peer.get(mark)).toEqual({ value: bytes('30000'), leftMs: expect.any(Number) });
+    });
+
+    it('counts for everybody, from the first count until its time is over', async () => {
+      const [count, foreign] = [newKey(), newKey()];
+      expect(await store.increment(count, 2, 20_000)).toEqual({ count: 2, leftMs: expect.any(Number) });
       const counts = await atOnce(20, (each) => each.increment(count, 1, 9e6));
-      expect(counts.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, n) => n + 3));
-      expect(await peer.get(entry)).toEqual(bytes('x'));
-      expect(await store.renew(renewed, bytes('me'), 60_000)).toBe(true);
-      expect(await peer.acquire(lease, bytes('next'), 60_000)).toEqual({ state: 'held', owner: bytes('late') });
+      expect(counts.map((each) => each.count).sort((a, b) => a - b)).toEqual(
+        Array.from({ length: 20 }, (_, n) => n + 3),
+      );
+      for (const { leftMs } of counts) expect(leftMs).toBeLessThanOrEqual(20_000);
+      await store.put(foreign, bytes('not a number'), 60_000, 'always');
+      expect((await peer.increment(foreign, 3, 1000)).count).toBe(3);
+    });
+
+    it('ends items, values, failures, leases and counts when their time is over, not before', async () => {
+      const [item, count] = [newKey(), newKey()];
+      const [entry, failed, late, renewed] = [newPlace(), newPlace(), newPlace(), newPlace()];
+      await store.put(item, bytes('x'), 1500, 'always');
+      await write(entry, 'short', { ttlMs: 1500 });
+      await store.acquire(failed, wish('me'));
+      await store.settle(failed, 'me', { failure: bytes('why'), ttlMs: 1500 });
+      await store.acquire(late, { owner: 'late', leaseMs: 1500 });
+      await store.acquire(renewed, { owner: 'me', leaseMs: 1500 });
+      await store.increment(count, 5, 1500);
+      expect((await peer.get(item))?.value).toEqual(bytes('x'));
+      expect(await peer.acquire(entry, wish('you'))).toEqual(found('short'));
+      expect(await peer.acquire(failed, wish('you', undefined, 'me'))).toEqual({
+        state: 'failed',
+        failure: bytes('why'),
+      });
+      expect(await store.renew(renewed, 'me', 3000)).toBe(true);
+      expect(await peer.acquire(late, { owner: 'next', leaseMs: 3000 })).toEqual(held('late'));
 
       await under.pass(1510);
-      expect([await peer.get(entry), await peer.get(prolonged)]).toEqual([undefined, bytes('x')]);
-      expect(await peer.claim(claim, bytes('b'), 60_000)).toBe(true);
-      expect(await store.compareAndDelete(claim, bytes('a'))).toBe(false);
-      expect(await store.increment(count, 1, 1000)).toBe(1);
-      expect(await peer.acquire(renewed, bytes('you'), 60_000)).toEqual({ state: 'held', owner: bytes('me') });
-      for (const next of [false, true]) {
-        if (next) expect(await peer.acquire(lease, bytes('next'), 60_000)).toEqual(taken);
-        expect(await store.renew(lease, bytes('late'), 60_000)).toBe(false);
-        expect(await settle(store, lease, 'late', 'late')).toBe(false);
-      }
+      expect(await peer.get(item)).toBeUndefined();
+      expect(await peer.acquire(entry, wish('you'))).toEqual(taken);
+      expect(await peer.acquire(failed, wish('you', undefined, 'me'))).toEqual(taken);
+      expect((await store.increment(count, 1, 1000)).count).toBe(1);
+      expect(await peer.acquire(renewed, wish('you'))).toEqual(held('me'));
+      expect(await store.renew(late, 'late', 3000)).toBe(false);
+      expect(await peer.acquire(late, wish('next'))).toEqual(taken);
+      expect(await store.settle(late, 'late', value('late'))).toBe(false);
     });
 
-    it('lets exactly one of many claim a key, as long as nothing is there', async () => {
-      const key = newKey();
-      const won = await atOnce(40, (each, n) => each.claim(key, bytes(`claim-${n}`), 60_000));
-      expect(won.filter(Boolean)).toHaveLength(1);
-      const claim = bytes(`claim-${won.indexOf(true)}`);
-      expect(await peer.get(key)).toEqual(claim);
-      expect(await peer.compareAndDelete(key, claim)).toBe(true);
-      expect(await store.claim(key, bytes('next'), 60_000)).toBe(true);
+    it('lets a holder whose lease is over write, as long as nobody took it since', async () => {
+      const place = newPlace();
+      await store.acquire(place, { owner: 'slow', leaseMs: 20 });
+      await under.pass(50);
+      expect(await store.settle(place, 'slow', value('slow'))).toBe(true);
+      expect(await peer.acquire(place, wish('you'))).toEqual(found('slow'));
     });
 
     it('renews and writes for the holder of the lease and for nobody else, and ends the lease', async () => {
-      const key = newKey();
-      expect(await settle(store, key, 'me', 'without a lease')).toBe(false);
-      for (const [text, refused] of [['first'], ['second', bytes('first')]] as const) {
-        expect(await store.acquire(key, bytes('me'), 60_000, refused)).toEqual(taken);
-        for (const owner of ['you', 'm', 'me ', '', '\0\r\n\xff']) {
-          expect(await peer.renew(key, bytes(owner), 60_000)).toBe(false);
-          expect(await settle(peer, key, owner, 'of another')).toBe(false);
+      const place = newPlace();
+      expect(await store.settle(place, 'me', value('without a lease'))).toBe(false);
+      for (const [text, refused] of [
+        ['first', undefined],
+        ['second', 'first'],
+      ] as const) {
+        expect(await store.acquire(place, wish('me', refused))).toEqual(taken);
+        for (const owner of ['you', 'm', 'me.']) {
+          expect(await peer.renew(place, owner, 3000)).toBe(false);
+          expect(await peer.settle(place, owner, value('of another'))).toBe(false);
         }
-        expect(await peer.get(leaseKeyOf(key))).toEqual(bytes('me'));
-        expect(await settle(store, key, 'me', text)).toBe(true);
-        expect([await peer.get(key), await peer.get(leaseKeyOf(key))]).toEqual([bytes(text), undefined]);
+        expect(await store.settle(place, 'me', value(text))).toBe(true);
+        expect(await peer.acquire(place, wish('you'))).toEqual(found(text));
       }
-      expect(await settle(store, key, 'me', 'late')).toBe(false);
+      expect(await store.settle(place, 'me', value('late'))).toBe(false);
     });
 
-    it('never brings back a lease that is deleted while it is renewed', async () => {
-      for (let round = 0; round < 20; round++) {
-        const key = newKey();
-        await store.acquire(key, bytes('me'), 60_000);
-        const renew = () => atOnce(10, (each) => each.renew(key, bytes('me'), 60_000));
-        const asked = [renew(), peer.compareAndDelete(leaseKeyOf(key), bytes('me')), renew()] as const;
-        expect(await asked[1]).toBe(true);
-        await Promise.all(asked);
-        expect(await settle(store, key, 'me', 'late')).toBe(false);
-        expect(await store.get(leaseKeyOf(key))).toBeUndefined();
-      }
-    });
-
-    it('ends a lease with a note of its failure in place of an entry', async () => {
-      const key = newKey();
-      await store.acquire(key, bytes('me'), 60_000);
-      const note = { key: failureKeyOf(key, 'me'), value: bytes('why'), ttlMs: 60_000 };
-      expect(await store.settle(key, bytes('me'), note)).toBe(true);
-      expect(await peer.get(note.key)).toEqual(bytes('why'));
-      expect(await peer.acquire(key, bytes('you'), 60_000)).toEqual(taken);
-    });
-
-    it('gives the entry, or the lease to exactly one of many who ask at once, and its owner to the others', async () => {
-      const key = newKey();
-      const acquire = () => atOnce(40, (each, n) => each.acquire(key, bytes(`owner-${n}`), 60_000));
+    it('gives the value, or the lease to exactly one of many who ask at once, and its owner to the others', async () => {
+      const place = newPlace();
+      const acquire = () => atOnce(40, (each, n) => each.acquire(place, wish(`owner-${n}`)));
       const turns = await acquire();
       const winner = `owner-${turns.findIndex(({ state }) => state === 'taken')}`;
-      const others = turns.filter(({ state }) => state !== 'taken');
-      expect(others).toEqual(Array(39).fill({ state: 'held', owner: bytes(winner) }));
-      const settled = settle(peer, key, winner, 'value');
+      expect(turns.filter(({ state }) => state !== 'taken')).toEqual(Array(39).fill(held(winner)));
+      const settled = peer.settle(place, winner, value('value'));
       const later = await acquire(); // asked before it is written, answered perhaps after
       expect(await settled).toBe(true);
       expect(later.map(({ state }) => state)).not.toContain('taken');
-      expect(await acquire()).toEqual(Array(40).fill({ state: 'found', entry: bytes('value') }));
+      expect(await acquire()).toEqual(Array(40).fill(found('value')));
     });
 
-    it('takes an entry that is refused for none, and only that one', async () => {
-      const key = newKey();
-      await store.set(key, bytes('old'), 60_000);
-      const acquire = (refused: string) => peer.acquire(key, bytes('me'), 60_000, bytes(refused));
-      const found = (text: string) => ({ state: 'found', entry: bytes(text) });
-      for (const other of ['ol', 'old ', '']) expect(await acquire(other)).toEqual(found('old'));
-      expect(await acquire('old')).toEqual(taken);
-      const held = { state: 'held', owner: bytes('me') };
-      expect(await store.acquire(key, bytes('you'), 60_000, bytes('old'))).toEqual(held);
-      await settle(peer, key, 'me', 'new');
-      expect(await acquire('old')).toEqual(found('new'));
+    it('takes a version that is refused for none, and only that one', async () => {
+      const place = newPlace();
+      await write(place, 'old');
+      for (const other of ['ol', 'old.', ''])
+        expect(await peer.acquire(place, wish('me', other))).toEqual(found('old'));
+      expect(await peer.acquire(place, wish('me', 'old'))).toEqual(taken);
+      expect(await store.acquire(place, wish('you', 'old'))).toEqual(held('me'));
+      await peer.settle(place, 'me', value('new'));
+      expect(await peer.acquire(place, wish('me', 'old'))).toEqual(found('new'));
     });
 
-    it('deletes only what is exactly expected, and once', async () => {
-      const key = newKey();
-      await store.set(key, bytes('mine'), 60_000);
-      for (const other of ['other', 'mine ']) expect(await peer.compareAndDelete(key, bytes(other))).toBe(false);
-      const deleted = await atOnce(4, (each) => each.compareAndDelete(key, bytes('mine')));
-      expect(deleted.filter(Boolean)).toHaveLength(1);
-      expect(await store.get(key)).toBeUndefined();
-    });
-
-    it('lists what begins with a prefix, leases and notes of failures with it, however much it is', async () => {
-      const [prefix, other] = [`${newKey()}.`, `${newKey()}.`];
-      const keys = Array.from({ length: 300 }, (_, n) => `${prefix}${n}`);
-      for (const part of [keys.slice(0, 150), keys.slice(150), [other]]) {
-        await Promise.all(part.map((key) => store.set(key, bytes('x'), 60_000)));
+    it('tells the failure of a holder to those who waited for it, and to nobody else', async () => {
+      const place = newPlace();
+      await store.acquire(place, wish('me'));
+      expect(await store.settle(place, 'me', { failure: bytes('why'), ttlMs: 10_000 })).toBe(true);
+      for (let each = 0; each < 2; each += 1) {
+        expect(await peer.acquire(place, wish('you', undefined, 'me'))).toEqual({
+          state: 'failed',
+          failure: bytes('why'),
+        });
       }
-      await store.acquire(`${prefix}lease`, bytes('owner'), 60_000);
-      expect(new Set(await peer.list(prefix))).toEqual(new Set([...keys, leaseKeyOf(`${prefix}lease`)]));
-      expect(await store.list(`${newKey()}.`)).toEqual([]);
+      expect(await peer.acquire(place, wish('other', undefined, 'somebody'))).toEqual(taken);
+      expect(await peer.settle(place, 'other', undefined)).toBe(true); // nothing that others may know
+      expect(await peer.acquire(place, wish('third'))).toEqual(taken);
     });
 
-    it('starts a counter anew when something else is in its place', async () => {
-      const key = newKey();
-      await store.set(key, bytes('not a number'), 60_000);
-      expect(await peer.increment(key, 3, 1000)).toBe(3);
+    it('tells how old a value is, by its own clock', async () => {
+      const place = newPlace();
+      await write(place, 'value', { ageMs: 5000 });
+      await under.pass(300);
+      const turn = await peer.acquire(place, wish('you'));
+      const ageMs = turn.state === 'found' ? turn.stored.ageMs : Number.NaN;
+      expect(ageMs).toBeGreaterThanOrEqual(5290);
+      expect(ageMs).toBeLessThan(20_000);
+    });
+
+    it('forgets a record with its leases, and tells everybody who asks', async () => {
+      const list = newKey();
+      const places = ['token', 'job:a', 'job:b'].map((field) => ({ record: 'r'.repeat(43), field }));
+      const [token, job, other] = places as [Place, Place, Place];
+      const elsewhere = newPlace();
+      for (const place of [token, job, elsewhere]) await write(place, 'value');
+      await store.acquire(other, wish('me'));
+      const { mark } = await peer.forgottenSince(list, 0);
+      expect(await store.forget(token.record, list, bytes('note'))).toBeGreaterThanOrEqual(2);
+      const { notes, mark: next } = await peer.forgottenSince(list, mark);
+      expect(notes).toEqual([bytes('note')]);
+      expect(next).toBeGreaterThanOrEqual(mark);
+      expect((await peer.forgottenSince(newKey(), 0)).notes).toEqual([]);
+      expect(await store.renew(other, 'me', 3000)).toBe(false);
+      expect(await store.settle(other, 'me', value('late'))).toBe(false);
+      expect(await peer.fields(token.record)).toEqual([]);
+      expect(await peer.acquire(elsewhere, wish('you'))).toEqual(found('value'));
+
+      await under.pass(300);
+      for (const place of places) {
+        const turn = await peer.acquire(place, wish('you'));
+        expect(turn).toEqual({ state: 'taken', forgottenMs: expect.any(Number) });
+        expect(turn.state === 'taken' && turn.forgottenMs).toBeGreaterThanOrEqual(290);
+        expect(turn.state === 'taken' && turn.forgottenMs).toBeLessThan(20_000);
+      }
+    });
+
+    it('shows the fields of a record, and keeps the youngest hundred of them', async () => {
+      const token = newPlace();
+      await write(token, 'token', { ttlMs: 120_000 });
+      for (let n = 0; n < 130; n += 1) await write({ ...token, field: `job:${n}` }, `job-${n}`, { ageMs: 1000 - n });
+      const fields = await peer.fields(token.record);
+      const values = fields.filter(({ part }) => part === 'entry');
+      expect(values.find(({ name }) => name === 'token')).toMatchObject({ version: 'token', value: bytes('token') });
+      expect(values.length).toBeGreaterThan(40);
+      expect(values.length).toBeLessThanOrEqual(101);
+      expect(values.map(({ name }) => name)).toContain('job:129');
+      expect(values.map(({ name }) => name)).not.toContain('job:0');
+      for (const { leftMs } of values) expect(leftMs).toBeGreaterThan(1000);
     });
 
     it('closes twice, and then refuses to work', async () => {

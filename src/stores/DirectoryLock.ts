@@ -1,0 +1,92 @@
+import { lstat, lutimes, readlink, rename, rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pause } from '../process/pause.js';
+import { StoreError } from './StoreError.js';
+
+/** A holder whose time stamp has not moved for this long is dead, in milliseconds by the clock of who looks. */
+const deadAfterMs = 4000;
+const lookEveryMs = 100;
+
+/**
+ * The right of one process to a directory: a symbolic link, whose creation is atomic and needs no space on a full disk. The
+ * holder renews its time each second. It names a random text, not a process: in two containers each process is number 1.
+ */
+export class DirectoryLock {
+  readonly #path: string;
+  readonly #mine = crypto.randomUUID();
+
+  private constructor(private readonly directory: string) {
+    this.#path = join(directory, 'lock');
+  }
+
+  /** @throws StoreError `misconfigured`, fit to be shown, when another process holds the directory for `waitMs` and lives */
+  static async take(directory: string, waitMs: number): Promise<DirectoryLock> {
+    const lock = new DirectoryLock(directory);
+    const beganAt = performance.now();
+    let seen = '';
+    let movedAt = beganAt;
+    let isSecondLook = false;
+    while (!(await lock.#create())) {
+      const state = await lock.#state();
+      const now = performance.now();
+      if (state !== seen) {
+        if (isSecondLook && now - beganAt >= waitMs) throw inUse(directory);
+        isSecondLook = seen !== '';
+        [seen, movedAt] = [state, now];
+      } else if (now - movedAt >= deadAfterMs) {
+        await rename(lock.#path, `${lock.#path}.dead`).catch(() => undefined);
+        await pause(lookEveryMs * Math.random()); // of several who wait, each may have renamed it
+      } else await pause(lookEveryMs);
+    }
+    await rm(`${lock.#path}.dead`, { force: true });
+    return lock;
+  }
+
+  /** @throws StoreError or the system's error when the lock is lost */
+  async check(): Promise<void> {
+    if ((await readlink(this.#path)) !== this.#mine) throw new StoreError('failed', undefined, 'ELOCKED');
+  }
+
+  /** @throws as {@link DirectoryLock.check} */
+  async renew(): Promise<void> {
+    await this.check();
+    await lutimes(this.#path, new Date(), new Date());
+  }
+
+  /** Takes the lock again if it is free. @throws as {@link DirectoryLock.check} */
+  async takeAgain(): Promise<void> {
+    if (!(await this.#create())) await this.check();
+  }
+
+  async release(): Promise<void> {
+    await this.check().then(
+      () => rm(this.#path, { force: true }),
+      () => undefined,
+    );
+  }
+
+  async #create(): Promise<boolean> {
+    try {
+      await symlink(this.#mine, this.#path);
+      return true;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'EEXIST') return false;
+      throw new StoreError('misconfigured', `CACHE_URL: the directory ${this.directory} cannot be opened: ${code}`);
+    }
+  }
+
+  async #state(): Promise<string> {
+    try {
+      const [target, { mtimeMs }] = await Promise.all([readlink(this.#path), lstat(this.#path)]);
+      return `${target} ${mtimeMs}`;
+    } catch {
+      return 'gone';
+    }
+  }
+}
+
+function inUse(directory: string): StoreError {
+  const message = `CACHE_URL: another gateway uses ${directory}, which is for one process; several share a Redis (redis://…)`;
+  return new StoreError('misconfigured', message);
+}

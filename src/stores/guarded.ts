@@ -1,0 +1,84 @@
+import type { Store } from './Store.js';
+import { StoreError } from './StoreError.js';
+import { timeLimit } from './timeLimit.js';
+
+export interface Guard {
+  /** Time limit of one operation, in milliseconds. */
+  readonly limitMs: number;
+  /** The store cannot be used, or takes no writes; `detail` as in {@link StoreError}. */
+  readonly onDegraded?: ((error: StoreError) => void) | undefined;
+  readonly onRecovered?: ((afterMs: number) => void) | undefined;
+}
+
+/** Failures in a row after which the store counts as degraded. */
+export const failuresToDegrade = 2;
+const probeEveryMs = 1000;
+/** Troubles that answer quickly and may concern writes alone: operations go on, so that reads still work. */
+const isRefusal = ({ trouble }: StoreError) => ['read-only', 'full', 'not-permitted', 'failed'].includes(trouble);
+
+/**
+ * `store` with a time limit and a circuit: after two operations in a row without an answer, all are refused at once until a
+ * probe, a small write each second, is done. Nothing stands in for the store: callers know what to do without it.
+ */
+export function guarded(store: Store, { limitMs, onDegraded, onRecovered }: Guard): Store {
+  /** Failures in a row. The first tells why: later ones are often only its consequence, such as a reconnect. */
+  let failures: StoreError[] = [];
+  let degraded: { readonly error: StoreError; readonly since: number } | undefined;
+  let probing: NodeJS.Timeout | undefined;
+
+  const probe = async () => {
+    const key = `probe-${crypto.randomUUID()}`; // in a cluster, another server each time
+    await timeLimit(() => store.put(key, Buffer.of(), probeEveryMs, 'always'), limitMs);
+    clearInterval(probing);
+    if (degraded !== undefined) onRecovered?.(performance.now() - degraded.since);
+    degraded = undefined;
+    failures = [];
+  };
+
+  const failed = (error: StoreError) => {
+    failures.push(error);
+    const first = failures.at(-failuresToDegrade);
+    const isKnown = degraded !== undefined && (isRefusal(error) || !isRefusal(degraded.error));
+    if (first === undefined || isKnown || error.trouble === 'closed') return;
+    if (degraded === undefined) onDegraded?.(first);
+    degraded = { error: first, since: degraded?.since ?? performance.now() };
+    clearInterval(probing);
+    probing = setInterval(() => void probe().catch(() => undefined), probeEveryMs).unref();
+  };
+
+  const guard =
+    <Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>, isWrite: (answer: T) => boolean) =>
+    async (...args: Args): Promise<T> => {
+      if (degraded !== undefined && !isRefusal(degraded.error)) throw degraded.error;
+      try {
+        const answer = await timeLimit(() => work.apply(store, args as never), limitMs);
+        // Where writes are refused, reads work and prove nothing.
+        if (isWrite(answer) || !failures.some(isRefusal)) failures = [];
+        return answer;
+      } catch (error) {
+        const known = error instanceof StoreError ? error : new StoreError('failed');
+        failed(known);
+        throw known;
+      }
+    };
+  const always = () => true;
+  const never = () => false;
+
+  return {
+    kind: store.kind,
+    acquire: guard(store.acquire, ({ state }) => state === 'taken'),
+    renew: guard(store.renew, always),
+    settle: guard(store.settle, always),
+    forget: guard(store.forget, always),
+    forgottenSince: guard(store.forgottenSince, never),
+    fields: guard(store.fields, never),
+    get: guard(store.get, never),
+    put: guard(store.put, always),
+    deleteIf: guard(store.deleteIf, always),
+    increment: guard(store.increment, always),
+    close: async () => {
+      clearInterval(probing);
+      await store.close();
+    },
+  };
+}

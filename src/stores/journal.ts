@@ -1,0 +1,282 @@
+import { existsSync } from 'node:fs';
+import { access, constants, type FileHandle, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { DirectoryLock } from './DirectoryLock.js';
+import { StoreError } from './StoreError.js';
+
+/** A value that the map holds; times are of this process's monotonic clock. */
+export interface Kept {
+  readonly value: Buffer;
+  readonly version: string;
+  readonly writtenAt: number;
+  readonly endsAt: number;
+}
+
+export interface JournalOptions {
+  /** How long to wait for another process to end that uses the directory, in milliseconds. */
+  readonly waitMs: number;
+  /** Told once when writing begins to fail, and when everything is written again. */
+  readonly onDegraded?: ((error: StoreError) => void) | undefined;
+  readonly onRecovered?: ((afterMs: number) => void) | undefined;
+  /** The file was damaged; the readable part is used, and the whole is kept under this name. */
+  readonly onSetAside?: ((file: string) => void) | undefined;
+}
+
+const retryMs = 1000;
+/** The file is written anew when it is larger than twice what it held when it was last written anew, and this. */
+const slackBytes = 1 << 20;
+/** Least time between two tries to write the file anew, in milliseconds: on a full disk each of them is wasted. */
+const rewriteEveryMs = 30_000;
+const chunkBytes = 1 << 18;
+const headerBytes = 8;
+
+/** What a journal holds, by key. Reading stops at the first record that is not whole: the rest is damaged. */
+export async function readJournal(directory: string) {
+  const held = new Map<string, Kept>();
+  const bytes = await readFile(join(directory, 'journal')).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return Buffer.of();
+    throw storeErrorOf(error);
+  });
+  let at = 0;
+  for (let end = 0; at + headerBytes <= bytes.length; at = end) {
+    end = at + headerBytes + bytes.readUInt32LE(at + 4);
+    if (end > bytes.length || crc32(bytes.subarray(at + 4, end)) !== bytes.readUInt32LE(at)) break;
+    const body = bytes.subarray(at + headerBytes, end);
+    const [key, kept] = decode(body);
+    if (kept.endsAt > performance.now()) held.set(key, kept);
+    else held.delete(key);
+  }
+  return { held, isDamaged: at < bytes.length };
+}
+
+/**
+ * Keeps the map of a store in a file, to find it again after a restart. One write at a time appends the present state of all
+ * changed keys; a failed one leaves them changed, is told once, and is tried again each second. An outgrown or lost file is
+ * written anew from the map. Nothing but a new file is synced: a power cut loses the last seconds, `kill -9` nothing.
+ */
+export class Journal {
+  #file: FileHandle | undefined;
+  #size = 0;
+  #sizeWhenNew = 0;
+  #rewrittenAt = Number.NEGATIVE_INFINITY;
+  #changed = new Set<string>();
+  #writing: Promise<void> | undefined;
+  #failedAt: number | undefined;
+  #isClosed = false;
+  readonly #timer = setInterval(() => void this.#look(), retryMs).unref();
+
+  private constructor(
+    private readonly directory: string,
+    private readonly lock: DirectoryLock,
+    private readonly map: ReadonlyMap<string, Kept>,
+    private readonly options: JournalOptions,
+  ) {}
+
+  /**
+   * Fills `map` from the file.
+   * @throws StoreError `misconfigured`, fit to be shown, when the directory cannot be used or another process uses it
+   */
+  static async open(directory: string, map: Map<string, Kept>, options: JournalOptions): Promise<Journal> {
+    try {
+      await makeDirectory(directory);
+      await access(directory, constants.W_OK | constants.X_OK);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      throw new StoreError('misconfigured', `CACHE_URL: the directory ${directory} cannot be opened: ${code}`);
+    }
+    const lock = await DirectoryLock.take(directory, options.waitMs);
+    const journal = new Journal(directory, lock, map, options);
+    const { held, isDamaged } = await readJournal(directory).catch(() => ({ held: new Map(), isDamaged: true }));
+    for (const [key, kept] of held) map.set(key, kept);
+    if (isDamaged) await journal.#setAside();
+    await journal.rewrite();
+    return journal;
+  }
+
+  /** Resolves when the present state of `key` is written, or once the trouble with the file has been told. */
+  async changed(key: string): Promise<void> {
+    this.#changed.add(key);
+    if (this.#failedAt !== undefined) return;
+    await this.#writing; // that write may have begun before the change
+    if (this.#changed.size > 0) await this.#writeOnce();
+  }
+
+  /** Writes the file anew: what was erased is then in it no more. */
+  async rewrite(): Promise<void> {
+    this.#rewrittenAt = Number.NEGATIVE_INFINITY;
+    this.#size = Infinity;
+    await this.#writing;
+    await this.#writeOnce();
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    clearInterval(this.#timer);
+    await this.#writing;
+    if (this.#changed.size > 0) await this.#writeOnce();
+    this.#isClosed = true;
+    await this.#file?.close();
+    await this.lock.release();
+  }
+
+  #writeOnce(): Promise<void> {
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = undefined;
+    });
+    return this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const keys = this.#changed;
+    this.#changed = new Set();
+    try {
+      const isOutgrown = this.#size > 2 * this.#sizeWhenNew + slackBytes;
+      const isDue = performance.now() - this.#rewrittenAt > rewriteEveryMs;
+      if (this.#file === undefined || (isOutgrown && isDue)) await this.#writeAnew();
+      else await this.#append(this.#file, keys);
+      this.#worked();
+    } catch (error) {
+      for (const key of keys) this.#changed.add(key);
+      this.#failed(storeErrorOf(error));
+    }
+  }
+
+  async #append(file: FileHandle, keys: Iterable<string>): Promise<void> {
+    try {
+      for (const bytes of this.#chunks(keys)) {
+        // At an offset, because a failed write may have written a part, which is cut off.
+        await writeWhole(file, bytes, this.#size);
+        this.#size += bytes.length;
+      }
+    } catch (error) {
+      await file.truncate(this.#size).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #writeAnew(): Promise<void> {
+    this.#rewrittenAt = performance.now();
+    const path = join(this.directory, 'journal');
+    const file = await open(`${path}.new`, 'w', 0o600);
+    let size = 0;
+    try {
+      for (const bytes of this.#chunks(this.map.keys())) {
+        await writeWhole(file, bytes, size);
+        size += bytes.length;
+      }
+      await file.datasync(); // or else a power cut may leave an empty file under the name
+      await this.lock.check(); // a process that stood still must not rename over its successor's file
+      await rename(`${path}.new`, path);
+    } catch (error) {
+      await file.close();
+      await rm(`${path}.new`, { force: true }).catch(() => undefined);
+      throw error;
+    }
+    await this.#file?.close();
+    this.#file = file;
+    this.#size = size;
+    this.#sizeWhenNew = size;
+  }
+
+  *#chunks(keys: Iterable<string>): Generator<Buffer> {
+    let records: Buffer[] = [];
+    let size = 0;
+    for (const key of keys) {
+      const record = encode(key, this.map.get(key));
+      records.push(record);
+      size += record.length;
+      if (size < chunkBytes) continue;
+      yield Buffer.concat(records);
+      [records, size] = [[], 0];
+    }
+    if (size > 0) yield Buffer.concat(records);
+  }
+
+  /** Each second: says that this process lives, sees whether directory and lock are still its own, and tries again. */
+  async #look(): Promise<void> {
+    try {
+      await access(this.directory, constants.W_OK);
+      await this.lock.renew();
+    } catch (error) {
+      this.#failed(storeErrorOf(error));
+      await this.#beginAgain();
+    }
+    if (this.#failedAt !== undefined && !this.#isClosed) await this.#writeOnce();
+  }
+
+  /** The directory was deleted, or another process holds it. The file that is open belongs to nobody any more. */
+  async #beginAgain(): Promise<void> {
+    await this.#writing;
+    await this.#file?.close().catch(() => undefined);
+    this.#file = undefined;
+    await makeDirectory(this.directory).catch(() => undefined);
+    await this.lock.takeAgain().catch(() => undefined);
+  }
+
+  #failed(error: StoreError): void {
+    if (this.#failedAt === undefined) this.options.onDegraded?.(error);
+    this.#failedAt ??= performance.now();
+  }
+
+  #worked(): void {
+    if (this.#failedAt === undefined) return;
+    this.options.onRecovered?.(performance.now() - this.#failedAt);
+    this.#failedAt = undefined;
+  }
+
+  async #setAside(): Promise<void> {
+    const path = join(this.directory, 'journal');
+    await rm(`${path}.damaged`, { recursive: true, force: true }).catch(() => undefined);
+    // A link, so that the readable part is not lost before it is written anew. What cannot be linked is a directory.
+    await link(path, `${path}.damaged`).catch(() => rename(path, `${path}.damaged`).catch(() => undefined));
+    this.options.onSetAside?.('journal.damaged');
+  }
+}
+
+/** Also makes missing parents. Node's recursive `mkdir` never ends under /proc, which reports the parent as missing. */
+async function makeDirectory(directory: string): Promise<void> {
+  if (existsSync(directory)) return;
+  await makeDirectory(dirname(directory));
+  await mkdir(directory, { mode: 0o700 }).catch((error) => {
+    if (!existsSync(directory)) throw error; // else another process was faster
+  });
+}
+
+/** Of a write, the system may do a part only. */
+async function writeWhole(file: FileHandle, bytes: Buffer, at: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done);
+    done += bytesWritten;
+  }
+}
+
+/** A record is checksum (4 bytes), length of the body (4), body: a line of JSON and the value. A deleted key has no time left. */
+function encode(key: string, kept: Kept | undefined): Buffer {
+  const now = performance.now();
+  const left = kept ? Math.max(0, kept.endsAt - now) : 0;
+  const line = [key, Date.now(), Math.ceil(left), kept ? Math.round(now - kept.writtenAt) : 0, kept?.version ?? ''];
+  const body = Buffer.concat([Buffer.from(`${JSON.stringify(line)}\n`), kept?.value ?? Buffer.of()]);
+  const record = Buffer.concat([Buffer.alloc(headerBytes), body]);
+  record.writeUInt32LE(body.length, 4);
+  record.writeUInt32LE(crc32(record.subarray(4)), 0);
+  return record;
+}
+
+/** The time since the record was written counts, but a wall clock set back does not prolong a life. */
+function decode(body: Buffer): readonly [string, Kept] {
+  const lineEnd = body.indexOf('\n');
+  const [key, writtenAt, leftMs, ageMs, version] = JSON.parse(body.toString('utf8', 0, lineEnd));
+  const passedMs = Math.max(0, Date.now() - writtenAt);
+  const now = performance.now();
+  const value = Buffer.from(body.subarray(lineEnd + 1));
+  return [key, { value, version, writtenAt: now - ageMs - passedMs, endsAt: now + leftMs - passedMs }];
+}
+
+function storeErrorOf(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  const code = (error as NodeJS.ErrnoException).code ?? '';
+  const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(code);
+  const isClosed = ['EROFS', 'EACCES', 'EPERM'].includes(code);
+  return new StoreError(isFull ? 'full' : isClosed ? 'read-only' : 'failed', undefined, code);
+}

@@ -1,0 +1,90 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../support/gateway.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
+import { until } from '../support/until.js';
+import { makeReadOnly, smallDisk } from './support/faultyDisk.js';
+
+describe('A gateway whose store directory has trouble while it uses it', () => {
+  let root: string;
+  let sandbox: Sandbox;
+  const running: GatewayProcess[] = [];
+  const repairs: (() => void)[] = [];
+  beforeEach(async () => {
+    root = mkdtempSync(join(tmpdir(), 'file-faults-'));
+    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  });
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((each) => each.stop()));
+    await sandbox.stop();
+    for (const repair of repairs.splice(0)) repair();
+    rmSync(root, { recursive: true });
+  });
+
+  const environment = (path: string) => ({ ...environmentFor(sandbox), CACHE_URL: `file:${path}` });
+  async function start(path: string, env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
+    const gateway = await spawnGateway({ ...environment(path), ...env });
+    running.push(gateway);
+    return gateway;
+  }
+  const newTaxpayer = () => sandbox.control.addTaxpayer({ status: 'AUTHORIZED' }).id;
+  const calls = (id: string) => sandbox.control.tokenCalls(id);
+  const read = async ({ origin }: GatewayProcess, id: string) => {
+    const { data, errors } = await postQuery<{ taxpayerToken: { taxpayerId: string } }>(
+      origin,
+      'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId } }',
+      { id },
+    );
+    expect(errors).toBeUndefined();
+    expect(data?.taxpayerToken.taxpayerId).toBe(id);
+  };
+  const linkCode = async ({ origin }: GatewayProcess, key: string) => {
+    const create = 'mutation ($key: String!) { createClientLink(input: { idempotencyKey: $key }) { replayed } }';
+    return (await postQuery(origin, create, { key })).errors?.[0]?.extensions.code;
+  };
+  const isDegraded = async ({ origin }: GatewayProcess) =>
+    /^gateway_store_degraded 1$/m.test(await (await fetch(`${origin}/metrics`)).text());
+
+  it('goes on by itself when the disk is full, and loses nothing of it once there is room', async () => {
+    const disk = smallDisk(join(root, 'disk'));
+    repairs.push(disk.remove);
+    const one = await start(disk.path, { TOKEN_BUDGET_PER_HOUR: '0' });
+    const before = newTaxpayer();
+    await read(one, before);
+    disk.fill([one.pid]);
+    const taxpayers = Array.from({ length: 40 }, newTaxpayer);
+    for (const id of [...taxpayers, ...taxpayers]) await read(one, id);
+    await until(() => isDegraded(one));
+    expect(one.output()).toMatch(/The directory cannot write/);
+    expect(await linkCode(one, 'full')).toBeUndefined(); // the one process that there is remembers it
+    disk.free([one.pid]);
+    await until(async () => !(await isDegraded(one)), 45_000);
+    await one.kill();
+    const two = await start(disk.path);
+    for (const id of [before, ...taxpayers]) await read(two, id);
+    expect([before, ...taxpayers].map(calls)).toEqual(Array(41).fill(1));
+    expect(one.output().match(/cannot be used/g)).toHaveLength(1);
+  }, 120_000);
+
+  it('goes on when it is made read-only, and says so; a process that starts then says so in one line', async () => {
+    const path = join(root, 'cache');
+    const one = await start(path);
+    const undo = makeReadOnly(path);
+    repairs.push(undo);
+    const id = newTaxpayer();
+    await read(one, id);
+    await until(() => isDegraded(one));
+    expect(calls(id)).toBe(1);
+    const { output, exited } = launchGateway(environment(path));
+    expect(await exited).toBe(1);
+    expect(output().trimEnd().split('\n')).toEqual([expect.stringMatching(/^CACHE_URL: .*(EROFS|EACCES)/)]);
+    repairs.pop();
+    undo();
+    await until(async () => !(await isDegraded(one)));
+    await one.kill();
+    await read(await start(path), id);
+    expect(calls(id)).toBe(1);
+  }, 60_000);
+});
