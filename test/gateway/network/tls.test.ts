@@ -144,7 +144,7 @@ describe('a gateway that is told to end', () => {
     socket.write(beginning, 'latin1');
     const stopped = stopping.stop().then(() => 'stopped');
     try {
-      expect(await Promise.race([stopped, delay(20_000, 'still waiting', { ref: false })])).toBe('stopped');
+      expect(await Promise.race([stopped, delay(10_000, 'still waiting', { ref: false })])).toBe('stopped');
       await closed;
     } finally {
       socket.destroy();
