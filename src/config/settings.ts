@@ -124,7 +124,7 @@ const own = {
   STORE_TTL_DAYS: setting(integer(1, 3650), '30', '7',
     'How long data about a taxpayer is kept, in store and memory, after it was read, in days.'),
   TOKEN_BUDGET_PER_HOUR: setting(integer(0, 100_000_000), '600', '100',
-    'Token budget: the calls that the whole fleet may make to the token endpoint in each clock hour. 0 means no limit.'),
+    'Token budget: the calls that the whole fleet may make to the token endpoint in an hour, which begins with its first call. 0 means no limit.'),
   TOKEN_BUDGET_CALLER_SHARE: setting(share, '0.25', '1',
     'Share of the token budget that one caller may use, at least one call. 1 lets one caller use all of it.'),
   JOB_POLL_MIN_MS: setting(integer(10, 3_600_000), '1000', '2000',

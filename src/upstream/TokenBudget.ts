@@ -45,8 +45,8 @@ const maxCounts = 10_000;
 
 /**
  * The fleet's budget of calls to the token endpoint, with a cap for each caller and one for all watchers, counted in the
- * shared store: an hour begins with its first call and ends by the clock of the store. While the store does not answer, processes cannot know of each other's calls: each may then
- * use an eighth of the budget, and of each cap, in an hour.
+ * shared store: an hour begins with its first call and ends by the clock of the store. While the store does not answer,
+ * processes cannot know of each other's calls: each may then use an eighth of the budget, and of each cap, in an hour.
  */
 export class TokenBudget {
   /** Until when the limits are reached that were, by the store's count and the monotonic clock. */
