@@ -91,8 +91,9 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const tracing = started(await startTracing(surroundings, upstream.baseUrl));
   const services = started(await startServices({ ...surroundings, upstream }));
   const { identify, reasonNotReady } = started(startAuthentication(surroundings));
-  const operations = started(operationsOf(surroundings, services, tracing, plans));
+  const operations = operationsOf(surroundings, services, tracing, plans);
   await operations.start();
+  started(operations); // only now: what has not started cannot be stopped
 
   const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
   const { places } = services;
