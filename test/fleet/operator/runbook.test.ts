@@ -13,6 +13,7 @@ import {
   spawnGateway,
 } from '../../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
+import { startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
@@ -35,6 +36,7 @@ const withoutChance = (text: string) =>
     .replace(/\b\d+(\.\d+)?(?:e\+\d+)?\b/g, '<number>');
 
 let sandbox: Sandbox;
+let redis: TestRedis;
 let identityProvider: IdentityProvider;
 let gateway: GatewayProcess;
 let env: Environment;
@@ -42,13 +44,14 @@ let directory: string;
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'runbook-'));
-  [sandbox, identityProvider] = await Promise.all([
+  [redis, sandbox, identityProvider] = await Promise.all([
+    startRedis(),
     startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' }),
     startIdentityProvider(),
   ]);
   env = {
     ...environmentFor(sandbox),
-    CACHE_URL: `file:${join(directory, 'store')}`,
+    CACHE_URL: redis.url,
     AUTH_MODE: 'jwt',
     AUTH_JWKS_URL: identityProvider.jwksUrl,
     AUTH_ISSUER: identityProvider.issuer,
@@ -89,7 +92,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await gateway.stop();
-  await Promise.all([sandbox.stop(), identityProvider.stop()]);
+  await Promise.all([redis.stop(), sandbox.stop(), identityProvider.stop()]);
   rmSync(directory, { recursive: true });
 });
 
