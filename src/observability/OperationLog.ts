@@ -31,7 +31,7 @@ export class OperationLog {
 
   /** Writes a line for an operation that failed, changed something, called the token endpoint or was slow. */
   end(record: OperationRecord, traceId?: string): void {
-    const { facts, outcome, type, trail } = record;
+    const { facts, outcome, type, trail, way } = record;
     const ended = performance.now() - facts.startedAt;
     const hasTokenCalls = trail !== undefined && trail.tokenCalls > 0;
     const isNotable = outcome !== 'ok' || type === 'mutation' || hasTokenCalls;
@@ -46,8 +46,9 @@ export class OperationLog {
     };
     const codes = codesOf(record);
     const general = () => ({
-      key: `others\n${audit}\n${outcome}\n${codes}`,
-      write: (repeats?: Repeats) => this.#log[level]({ ...repeats, audit, outcome, codes, others: true }, 'operation'),
+      key: `others\n${audit}\n${way}\n${outcome}\n${codes}`,
+      write: (repeats?: Repeats) =>
+        this.#log[level]({ ...repeats, audit, way, outcome, codes, others: true }, 'operation'),
     });
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
     if (outcome === 'ok' || hasTokenCalls) write();

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, jest } from '@jest/globals';
 import { storeContract } from '../support/stores/storeContract.js';
 import { NodeRuntime } from './NodeRuntime.js';
 import { SimulatedStore } from './SimulatedStore.js';
@@ -14,16 +15,25 @@ class CalmWorld extends World {
 
 const noTroubles = { of: () => undefined, nameOf: (key: string) => key };
 
+// The store reads the clock of the world while it works.
+const now = performance.now.bind(performance);
+beforeAll(() => {
+  jest.spyOn(performance, 'now').mockImplementation(() => World.running?.monotonicNow() ?? now());
+});
+afterAll(() => {
+  jest.restoreAllMocks();
+});
+
 storeContract('The store of the simulator', async () => {
   const world = new CalmWorld(1);
   const store = new SimulatedStore(() => world.now);
-  const startedAt = performance.now();
+  const startedAt = now();
   let skippedMs = 0;
   let lines = 0;
   let isOver = false;
   const goOn = async () => {
     while (!isOver) {
-      await world.time.runUntil(performance.now() - startedAt + skippedMs);
+      await world.time.runUntil(now() - startedAt + skippedMs);
       await sleep(1);
     }
   };

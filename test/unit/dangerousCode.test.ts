@@ -38,7 +38,6 @@ describe('the source', () => {
       'auth/IssuerKeys.ts', // when keys are read again
       'cache/LeasedCache.ts', // between looks at a lease
       'datasources/Watcher.ts', // between polls
-      'observability/Tracing.ts', // which traces are kept
       'stores/DirectoryLock.ts', // between looks at a lock
       'stores/redisClient.ts', // when it connects again
       'upstream/ResilientFetch.ts', // between tries

@@ -14,10 +14,8 @@ afterAll(() => gateway.stop());
 const filler = 'x'.repeat(40_000);
 const query = `query ($id: ID!) { taxpayerToken(taxpayerId: $id) { metadata } } #${filler}`;
 
-it.each([
-  ['pings', () => ({ type: 'ping', payload: { filler } })],
-  ['operations', (id: string) => ({ type: 'subscribe', id, payload: { query, variables: { id: 'large' } } })],
-])('nothing more is read from a peer that does not read the answers to its %s', async (_, message) => {
+it('nothing more is read from a peer that does not read the answers to its operations', async () => {
+  const message = (id: string) => ({ type: 'subscribe', id, payload: { query, variables: { id: 'large' } } });
   /** Many messages, and one that the service hears of. */
   const flood = (socket: RawSocket) => {
     for (let n = 0; n < 300; n += 1) socket.send(message(`${n}`));

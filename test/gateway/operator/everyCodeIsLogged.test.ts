@@ -53,7 +53,7 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
     cause: 'HTTP 500',
   },
   TOKEN_BUDGET_EXHAUSTED: {
-    env: { TOKEN_BUDGET_PER_HOUR: '1' },
+    env: { TOKEN_BUDGET_PER_HOUR: '1', TOKEN_BUDGET_CALLER_SHARE: '1' },
     before: 'another record',
     cause: 'At most 1 token calls per hour for the fleet (TOKEN_BUDGET_PER_HOUR)',
   },
