@@ -211,8 +211,6 @@ describe('a process with a heap of 256 MB', () => {
     ['by Apollo', 'apollo', 59, (ids: readonly string[]) => `${recordsOf(ids, 'metadata')} __typename ${byApollo}`],
   ])('stops at 8 MiB of 27 to 54, and serves others meanwhile: %s', async (_, way, count, fieldsOf) => {
     for (const id of large) await postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { name } }`);
-    const small = sandbox.control.addTaxpayer().id;
-    await postQuery(gateway.origin, `{ ${fieldsOf(Array(count).fill(small))} }`); // valid: a plan will answer
     const before = executions(gateway.output(), way);
     const fields = fieldsOf(Array.from({ length: count }, (_, n) => large[n % 12] ?? ''));
     const hostile = async () => {
@@ -229,7 +227,8 @@ describe('a process with a heap of 256 MB', () => {
       waits.push(performance.now() - askedAt);
     }
     expect(Math.max(...waits)).toBeLessThan(2000);
-    await until(() => executions(gateway.output(), way) - before >= 10);
+    // The first of ten is answered by Apollo Server in any case: a document has a plan from its second use.
+    await until(() => executions(gateway.output(), way) - before >= 9);
   });
 
   it('refuses sixty times two hundred representations', async () => {

@@ -19,9 +19,12 @@ afterEach(async () => {
 async function causesOf(CACHE_URL: string) {
   const gateway = await startTestGateway({ CACHE_URL });
   stops.push(gateway.stop);
-  const id = gateway.sandbox.demo.taxpayerIds.authorized;
-  const { data, errors } = await gateway.query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`);
-  expect({ data, errors }).toEqual({ data: { taxpayerToken: { status: 'AUTHORIZED' } }, errors: undefined });
+  // A dozen: of a cluster, one part has the keys of a few.
+  const ids = Array.from({ length: 12 }, () => gateway.sandbox.control.addTaxpayer().id);
+  const fields = ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { status }`);
+  const { data, errors } = await gateway.query(`{ ${fields.join(' ')} }`);
+  const tokens = Object.fromEntries(ids.map((_, n) => [`t${n}`, { status: 'CREATED' }]));
+  expect({ data, errors }).toEqual({ data: tokens, errors: undefined });
   const lines = gateway.logs.map((line) => JSON.parse(line)).filter(({ store }) => store !== undefined);
   expect(lines.map(({ msg }) => msg)).toEqual([expect.stringMatching(/^the store of CACHE_URL cannot be used/)]);
   const { code, stdout, stderr } = await runCommand({ ...environmentFor(gateway.sandbox), CACHE_URL }, ['check']);
