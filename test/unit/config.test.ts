@@ -77,6 +77,23 @@ it.each(['"b"', "'b'"])('Quotation marks around a value are a warning: %s', (UPS
   expect(loadConfig({ ...open, HOST: '127.0.0.1', UPSTREAM_CLIENT_SECRET }).warnings).toEqual([warning]);
 });
 
+it.each<[Env, boolean]>([
+  [{}, true],
+  [{ NODE_ENV: 'staging' }, true],
+  [{ INTROSPECTION: 'true' }, false],
+  [{ NODE_ENV: 'production' }, false],
+  [{ HOST: '127.0.0.1' }, false],
+])(
+  'Explorers that others can open in front of a real service are a warning, unless meant or off: %j',
+  (env, isTold) => {
+    const told = /^NODE_ENV is not production: .* Set NODE_ENV=production, or INTROSPECTION/;
+    const { warnings } = loadConfig({ ...open, HOST: '0.0.0.0', ...env });
+    expect(warnings.filter((line) => /NODE_ENV|INTROSPECTION/.test(line))).toEqual(
+      isTold ? [expect.stringMatching(told)] : [],
+    );
+  },
+);
+
 it('An address may be written in any case', () => {
   const env = { ...open, UPSTREAM_BASE_URL: 'HTTPS://X.example/v1', UPSTREAM_CA_FILE: '/x' };
   expect(loadConfig(env).service.tls?.ca?.file).toBe('/x');

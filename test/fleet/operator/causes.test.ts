@@ -1,6 +1,3 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Episode } from '../../../src/observability/Episode.js';
@@ -8,7 +5,7 @@ import { createLogger } from '../../../src/observability/log.js';
 import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
 import { freePort } from '../../support/freePort.js';
-import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { startRedis } from '../../support/redis.js';
 
@@ -189,16 +186,6 @@ describe('What the store did is said with its cause:', () => {
     const over = await lineWith(logs, 'the store of CACHE_URL is used again');
     expect(over['durationMs']).toBeGreaterThan(0);
     expect(linesOf(logs).filter(({ msg }) => msg === degraded).length).toBe(1);
-  });
-
-  it('a directory that cannot be written ends the start with one line that names it', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'causes-'));
-    stops.push(() => rm(directory, { recursive: true }));
-    await writeFile(join(directory, 'file'), '');
-    const CACHE_URL = `file:${directory}/file/cache/below`;
-    const { output, exited } = launchGateway({ PORT: '0', HOST: '127.0.0.1', CACHE_URL });
-    expect(await exited).toBe(1);
-    expect(output()).toMatch(/^CACHE_URL: the directory \S*\/file\/cache\/below cannot be opened: ENOTDIR.*\n$/);
   });
 });
 

@@ -43,9 +43,9 @@ async function build() {
   };
 }
 
-/** A test with a Redis of its own. */
+/** A test with a Redis of its own. Several run at once, because they mostly wait. */
 function scene(title: string, run: (scenery: Scenery) => Promise<void>): void {
-  it(title, async () => {
+  it.concurrent(title, async () => {
     const scenery = await build();
     await run(scenery).finally(scenery.stop);
   });
