@@ -49,7 +49,7 @@ const start = async (env: Readonly<Record<string, string | undefined>>) => {
 describe('Without configuration', () => {
   it('serves what it prints, and Ctrl-C ends it', async () => {
     const child = spawn(process.execPath, [entry], {
-      env: { PATH: process.env['PATH'], PORT: '0' },
+      env: { PATH: process.env['PATH'], PORT: '0', DRAIN_TIMEOUT_MS: '0' },
       cwd: directory,
       stdio: ['ignore', 'pipe', 'inherit'],
     });
@@ -67,7 +67,7 @@ describe('Without configuration', () => {
 describe('npm start', () => {
   const start = () =>
     spawn('npm', ['--silent', 'start'], {
-      env: { ...process.env, PORT: '0', NODE_OPTIONS: '', CACHE_URL: 'memory:' },
+      env: { ...process.env, PORT: '0', NODE_OPTIONS: '', CACHE_URL: 'memory:', DRAIN_TIMEOUT_MS: '200' },
       cwd: fileURLToPath(new URL('../../..', import.meta.url)),
       stdio: ['ignore', 'pipe', 'inherit'],
       detached: true,
@@ -116,9 +116,7 @@ it('npm start reads .env, which yields to the environment', async () => {
 describe('The command line', () => {
   it.each([
     ['--help', /^taxpayer-gateway: .*\n[\s\S]*UPSTREAM_BASE_URL/],
-    ['-h', /Usage:/],
     ['--version', new RegExp(`^${version.replaceAll('.', '\\.')}\n$`)],
-    ['-v', /^\d/],
   ])('answers %s and ends', async (flag, text) => {
     const { output, exited } = launchGateway({ PORT: 'not looked at' }, [flag]);
     expect(await exited).toBe(0);

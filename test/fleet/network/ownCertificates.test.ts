@@ -189,6 +189,7 @@ describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a priva
       AUTH_DECISION_URL: (await tlsFront(decisions.url)).url,
       CACHE_URL: (await tlsFront(redis.url)).url.replace('https:', 'rediss:'),
       OTEL_EXPORTER_OTLP_ENDPOINT: (await tlsFront(collector.url)).url,
+      OTEL_BSP_SCHEDULE_DELAY: '100',
     };
     return { env: { ...environmentFor(service), ...env }, metadata, provider, decisions, redis, collector };
   }

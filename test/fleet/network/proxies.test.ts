@@ -113,6 +113,7 @@ describe('through Squid', () => {
       AUTH_JWKS_URL: named(provider.jwksUrl),
       AUTH_DECISION_URL: named(decisions.url),
       OTEL_EXPORTER_OTLP_ENDPOINT: named(collector.url),
+      OTEL_BSP_SCHEDULE_DELAY: '100',
     });
     // The first answer of a new Squid may come late: its programs are starting.
     await until(async () => (await fetch(`${origin}/health/ready`)).ok, 60_000);

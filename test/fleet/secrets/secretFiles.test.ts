@@ -17,6 +17,7 @@ import { followSecret, loadConfig } from '../../../src/config/config.js';
 import { followPemFiles, type Pem, readPemFiles } from '../../../src/network/pemFiles.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { issueCertificate } from '../../support/certificate.js';
+import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
 const upstream = { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/', UPSTREAM_CLIENT_ID: 'a', AUTH_MODE: 'disabled' };
@@ -25,7 +26,7 @@ const pieces = Array.from({ length: 60 }, (_, n) => `piece-${n} `);
 const pauseMs = 50;
 const secret = `${pieces.join('')}end`;
 
-// The tests of this file run at once, because they mostly wait.
+const itMostlyWaits = together();
 const stops: (() => unknown)[] = [];
 afterAll(() => {
   for (const stop of stops.reverse()) stop();
@@ -58,7 +59,7 @@ describe('A secret file that is written in place', () => {
     return { file, taken, lines };
   };
 
-  it.concurrent('is taken when it is complete, not before', async () => {
+  itMostlyWaits('is taken when it is complete, not before', async () => {
     const { file, taken, lines } = begin('the-secret-before');
     await writeSlowly(file, [...pieces, 'end\n']);
     await until(() => taken.length > 0);
@@ -68,7 +69,7 @@ describe('A secret file that is written in place', () => {
     ]);
   });
 
-  it.concurrent('is completed soon, if the start saw half of it', async () => {
+  itMostlyWaits('is completed soon, if the start saw half of it', async () => {
     const [first = '', ...rest] = pieces;
     const { file, taken } = begin(first);
     for (const part of [...rest, 'end']) appendFileSync(file, part);
@@ -88,7 +89,7 @@ describe('A secret that comes from a pipe', () => {
 });
 
 describe('A certificate and its key that are renewed by a symbolic link', () => {
-  it.concurrent('are never looked at apart', async () => {
+  itMostlyWaits('are never looked at apart', async () => {
     const directory = scratch();
     for (const name of ['one', 'two']) {
       mkdirSync(join(directory, name));
@@ -120,7 +121,7 @@ describe('A certificate and its key that are renewed by a symbolic link', () => 
 });
 
 describe('A certificate chain that is written in place', () => {
-  it.concurrent('is used when it is complete, also when the key is complete before', async () => {
+  itMostlyWaits('is used when it is complete, also when the key is complete before', async () => {
     const directory = scratch();
     const names = (name: string) => ({
       certFile: join(directory, `${name}.crt`),
