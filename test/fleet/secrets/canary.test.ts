@@ -135,7 +135,10 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
     await driveOperations(addTaxpayer('clean'), 'clean');
     shown.push(await firstEvent(addTaxpayer('followed'), entitled));
     for (const who of [stranger, {}]) refusedAnswers.push(await firstEvent(addTaxpayer('refused'), who));
-    const samples = Object.entries(faultSamples(canaries['what the service says in errors'] ?? ''));
+    const all = faultSamples(canaries['what the service says in errors'] ?? '');
+    // Very long answers take long, and are told of as one that is too long.
+    const { hugeInChunks: _, gzipBomb: __, ...others } = all;
+    const samples = Object.entries(others);
     // What is told of a fault does not depend on the store.
     for (const [name, fault] of kind === 'redis' ? samples : samples.slice(-3)) {
       for (const endpoint of ['createClientLink', 'taxpayerToken', 'refreshJob'] as const)

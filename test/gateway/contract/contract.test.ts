@@ -175,16 +175,6 @@ describe('The body of a client link', () => {
     expect(lastRequest().body).toBe(`{"metadata":${metadata}}`);
   });
 
-  it.each(['1e999', '-1e999'])('refuses %s in metadata, which would be sent on as null', async (number) => {
-    const { errors } = await gateway.query(
-      `mutation { createClientLink(input: { metadata: { a: [${number}] } }) { replayed } }`,
-    );
-    expect(errors).toMatchObject([
-      { extensions: { code: 'BAD_USER_INPUT', violations: [{ path: 'input.metadata.a.0' }] } },
-    ]);
-    expect(sent()).toEqual([]);
-  });
-
   it('passes any metadata on unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(fc.dictionary(fc.string({ unit: 'grapheme' }), fc.jsonValue({ maxDepth: 4 })), async (any) => {
@@ -213,7 +203,7 @@ describe('An answer of the service', () => {
 
   it.each([
     ['2026-01-05T10:00:00', '10:00:00.000'],
-    ['2026-01-05T10:00:00.5', '10:00:00.500'],
+    ['2026-01-05T12:00:00.789123+02:00', '10:00:00.789'],
     ['2026-01-05T10:00', '10:00:00.000'],
     ['2026-01-05 10:00:00z', '10:00:00.000'],
     ['2026-01-05t10:00:00-0330', '13:30:00.000'],
@@ -224,8 +214,6 @@ describe('An answer of the service', () => {
   });
 
   it.each([
-    ['name', { name: {} }],
-    ['metadata', { metadata: [] }],
     ['metadata', { metadata: 'text' }],
     ['createdAt', { created_at: '5 January' }],
     ['createdAt', { created_at: '2026-02-30T10:00:00Z' }],

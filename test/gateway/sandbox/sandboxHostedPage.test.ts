@@ -3,7 +3,7 @@ import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { sandboxClient } from '../../support/sandboxClient.js';
 
 let sandbox: Sandbox;
-const { call, createLink, readToken, readJob } = sandboxClient(() => sandbox);
+const { call, createLink } = sandboxClient(() => sandbox);
 
 beforeEach(async () => {
   sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret-not-real', jobDurationMs: 0 });
@@ -22,25 +22,6 @@ describe('The hosted page', () => {
     };
     return { path, page, press };
   };
-
-  it('leads a taxpayer from the link to a completed refresh by plain forms', async () => {
-    const { path, page, press } = await follow();
-    const taxpayerId = textOf(await page(), 'taxpayer-id');
-    const status = async () => (await readToken(taxpayerId)).json.status;
-    expect(await press('Give consent', await page())).toMatchObject({ status: 303, headers: { location: path } });
-    expect(await status()).toBe('CONSENT_RECEIVED');
-    await press('Sign and submit', await page());
-    expect(await status()).toBe('TAX_AUTHORIZATION_SUBMITTED');
-    await press('Authority accepts', await page());
-    await press('Start a data refresh', await page());
-    const jobId = textOf(await page(), 'job-id');
-    expect(textOf(await page(), 'graphql-query')).toContain(`jobId: &#34;${jobId}&#34;`);
-    expect((await readJob({ taxpayerId, jobId })).json).toMatchObject({ jobId, taxpayerId, status: 'processing' });
-    expect(await status()).toBe('AUTHORIZED');
-    expect((await readJob({ taxpayerId, jobId })).json.status).toBe('completed');
-    expect(await status()).toBe('COMPLETED');
-    expect(await page()).not.toContain('<form');
-  });
 
   it('takes a step once: a form that was sent twice, or from an old tab, changes nothing', async () => {
     const { page, press } = await follow();

@@ -20,17 +20,6 @@ describe('token policies', () => {
     return { id, one, two, control: fleet.sandbox.control, calls: () => fleet.sandbox.control.tokenCalls(id) };
   }
 
-  it('shows a record for a fixed time without another call, on every member', async () => {
-    const { id, one, two, calls } = await scene({ freshness: { share: 0, minMs: 15 * minute } });
-    await one.broker.record(id);
-    fleet.advance(15 * minute - 1);
-    expect((await two.broker.record(id)).stale).toBe(false);
-    expect(calls()).toBe(1);
-    fleet.advance(1);
-    await Promise.all([one.broker.record(id), two.broker.record(id)]);
-    expect(calls()).toBe(2);
-  });
-
   it.each(['REJECTED', 'COMPLETED'])('shows a %s record for 24 hours', async (status) => {
     const { id, one, calls } = await scene({ status });
     await one.broker.record(id);
@@ -71,14 +60,6 @@ describe('token policies', () => {
     fleet.advance(30_000);
     expect(await outcomeOf(two.broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
     expect(control.counters().taxpayerToken).toBe(2);
-  });
-
-  it('calls immediately with a rotated secret, even after the old one was refused', async () => {
-    const { id, one, control } = await scene();
-    control.setClientSecret('new-secret');
-    expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
-    fleet.rotateSecret('new-secret');
-    expect(await outcomeOf(one.broker.record(id))).toBe('answered');
   });
 
   it('stops the calls of the whole fleet for the Retry-After of a 429', async () => {
@@ -147,20 +128,6 @@ describe('token policies', () => {
     fleet.advance(16 * minute);
     control.arm({ endpoint: 'taxpayerToken', fault: { status: 404 } });
     expect(await outcomeOf(one.broker.record(id))).toBe('NOT_FOUND');
-  });
-
-  it('spends the hourly budget of the fleet, then refuses with a Retry-After', async () => {
-    const { one, two, control } = await scene({ budgetPerHour: 3 });
-    const ids = control.addTaxpayers(5).map((id) => fleet.ids.taxpayerId(id));
-    const outcomes = [];
-    for (const [n, id] of ids.entries()) outcomes.push(await outcomeOf((n % 2 ? one : two).broker.record(id)));
-    expect(outcomes).toEqual(['answered', 'answered', 'answered', 'TOKEN_BUDGET_EXHAUSTED', 'TOKEN_BUDGET_EXHAUSTED']);
-    expect(control.counters().taxpayerToken).toBe(3);
-    expect([...one.events, ...two.events]).toContain('budget-exhausted');
-    fleet.advance(hour / 2);
-    await expect(one.broker.record(ids[4] as never)).rejects.toMatchObject({ retryAfterSeconds: 1800 });
-    fleet.advance(hour / 2);
-    expect(await outcomeOf(one.broker.record(ids[4] as never))).toBe('answered');
   });
 
   it('counts retries against the budget, because the service does', async () => {
