@@ -9,11 +9,6 @@ import { RedisStore } from '../../../src/stores/RedisStore.js';
 import { startRedis } from '../../support/redis.js';
 import { storeContract } from '../../support/stores/storeContract.js';
 
-storeContract('The store in memory', async () => {
-  const store = new LocalStore();
-  return { open: async () => store, pass: sleep, stop: () => store.close() };
-});
-
 storeContract('The store in a file', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'store-contract-'));
   const store = await LocalStore.open(directory, { waitMs: 0 });
