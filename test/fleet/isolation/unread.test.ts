@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { issueCertificate } from '../../support/certificate.js';
 import { freePort } from '../../support/freePort.js';
@@ -12,14 +12,12 @@ import { metric, quickPolls } from '../../support/liveJob.js';
 import { rawRequest } from '../../support/rawHttp.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { startSandbox } from '../../support/sandbox.js';
-import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
-const itMostlyWaits = together();
 const cleanups: (() => unknown)[] = [];
 
-afterAll(async () => {
-  for (const cleanup of cleanups.reverse()) await cleanup();
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
 /** A job whose status fills more than the system's buffers take: 60 times its name, here of 100 kB. */
@@ -53,7 +51,7 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
     return { gateway, origin: gateway.origin.replace('http', protocol), metrics: secure?.metrics ?? gateway };
   }
 
-  itMostlyWaits('is cut off from an event stream', async () => {
+  it('is cut off from an event stream', async () => {
     const { gateway, origin, metrics } = await startImpatientGateway(400);
     eventStream(origin, watchLarge, addLargeJob(gateway));
     await until(async () => (await openStreams(metrics, 'sse')) === 1);
@@ -61,7 +59,7 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
     expect(await metric(metrics, 'gateway_watchers{kind="job"}')).toBe(0);
   });
 
-  itMostlyWaits('is cut off from a WebSocket, long before a ping would tell', async () => {
+  it('is cut off from a WebSocket, long before a ping would tell', async () => {
     const { gateway, origin, metrics } = await startImpatientGateway(400);
     const client = rawSocket(origin);
     cleanups.push(() => client.end());
@@ -74,7 +72,7 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
     await until(async () => (await openStreams(metrics, 'ws')) === 0, 6000);
   });
 
-  itMostlyWaits('is distinguished from one that reads slowly', async () => {
+  it('is distinguished from one that reads slowly', async () => {
     const { gateway, origin } = await startImpatientGateway(1500);
     const socket = eventStream(origin, readLarge, addLargeJob(gateway, 130_000));
     let bytes = 0;
@@ -105,7 +103,7 @@ async function secureEnvironment() {
   return { env, metrics: { origin: `http://127.0.0.1:${port}` } };
 }
 
-itMostlyWaits('an event stream that nobody reads ends with its token', async () => {
+it('an event stream that nobody reads ends with its token', async () => {
   const provider = await startTrustedProvider();
   cleanups.push(() => provider.stop());
   const gateway = await startTestGateway({ ...quickPolls, ...provider.env });
@@ -117,7 +115,7 @@ itMostlyWaits('an event stream that nobody reads ends with its token', async () 
   expect(await metric(gateway, 'gateway_watchers{kind="job"}')).toBe(0);
 });
 
-itMostlyWaits('what one caller leaves unread is bounded; another is served', async () => {
+it('what one caller leaves unread is bounded; another is served', async () => {
   const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
   cleanups.push(() => sandbox.stop());
   const provider = await startTrustedProvider();
