@@ -79,7 +79,7 @@ async function keepGenerated(): Promise<void> {
   )) {
     const text = await codegen({
       filename,
-      schema: parse(sdl),
+      schema: parse(clientSdl()),
       documents: [{ location: documents, document: parse(read(documents)) }],
       config: { ...config, importExtension: shared.importExtension },
       plugins: names.map((name) => ({ [name]: {} })),
