@@ -1,4 +1,4 @@
-import { lstat, lutimes, readlink, rename, rm, symlink } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pause } from '../process/pause.js';
 import { StoreError } from './StoreError.js';
@@ -8,11 +8,12 @@ const deadAfterMs = 4000;
 const lookEveryMs = 100;
 
 /**
- * The right of one process to a directory: a symbolic link, whose creation is atomic and needs no space on a full disk. The
- * holder renews its time each second. It names a random text, not a process: in two containers each process is number 1.
+ * The right of one process to a directory: an empty file, whose creation is atomic and needs no space on a full disk. The
+ * holder renews its time each second. It is known by its inode, which no other file gets while it is held open, and not by
+ * the number of a process: in two containers each process is number 1.
  */
 export class DirectoryLock {
-  readonly #mine = crypto.randomUUID();
+  #mine: FileHandle | undefined;
 
   private constructor(private readonly path: string) {}
 
@@ -43,13 +44,14 @@ export class DirectoryLock {
 
   /** @throws StoreError or the system's error when the lock is lost */
   async check(): Promise<void> {
-    if ((await readlink(this.path)) !== this.#mine) throw new StoreError('failed', undefined, 'ELOCKED');
+    const [found, mine] = await Promise.all([stat(this.path), this.#mine?.stat()]);
+    if (found.ino !== mine?.ino) throw new StoreError('failed', undefined, 'ELOCKED');
   }
 
   /** @throws as {@link DirectoryLock.check} */
   async renew(): Promise<void> {
     await this.check();
-    await lutimes(this.path, new Date(), new Date());
+    await this.#mine?.utimes(new Date(), new Date());
   }
 
   /** Takes the lock again if it is free. @throws as {@link DirectoryLock.check} */
@@ -62,11 +64,14 @@ export class DirectoryLock {
       () => rm(this.path, { force: true }),
       () => undefined,
     );
+    await this.#mine?.close();
   }
 
   async #create(): Promise<boolean> {
     try {
-      await symlink(this.#mine, this.path);
+      const created = await open(this.path, 'wx', 0o600);
+      await this.#mine?.close();
+      this.#mine = created;
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
@@ -77,8 +82,8 @@ export class DirectoryLock {
   /** Undefined when the lock is gone. */
   async #state(): Promise<string | undefined> {
     try {
-      const [target, { mtimeMs }] = await Promise.all([readlink(this.path), lstat(this.path)]);
-      return `${target} ${mtimeMs}`;
+      const { ino, mtimeMs } = await stat(this.path);
+      return `${ino} ${mtimeMs}`;
     } catch {
       return undefined;
     }
