@@ -95,8 +95,8 @@ export class Journal {
 
   /** Writes the file anew: what was erased is then in it no more. @throws StoreError */
   async rewrite(): Promise<void> {
-    await this.#writing;
     this.#mostBytes = -1;
+    await this.#writing; // that write may have begun before
     await this.#writeOnce();
     if (this.#failure !== undefined) throw this.#failure.error;
   }
