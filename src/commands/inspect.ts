@@ -13,7 +13,7 @@ import { withStoreOf } from './openStoreOf.js';
 interface Item {
   readonly kind: 'token' | 'job' | 'cool-down';
   /** What the entry holds. */
-  readonly what: 'record' | 'absence' | 'status' | 'final status' | 'refusal' | 'lease' | 'failure' | 'unreadable';
+  readonly what: 'record' | 'absence' | 'status' | 'final status' | 'refusal' | 'unreadable';
   readonly job?: string;
   readonly version?: string;
   readonly ageSeconds?: number;
@@ -23,7 +23,7 @@ interface Item {
 
 export const inspect: Command = {
   does: 'shows what is stored about a taxpayer',
-  details: 'Kinds, ages, freshness, leases and cool-downs; never a token, a name or a status.',
+  details: 'Kinds, ages, freshness and cool-downs; never a token, a name or a status.',
   argument: taxpayerArgument,
   async run(argument) {
     const config = loadConfig();
@@ -73,8 +73,6 @@ function describer({ tokens }: Config, sealer: Sealer) {
   return (field: Field): Item => {
     const kind = field.name === 'token' ? 'token' : 'job';
     const kept = { keptForSeconds: seconds(field.leftMs) };
-    if (field.part === 'lease') return { kind, what: field.part };
-    if (field.part === 'failure') return { kind, what: field.part, ...kept };
     const version = versionOf(sealer, field.version);
     return { kind, version, ...(kind === 'token' ? tokenOf(field) : jobOf(field)), ...kept };
   };
