@@ -14,7 +14,7 @@ type Item = Readonly<Record<string, string | number | undefined>>;
 
 export const inspect: Command = {
   does: 'shows what is stored about a taxpayer',
-  details: 'Kinds, ages, freshness, leases and cool-downs; never a token, a name or a status.',
+  details: 'Kinds, ages, freshness and cool-downs; never a token, a name or a status.',
   argument: taxpayerArgument,
   async run(argument) {
     const config = loadConfig();
@@ -48,11 +48,8 @@ interface Content {
 }
 
 function describe(field: Field, { tokens }: Config, sealer: Sealer): Item {
-  const { name, part, ageMs, leftMs } = field;
+  const { name, ageMs, leftMs } = field;
   const kind = name === 'token' ? 'token' : 'job';
-  if (part === 'lease') return { kind, what: part };
-  const keptForSeconds = seconds(leftMs);
-  if (part === 'failure') return { kind, what: part, keptForSeconds };
   const { what, freshMs, job } = kind === 'token' ? tokenIn(field, tokens.freshness) : jobIn(field);
   return {
     kind,
@@ -61,7 +58,7 @@ function describe(field: Field, { tokens }: Config, sealer: Sealer): Item {
     version: shortHash(sealer, 'version', field.version),
     ageSeconds: seconds(ageMs),
     freshForSeconds: freshMs && (ageMs < 0 ? 0 : seconds(freshMs - ageMs)),
-    keptForSeconds,
+    keptForSeconds: seconds(leftMs),
   };
 }
 
