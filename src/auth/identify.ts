@@ -84,9 +84,10 @@ export class RouterSecrets {
 
   /** Whether the client is the router; undefined when no secret is configured. Compares secrets in constant time. */
   accept(presented: string | undefined): boolean | undefined {
+    if (this.#digests === undefined) return undefined;
     const digest = digestOf(presented ?? '');
-    const matches = this.#digests?.map((each) => timingSafeEqual(digest, each));
-    return matches && presented !== undefined && matches.includes(true);
+    const matches = this.#digests.map((each) => timingSafeEqual(digest, each));
+    return presented !== undefined && matches.includes(true);
   }
 }
 

@@ -44,13 +44,13 @@ const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 export class Metrics {
   readonly registry = new Registry();
 
-  readonly #operations = this.#counter('gateway_operations_total', 'operation', 'transport', 'outcome');
+  readonly #operations = this.#tally('gateway_operations_total', 'operation', 'transport', 'outcome');
   readonly #operationSeconds = this.#histogram('gateway_operation_seconds', 'operation');
   readonly #errors = this.#counter('gateway_errors_total', 'code');
   readonly #upstreamCalls = this.#counter('gateway_upstream_calls_total', 'endpoint', 'outcome');
   readonly #upstreamSeconds = this.#histogram('gateway_upstream_seconds', 'endpoint');
   readonly gateClosed = this.#counter('gateway_calls_silenced_total', 'endpoint', 'reason');
-  readonly #cacheReads = this.#counter('gateway_cache_reads_total', 'kind', 'tier', 'reason');
+  readonly #cacheReads = this.#tally('gateway_cache_reads_total', 'kind', 'tier', 'reason');
   readonly #storeSeconds = this.#histogram('gateway_store_seconds', 'command');
   readonly storeDegraded = this.#gauge('gateway_store_degraded');
   readonly #tokenEvents = this.#counter('gateway_token_events_total', 'event');
@@ -67,7 +67,7 @@ export class Metrics {
     // Series begin at 0: one that began with its first event would have no increase to alert on.
     for (const code of Object.keys(errorCodes)) this.#errors.inc({ code }, 0);
     for (const transport of transports) {
-      for (const outcome of ['ok', 'failed']) this.#operations.inc({ operation: 'none', transport, outcome }, 0);
+      for (const outcome of ['ok', 'failed']) this.#operations.add('none', transport, outcome, 0);
     }
     for (const kind of ['job', 'record']) this.watchers.set({ kind }, 0);
     this.#tokenEvents.inc({ event: 'budget-exhausted' satisfies TokenEvent }, 0);
@@ -83,7 +83,7 @@ export class Metrics {
 
   /** Counts and times an operation at its end. */
   onEnd({ facts, transport, outcome, label: operation, codes, events }: OperationRecord): void {
-    this.#operations.inc({ operation, transport, outcome });
+    this.#operations.add(operation, transport, outcome);
     for (const [code, count] of codes) this.#errors.inc({ code }, count);
     if (events === undefined) {
       this.#operationSeconds.observe({ operation }, (performance.now() - facts.startedAt) / 1000);
@@ -97,7 +97,7 @@ export class Metrics {
 
   onDecisionCall = ({ outcome, seconds }: DecisionCall): void => this.#decisionSeconds.observe({ outcome }, seconds);
   onStoreCommand = (command: string, seconds: number): void => this.#storeSeconds.observe({ command }, seconds);
-  onRead = (kind: string, tier: CacheTier, reason: ReadReason): void => this.#cacheReads.inc({ kind, tier, reason });
+  onRead = (kind: string, tier: CacheTier, reason: ReadReason): void => this.#cacheReads.add(kind, tier, reason);
   onTokenEvent = (event: TokenEvent): void => this.#tokenEvents.inc({ event });
   onBudget = (left: number, resetsInMs: number): void => {
     this.#budget = { left, until: performance.now() + resetsInMs };
@@ -154,6 +154,17 @@ export class Metrics {
     return new Histogram({ ...this.#described(name, ...labelNames), buckets });
   }
 
+  /** A counter with three labels for what is counted many times a request. */
+  #tally<L extends string>(name: Name, ...labelNames: [L, L, L]): Tally {
+    const tally = new Tally();
+    const collect = function (this: Counter<L>) {
+      this.reset();
+      for (const [values, count] of tally) this.labels(...values).inc(count);
+    };
+    new Counter({ ...this.#described(name, ...labelNames), collect });
+    return tally;
+  }
+
   /** A gauge that is set when it is read. */
   #collected<L extends string>(name: Name, set: (gauge: Gauge<L>) => void, ...labels: L[]) {
     const collect = function (this: Gauge<L>) {
@@ -161,4 +172,31 @@ export class Metrics {
     };
     new Gauge({ ...this.#described(name, ...labels), collect });
   }
+}
+
+/** Counts by three values. A `Counter` alone would make a text of its labels for each event, which a hot read would feel. */
+class Tally {
+  readonly #counts = new Map<string, Map<string, Map<string, number>>>();
+
+  add(first: string, second: string, third: string, count = 1): void {
+    const counts = inner(inner(this.#counts, first), second);
+    counts.set(third, (counts.get(third) ?? 0) + count);
+  }
+
+  *[Symbol.iterator](): Generator<[values: readonly string[], count: number]> {
+    for (const [first, seconds] of this.#counts) {
+      for (const [second, thirds] of seconds) {
+        for (const [third, count] of thirds) yield [[first, second, third], count];
+      }
+    }
+  }
+}
+
+/** The map in a map, made when it is missing. */
+function inner<K, L, V>(outer: Map<K, Map<L, V>>, key: K): Map<L, V> {
+  const known = outer.get(key);
+  if (known !== undefined) return known;
+  const made = new Map<L, V>();
+  outer.set(key, made);
+  return made;
 }

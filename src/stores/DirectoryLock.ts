@@ -1,4 +1,4 @@
-import { lstat, lutimes, readlink, rename, rm, symlink } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pause } from '../process/pause.js';
 import { StoreError } from './StoreError.js';
@@ -8,49 +8,50 @@ const deadAfterMs = 4000;
 const lookEveryMs = 100;
 
 /**
- * The right of one process to a directory: a symbolic link, whose creation is atomic and needs no space on a full disk. The
- * holder renews its time each second. It names a random text, not a process: in two containers each process is number 1.
+ * The right of one process to a directory: an empty file, whose creation is atomic and needs no space on a full disk. The
+ * holder renews its time each second. It is known by its inode, which no other file gets while it is held open, and not by
+ * the number of a process: in two containers each process is number 1.
  */
 export class DirectoryLock {
-  readonly #path: string;
-  readonly #mine = crypto.randomUUID();
+  #mine: FileHandle | undefined;
 
-  private constructor(private readonly directory: string) {
-    this.#path = join(directory, 'lock');
-  }
+  private constructor(private readonly path: string) {}
 
-  /** @throws StoreError `misconfigured`, fit to be shown, when another process holds the directory for `waitMs` and lives */
+  /**
+   * @throws StoreError `misconfigured`, fit to be shown, when another process holds the directory for `waitMs` and lives; or
+   *   the system's error
+   */
   static async take(directory: string, waitMs: number): Promise<DirectoryLock> {
-    const lock = new DirectoryLock(directory);
+    const lock = new DirectoryLock(join(directory, 'lock'));
+    const { path } = lock;
     const beganAt = performance.now();
-    let seen = '';
+    let seen: string | undefined;
     let movedAt = beganAt;
-    let isSecondLook = false;
     while (!(await lock.#create())) {
       const state = await lock.#state();
       const now = performance.now();
       if (state !== seen) {
-        if (isSecondLook && now - beganAt >= waitMs) throw inUse(directory);
-        isSecondLook = seen !== '';
+        if (seen && state && now - beganAt >= waitMs) throw inUse(directory);
         [seen, movedAt] = [state, now];
       } else if (now - movedAt >= deadAfterMs) {
-        await rename(lock.#path, `${lock.#path}.dead`).catch(() => undefined);
+        await rename(path, `${path}.dead`).catch(() => undefined);
         await pause(lookEveryMs * Math.random()); // of several who wait, each may have renamed it
       } else await pause(lookEveryMs);
     }
-    await rm(`${lock.#path}.dead`, { force: true });
+    await rm(`${path}.dead`, { force: true });
     return lock;
   }
 
   /** @throws StoreError or the system's error when the lock is lost */
   async check(): Promise<void> {
-    if ((await readlink(this.#path)) !== this.#mine) throw new StoreError('failed', undefined, 'ELOCKED');
+    const [found, mine] = await Promise.all([stat(this.path), this.#mine?.stat()]);
+    if (found.ino !== mine?.ino) throw new StoreError('failed', undefined, 'ELOCKED');
   }
 
   /** @throws as {@link DirectoryLock.check} */
   async renew(): Promise<void> {
     await this.check();
-    await lutimes(this.#path, new Date(), new Date());
+    await this.#mine?.utimes(new Date(), new Date());
   }
 
   /** Takes the lock again if it is free. @throws as {@link DirectoryLock.check} */
@@ -60,28 +61,31 @@ export class DirectoryLock {
 
   async release(): Promise<void> {
     await this.check().then(
-      () => rm(this.#path, { force: true }),
+      () => rm(this.path, { force: true }),
       () => undefined,
     );
+    await this.#mine?.close();
   }
 
   async #create(): Promise<boolean> {
     try {
-      await symlink(this.#mine, this.#path);
+      const created = await open(this.path, 'wx', 0o600);
+      await this.#mine?.close();
+      this.#mine = created;
       return true;
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === 'EEXIST') return false;
-      throw new StoreError('misconfigured', `CACHE_URL: the directory ${this.directory} cannot be opened: ${code}`);
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+      throw error;
     }
   }
 
-  async #state(): Promise<string> {
+  /** Undefined when the lock is gone. */
+  async #state(): Promise<string | undefined> {
     try {
-      const [target, { mtimeMs }] = await Promise.all([readlink(this.#path), lstat(this.#path)]);
-      return `${target} ${mtimeMs}`;
+      const { ino, mtimeMs } = await stat(this.path);
+      return `${ino} ${mtimeMs}`;
     } catch {
-      return 'gone';
+      return undefined;
     }
   }
 }

@@ -220,11 +220,15 @@ export async function monitorCommands(
   return () => monitor.disconnect();
 }
 
+const running = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const server of running) server.kill('SIGKILL');
+});
+
 async function spawnRedis(args: readonly string[], ready = /Ready to accept connections/): Promise<ChildProcess> {
   const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
-  const killWithUs = () => void server.kill('SIGKILL');
-  process.once('exit', killWithUs);
-  server.once('exit', () => process.off('exit', killWithUs));
+  running.add(server);
+  server.once('exit', () => running.delete(server));
   await new Promise<void>((resolve, reject) => {
     server.once('error', () => reject(new Error('redis-server must be on the PATH')));
     server.once('exit', (code) => reject(new Error(`redis-server ended with code ${code}`)));

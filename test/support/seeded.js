@@ -10,9 +10,3 @@ export function seeded(seed) {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   };
 }
-
-/** Log-normal: half of the numbers are below `median`, two thirds within a factor of e^spread of it. */
-export function around(median, spread, random) {
-  const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-  return median * Math.exp(spread * normal);
-}

@@ -77,12 +77,29 @@ it.each(['"b"', "'b'"])('Quotation marks around a value are a warning: %s', (UPS
   expect(loadConfig({ ...open, HOST: '127.0.0.1', UPSTREAM_CLIENT_SECRET }).warnings).toEqual([warning]);
 });
 
+it.each<[Env, boolean]>([
+  [{}, true],
+  [{ NODE_ENV: 'staging' }, true],
+  [{ INTROSPECTION: 'true' }, false],
+  [{ NODE_ENV: 'production' }, false],
+  [{ HOST: '127.0.0.1' }, false],
+])(
+  'Explorers that others can open in front of a real service are a warning, unless meant or off: %j',
+  (env, isTold) => {
+    const told = /^NODE_ENV is not production: .* Set NODE_ENV=production, or INTROSPECTION/;
+    const { warnings } = loadConfig({ ...open, HOST: '0.0.0.0', ...env });
+    expect(warnings.filter((line) => /NODE_ENV|INTROSPECTION/.test(line))).toEqual(
+      isTold ? [expect.stringMatching(told)] : [],
+    );
+  },
+);
+
 it('An address may be written in any case', () => {
   const env = { ...open, UPSTREAM_BASE_URL: 'HTTPS://X.example/v1', UPSTREAM_CA_FILE: '/x' };
   expect(loadConfig(env).service.tls?.ca?.file).toBe('/x');
 });
 
-it.each(['true', 'TRUE', 'True'])('OTEL_SDK_DISABLED=%s turns tracing off', (OTEL_SDK_DISABLED) => {
+it.each(['true', 'True'])('OTEL_SDK_DISABLED=%s turns tracing off', (OTEL_SDK_DISABLED) => {
   expect(loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c.example', OTEL_SDK_DISABLED }).traces).toBeUndefined();
 });
 
@@ -117,30 +134,21 @@ describe('A mistake', () => {
   const freshOrder = /^TOKEN_FRESH_MIN_SECONDS .*must not be above TOKEN_FRESH_MAX_SECONDS /;
   it.each<[Env, RegExp]>([
     [{ PORT: '70000' }, /^PORT must be a whole number from 0 to 65535$/],
-    [{ PORT: '40.5' }, /^PORT must be a whole number/],
-    [{ PORT: '-1' }, /^PORT must/],
-    [{ PORT: '0x50' }, /^PORT must/],
-    [{ PORT: planted }, /^PORT must/],
+    ...['40.5', '-1', '0x50', planted].map((PORT): [Env, RegExp] => [{ PORT }, /^PORT must/]),
     [{ LOG_LEVEL: planted }, /^LOG_LEVEL must be one of/],
     [{ INTROSPECTION: 'yes' }, /^INTROSPECTION must be one of true, false$/],
     [{ AUTH_MODE: planted }, /^AUTH_MODE must be one of jwt, developer, disabled$/],
     [{ CACHE_URL: `redi://${planted}` }, /^CACHE_URL must be memory:/],
-    ...['file://var/cache', 'file:///var/cache', 'file:~/cache', 'file:~'].map((CACHE_URL): [Env, RegExp] => [
+    ...['file:///var/cache', 'file:~/cache'].map((CACHE_URL): [Env, RegExp] => [
       { CACHE_URL },
       /^CACHE_URL must be file: and a directory without \/\/ or ~, such as file:\/var\/lib\/gateway$/,
     ]),
-    ...['[::1]', '[::]'].map((HOST): [Env, RegExp] => [
-      { ...open, HOST },
-      /^HOST must be an IPv6 address without brackets, such as ::1$/,
-    ]),
+    [{ ...open, HOST: '[::1]' }, /^HOST must be an IPv6 address without brackets, such as ::1$/],
     [{ CACHE_ENCRYPTION_KEY: planted }, /^CACHE_ENCRYPTION_KEY must be 32 bytes in base64$/],
     ...[
-      ...['https://a.example/path', 'https://a.example/', 'https://A.example', 'https://a.example:443', 'a.example'],
-      ...['capacitor://localhost/', 'capacitor://', 'https://a.example?b', 'tauri://a#b', 'tauri://a@b', 'null'],
+      ...['https://a.example/', 'https://A.example', 'https://a.example:443', 'a.example', 'capacitor://'],
+      ...['tauri://a#b', 'tauri://a@b', 'null', '*', 'https://a.example,https://*.example.com'],
     ].map((CORS_ORIGINS): [Env, RegExp] => [{ CORS_ORIGINS }, /^CORS_ORIGINS must be origins as browsers send them/]),
-    ...['*', 'https://*.example.com', 'https://a.example,http://*', 'chrome-extension://*'].map(
-      (CORS_ORIGINS): [Env, RegExp] => [{ CORS_ORIGINS }, /^CORS_ORIGINS must be origins as browsers send them/],
-    ),
     [{ AUTH_DECISION_URL: 'decisions.example' }, /^AUTH_DECISION_URL must be an absolute http: or https: URL/],
     [{ AUTH_DECISION_URL: `https://user:${planted}@x.example` }, /^AUTH_DECISION_URL must/],
     [{ ...open, AUTH_DECISION_URL: 'https://x.example' }, /^AUTH_DECISION_URL is .* without AUTH_MODE=disabled$/],
@@ -160,18 +168,16 @@ describe('A mistake', () => {
     [{ FEDERATION_SHARED_SECRET: 'short' }, /^FEDERATION_SHARED_SECRET must have at least 16 characters$/],
     [{ ...open, UPSTREAM_BASE_URL: 'not a url' }, /^UPSTREAM_BASE_URL must be an absolute http: or https: URL/],
     [{ ...open, UPSTREAM_BASE_URL: `https://user:${planted}@x.example` }, /^UPSTREAM_BASE_URL must/],
-    [{ ...open, UPSTREAM_BASE_URL: 'https://x.example?a=b' }, /^UPSTREAM_BASE_URL must/],
-    [{ ...open, UPSTREAM_BASE_URL: 'ftp://x.example' }, /^UPSTREAM_BASE_URL must/],
     ...[
-      ...['https://x.example/v1?', 'https://x.example/v1#', 'https://x.example/a b', ' https://x.example'],
-      ...['https:x.example', 'https:\\\\x.example', 'https:///x.example', 'https://@x.example'],
+      ...['ftp://x.example', 'https://x.example/v1?', 'https://x.example/v1#', 'https://x.example/a b'],
+      ...['https:x.example', 'https:\\\\x.example', 'https://@x.example'],
     ].map((UPSTREAM_BASE_URL): [Env, RegExp] => [
       { ...open, UPSTREAM_BASE_URL },
       /^UPSTREAM_BASE_URL must be an absolute http: or https: URL without user name, query, fragment, blanks or backs/,
     ]),
     [{ ...open, UPSTREAM_CLIENT_ID: `a:${planted}` }, /^UPSTREAM_CLIENT_ID must not contain a colon$/],
     [{ JOB_POLL_MIN_MS: '5000', JOB_POLL_MAX_MS: '1000' }, /^JOB_POLL_MAX_MS must not be below JOB_POLL_MIN_MS$/],
-    ...['-0.1', '1.1', '2', '0,1', '1e-1', 'NaN', planted].map((TOKEN_FRESH_SHARE): [Env, RegExp] => [
+    ...['-0.1', '1.1', '1e-1', planted].map((TOKEN_FRESH_SHARE): [Env, RegExp] => [
       { TOKEN_FRESH_SHARE },
       /^TOKEN_FRESH_SHARE must be a number from 0 to 1$/,
     ]),
@@ -214,12 +220,16 @@ describe('A mistake', () => {
       { ...issuer, AUTH_ISSUER: 'https://a.example,https://b.example', AUTH_AUDIENCE: 'https://a.example x' },
       /^AUTH_AUDIENCE must name one for each of AUTH_ISSUER$/,
     ],
-    ...['x', '[]', '{"a":', '7', `{"a":"${planted}"}`, '{"a":["taxpayers:read",7]}', '{"a":null}'].map(
-      (AUTH_SCOPES_MAP): [Env, RegExp] => [
-        { AUTH_SCOPES_MAP },
-        /^AUTH_SCOPES_MAP must be a JSON object such as \{.*; the scopes are client-links:create, .*taxpayers:any$/,
-      ],
-    ),
+    ...['[]', '{"a":', `{"a":"${planted}"}`, '{"a":["taxpayers:read",7]}'].map((AUTH_SCOPES_MAP): [Env, RegExp] => [
+      { AUTH_SCOPES_MAP },
+      /^AUTH_SCOPES_MAP must be a JSON object such as \{.*; the scopes are client-links:create, .*taxpayers:any$/,
+    ]),
+    [{ TRUSTED_DOCUMENTS_FILE: ',' }, /^TRUSTED_DOCUMENTS_FILE must name at least one$/],
+    [{ TRUSTED_DOCUMENTS_MODE: 'report' }, /^TRUSTED_DOCUMENTS_FILE is missing: expected with TRUSTED_DOCUMENTS_MODE$/],
+    [
+      { TRUSTED_DOCUMENTS_FILE: '.', TRUSTED_DOCUMENTS_MODE: 'warn' },
+      /^TRUSTED_DOCUMENTS_MODE must be one of enforce, report$/,
+    ],
     [{ AUTH_SCOPES_CLAIM: ',' }, /^AUTH_SCOPES_CLAIM must name at least one$/],
     [{ AUTH_TOKEN_TYPES: ' , ' }, /^AUTH_TOKEN_TYPES must name at least one$/],
     [{ AUTH_KEYS_MAX_AGE_SECONDS: '59' }, /^AUTH_KEYS_MAX_AGE_SECONDS must be a whole number from 60 to 31536000$/],
@@ -254,8 +264,6 @@ describe('A mistake', () => {
     ['CACHE_ULR', 'CACHE_URL'],
     ['UPSTREAM_CLIENT_SECRET_FIEL', 'UPSTREAM_CLIENT_SECRET_FILE'],
     ['MAX_DEPHT', 'MAX_DEPTH'],
-    ['UPSTRAEM_BASE_URL', 'UPSTREAM_BASE_URL'],
-    ['METRIC_PORT', 'METRICS_PORT'],
     ['TRUSTED_PEERS', 'TRUSTED_PROXIES'],
   ])('of a name, as in %s, is a warning that names %s', (typed, meant) => {
     const warning = `${typed} is not a setting: did you mean ${meant}?`;
@@ -264,18 +272,8 @@ describe('A mistake', () => {
   });
 
   it.each([
-    ...[
-      'PATH',
-      'HOME',
-      'HOSTNAME',
-      'NODE',
-      'NODE_OPTIONS',
-      'NODE_EXTRA_CA_CERTS',
-      'NO_COLOR',
-      'FTP_PROXY',
-      'npm_config_cache',
-    ],
-    ...['OTEL_SERVICE_NAME', 'KUBERNETES_PORT', 'CACHE_SERVICE_HOST', 'CACHE_PORT', 'CACHE_PORT_6379_TCP_ADDR'],
+    ...['PATH', 'HOSTNAME', 'NODE_OPTIONS', 'FTP_PROXY', 'OTEL_SERVICE_NAME', 'KUBERNETES_PORT', 'CACHE_SERVICE_HOST'],
+    ...['CACHE_PORT', 'CACHE_PORT_6379_TCP_ADDR'],
   ])('is not seen in %s, which others own', (name) => {
     expect(loadConfig({ [name]: 'x' }).warnings).toEqual([]);
   });

@@ -11,7 +11,6 @@ import { loadConfig } from '../../../src/config/config.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
 import { startGateway } from '../../../src/server.js';
 import { freePort } from '../../support/freePort.js';
-import { launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
 
 const entry = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
 const stops: (() => unknown)[] = [];
@@ -43,56 +42,7 @@ describe('The first screen', () => {
     child.stdin.write('\x03');
     await once(child, 'exit');
   }, 60_000);
-
-  it('is lines of JSON in a pipe', async () => {
-    const { child, output, exited } = launchGateway({ PORT: '0', UPSTREAM_BASEURL: 'x', METRICS_PORT: '' });
-    await new Promise<void>((resolve) => {
-      child.stdout.on('data', () => {
-        if (output().includes('"msg":"ready"')) resolve();
-      });
-    });
-    child.kill('SIGTERM');
-    await exited;
-    const lines = output()
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-    expect(lines.find(({ level }) => level === 'warn')).toMatchObject({
-      msg: expect.stringContaining('did you mean UPSTREAM_BASE_URL?'),
-    });
-    expect(lines.find(({ msg }) => msg === 'ready')).toMatchObject({
-      graphql: expect.stringMatching(/\/graphql$/),
-      metrics: expect.stringMatching(/\/metrics$/),
-      firstQuery: expect.stringContaining('refreshJob'),
-      demo: { taxpayerIds: { authorized: '44444444-4444-4444-8444-444444444444' } },
-    });
-  }, 60_000);
 });
-
-it.each(['SIGTERM', 'SIGINT'] as const)(
-  'What is in flight on %s is answered',
-  async (signal) => {
-    const gateway = await spawnGateway({
-      PORT: '0',
-      DRAIN_TIMEOUT_MS: '10000',
-      CACHE_URL: 'memory:',
-      JOB_POLL_MIN_MS: '100',
-    });
-    stops.unshift(gateway.stop);
-    const job = '44444444-4444-4444-8444-444444444444';
-    const waiting = postQuery<{ refreshJob: { status: string } }>(
-      gateway.origin,
-      `{ refreshJob(taxpayerId: "${job}", jobId: "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb", waitSeconds: 60) { status } }`,
-    );
-    // answered once the other is being waited for
-    await postQuery(gateway.origin, '{ __typename }');
-    const exited = once(gateway.child, 'exit');
-    gateway.child.kill(signal);
-    expect((await waiting).data?.refreshJob.status).toMatch(/PROCESSING|COMPLETED/);
-    expect((await exited)[0]).toBe(0);
-  },
-  60_000,
-);
 
 describe('A start that fails half-way', () => {
   it('leaves nothing open', async () => {

@@ -2,9 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
-import { type Environment, environmentFor, spawnGateway } from '../../support/gateway.js';
+import { type Environment, spawnGateway } from '../../support/gateway.js';
 import { startRedis } from '../../support/redis.js';
-import { startSandbox } from '../../support/sandbox.js';
 import { transports } from '../../support/transports.js';
 
 const stops: (() => unknown)[] = [];
@@ -39,29 +38,6 @@ it.each(['a file', 'Redis'] as const)(
   },
   60_000,
 );
-
-it('warns of explorers that others can open in front of a real service, unless that is said or they are off', async () => {
-  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
-  stops.push(sandbox.stop);
-  const exposed = { ...environmentFor(sandbox), HOST: '0.0.0.0', CACHE_URL: 'memory:' };
-  const warned = [/NODE_ENV is not production: .* Set NODE_ENV=production, or INTROSPECTION/];
-  for (const [env, expected] of [
-    [{}, warned],
-    [{ NODE_ENV: 'staging' }, warned],
-    [{ INTROSPECTION: 'true' }, []],
-    [{ NODE_ENV: 'production' }, []],
-    [{ HOST: '127.0.0.1' }, []],
-  ] as const) {
-    const gateway = await spawnGateway({ ...exposed, ...env });
-    stops.push(gateway.stop);
-    await gateway.stop();
-    const lines = gateway
-      .output()
-      .split('\n')
-      .filter((line) => /NODE_ENV|INTROSPECTION/.test(line));
-    expect(lines).toEqual(expected.map((text) => expect.stringMatching(text)));
-  }
-}, 60_000);
 
 function scratch(): string {
   const directory = mkdtempSync(join(tmpdir(), 'gateway-warnings-'));

@@ -143,14 +143,10 @@ async function stop(): Promise<number | null> {
 }
 
 describe('A reader of the log that stalls', () => {
-  it.each(['a pipe', 'a socket', 'a terminal'] as const)(
+  it.each(['a socket', 'a terminal'] as const)(
     'holds up no request when it reads from %s',
     async (kind) => {
-      if (kind === 'a pipe') {
-        const { writeEnd } = openPipe();
-        await start(writeEnd);
-        closeSync(writeEnd);
-      } else if (kind === 'a socket')
+      if (kind === 'a socket')
         await start('pipe'); // which is a socket pair in Node.js
       else await start('pipe', ['script', '-qec', `"${process.execPath}" "${entry}"`, '/dev/null']);
       await writeLines(tooMuch);
@@ -160,11 +156,12 @@ describe('A reader of the log that stalls', () => {
     60_000,
   );
 
-  it('finds a bounded number of lines in order when it is back, then one with the count of the others', async () => {
+  it('of a pipe finds a bounded number of lines in order when it is back, then one with the count of the others', async () => {
     const { readEnd, writeEnd } = openPipe();
     await start(writeEnd);
     closeSync(writeEnd);
     await writeLines(tooMuch);
+    await expectLive();
     const dropped = await linesDropped();
     const log = collect(readerOf(readEnd));
     await until(() => log.lines().some((line) => line.dropped !== undefined));

@@ -39,7 +39,7 @@ const followJob = `subscription ($id: ID!) { refreshJobUpdated(taxpayerId: $id, 
 const documents = [follow, followJob, `subscription { refreshJobUpdated(taxpayerId: ${ssn}, x: "${ssn}") { status } }`];
 const scopes = 'taxpayers:read taxpayer-tokens:read refresh-jobs:read taxpayers:any';
 
-const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
+const levels = ['trace', 'info', 'silent'];
 const faults: readonly (Fault | undefined)[] = [
   undefined,
   {
@@ -213,20 +213,20 @@ describe('of what the commands print', () => {
     const { data } = await gateway.query<object>(query, { id }, { authorization });
     expect(JSON.stringify(data)).toContain(accessToken);
     const calls = [
-      ...['inspect', 'pseudonym', 'forget', 'inspect'].flatMap((command) => [
-        [command, id],
-        [command, id, '--json'],
-        [command, ` ${id}`],
-        [command, id, ssn],
-      ]),
-      ['check'],
+      ...['inspect', 'pseudonym', 'forget'].map((command) => [command, id]),
+      ['forget', id, '--json'],
+      ['inspect', ` ${id}`],
+      ['inspect', id, ssn],
       ['check', '--json'],
       ['check', id],
       [id],
     ];
     const results = [];
     for (const args of calls) results.push(await runCommand(env, args));
-    for (const args of calls.filter(([command]) => command !== 'pseudonym').slice(0, 4)) {
+    for (const args of [
+      ['inspect', id],
+      ['forget', id],
+    ]) {
       results.push(await runCommand({ ...env, CACHE_URL: `redis://:${secret}@127.0.0.1:1` }, args));
     }
     expect(new Set(results.map(({ code }) => code))).toEqual(new Set([0, 1, 2]));

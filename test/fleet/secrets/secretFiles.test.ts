@@ -12,11 +12,12 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, describe, expect, it } from '@jest/globals';
 import { followSecret, loadConfig } from '../../../src/config/config.js';
 import { followPemFiles, type Pem, readPemFiles } from '../../../src/network/pemFiles.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { issueCertificate } from '../../support/certificate.js';
+import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
 const upstream = { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/', UPSTREAM_CLIENT_ID: 'a', AUTH_MODE: 'disabled' };
@@ -25,18 +26,17 @@ const pieces = Array.from({ length: 60 }, (_, n) => `piece-${n} `);
 const pauseMs = 50;
 const secret = `${pieces.join('')}end`;
 
-let directory: string;
-let file: string;
-let stop = () => {};
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'secret-files-'));
-  file = join(directory, 'secret');
+const itMostlyWaits = together();
+const stops: (() => unknown)[] = [];
+afterAll(() => {
+  for (const stop of stops.reverse()) stop();
 });
-afterEach(() => {
-  stop();
-  stop = () => {};
-  rmSync(directory, { recursive: true });
-});
+
+function scratch(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'secret-files-'));
+  stops.push(() => rmSync(directory, { recursive: true }));
+  return directory;
+}
 
 /** As an editor or a script does that writes in place, only slower. */
 async function writeSlowly(path: string, parts: readonly string[]): Promise<void> {
@@ -48,18 +48,19 @@ async function writeSlowly(path: string, parts: readonly string[]): Promise<void
 }
 
 describe('A secret file that is written in place', () => {
-  const begin = () => {
+  const begin = (before: string) => {
+    const file = join(scratch(), 'secret');
+    writeFileSync(file, before);
     const taken: string[] = [];
     const lines: string[] = [];
     const log = createLogger('info', { write: (line) => lines.push(line) });
     const config = loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
-    stop = followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (next) => taken.push(next.reveal()));
-    return { taken, lines };
+    stops.push(followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (next) => taken.push(next.reveal())));
+    return { file, taken, lines };
   };
 
-  it('is taken when it is complete, not before', async () => {
-    writeFileSync(file, 'the-secret-before');
-    const { taken, lines } = begin();
+  itMostlyWaits('is taken when it is complete, not before', async () => {
+    const { file, taken, lines } = begin('the-secret-before');
     await writeSlowly(file, [...pieces, 'end\n']);
     await until(() => taken.length > 0);
     expect(taken).toEqual([secret]);
@@ -68,10 +69,9 @@ describe('A secret file that is written in place', () => {
     ]);
   });
 
-  it('is completed soon, if the start saw half of it', async () => {
+  itMostlyWaits('is completed soon, if the start saw half of it', async () => {
     const [first = '', ...rest] = pieces;
-    writeFileSync(file, first);
-    const { taken } = begin();
+    const { file, taken } = begin(first);
     for (const part of [...rest, 'end']) appendFileSync(file, part);
     await until(() => taken.length > 0);
     expect(taken).toEqual([secret]);
@@ -89,7 +89,8 @@ describe('A secret that comes from a pipe', () => {
 });
 
 describe('A certificate and its key that are renewed by a symbolic link', () => {
-  it('are never looked at apart', async () => {
+  itMostlyWaits('are never looked at apart', async () => {
+    const directory = scratch();
     for (const name of ['one', 'two']) {
       mkdirSync(join(directory, name));
       issueCertificate(name, { certFile: join(directory, name, 'tls.crt'), keyFile: join(directory, name, 'tls.key') });
@@ -107,7 +108,7 @@ describe('A certificate and its key that are renewed by a symbolic link', () => 
     const lines: string[] = [];
     const log = createLogger('info', { write: (line) => lines.push(line) });
     const renewed = new Promise<Pem>((resolve) => {
-      stop = followPemFiles(files, readPemFiles(files), log, resolve);
+      stops.push(followPemFiles(files, readPemFiles(files), log, resolve));
     });
     await sleep(1500); // it has looked at what is in use
     point('two');
@@ -120,7 +121,8 @@ describe('A certificate and its key that are renewed by a symbolic link', () => 
 });
 
 describe('A certificate chain that is written in place', () => {
-  it('is used when it is complete, also when the key is complete before', async () => {
+  itMostlyWaits('is used when it is complete, also when the key is complete before', async () => {
+    const directory = scratch();
     const names = (name: string) => ({
       certFile: join(directory, `${name}.crt`),
       keyFile: join(directory, `${name}.key`),
@@ -135,10 +137,12 @@ describe('A certificate chain that is written in place', () => {
     };
     const used: Pem[] = [];
     const complete = new Promise<void>((resolve) => {
-      stop = followPemFiles(files, readPemFiles(files), createLogger('silent'), (material) => {
+      const log = createLogger('silent');
+      const use = (material: Pem) => {
         used.push(material);
         resolve();
-      });
+      };
+      stops.push(followPemFiles(files, readPemFiles(files), log, use));
     });
     writeFileSync(live.keyFile, readFileSync(renewed.keyFile));
     // The end of a chain is a certificate more, so that without it the pair still fits.

@@ -1,15 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import {
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
@@ -64,15 +54,23 @@ async function storeOf(ids: readonly string[]): Promise<string> {
   const directory = newDirectory();
   const gateway = await start(directory);
   for (const id of ids) await read(gateway, id);
-  await gateway.kill();
-  running.pop();
+  await kill(gateway, directory);
   return directory;
+}
+
+/** Kills a gateway, and takes away its lock: the next one need not wait until it sees that the holder is dead. */
+async function kill(gateway: GatewayProcess, directory: string): Promise<void> {
+  await gateway.kill();
+  rmSync(join(directory, 'lock'), { force: true });
 }
 
 describe('A directory of one process', () => {
   it('is found again after a kill, with a directory and files that only their owner can read', async () => {
     const ids = sandbox.control.addTaxpayers(5);
-    const directory = await storeOf(ids);
+    const directory = newDirectory();
+    const gateway = await start(directory);
+    for (const id of ids) await read(gateway, id);
+    await gateway.kill();
     expect(['', 'journal'].map((name) => statSync(join(directory, name)).mode & 0o777)).toEqual([0o700, 0o600]);
     const next = await start(directory);
     for (const id of ids) await read(next, id);
@@ -105,7 +103,7 @@ describe('A directory of one process', () => {
     for (const id of after) await read(gateway, id);
     await until(async () => linesWith(gateway, 'is used again').length === 1);
     expect(linesWith(gateway, 'cannot be used')).toHaveLength(1);
-    await gateway.kill();
+    await kill(gateway, directory);
     const next = await start(directory);
     for (const id of [...before, ...after]) await read(next, id);
     expect(calls([...before, ...after])).toEqual([1, 1, 1, 1, 1, 1]);
@@ -122,7 +120,7 @@ describe('A directory of one process', () => {
       });
       const ended = Promise.allSettled(load);
       await until(() => answered.length > 40 * round + 5);
-      await gateway.kill();
+      await kill(gateway, directory);
       await ended;
     }
     const next = await start(directory);
@@ -147,7 +145,7 @@ describe('A damaged file in the directory', () => {
     ['of another program', (file) => Buffer.alloc(file.length, 'SQLite format 3')],
   ])('%s is kept under another name, told, and the gateway serves and remembers', async (_, damage) => {
     const directory = newDirectory();
-    cpSync(sound, directory, { recursive: true, filter: (from) => !from.endsWith('lock') });
+    cpSync(sound, directory, { recursive: true });
     const found = damage(readFileSync(join(directory, 'journal')));
     writeFileSync(join(directory, 'journal'), found);
     const gateway = await start(directory);
@@ -155,7 +153,7 @@ describe('A damaged file in the directory', () => {
     expect(readFileSync(join(directory, 'journal.damaged')).equals(found)).toBe(true);
     const [id] = sandbox.control.addTaxpayers(1) as [string];
     await read(gateway, id);
-    await gateway.kill();
+    await kill(gateway, directory);
     const next = await start(directory);
     await read(next, id);
     expect(calls([id])).toEqual([1]);
@@ -190,14 +188,10 @@ describe('A damaged file in the directory', () => {
 });
 
 describe('A directory that cannot be made or written to', () => {
-  it.each([
-    ['under /proc', '/proc/nothing/here'],
-    ['under a file', `${import.meta.filename}/cache`],
-  ])('is one line that names CACHE_URL: %s', async (_, directory) => {
+  it('is one line that names CACHE_URL', async () => {
+    const directory = `${import.meta.filename}/cache`;
     const { output, exited } = launchGateway({ ...environmentFor(sandbox), CACHE_URL: `file:${directory}` });
     expect(await exited).toBe(1);
-    expect(output().trimEnd().split('\n')).toEqual([
-      `CACHE_URL: the directory ${directory} cannot be opened: ${existsSync('/proc') && directory.startsWith('/proc') ? 'ENOENT' : 'ENOTDIR'}`,
-    ]);
+    expect(output()).toBe(`CACHE_URL: the directory ${directory} cannot be opened: ENOTDIR\n`);
   });
 });

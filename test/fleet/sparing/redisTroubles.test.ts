@@ -1,8 +1,9 @@
-import { expect, it } from '@jest/globals';
+import { expect } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
 import { startRedis } from '../../support/redis.js';
 import { startSandbox } from '../../support/sandbox.js';
+import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
 type Scenery = Awaited<ReturnType<typeof build>>;
@@ -43,9 +44,11 @@ async function build() {
   };
 }
 
+const itMostlyWaits = together();
+
 /** A test with a Redis of its own. */
 function scene(title: string, run: (scenery: Scenery) => Promise<void>): void {
-  it(title, async () => {
+  itMostlyWaits(title, async () => {
     const scenery = await build();
     await run(scenery).finally(scenery.stop);
   });

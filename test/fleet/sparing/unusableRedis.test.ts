@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, expect, it } from '@jest/globals';
+import { afterAll, expect } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { makeAuthority } from '../../support/certificate.js';
 import { environmentFor, spawnGateway, startTestGateway } from '../../support/gateway.js';
@@ -9,10 +9,12 @@ import { startRedis, startRedisCluster, startRedisSentinel, type TestRedis } fro
 import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { startTlsFront } from '../../support/tlsFront.js';
+import { together } from '../../support/together.js';
 
+const itMostlyWaits = together();
 const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
+afterAll(async () => {
+  for (const stop of stops.reverse()) await stop();
 });
 
 /** What a gateway with this CACHE_URL logs about its store, and what `check` says; it must serve all the same. */
@@ -38,14 +40,14 @@ async function redis(args: readonly string[] = []): Promise<TestRedis> {
   return server;
 }
 
-it('A database number that Redis does not have is told, and nothing is written to another', async () => {
+itMostlyWaits('A database number that Redis does not have is told, and nothing is written to another', async () => {
   const server = await redis();
   const cause = 'Redis has no database of this number (ERR DB index is out of range)';
   expect(await causesOf(`${server.url}/99`)).toEqual({ logged: cause, checked: cause });
   expect(await server.keys()).toEqual([]);
 });
 
-it('A user who may not SELECT the database is told, and nothing is written to another', async () => {
+itMostlyWaits('A user who may not SELECT the database is told, and nothing is written to another', async () => {
   const server = await redis();
   await server.command('ACL', 'SETUSER', 'app', 'on', '>planted-password', '~*', '&*', '+@all', '-select');
   const cause = 'Redis does not permit the command (NOPERM select)';
@@ -92,13 +94,15 @@ const wrongKinds: readonly (readonly [string, () => Promise<string>, string | Re
   ],
 ];
 
-it.each(wrongKinds)('A CACHE_URL that does not fit is told with its reason: %s', async (_, url, cause) => {
-  const { logged, checked } = await causesOf(await url());
-  const matching = typeof cause === 'string' ? cause : expect.stringMatching(cause);
-  expect([logged, checked]).toEqual([matching, matching]);
-});
+for (const [kind, url, cause] of wrongKinds) {
+  itMostlyWaits(`A CACHE_URL that does not fit is told with its reason: ${kind}`, async () => {
+    const { logged, checked } = await causesOf(await url());
+    const matching = typeof cause === 'string' ? cause : expect.stringMatching(cause);
+    expect([logged, checked]).toEqual([matching, matching]);
+  });
+}
 
-it('A Redis that takes no more connections is told as one that closes them', async () => {
+itMostlyWaits('A Redis that takes no more connections is told as one that closes them', async () => {
   const server = await redis(['--maxclients', '1']);
   const only = new Redis(server.port);
   stops.push(() => only.disconnect());
@@ -109,33 +113,35 @@ it('A Redis that takes no more connections is told as one that closes them', asy
   expect([logged, checked]).toEqual([expect.stringMatching(cause), expect.stringMatching(cause)]);
 });
 
-it('A part of a cluster, without +cluster in its URL, is found by check, whatever slots it has', async () => {
-  const cluster = await startRedisCluster();
-  stops.push(cluster.stop);
-  const cause = 'Redis is part of a cluster: expected redis+cluster:// in CACHE_URL (MOVED)';
-  expect(await causesOf(`redis://127.0.0.1:${cluster.nodes[0]?.port}`)).toEqual({ logged: cause, checked: cause });
-});
+itMostlyWaits(
+  'A part of a cluster, without +cluster in its URL, is found by check, whatever slots it has',
+  async () => {
+    const cluster = await startRedisCluster();
+    stops.push(cluster.stop);
+    const cause = 'Redis is part of a cluster: expected redis+cluster:// in CACHE_URL (MOVED)';
+    expect(await causesOf(`redis://127.0.0.1:${cluster.nodes[0]?.port}`)).toEqual({ logged: cause, checked: cause });
+  },
+);
 
-it.each([
-  [
-    'a password for a Redis that wants none',
-    (server: TestRedis) => `redis://:planted-password@127.0.0.1:${server.port}`,
-  ],
-  ['a user who may not ask for INFO', (server: TestRedis) => `redis://app:planted-password@127.0.0.1:${server.port}`],
-])('The driver of Redis writes no line of its own between those of the log: %s', async (_, urlOf) => {
-  const server = await redis();
-  await server.command('ACL', 'SETUSER', 'app', 'on', '>planted-password', '~*', '&*', '+@all', '-info');
-  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
-  stops.push(sandbox.stop);
-  const env = { ...environmentFor(sandbox), CACHE_URL: urlOf(server) };
-  const gateway = await spawnGateway(env);
-  stops.push(gateway.kill);
-  const lines = gateway.output().trimEnd().split('\n');
-  const told = lines.map((line) => JSON.parse(line)).filter(({ printed }) => printed !== undefined);
-  expect(told).toEqual([expect.objectContaining({ level: 'warn', msg: 'a library printed a warning' })]);
-  expect(gateway.output()).not.toContain('planted');
-  expect(await runCommand(env, ['check'])).toMatchObject({ code: 0, stderr: '' });
-});
+for (const [what, user] of [
+  ['a password for a Redis that wants none', ''],
+  ['a user who may not ask for INFO', 'app'],
+]) {
+  itMostlyWaits(`The driver of Redis writes no line of its own between those of the log: ${what}`, async () => {
+    const server = await redis();
+    await server.command('ACL', 'SETUSER', 'app', 'on', '>planted-password', '~*', '&*', '+@all', '-info');
+    const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    stops.push(sandbox.stop);
+    const env = { ...environmentFor(sandbox), CACHE_URL: `redis://${user}:planted-password@127.0.0.1:${server.port}` };
+    const gateway = await spawnGateway(env);
+    stops.push(gateway.kill);
+    const lines = gateway.output().trimEnd().split('\n');
+    const told = lines.map((line) => JSON.parse(line)).filter(({ printed }) => printed !== undefined);
+    expect(told).toEqual([expect.objectContaining({ level: 'warn', msg: 'a library printed a warning' })]);
+    expect(gateway.output()).not.toContain('planted');
+    expect(await runCommand(env, ['check'])).toMatchObject({ code: 0, stderr: '' });
+  });
+}
 
 /** One for all tests: it takes seconds until it knows its replica. */
 let started: ReturnType<typeof startRedisSentinel> | undefined;

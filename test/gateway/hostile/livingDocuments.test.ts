@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { stripIgnoredCharacters } from 'graphql';
-import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { until } from '../../support/until.js';
 
 let directory: string;
@@ -129,11 +129,6 @@ describe('Lists of trusted documents', () => {
 
   it.each<[string, () => void, RegExp]>([
     ['is not JSON', () => write('a.json', '{'), /is not JSON: .*a\.json$/],
-    [
-      'contradicts another',
-      () => write('a.json', { b: named('C') }),
-      /gives one id to two documents, see "b": .*b\.json$/,
-    ],
     ['is gone', () => unlinkSync(join(directory, 'a.json')), /cannot be read \(ENOENT\): .*a\.json$/],
   ])('that cannot be used change nothing: one that %s', async (_, spoil, problem) => {
     const paths = [write('a.json', { a: named('A') }), write('b.json', { b: named('B') })];
@@ -250,28 +245,5 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     expect(await runs({ query: '{ noSuchField }' })).toBe(false);
     await gateway?.stop();
     expect(linesOf('untrusted document')).toEqual([]);
-  });
-});
-
-describe('A wrong setting', () => {
-  it.each<[Environment, RegExp]>([
-    [{ TRUSTED_DOCUMENTS_FILE: ',' }, /^TRUSTED_DOCUMENTS_FILE must name at least one\n$/],
-    [
-      { TRUSTED_DOCUMENTS_MODE: 'report' },
-      /^TRUSTED_DOCUMENTS_FILE is missing: expected with TRUSTED_DOCUMENTS_MODE\n$/,
-    ],
-    [
-      { TRUSTED_DOCUMENTS_FILE: '.', TRUSTED_DOCUMENTS_MODE: 'warn' },
-      /^TRUSTED_DOCUMENTS_MODE must be one of enforce, report\n$/,
-    ],
-    [{ TRUSTED_DOCUMENTS_FILE: '.' }, /^TRUSTED_DOCUMENTS_FILE is a folder without a \.json file: \.\n$/],
-    [
-      { TRUSTED_DOCUMENTS_FILE: './absent.json' },
-      /^TRUSTED_DOCUMENTS_FILE cannot be read \(ENOENT\): \.\/absent\.json\n$/,
-    ],
-  ])('%j ends the process with one line that names it', async (env, line) => {
-    const { exited, output } = launchGateway({ PORT: '0', ...env });
-    expect(await exited).toBe(1);
-    expect(output()).toMatch(line);
   });
 });

@@ -59,7 +59,7 @@ describe('the border to the router', () => {
     expect(await codesFor(zero)).toEqual([]);
     writeFileSync(file, `${one},${two}`);
     await until(async () => (await codesFor(zero)).length > 0);
-    for (const unusable of ['short', `${two},short`, '']) {
+    for (const unusable of ['short', '']) {
       const before = gateway.logs.length;
       writeFileSync(file, unusable);
       await until(() => gateway?.logs.slice(before).some((line) => line.includes('cannot be used')) === true);

@@ -208,8 +208,12 @@ describe('A hundred requests of one caller at once', () => {
     id = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' }).id;
     authorization = await provider.watcherOf([id]);
   });
-  // The service takes its time, so that the last of a hundred requests has come before the first read is over.
-  const failure = { status: 500, delayMs: 1_000 };
+  /** The service takes its time at first, so that the last of a hundred requests has come before the first try is over. */
+  function fail(endpoint: 'taxpayerToken' | 'refreshJob') {
+    const { control } = gateway.sandbox;
+    control.arm({ endpoint, fault: { status: 500, delayMs: 1_000 }, times: 1 });
+    control.arm({ endpoint, fault: { status: 500 } });
+  }
 
   const codesOf = async (document: string, variables: object) => {
     const answers = Array.from({ length: 100 }, () => gateway.query(document, variables, { authorization }));
@@ -218,11 +222,11 @@ describe('A hundred requests of one caller at once', () => {
 
   it('for one record share one read, also when it fails', async () => {
     const { control } = gateway.sandbox;
-    const fault = control.arm({ endpoint: 'taxpayerToken', fault: failure });
+    fail('taxpayerToken');
     const readRecord = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
     expect(await codesOf(readRecord, { t: id })).toEqual(Array(100).fill('UPSTREAM_UNAVAILABLE'));
     expect(control.counters().taxpayerToken).toBe(3); // one read with its tries
-    control.disarm(fault);
+    control.disarmAll();
     expect(await codesOf(readRecord, { t: id })).toEqual(Array(100).fill('answered'));
     expect(control.counters().taxpayerToken).toBe(4);
   });
@@ -230,7 +234,7 @@ describe('A hundred requests of one caller at once', () => {
   it('for one job share one read, also when it fails', async () => {
     const { control } = gateway.sandbox;
     const { jobId } = control.addJob({ taxpayerId: id, endsAs: null });
-    control.arm({ endpoint: 'refreshJob', fault: failure });
+    fail('refreshJob');
     expect(await codesOf(readJob, { t: id, j: jobId })).toEqual(Array(100).fill('UPSTREAM_UNAVAILABLE'));
     expect(control.counters().refreshJob).toBe(3);
   });

@@ -104,28 +104,11 @@ describe('HTTPS', () => {
     expect([...statuses]).toEqual([200]);
   });
 
-  test.each([
-    ['a certificate that is not there', { cert: 'absent', key: 'tls.key' }, 'TLS_CERT_FILE cannot be read (ENOENT)'],
-    ['a key that is not there', { cert: 'tls.crt', key: 'absent' }, 'TLS_KEY_FILE cannot be read (ENOENT)'],
-    [
-      'a file that holds no certificate',
-      { cert: 'tls.key', key: 'tls.key' },
-      'TLS_CERT_FILE does not hold a certificate in PEM',
-    ],
-    [
-      'a key of another certificate',
-      { cert: 'tls.crt', key: 'other.key' },
-      'TLS_KEY_FILE does not hold the private key of the first certificate in TLS_CERT_FILE',
-    ],
-  ])('%s ends the process with one line', async (_, { cert, key }, line) => {
-    issueCertificate('other', { certFile: join(directory, 'other.crt'), keyFile: join(directory, 'other.key') });
-    const { exited, output } = launchGateway({
-      PORT: '0',
-      TLS_CERT_FILE: join(directory, cert),
-      TLS_KEY_FILE: join(directory, key),
-    });
+  test('with a certificate that is not there ends the process with one line', async () => {
+    const TLS_CERT_FILE = join(directory, 'absent');
+    const { exited, output } = launchGateway({ PORT: '0', TLS_CERT_FILE, TLS_KEY_FILE: keyFile });
     expect(await exited).toBe(1);
-    expect(output()).toBe(`${line}\n`);
+    expect(output()).toBe('TLS_CERT_FILE cannot be read (ENOENT)\n');
   });
 });
 

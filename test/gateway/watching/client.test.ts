@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { print } from 'graphql';
 import {
   type ErrorCode,
@@ -19,6 +19,7 @@ import {
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls } from '../../support/liveJob.js';
+import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
 let running: TestGateway;
@@ -121,95 +122,93 @@ describe('watchRefreshJob', () => {
       await next.stop();
     }
   });
-
-  describe('with a token that expires', () => {
-    let provider: TrustedProvider;
-    let guarded: TestGateway;
-    let ending: AbortController;
-    beforeEach(async () => {
-      provider = await startTrustedProvider();
-      guarded = await startTestGateway({ ...provider.env, ...quickPolls });
-      ending = new AbortController();
-    });
-    afterEach(async () => {
-      ending.abort();
-      await guarded.stop();
-      await provider.stop();
-    });
-
-    const watchGuarded = (job: ReturnType<typeof addJob>, overrides: object) =>
-      watch({ url: `${guarded.origin}/graphql`, ...job, signal: ending.signal, ...overrides });
-    const tokenFor = ({ taxpayerId }: ReturnType<typeof addJob>, seconds: number) => {
-      const claims = { scope: 'refresh-jobs:read', taxpayer_ids: [taxpayerId] };
-      return provider.token({ ...claims, exp: Date.now() / 1000 + seconds });
-    };
-    const unauthenticated = { name: 'WatchFailed', problems: [{ code: 'UNAUTHENTICATED' }] };
-
-    it('asks for a new one whenever one has expired, and repeats no status', async () => {
-      const job = addJob(guarded);
-      const secondsLeft = [2, 2];
-      let asked = 0;
-      const token = () => tokenFor(job, secondsLeft[asked++] ?? 300);
-      let reconnects = 0;
-      const onReconnect = () => {
-        reconnects += 1;
-        if (reconnects === 2) guarded.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
-      };
-      const seen: JobUpdate['status'][] = [];
-      for await (const { status } of watchGuarded(job, { token, onReconnect })) seen.push(status);
-      expect(seen).toEqual(['PROCESSING', 'COMPLETED']);
-      expect(asked).toBe(3);
-    });
-
-    it('fails when the new one is refused', async () => {
-      const job = addJob(guarded);
-      let asked = 0;
-      const token = () => (asked++ === 0 ? tokenFor(job, 2) : 'refused');
-      const updates = watchGuarded(job, { token });
-      expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
-      await expect(updates.next()).rejects.toMatchObject(unauthenticated);
-      expect(asked).toBe(2);
-    });
-
-    it('fails when the token is a string, so that there is no new one', async () => {
-      const job = addJob(guarded);
-      const updates = watchGuarded(job, { token: await tokenFor(job, 2) });
-      expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
-      await expect(updates.next()).rejects.toMatchObject(unauthenticated);
-    });
-  });
 });
 
-describe('watchTaxpayerToken', () => {
+describe('A watch that outlives its connection', () => {
+  const itMostlyWaits = together();
+  const unauthenticated = { name: 'WatchFailed', problems: [{ code: 'UNAUTHENTICATED' }] };
+  let provider: TrustedProvider;
+  let guarded: TestGateway;
   let live: TestGateway;
-  beforeEach(async () => {
-    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1' }, {}, planMode, {
-      bounds: { jobs: { watchMaxMs: 2000 } },
-    });
+  let ending: AbortController;
+  beforeAll(async () => {
+    provider = await startTrustedProvider();
+    guarded = await startTestGateway({ ...provider.env, ...quickPolls });
+    const bounds = { jobs: { watchMaxMs: 2000 } };
+    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1' }, {}, planMode, { bounds });
+    ending = new AbortController();
   });
-  afterEach(() => live.stop());
+  afterAll(async () => {
+    ending.abort();
+    await live.stop();
+    await guarded.stop();
+    await provider.stop();
+  });
 
-  const watch = (taxpayerId: string) => watchTaxpayerToken({ url: `${live.origin}/graphql`, taxpayerId });
+  const watchGuarded = (job: ReturnType<typeof addJob>, overrides: object) =>
+    watchRefreshJob({ url: `${guarded.origin}/graphql`, ...job, signal: ending.signal, ...overrides });
+  const tokenFor = ({ taxpayerId }: ReturnType<typeof addJob>, seconds: number) => {
+    const claims = { scope: 'refresh-jobs:read', taxpayer_ids: [taxpayerId] };
+    return provider.token({ ...claims, exp: Date.now() / 1000 + seconds });
+  };
 
-  it('gives the record now and each change, over as many connections as it takes, and ends after a final status', async () => {
-    const { control } = live.sandbox;
-    const { id } = control.addTaxpayer({ status: 'AUTHORIZED', name: 'First' });
-    const updates = watch(id);
-    const first = (await updates.next()).value as TokenUpdate;
-    expect(first).toMatchObject({ taxpayerId: id, status: 'AUTHORIZED', name: 'First' });
-    expect(first).not.toHaveProperty('accessToken');
-    const second = updates.next();
-    await until(() => control.tokenCalls(id) >= 4, 15_000); // longer than one subscription lasts
-    control.updateTaxpayer(id, { name: 'Second' });
-    expect((await second).value).toMatchObject({ status: 'AUTHORIZED', name: 'Second' });
-    const third = updates.next();
-    control.updateTaxpayer(id, { status: 'COMPLETED' });
-    expect((await third).value).toMatchObject({ status: 'COMPLETED' });
-    expect((await updates.next()).done).toBe(true);
-  }, 30_000);
+  itMostlyWaits('asks for a new token whenever one has expired, and repeats no status', async () => {
+    const job = addJob(guarded);
+    const secondsLeft = [2, 2];
+    let asked = 0;
+    const token = () => tokenFor(job, secondsLeft[asked++] ?? 300);
+    let reconnects = 0;
+    const onReconnect = () => {
+      reconnects += 1;
+      if (reconnects === 2) guarded.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+    };
+    const seen: JobUpdate['status'][] = [];
+    for await (const { status } of watchGuarded(job, { token, onReconnect })) seen.push(status);
+    expect(seen).toEqual(['PROCESSING', 'COMPLETED']);
+    expect(asked).toBe(3);
+  });
 
-  it('fails when trying again would not help', async () => {
-    const failure = await watch('nobody')
+  itMostlyWaits('fails when the new token is refused', async () => {
+    const job = addJob(guarded);
+    let asked = 0;
+    const token = () => (asked++ === 0 ? tokenFor(job, 2) : 'refused');
+    const updates = watchGuarded(job, { token });
+    expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+    await expect(updates.next()).rejects.toMatchObject(unauthenticated);
+    expect(asked).toBe(2);
+  });
+
+  itMostlyWaits('fails when the token is a string, so that there is no new one', async () => {
+    const job = addJob(guarded);
+    const updates = watchGuarded(job, { token: await tokenFor(job, 2) });
+    expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+    await expect(updates.next()).rejects.toMatchObject(unauthenticated);
+  });
+
+  const watchRecord = (taxpayerId: string) => watchTaxpayerToken({ url: `${live.origin}/graphql`, taxpayerId });
+
+  itMostlyWaits(
+    'gives the record now and each change, over as many connections as it takes, and ends after a final status',
+    async () => {
+      const { control } = live.sandbox;
+      const { id } = control.addTaxpayer({ status: 'AUTHORIZED', name: 'First' });
+      const updates = watchRecord(id);
+      const first = (await updates.next()).value as TokenUpdate;
+      expect(first).toMatchObject({ taxpayerId: id, status: 'AUTHORIZED', name: 'First' });
+      expect(first).not.toHaveProperty('accessToken');
+      const second = updates.next();
+      await until(() => control.tokenCalls(id) >= 4, 15_000); // longer than one subscription lasts
+      control.updateTaxpayer(id, { name: 'Second' });
+      expect((await second).value).toMatchObject({ status: 'AUTHORIZED', name: 'Second' });
+      const third = updates.next();
+      control.updateTaxpayer(id, { status: 'COMPLETED' });
+      expect((await third).value).toMatchObject({ status: 'COMPLETED' });
+      expect((await updates.next()).done).toBe(true);
+    },
+  );
+
+  itMostlyWaits('of a record fails when trying again would not help', async () => {
+    const failure = await watchRecord('nobody')
       .next()
       .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(WatchFailed);
