@@ -92,7 +92,9 @@ describe('inspect', () => {
 
     const { code, stdout, stderr } = await runCommand(env, ['inspect', '-'], `${id}\n`);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^ {2}token: record, version \S+, read \d+ s ago, fresh for \d+ s, kept for \d+ s$/m);
+    expect(stdout).toMatch(
+      /^ {2}token: record, version \S+, ageSeconds \d+, freshForSeconds \d+, keptForSeconds \d+$/m,
+    );
     for (const shown of [stdout, JSON.stringify(found)]) expect(shown).not.toMatch(/planted/i);
   });
 
