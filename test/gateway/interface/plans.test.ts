@@ -106,6 +106,10 @@ const rows = (): Record<string, Row> => ({
     variables: (time) => ({ t: jobs[20 + time]?.taxpayerId, j: jobs[20 + time]?.jobId }),
     way: 'plan',
   },
+  'a default for an argument that must not be null': {
+    query: `query Q($id: ID = "${ids[0]}") { taxpayerToken(taxpayerId: $id) { name } }`,
+    way: 'apollo',
+  },
   'a default that the resolver refuses': {
     query: `query Q($age: Int = -1) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
     way: 'plan',
