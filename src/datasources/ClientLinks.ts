@@ -98,7 +98,7 @@ export class ClientLinks {
       if (link !== undefined) return { link, replayed: false };
       record = await this.#recordOf(attempt);
       if (record !== undefined && record.input !== attempt.input) {
-        throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was used with another input');
+        throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was already used with different input');
       }
       if (record?.state === 'created') return { link: record.link, replayed: true };
       if (record?.state === 'unknown') throw unknown();
