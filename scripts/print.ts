@@ -23,7 +23,7 @@ const [own, standard] = [false, true].map((is) => table.filter(({ name }) => nam
 const problems: string[] = [];
 
 keep('src/schema/schema.graphql', sdl);
-keep('packages/client/schema.graphql', clientSdl());
+keep('packages/client/schema.graphql', clientSdl(sdl));
 keep('packages/client/src/errorCodes.ts', read('src/errors/errorCodes.ts'));
 await keepGenerated();
 keepPrinted('docs/configuration.md', { settings: settingRows(own), standard: settingRows(standard) });
@@ -52,12 +52,12 @@ async function subgraphSdl(): Promise<string> {
 }
 
 /** For the tools of clients, such as Relay's compiler: without what is said to routers alone. */
-function clientSdl(): string {
+function clientSdl(text: string): string {
   const forClients = new Set(['deprecated', 'oneOf', 'semanticNonNull', 'specifiedBy']);
   const unlessForRouters = ({ name }: { name: { value: string } }) =>
     /^(_\w+|link__\w+|federation__\w+|CacheControlScope)$/.test(name.value) ? null : undefined;
   const ifForClients = ({ name }: { name: { value: string } }) => (forClients.has(name.value) ? undefined : null);
-  const document = visit(parse(sdl), {
+  const document = visit(parse(text), {
     Directive: ifForClients,
     DirectiveDefinition: ifForClients,
     SchemaExtension: () => null,
@@ -79,7 +79,7 @@ async function keepGenerated(): Promise<void> {
   )) {
     const text = await codegen({
       filename,
-      schema: parse(sdl),
+      schema: parse(clientSdl(sdl)),
       documents: [{ location: documents, document: parse(read(documents)) }],
       config: { ...config, importExtension: shared.importExtension },
       plugins: names.map((name) => ({ [name]: {} })),
@@ -91,8 +91,7 @@ async function keepGenerated(): Promise<void> {
 
 /** What the last release had deprecated may go; everything else that clients can use must stay. */
 async function nameBreakingChanges(): Promise<void> {
-  // Federation's own directives come by @link and are not defined in the SDL.
-  const schemaOf = (text: string) => buildASTSchema(parse(text), { assumeValidSDL: true });
+  const schemaOf = (text: string) => buildASTSchema(parse(clientSdl(text)), { assumeValidSDL: true });
   const released = schemaOf(read('src/schema/released.graphql'));
   const changes = await diff(released, schemaOf(sdl), [DiffRule.suppressRemovalOfDeprecatedField]);
   for (const { criticality, message, path } of changes) {

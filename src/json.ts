@@ -46,25 +46,9 @@ export function pathOfInfinity(value: unknown): string | undefined {
   return undefined;
 }
 
-/**
- * Whether a JSON value nests at most `maxDepth` levels. Looks level by level: `JSON.parse` accepts 200,000 levels, at which
- * `JSON.stringify` and every recursive walk overflow the stack.
- */
-export function isNestedWithin(value: unknown, maxDepth: number): boolean {
-  let level: object[] = isContainer(value) ? [value] : [];
-  for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth >= maxDepth && level.some((item) => Object.keys(item).length > 0)) return false;
-    const below: object[] = [];
-    for (const item of level) {
-      for (const member of Array.isArray(item) ? item : Object.values(item)) {
-        if (isContainer(member)) below.push(member);
-      }
-    }
-    level = below;
-  }
-  return true;
-}
-
-function isContainer(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
+/** Whether a JSON value nests at most `levels` levels: every other recursive walk overflows the stack at 200,000. */
+export function isNestedWithin(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  const members = Object.values(value);
+  return members.length === 0 || (levels > 0 && members.every((member) => isNestedWithin(member, levels - 1)));
 }

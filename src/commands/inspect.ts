@@ -10,20 +10,11 @@ import { type Command, taxpayerArgument } from './Command.js';
 import { withStoreOf } from './openStoreOf.js';
 
 /** Times are in whole seconds; `job` and `version` are keyed hashes. */
-interface Item {
-  readonly kind: 'token' | 'job' | 'cool-down';
-  /** What the entry holds. */
-  readonly what: 'record' | 'absence' | 'status' | 'final status' | 'refusal' | 'lease' | 'failure' | 'unreadable';
-  readonly job?: string;
-  readonly version?: string;
-  readonly ageSeconds?: number;
-  readonly freshForSeconds?: number;
-  readonly keptForSeconds?: number;
-}
+type Item = Readonly<Record<string, string | number | undefined>>;
 
 export const inspect: Command = {
   does: 'shows what is stored about a taxpayer',
-  details: 'Kinds, ages, freshness, leases and cool-downs; never a token, a name or a status.',
+  details: 'Kinds, ages, freshness and cool-downs; never a token, a name or a status.',
   argument: taxpayerArgument,
   async run(argument) {
     const config = loadConfig();
@@ -31,9 +22,9 @@ export const inspect: Command = {
     return withStoreOf(config, 'read', async ({ sealer, sealed }) => {
       const taxpayer = sealer.digest('taxpayer', id);
       const coolDown = await sealed.mark(refusalName(id));
-      const items = (await sealed.fields(id)).map(describer(config, sealer));
+      const items: Item[] = (await sealed.fields(id)).map((field) => describe(field, config, sealer));
       if (coolDown) {
-        const version = versionOf(sealer, String(coolDown.value));
+        const version = shortHash(sealer, 'version', String(coolDown.value));
         items.push({ kind: 'cool-down', what: 'refusal', version, keptForSeconds: seconds(coolDown.leftMs) });
       }
       items.sort((one, other) => orderOf(one) - orderOf(other));
@@ -49,51 +40,51 @@ export const inspect: Command = {
 
 type Field = Awaited<ReturnType<SealedStore['fields']>>[number];
 
-function describer({ tokens }: Config, sealer: Sealer) {
-  const aged = (ageMs: number, freshMs: number) => ({
+/** What an entry holds, for how long after its read it is fresh in milliseconds, and the job that it is about. */
+interface Content {
+  readonly what: 'record' | 'absence' | 'status' | 'final status' | 'unreadable';
+  readonly freshMs?: number;
+  readonly job?: string;
+}
+
+function describe(field: Field, { tokens }: Config, sealer: Sealer): Item {
+  const { name, ageMs, leftMs } = field;
+  const kind = name === 'token' ? 'token' : 'job';
+  const { what, freshMs, job } = kind === 'token' ? tokenIn(field, tokens.freshness) : jobIn(field);
+  return {
+    kind,
+    what,
+    job: job && shortHash(sealer, 'job', job),
+    version: shortHash(sealer, 'version', field.version),
     ageSeconds: seconds(ageMs),
-    freshForSeconds: ageMs < 0 ? 0 : seconds(freshMs - ageMs),
-  });
-
-  const tokenOf = (field: Field) => {
-    const value = entryOf(field, tokenAnswerCodec)?.value;
-    if (value === undefined) return { what: 'unreadable' } as const;
-    if (value.kind !== 'record') return { what: 'absence', ...aged(field.ageMs, absenceMs) } as const;
-    return { what: 'record', ...aged(field.ageMs, freshMsOf(tokens.freshness, value)) } as const;
-  };
-
-  const jobOf = (field: Field) => {
-    const { data } = storedObservation.safeParse(field.value);
-    if (data === undefined) return { what: 'unreadable' } as const;
-    const job = sealer.digest('job', data.job.jobId).slice(0, 12);
-    if (!isTerminal(data.job)) return { what: 'status', job, ...aged(field.ageMs, sharedMs) } as const;
-    return { what: 'final status', job, ageSeconds: seconds(field.ageMs) } as const;
-  };
-
-  return (field: Field): Item => {
-    const kind = field.name === 'token' ? 'token' : 'job';
-    const kept = { keptForSeconds: seconds(field.leftMs) };
-    if (field.part === 'lease') return { kind, what: field.part };
-    if (field.part === 'failure') return { kind, what: field.part, ...kept };
-    const version = versionOf(sealer, field.version);
-    return { kind, version, ...(kind === 'token' ? tokenOf(field) : jobOf(field)), ...kept };
+    freshForSeconds: freshMs && (ageMs < 0 ? 0 : seconds(freshMs - ageMs)),
+    keptForSeconds: seconds(leftMs),
   };
 }
 
-const versionOf = (sealer: Sealer, version: string): string => sealer.digest('version', version).slice(0, 12);
+function tokenIn(field: Field, freshness: Config['tokens']['freshness']): Content {
+  const value = entryOf(field, tokenAnswerCodec)?.value;
+  if (value === undefined) return { what: 'unreadable' };
+  if (value.kind !== 'record') return { what: 'absence', freshMs: absenceMs };
+  return { what: 'record', freshMs: freshMsOf(freshness, value) };
+}
 
-const orderOf = ({ kind }: Item): number => ['token', 'cool-down', 'job'].indexOf(kind);
+function jobIn({ value }: Field): Content {
+  const job = storedObservation.safeParse(value).data?.job;
+  if (job === undefined) return { what: 'unreadable' };
+  return isTerminal(job)
+    ? { what: 'final status', job: job.jobId }
+    : { what: 'status', job: job.jobId, freshMs: sharedMs };
+}
+
+const shortHash = (sealer: Sealer, kind: 'version' | 'job', text: string) => sealer.digest(kind, text).slice(0, 12);
+
+const orderOf = ({ kind }: Item): number => ['token', 'cool-down', 'job'].indexOf(String(kind));
 
 const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000));
 
-function textOf({ kind, what, job, version, ageSeconds, freshForSeconds, keptForSeconds }: Item): string {
-  const parts = [
-    `${kind}: ${what}`,
-    job && `of job ${job}`,
-    version && `version ${version}`,
-    ageSeconds !== undefined && `read ${ageSeconds} s ago`,
-    freshForSeconds !== undefined && (freshForSeconds > 0 ? `fresh for ${freshForSeconds} s` : 'not fresh'),
-    keptForSeconds !== undefined && `kept for ${keptForSeconds} s`,
-  ];
-  return `  ${parts.filter(Boolean).join(', ')}`;
+/** The members of an item as words: `token: record, version mD3xQ0vKz7Ta, ageSeconds 340`. */
+function textOf({ kind, what, ...more }: Item): string {
+  const told = Object.entries(more).filter(([, value]) => value !== undefined);
+  return [`  ${kind}: ${what}`, ...told.map(([name, value]) => `${name} ${value}`)].join(', ');
 }

@@ -29,12 +29,12 @@ export async function runCommand([name = '', ...args]: readonly string[]): Promi
     process.stdout.write(json ? `${JSON.stringify({ ok, ...data })}\n` : `${lines.join('\n')}\n`);
     return ok ? 0 : 1;
   } catch (error) {
-    const isUsage = usageProblem(error) !== undefined;
-    const problems = problemsOf(error);
+    const usage = usageProblem(error);
+    const problems = usage === undefined ? problemsOf(error) : [usage];
+    const help = usage === undefined ? [] : [`See taxpayer-gateway ${load ? `${name} ` : ''}--help`];
     if (json) process.stdout.write(`${JSON.stringify({ ok: false, problems })}\n`);
-    else process.stderr.write(`${problems.join('\n')}\n`);
-    if (isUsage && !json) process.stderr.write(`See taxpayer-gateway ${load ? `${name} ` : ''}--help\n`);
-    return isUsage ? 2 : 1;
+    else process.stderr.write(`${[...problems, ...help].join('\n')}\n`);
+    return usage === undefined ? 1 : 2;
   }
 }
 
@@ -44,9 +44,7 @@ async function run(name: string, command: Command, args: string[]): Promise<Find
   const { values, positionals } = parseArgs({ args, options: { ...flags, ...own }, allowPositionals: true });
   if (values['help']) return shown(helpOf(name, command));
   if (positionals.length !== (argument ? 1 : 0)) {
-    throw new UsageError(
-      `Expected ${argument ? `one ${argument[0]}` : 'no argument'}, found ${positionals.length} arguments`,
-    );
+    throw new UsageError(`Expected ${argument ? `one ${argument[0]}` : 'no argument'}, found ${positionals.length}`);
   }
   const [word = ''] = positionals;
   // `-` keeps an id out of the shell's history and the list of processes.
@@ -55,11 +53,16 @@ async function run(name: string, command: Command, args: string[]): Promise<Find
 }
 
 async function aboutProgram(args: string[]): Promise<Finding> {
-  const { values } = parseArgs({ args, options: { ...flags, version: { type: 'boolean', short: 'v' } } });
+  if (args[0]?.startsWith('-') === false) {
+    const names = Object.keys(commands).join(', ');
+    throw new UsageError(`Unknown command. Commands: ${names}; without one the gateway starts`);
+  }
+  const { values } = parseArgs({ args, options: { ...flags, version: { ...flag, short: 'v' } } });
   if (values.version) return shown([packageVersion()]);
-  const loaded = Object.entries(commands).map(
-    async ([name, load]) => [usageOf(name, await load()), (await load()).does] as const,
-  );
+  const loaded = Object.entries(commands).map(async ([name, load]) => {
+    const command = await load();
+    return [usageOf(name, command), command.does] as const;
+  });
   return shown([
     'taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service',
     '',
@@ -84,17 +87,15 @@ const usageOf = (name: string, { argument }: Command) =>
   `taxpayer-gateway ${name}${argument ? ` <${argument[0]}>` : ''}`;
 
 function helpOf(name: string, command: Command): string[] {
-  const options = Object.entries(command.options ?? {}).map(
-    ([option, meaning]) => [`--${option} <value>`, meaning] as const,
-  );
+  const { argument, details, does, options = {} } = command;
   return [
     `Usage: ${usageOf(name, command)} [options]`,
     '',
-    `It ${command.does}. ${command.details}`,
+    `It ${does}. ${details}`,
     '',
     ...table([
-      ...(command.argument ? [[`<${command.argument[0]}>`, command.argument[1]] as const] : []),
-      ...options,
+      ...(argument ? [[`<${argument[0]}>`, argument[1]] as const] : []),
+      ...Object.entries(options).map(([option, meaning]) => [`--${option} <value>`, meaning] as const),
       ['--json', 'print one JSON object'],
     ]),
     '',
@@ -114,20 +115,17 @@ function problemsOf(error: unknown): readonly string[] {
   if (error instanceof ConfigError) return error.problems;
   if (error instanceof GatewayError) return (error.violations ?? []).map(({ path, message }) => `${path} ${message}`);
   if (error instanceof StoreError) return [error.message];
-  const problem = usageProblem(error) ?? listenProblem(error, '--port');
-  return [problem ?? `A bug of the gateway: ${error instanceof Error ? error.name : typeof error}`];
+  return [
+    listenProblem(error, '--port') ?? `A bug of the gateway: ${error instanceof Error ? error.name : typeof error}`,
+  ];
 }
 
-/** In place of Node's messages, which quote the wrong word: it may be an id. */
-const wrongWords: Readonly<Record<string, string>> = {
-  ERR_PARSE_ARGS_UNKNOWN_OPTION: 'There is no such option; an id that begins with - can be given after --',
-  ERR_PARSE_ARGS_INVALID_OPTION_VALUE: 'An option is missing its value, or has a value although it takes none',
-  ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL: `Unknown command. Commands: ${Object.keys(commands).join(', ')}; without one the gateway starts`,
-};
-
-/** What was wrong with the call, without quoting any argument; undefined for another error. */
+/** What was wrong with the call, without quoting any argument: it may be an id. Undefined for another error. */
 function usageProblem(error: unknown): string | undefined {
   if (error instanceof UsageError) return error.message;
   const { code = '' } = error as { readonly code?: string };
-  return code === 'BAD_USER_INPUT' ? 'The id is malformed' : wrongWords[code];
+  if (code === 'BAD_USER_INPUT') return 'The id is malformed';
+  return code.startsWith('ERR_PARSE_ARGS')
+    ? 'There is no such option, or it lacks its value or takes none; an id that begins with - can be given after --'
+    : undefined;
 }

@@ -15,19 +15,19 @@ export interface LimitedLine {
   readonly general?: { readonly key: string; readonly write: Write };
 }
 
-/** A line that was written within the last second, and those that have come since. */
-interface Open extends Pick<LimitedLine, 'general'> {
+/** A line that was written, or merged, within the last second, and those that have come since. */
+interface Open {
   write: Write;
+  /** Whether it takes one of the places for different lines. */
+  readonly takesPlace: boolean;
   count: number;
   requestIds: string[];
 }
 
 const windowMs = 1000;
-const maxOpen = 2000;
 const maxRequestIds = 20;
-/** How many different lines may be written at once, and how many more each second. */
-const burst = 30;
-const perSecond = 4;
+/** How many different lines may be told apart at once; those beyond have only what is general of them. */
+const places = 12;
 
 /**
  * Keeps floods out of the log. The first of equal lines is written at once; those that follow are merged, once a second, into
@@ -36,18 +36,20 @@ const perSecond = 4;
  */
 export class LineLimit {
   readonly #open = new Map<string, Open>();
-  #credit = burst;
+  #taken = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  pass({ key, requestId, write, general }: LimitedLine): void {
+  pass(line: LimitedLine): void {
     this.#timer ??= setInterval(() => this.#tick(), windowMs).unref();
+    const isOneTooMany = !this.#open.has(line.key) && line.general !== undefined && this.#taken >= places;
+    const { key, write } = isOneTooMany && line.general ? line.general : line;
     const open = this.#open.get(key);
-    if (open !== undefined) add(open, write, 1, [requestId]);
-    else if (general !== undefined && this.#credit < 1) this.#merge(general, 1, [requestId]);
+    if (open !== undefined) add(open, write, line.requestId);
+    else if (isOneTooMany) this.#open.set(key, { write, takesPlace: false, count: 1, requestIds: [line.requestId] });
     else {
-      if (general !== undefined) this.#credit -= 1;
-      if (this.#open.size >= maxOpen) this.flush();
-      this.#open.set(key, { write, count: 0, requestIds: [], ...(general && { general }) });
+      const takesPlace = line.general !== undefined;
+      if (takesPlace) this.#taken += 1;
+      this.#open.set(key, { write, takesPlace, count: 0, requestIds: [] });
       write();
     }
   }
@@ -56,36 +58,26 @@ export class LineLimit {
   flush(): void {
     for (const open of this.#open.values()) writeAll(open);
     this.#open.clear();
+    this.#taken = 0;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
 
   #tick(): void {
-    this.#credit = Math.min(burst, this.#credit + perSecond);
-    for (const [key, open] of [...this.#open]) {
-      if (open.count === 0) this.#open.delete(key);
-      else if (open.general === undefined || this.#credit >= 1) {
-        if (open.general !== undefined) this.#credit -= 1;
-        writeAll(open);
-      } else {
+    for (const [key, open] of this.#open) {
+      if (open.count === 0) {
         this.#open.delete(key);
-        this.#merge(open.general, open.count, open.requestIds);
-      }
+        if (open.takesPlace) this.#taken -= 1;
+      } else writeAll(open);
     }
-    if (this.#open.size === 0 && this.#credit === burst) this.flush();
-  }
-
-  #merge({ key, write }: NonNullable<LimitedLine['general']>, count: number, requestIds: readonly string[]): void {
-    const open = this.#open.get(key) ?? { write, count: 0, requestIds: [] };
-    this.#open.set(key, open);
-    add(open, write, count, requestIds);
+    if (this.#open.size === 0) this.flush();
   }
 }
 
-function add(open: Open, write: Write, count: number, requestIds: readonly string[]): void {
+function add(open: Open, write: Write, requestId: string): void {
   if (open.count === 0) open.write = write;
-  open.count += count;
-  open.requestIds.push(...requestIds.slice(0, maxRequestIds - open.requestIds.length));
+  open.count += 1;
+  if (open.requestIds.length < maxRequestIds) open.requestIds.push(requestId);
 }
 
 /** A single line is written whole. */

@@ -27,18 +27,19 @@ export function requestOf(
   parameters: Readonly<Record<string, unknown>>,
   maxMetadataDepth: number,
 ): GraphQLRequest {
-  const { query, documentId, operationName, variables, extensions } = parameters;
   const maxDepth = maxMetadataDepth + levelsAroundMetadata;
-  for (const [path, value] of Object.entries({ variables, extensions })) {
-    if (isNestedWithin(value, maxDepth)) continue;
-    const message = `must be nested at most ${maxDepth} levels (metadata ${maxMetadataDepth}, and ${levelsAroundMetadata} around it)`;
-    throw badRequest(`${path} ${message}`, 422, { violations: [{ path, message }] });
+  for (const name of ['variables', 'extensions']) {
+    const value = parameters[name];
+    if (!isNestedWithin(value, maxDepth)) {
+      const message = `must be nested at most ${maxDepth} levels (metadata ${maxMetadataDepth}, and ${levelsAroundMetadata} around it)`;
+      throw badRequest(`${name} ${message}`, 422, { violations: [{ path: name, message }] });
+    }
+    if (value != null && !isObject(value)) throw badRequest(`${name} must be an object`);
   }
-  if (documentId != null && typeof documentId !== 'string') throw badRequest('documentId must be a string');
-  if (query != null && typeof query !== 'string') throw badRequest('query must be a string');
-  if (operationName != null && typeof operationName !== 'string') throw badRequest('operationName must be a string');
-  if (variables != null && !isObject(variables)) throw badRequest('variables must be an object');
-  if (extensions != null && !isObject(extensions)) throw badRequest('extensions must be an object');
+  for (const name of ['documentId', 'query', 'operationName']) {
+    if (typeof (parameters[name] ?? '') !== 'string') throw badRequest(`${name} must be a string`);
+  }
+  const { query, documentId, operationName, variables, extensions } = parameters as Partial<GraphQLRequest>;
   return {
     method,
     query: query ?? undefined,

@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Lexer, Source, stripIgnoredCharacters, TokenKind } from 'graphql';
+import { Kind, parse, print, stripIgnoredCharacters, visit } from 'graphql';
 import * as z from 'zod';
 import { follow } from '../config/files.js';
 import { GatewayError } from '../errors/errors.js';
 import { withoutByteOrderMark } from '../json.js';
 import type { Client } from './clientName.js';
-import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
+import { badRequest, type GraphQLRequest, isObject } from './GraphQLRequest.js';
 import type { OperationFacts } from './OperationContext.js';
 
 /** An operation whose document is not listed: it runs only because the mode is `report`. */
@@ -30,9 +30,6 @@ export interface TrustedDocumentsOptions {
   };
   readonly onUntrusted: (untrusted: UntrustedDocument) => void;
 }
-
-/** Apollo's clients send this for persisted documents and automatic persisted queries alike; only listed ids are known here. */
-const byHash = z.object({ persistedQuery: z.object({ sha256Hash: z.string() }) });
 
 /** The documents of TRUSTED_DOCUMENTS_FILE, read again when they change. */
 export class TrustedDocuments {
@@ -68,15 +65,13 @@ export class TrustedDocuments {
    * @throws GatewayError BAD_USER_INPUT (400)
    */
   resolve({ query, documentId, extensions }: GraphQLRequest): string | undefined {
-    const id = documentId ?? byHash.safeParse(extensions).data?.persistedQuery.sha256Hash;
-    const byId = id === undefined ? undefined : this.#listed.byId.get(id);
+    const id = documentId ?? (extensions?.['persistedQuery'] as { readonly sha256Hash?: unknown } | null)?.sha256Hash;
+    const byId = this.#listed.byId.get(id);
     const document = query === undefined ? byId : this.#listed.withText(query);
     if (document !== undefined && (id === undefined || byId === document)) return document;
-    if (query === undefined && id === undefined) throw refusal('The request has neither a document nor the id of one');
-    if (this.options.mode === 'enforce' || (query === undefined && documentId !== undefined)) {
-      throw refusal(query === undefined ? 'This id is not a trusted document' : 'This is not a trusted document');
-    }
-    return undefined;
+    if (this.options.mode === 'report' && (query !== undefined || documentId === undefined)) return undefined;
+    const what = query === undefined ? 'This id is not' : 'This is not';
+    throw badRequest(`${what} a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here`);
   }
 
   /** Reports a document that runs although it is not listed. */
@@ -90,35 +85,28 @@ export class TrustedDocuments {
  * @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED (422)
  */
 export function withDocument(request: GraphQLRequest, documents: TrustedDocuments | undefined): GraphQLRequest {
-  if (request.query) refuseManyLines(request.query);
-  const trusted = documents?.resolve(request);
-  if (trusted !== undefined) return { ...request, query: trusted, extensions: undefined };
+  const { query, documentId, extensions } = request;
   // An automatic persisted query has an answer of its own, which tells Apollo's clients to send the text.
-  if (!request.query && !request.extensions?.['persistedQuery']) throw badRequest('The request must have a query');
-  return request;
+  const hasId = Boolean(extensions?.['persistedQuery'] ?? (documents && documentId));
+  if (!query && !hasId) throw badRequest('The request must have a query');
+  if (query) refuseManyLines(query);
+  const trusted = documents?.resolve(request);
+  return trusted === undefined ? request : { ...request, query: trusted, extensions: undefined };
 }
-
-const emptied: Readonly<Record<string, string>> = {
-  [TokenKind.STRING]: '""',
-  [TokenKind.BLOCK_STRING]: '""',
-  [TokenKind.INT]: '0',
-  [TokenKind.FLOAT]: '0',
-};
 
 /**
  * A valid document as it is, unless it holds strings, numbers or comments: then without comments and layout, each string as
  * `""` and each number as `0`. A hash does not hide short values such as an SSN: anybody can try them all.
  */
 function withoutValues(query: string): string {
-  let holdsValues = query.includes('#');
-  const tokens: string[] = [];
-  const lexer = new Lexer(new Source(query));
-  while (lexer.advance().kind !== TokenKind.EOF) {
-    const { kind, value } = lexer.token;
-    holdsValues ||= kind in emptied;
-    tokens.push(emptied[kind] ?? value ?? kind);
-  }
-  return holdsValues ? stripIgnoredCharacters(tokens.join(' ')) : query;
+  const document = parse(query);
+  const zero = { kind: Kind.INT, value: '0' };
+  const emptied = visit(document, {
+    StringValue: () => ({ kind: Kind.STRING, value: '' }),
+    IntValue: () => zero,
+    FloatValue: () => zero,
+  });
+  return emptied === document && !query.includes('#') ? query : stripIgnoredCharacters(print(emptied));
 }
 
 /** Most lines of a document: graphql-js counts them again for each location that it reports. */
@@ -131,33 +119,31 @@ function refuseManyLines(query: string): void {
   });
 }
 
-function refusal(what: string): GatewayError {
-  return badRequest(`${what}: only those of TRUSTED_DOCUMENTS_FILE may run here`);
-}
+/** A longer text is not looked for in another layout: to normalise one of MAX_BODY_BYTES takes 150 ms. */
+const longestLayout = 20_000;
 
 /** Documents by id, and by their original and their normalised text. */
 class Listed {
-  readonly byId = new Map<string, string>();
+  readonly byId = new Map<unknown, string>();
   readonly #byText = new Map<string, string>();
-  /** A longer text cannot be a listed one in another layout: to normalise one of MAX_BODY_BYTES takes 150 ms. */
-  #longestLayout = 10_000;
 
   /** @throws Error that says what is wrong with the document */
   add(id: string, body: string): void {
     const normal = normalised(body);
-    if (normal === undefined) throw new Error('holds a document that is not GraphQL');
-    const text = this.#byText.get(normal) ?? body;
-    if ((this.byId.get(id) ?? text) !== text) throw new Error('gives one id to two documents');
+    const text = this.#byText.get(normal ?? body) ?? body;
+    const isOther = (this.byId.get(id) ?? text) !== text;
+    if (normal === undefined || isOther) {
+      const problem = isOther ? 'gives one id to two documents' : 'holds a document that is not GraphQL';
+      throw new Error(`${problem}, see ${JSON.stringify(id.slice(0, 100))}`);
+    }
     this.byId.set(id, text);
     this.#byText.set(normal, text).set(body, text);
-    this.#longestLayout = Math.max(this.#longestLayout, 10 * body.length);
   }
 
   withText(query: string): string | undefined {
-    const known = this.#byText.get(query);
-    if (known !== undefined || query.length > this.#longestLayout) return known;
-    const normal = normalised(query);
-    return normal === undefined ? undefined : this.#byText.get(normal);
+    return (
+      this.#byText.get(query) ?? (query.length > longestLayout ? undefined : this.#byText.get(normalised(query) ?? ''))
+    );
   }
 }
 
@@ -173,14 +159,16 @@ function normalised(text: string): string | undefined {
 const filled = z.string().min(1);
 
 /** The format of Apollo's tools. A `clientName` is not read: a client chooses its name, so it would prove nothing. */
-const apolloManifest = z.object({
-  format: z.literal('apollo-persisted-query-manifest'),
-  version: z.literal(1),
-  operations: z.array(z.object({ id: filled, body: filled })),
-});
+const apolloManifest = z
+  .object({
+    format: z.literal('apollo-persisted-query-manifest'),
+    version: z.literal(1),
+    operations: z.array(z.object({ id: filled, body: filled })),
+  })
+  .transform(({ operations }) => operations.map(({ id, body }) => [id, body] as const));
 
 /** The format of GraphQL Code Generator and Relay. */
-const textsByHash = z.record(filled, filled);
+const textsByHash = z.record(filled, filled).transform((texts) => Object.entries(texts));
 
 /**
  * Reads the files, and the .json files of the folders, in `paths`: each an Apollo manifest or a map from hash to text.
@@ -204,37 +192,20 @@ async function filesOf(path: string): Promise<readonly string[]> {
 }
 
 async function addFile(listed: Listed, file: string): Promise<void> {
-  const documents = documentsIn(await readFile(file, 'utf8'));
-  for (const [id, body] of documents) {
-    try {
-      listed.add(id, body);
-    } catch (error) {
-      throw new Error(`${(error as Error).message}, see ${JSON.stringify(id.slice(0, 100))}`);
-    }
-  }
-}
-
-function documentsIn(text: string): readonly (readonly [id: string, body: string])[] {
-  let json: unknown;
-  try {
-    json = JSON.parse(withoutByteOrderMark(text));
-  } catch {
-    throw new Error('is not JSON');
-  }
-  const isManifest = typeof json === 'object' && json !== null && ('format' in json || 'operations' in json);
+  const json: unknown = JSON.parse(withoutByteOrderMark(await readFile(file, 'utf8')));
+  const isManifest = isObject(json) && 'operations' in json;
   const { error, data } = isManifest ? apolloManifest.safeParse(json) : textsByHash.safeParse(json);
   if (data === undefined) {
     const place = error?.issues[0]?.path.join('.').slice(0, 100) || 'the whole';
     throw new Error(`is neither Apollo's persisted-query manifest nor { hash: text }, see ${place}`);
   }
-  return 'operations' in data && Array.isArray(data.operations)
-    ? data.operations.map(({ id, body }) => [id, body])
-    : Object.entries(data as Record<string, string>);
+  for (const [id, body] of data) listed.add(id, body);
 }
 
 /** What cannot be done with a file: our own words, or those for an error of the file system. */
 function failing(path: string) {
-  return ({ code, message }: NodeJS.ErrnoException): never => {
-    throw new Error(`TRUSTED_DOCUMENTS_FILE ${code ? `cannot be read (${code})` : message}: ${path}`);
+  return (error: NodeJS.ErrnoException): never => {
+    const problem = error instanceof SyntaxError ? 'is not JSON' : error.message;
+    throw new Error(`TRUSTED_DOCUMENTS_FILE ${error.code ? `cannot be read (${error.code})` : problem}: ${path}`);
   };
 }

@@ -16,28 +16,8 @@ export type Reference = (key: Key, context: RequestContext) => unknown;
 /** Reads a member of the key by which another subgraph refers to an entity. @throws GatewayError BAD_USER_INPUT unless it is a string */
 export type Key = (member: string) => string;
 
-/**
- * What the Federation 2 subgraph specification requires, and the directives that this schema uses, so that its SDL is valid by
- * itself: names that are imported by the @link of `buildSchema.ts` stand alone, all others have a prefix.
- */
+/** What a router asks by. Composers know the definitions of the directives that `links` imports, so they are not repeated. */
 const definitions = `
-  directive @link(url: String, as: String, for: link__Purpose, import: [link__Import]) repeatable on SCHEMA
-  directive @key(fields: federation__FieldSet!, resolvable: Boolean = true) repeatable on OBJECT | INTERFACE
-  directive @tag(name: String!) repeatable on FIELD_DEFINITION | OBJECT | INTERFACE | UNION | ARGUMENT_DEFINITION | SCALAR | ENUM | ENUM_VALUE | INPUT_OBJECT | INPUT_FIELD_DEFINITION | SCHEMA
-  directive @federation__composeDirective(name: String) repeatable on SCHEMA
-  directive @authenticated on FIELD_DEFINITION | OBJECT | INTERFACE | SCALAR | ENUM
-  directive @requiresScopes(scopes: [[federation__Scope!]!]!) on FIELD_DEFINITION | OBJECT | INTERFACE | SCALAR | ENUM
-  directive @cost(weight: Int!) on ARGUMENT_DEFINITION | ENUM | FIELD_DEFINITION | INPUT_FIELD_DEFINITION | OBJECT | SCALAR
-
-  enum link__Purpose {
-    "\`SECURITY\` features provide metadata necessary to securely resolve fields."
-    SECURITY
-    "\`EXECUTION\` features provide metadata necessary for operation execution."
-    EXECUTION
-  }
-  scalar link__Import
-  scalar federation__FieldSet
-  scalar federation__Scope
   scalar _Any
   type _Service { sdl: String }
   extend type Query {

@@ -1,4 +1,4 @@
-import { type GraphQLField, type GraphQLSchema, isObjectType } from 'graphql';
+import { type GraphQLSchema, isIntrospectionType, isObjectType } from 'graphql';
 import { buildSchemaSync, getMetadataStorage, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Scope } from '../auth/caller.js';
 import type { RequestContext } from '../context.js';
@@ -54,20 +54,11 @@ export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }:
     pubSub: {} as PubSub, // required for subscriptions but unused: ours bring their own iterators
     container: { get: (someClass) => instances.get(someClass) },
   });
-  orderArguments(types);
   callDirectly(types, instances);
   return asSubgraph(types, links, referencesOf(instances));
 }
 
 type Instances = ReadonlyMap<unknown, Resolver>;
-
-/** Restores the written order of arguments: decorators run from the last to the first, and TypeGraphQL keeps that order. */
-function orderArguments(schema: GraphQLSchema): void {
-  for (const type of Object.values(schema.getTypeMap())) {
-    if (!isObjectType(type)) continue;
-    for (const field of Object.values(type.getFields())) (field.args as unknown[]).reverse();
-  }
-}
 
 type Storage = ReturnType<typeof getMetadataStorage>;
 type Handler = Storage['queries'][number] | Storage['fieldResolvers'][number];
@@ -77,55 +68,39 @@ type Method = (...params: unknown[]) => unknown;
 
 /**
  * Replaces TypeGraphQL's wrappers around resolver methods by direct calls, made from the same metadata. The wrappers await
- * every argument and role: a dozen promises for a field whose value is in memory. Subscriptions keep their wrappers.
+ * every argument and role: a dozen promises for a field whose value is in memory. Subscriptions keep their wrappers. Also
+ * restores the written order of arguments: decorators run from the last to the first.
  */
 function callDirectly(schema: GraphQLSchema, instances: Instances): void {
-  const { objectTypes, queries, mutations, fieldResolvers } = getMetadataStorage();
-  // Plain fields first, because fields with a resolver method are in both lists.
-  for (const { name: type, fields = [] } of objectTypes) {
-    for (const { name, schemaName, roles } of fields) {
-      if (name === schemaName && !roles) delete fieldOf(type, schemaName)?.resolve;
+  const { queries, mutations, fieldResolvers } = getMetadataStorage();
+  const handlers = new Map<string, Handler>([
+    ...queries.map((query) => [`Query.${query.schemaName}`, query] as const),
+    ...mutations.map((mutation) => [`Mutation.${mutation.schemaName}`, mutation] as const),
+    ...fieldResolvers.map((field) => [`${typeNameOf(field)}.${field.schemaName}`, field] as const),
+  ]);
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (!isObjectType(type) || isIntrospectionType(type)) continue;
+    for (const field of Object.values(type.getFields())) {
+      (field.args as unknown[]).reverse();
+      const handler = handlers.get(`${type.name}.${field.name}`);
+      if (handler) field.resolve = directCall(handler, instances.get(handler.target));
+      else if (type !== schema.getSubscriptionType()) delete field.resolve; // a plain member
     }
-  }
-  for (const query of queries) replace('Query', query);
-  for (const mutation of mutations) replace('Mutation', mutation);
-  for (const field of fieldResolvers) {
-    const target = field.getObjectType?.();
-    replace(objectTypes.find((type) => type.target === target)?.name ?? '', field);
-  }
-
-  function replace(type: string, handler: Handler): void {
-    const field = fieldOf(type, handler.schemaName);
-    if (field) field.resolve = directCall(handler, instances.get(handler.target));
-  }
-
-  /** Undefined for fields of other schemas: TypeGraphQL keeps the metadata of all schemas of a process together. */
-  function fieldOf(typeName: string, name: string): GraphQLField<unknown, RequestContext> | undefined {
-    const type = schema.getType(typeName);
-    return isObjectType(type) ? type.getFields()[name] : undefined;
   }
 }
 
 function directCall({ params = [], roles, methodName }: Handler, instance: unknown) {
   const readers = params.toSorted((a, b) => a.index - b.index).map(readerOf);
-  const [first = nothing, second = nothing, third = nothing, fourth = nothing, ...more] = readers;
-  if (more.length > 0) throw new Error(`${methodName} takes more than four parameters`);
   const scopes = (roles ?? []) as readonly Scope[];
   const method = (instance as Record<string, Method>)[methodName] as Method;
   return (root: unknown, args: Arguments, context: RequestContext) => {
     for (const scope of scopes) context.require(scope);
-    // No array of arguments: making one takes longer than the call.
-    return method.call(
+    return method.apply(
       instance,
-      first(root, args, context),
-      second(root, args, context),
-      third(root, args, context),
-      fourth(root, args, context),
+      readers.map((read) => read(root, args, context)),
     );
   };
 }
-
-const nothing: ReturnType<typeof readerOf> = () => undefined;
 
 function readerOf(param: Param): (root: unknown, args: Arguments, context: RequestContext) => unknown {
   if (param.kind === 'root') return (root) => root;
@@ -134,15 +109,18 @@ function readerOf(param: Param): (root: unknown, args: Arguments, context: Reque
   return (_root, args) => args[param.name];
 }
 
+/** The type whose fields a class resolves. */
+function typeNameOf({ getObjectType }: { getObjectType?: (() => unknown) | undefined }): string | undefined {
+  const target = getObjectType?.();
+  return getMetadataStorage().objectTypes.find((type) => type.target === target)?.name;
+}
+
 /** How to find each entity, by the name of its type. */
 function referencesOf(instances: Instances): Map<string, Reference> {
-  const { resolverClasses, objectTypes } = getMetadataStorage();
   const references = new Map<string, Reference>();
-  for (const { target, getObjectType } of resolverClasses) {
-    const resolver = instances.get(target);
-    if (!resolver?.reference) continue;
-    const name = objectTypes.find((type) => type.target === getObjectType())?.name as string;
-    references.set(name, resolver.reference.bind(resolver));
+  for (const resolverClass of getMetadataStorage().resolverClasses) {
+    const resolver = instances.get(resolverClass.target);
+    if (resolver?.reference) references.set(typeNameOf(resolverClass) as string, resolver.reference.bind(resolver));
   }
   return references;
 }

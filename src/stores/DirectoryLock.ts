@@ -13,39 +13,38 @@ const lookEveryMs = 100;
  * the number of a process: in two containers each process is number 1.
  */
 export class DirectoryLock {
-  readonly #path: string;
   #mine: FileHandle | undefined;
 
-  private constructor(private readonly directory: string) {
-    this.#path = join(directory, 'lock');
-  }
+  private constructor(private readonly path: string) {}
 
-  /** @throws StoreError `misconfigured`, fit to be shown, when another process holds the directory for `waitMs` and lives */
+  /**
+   * @throws StoreError `misconfigured`, fit to be shown, when another process holds the directory for `waitMs` and lives; or
+   *   the system's error
+   */
   static async take(directory: string, waitMs: number): Promise<DirectoryLock> {
-    const lock = new DirectoryLock(directory);
+    const lock = new DirectoryLock(join(directory, 'lock'));
+    const { path } = lock;
     const beganAt = performance.now();
-    let seen = '';
+    let seen: string | undefined;
     let movedAt = beganAt;
-    let isSecondLook = false;
     while (!(await lock.#create())) {
       const state = await lock.#state();
       const now = performance.now();
       if (state !== seen) {
-        if (isSecondLook && now - beganAt >= waitMs) throw inUse(directory);
-        isSecondLook = seen !== '';
+        if (seen && state && now - beganAt >= waitMs) throw inUse(directory);
         [seen, movedAt] = [state, now];
       } else if (now - movedAt >= deadAfterMs) {
-        await rename(lock.#path, `${lock.#path}.dead`).catch(() => undefined);
+        await rename(path, `${path}.dead`).catch(() => undefined);
         await pause(lookEveryMs * Math.random()); // of several who wait, each may have renamed it
       } else await pause(lookEveryMs);
     }
-    await rm(`${lock.#path}.dead`, { force: true });
+    await rm(`${path}.dead`, { force: true });
     return lock;
   }
 
   /** @throws StoreError or the system's error when the lock is lost */
   async check(): Promise<void> {
-    const [found, mine] = await Promise.all([stat(this.#path), this.#mine?.stat()]);
+    const [found, mine] = await Promise.all([stat(this.path), this.#mine?.stat()]);
     if (found.ino !== mine?.ino) throw new StoreError('failed', undefined, 'ELOCKED');
   }
 
@@ -62,7 +61,7 @@ export class DirectoryLock {
 
   async release(): Promise<void> {
     await this.check().then(
-      () => rm(this.#path, { force: true }),
+      () => rm(this.path, { force: true }),
       () => undefined,
     );
     await this.#mine?.close();
@@ -70,23 +69,23 @@ export class DirectoryLock {
 
   async #create(): Promise<boolean> {
     try {
-      const created = await open(this.#path, 'wx', 0o600);
+      const created = await open(this.path, 'wx', 0o600);
       await this.#mine?.close();
       this.#mine = created;
       return true;
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === 'EEXIST') return false;
-      throw new StoreError('misconfigured', `CACHE_URL: the directory ${this.directory} cannot be opened: ${code}`);
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+      throw error;
     }
   }
 
-  async #state(): Promise<string> {
+  /** Undefined when the lock is gone. */
+  async #state(): Promise<string | undefined> {
     try {
-      const { ino, mtimeMs } = await stat(this.#path);
+      const { ino, mtimeMs } = await stat(this.path);
       return `${ino} ${mtimeMs}`;
     } catch {
-      return 'gone';
+      return undefined;
     }
   }
 }

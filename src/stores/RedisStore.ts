@@ -80,8 +80,11 @@ export class RedisStore implements Store {
   }
 
   async fields(record: string): Promise<readonly Field[]> {
-    const [now, flat] = await this.#run<[Buffer, Buffer[]]>('gatewayFieldsBuffer', record);
-    return flat.flatMap((bytes, n) => (n % 2 ? fieldOf(String(flat[n - 1]), bytes, Number(now)) : []));
+    const found = await this.#run<Buffer[][]>('gatewayFieldsBuffer', record);
+    return found.map(([value = Buffer.of(), ...rest]) => {
+      const [name = '', version = '', ageMs, leftMs] = rest.map(String);
+      return { name, version, value, ageMs: Number(ageMs), leftMs: Number(leftMs) };
+    });
   }
 
   async get(key: string): Promise<Item | undefined> {
@@ -149,18 +152,6 @@ async function end(client: Redis | Cluster): Promise<void> {
   if (!between) await timeLimit(() => ended, 1000).catch(() => undefined);
   // The driver forgets to clear this timer when a command was still unanswered, which would keep the process alive.
   for (const node of nodes) clearTimeout(Reflect.get(node, 'socketTimeoutTimer'));
-}
-
-/** Reads a field of a record as `redisScripts` writes it. Nothing where its time is over. */
-function fieldOf(field: string, bytes: Buffer, now: number): Field[] {
-  const [name = '', suffix] = field.split(/:(lease|failure)$/);
-  const part = suffix === 'lease' || suffix === 'failure' ? suffix : 'entry';
-  const head = /^(\S+) (\d+)(?: (\S+))?\n?/.exec(bytes.toString('latin1'));
-  if (field === 'forgotten' || head === null) return [];
-  const leftMs = Number(head[2]) - now;
-  const ageMs = part === 'entry' ? now - Number(head[1]) : 0;
-  const value = bytes.subarray(head[0].length);
-  return leftMs > 0 ? [{ name, part, value, ageMs, leftMs, version: part === 'entry' ? (head[3] ?? '') : '' }] : [];
 }
 
 const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero

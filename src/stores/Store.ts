@@ -35,10 +35,9 @@ export type Outcome<Value = Buffer, Failure = Buffer> =
   | { readonly failure: Failure; readonly ttlMs: number }
   | undefined;
 
-/** A field as `inspect` shows it. The version is empty where there is none. */
+/** A field as `inspect` shows it. */
 export interface Field extends Stored {
   readonly name: string;
-  readonly part: 'entry' | 'lease' | 'failure';
   readonly leftMs: number;
 }
 
@@ -79,6 +78,7 @@ export interface Store {
   /** The notes on `list` since `mark`, some of them again, and the next mark. */
   forgottenSince(list: string, mark: number): Promise<{ readonly notes: readonly Buffer[]; readonly mark: number }>;
 
+  /** The values in the record. */
   fields(record: string): Promise<readonly Field[]>;
 
   get(key: string): Promise<Item | undefined>;

@@ -24,16 +24,13 @@ export interface JournalOptions {
 }
 
 const retryMs = 1000;
-/** The file is written anew when it is larger than twice what it held when it was last written anew, and this. */
+/** The file is written anew when it is larger than twice its size at the last try to do so, and this. */
 const slackBytes = 1 << 20;
-/** Least time between two tries to write the file anew, in milliseconds: on a full disk each of them is wasted. */
-const rewriteEveryMs = 30_000;
 const chunkBytes = 1 << 18;
 const headerBytes = 8;
 
-/** What a journal holds, by key. Reading stops at the first record that is not whole: the rest is damaged. */
-export async function readJournal(directory: string) {
-  const held = new Map<string, Kept>();
+/** Puts what a journal holds into `map`. Stops at the first record that is not whole: the rest is damaged. */
+export async function readJournal(directory: string, map: Map<string, Kept>): Promise<{ readonly isDamaged: boolean }> {
   const bytes = await readFile(join(directory, 'journal')).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return Buffer.of();
     throw storeErrorOf(error);
@@ -44,10 +41,10 @@ export async function readJournal(directory: string) {
     if (end > bytes.length || crc32(bytes.subarray(at + 4, end)) !== bytes.readUInt32LE(at)) break;
     const body = bytes.subarray(at + headerBytes, end);
     const [key, kept] = decode(body);
-    if (kept.endsAt > performance.now()) held.set(key, kept);
-    else held.delete(key);
+    if (kept.endsAt > performance.now()) map.set(key, kept);
+    else map.delete(key);
   }
-  return { held, isDamaged: at < bytes.length };
+  return { isDamaged: at < bytes.length };
 }
 
 /**
@@ -58,11 +55,10 @@ export async function readJournal(directory: string) {
 export class Journal {
   #file: FileHandle | undefined;
   #size = 0;
-  #sizeWhenNew = 0;
-  #rewrittenAt = Number.NEGATIVE_INFINITY;
+  #mostBytes = 0;
   #changed = new Set<string>();
   #writing: Promise<void> | undefined;
-  #failedAt: number | undefined;
+  #failure: { readonly error: StoreError; readonly at: number } | undefined;
   #isClosed = false;
   readonly #timer = setInterval(() => void this.#look(), retryMs).unref();
 
@@ -78,36 +74,31 @@ export class Journal {
    * @throws StoreError `misconfigured`, fit to be shown, when the directory cannot be used or another process uses it
    */
   static async open(directory: string, map: Map<string, Kept>, options: JournalOptions): Promise<Journal> {
-    try {
-      await makeDirectory(directory);
-      await access(directory, constants.W_OK | constants.X_OK);
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      throw new StoreError('misconfigured', `CACHE_URL: the directory ${directory} cannot be opened: ${code}`);
-    }
-    const lock = await DirectoryLock.take(directory, options.waitMs);
+    const lock = await lockedDirectory(directory, options.waitMs).catch((error) => {
+      if (error instanceof StoreError) throw error;
+      throw new StoreError('misconfigured', `CACHE_URL: the directory ${directory} cannot be opened: ${error.code}`);
+    });
     const journal = new Journal(directory, lock, map, options);
-    const { held, isDamaged } = await readJournal(directory).catch(() => ({ held: new Map(), isDamaged: true }));
-    for (const [key, kept] of held) map.set(key, kept);
+    const { isDamaged } = await readJournal(directory, map).catch(() => ({ isDamaged: true }));
     if (isDamaged) await journal.#setAside();
-    await journal.rewrite();
+    await journal.rewrite().catch(() => undefined); // it was told
     return journal;
   }
 
   /** Resolves when the present state of `key` is written, or once the trouble with the file has been told. */
   async changed(key: string): Promise<void> {
     this.#changed.add(key);
-    if (this.#failedAt !== undefined) return;
+    if (this.#failure !== undefined) return;
     await this.#writing; // that write may have begun before the change
     if (this.#changed.size > 0) await this.#writeOnce();
   }
 
-  /** Writes the file anew: what was erased is then in it no more. */
+  /** Writes the file anew: what was erased is then in it no more. @throws StoreError */
   async rewrite(): Promise<void> {
-    this.#rewrittenAt = Number.NEGATIVE_INFINITY;
-    this.#size = Infinity;
-    await this.#writing;
+    this.#mostBytes = -1;
+    await this.#writing; // that write may have begun before
     await this.#writeOnce();
+    if (this.#failure !== undefined) throw this.#failure.error;
   }
 
   async close(): Promise<void> {
@@ -131,9 +122,7 @@ export class Journal {
     const keys = this.#changed;
     this.#changed = new Set();
     try {
-      const isOutgrown = this.#size > 2 * this.#sizeWhenNew + slackBytes;
-      const isDue = performance.now() - this.#rewrittenAt > rewriteEveryMs;
-      if (this.#file === undefined || (isOutgrown && isDue)) await this.#writeAnew();
+      if (this.#file === undefined || this.#size > this.#mostBytes) await this.#writeAnew();
       else await this.#append(this.#file, keys);
       this.#worked();
     } catch (error) {
@@ -156,7 +145,7 @@ export class Journal {
   }
 
   async #writeAnew(): Promise<void> {
-    this.#rewrittenAt = performance.now();
+    this.#mostBytes = 2 * this.#size + slackBytes; // on a full disk, a try to write it anew is wasted
     const path = join(this.directory, 'journal');
     const file = await open(`${path}.new`, 'w', 0o600);
     let size = 0;
@@ -176,7 +165,7 @@ export class Journal {
     await this.#file?.close();
     this.#file = file;
     this.#size = size;
-    this.#sizeWhenNew = size;
+    this.#mostBytes = 2 * size + slackBytes;
   }
 
   *#chunks(keys: Iterable<string>): Generator<Buffer> {
@@ -202,7 +191,7 @@ export class Journal {
       this.#failed(storeErrorOf(error));
       await this.#beginAgain();
     }
-    if (this.#failedAt !== undefined && !this.#isClosed) await this.#writeOnce();
+    if (this.#failure !== undefined && !this.#isClosed) await this.#writeOnce();
   }
 
   /** The directory was deleted, or another process holds it. The file that is open belongs to nobody any more. */
@@ -215,14 +204,14 @@ export class Journal {
   }
 
   #failed(error: StoreError): void {
-    if (this.#failedAt === undefined) this.options.onDegraded?.(error);
-    this.#failedAt ??= performance.now();
+    if (this.#failure === undefined) this.options.onDegraded?.(error);
+    this.#failure ??= { error, at: performance.now() };
   }
 
   #worked(): void {
-    if (this.#failedAt === undefined) return;
-    this.options.onRecovered?.(performance.now() - this.#failedAt);
-    this.#failedAt = undefined;
+    if (this.#failure === undefined) return;
+    this.options.onRecovered?.(performance.now() - this.#failure.at);
+    this.#failure = undefined;
   }
 
   async #setAside(): Promise<void> {
@@ -232,6 +221,12 @@ export class Journal {
     await link(path, `${path}.damaged`).catch(() => rename(path, `${path}.damaged`).catch(() => undefined));
     this.options.onSetAside?.('journal.damaged');
   }
+}
+
+async function lockedDirectory(directory: string, waitMs: number): Promise<DirectoryLock> {
+  await makeDirectory(directory);
+  await access(directory, constants.W_OK | constants.X_OK); // on a lock that exists, the system would not say it
+  return DirectoryLock.take(directory, waitMs);
 }
 
 /** Also makes missing parents. Node's recursive `mkdir` never ends under /proc, which reports the parent as missing. */

@@ -114,8 +114,16 @@ export const redisScripts = {
   gatewayFields: {
     numberOfKeys: 1,
     lua: `${common}
-      if redis.call('type', key).ok ~= 'hash' then return { text(now), {} } end
-      return { text(now), redis.call('hgetall', key) }`,
+      local found = {}
+      if redis.call('type', key).ok ~= 'hash' then return found end
+      for _, name in ipairs(redis.call('hkeys', key)) do
+        local head, age, version, left = entry(name)
+        if head then
+          local value = string.sub(redis.call('hget', key, name), #head + 1)
+          table.insert(found, { value, name, version, text(age), text(left) })
+        end
+      end
+      return found`,
   },
   /** An item without an end would last for ever, so it counts as absent. */
   gatewayGet: {

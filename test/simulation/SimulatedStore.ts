@@ -1,13 +1,13 @@
-import { LocalStore } from '../../src/stores/LocalStore.js';
 import type { Store } from '../../src/stores/Store.js';
+import { SharedStore } from '../support/stores/SharedStore.js';
 import type { NodeRuntime } from './NodeRuntime.js';
 import { World } from './World.js';
 
 export type StoreOperation = Exclude<keyof Store, 'kind' | 'close'>;
 
-/** The store server that all processes share: the real map, by the time of the world. */
+/** The store server that all processes share: a map, by the time of the world. */
 export class SimulatedStore {
-  #store = new LocalStore();
+  #store = new SharedStore();
   /** Everything that was done to it, so that a failover can lose the last of it. */
   #done: { readonly at: number; readonly operation: StoreOperation; readonly args: readonly unknown[] }[] = [];
 
@@ -25,7 +25,7 @@ export class SimulatedStore {
   }
 
   empty(): void {
-    this.#store = new LocalStore();
+    this.#store = new SharedStore();
     this.#done = [];
   }
 

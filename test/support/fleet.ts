@@ -12,11 +12,11 @@ import type { GatewayError } from '../../src/errors/errors.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { wireServices } from '../../src/services.js';
-import { LocalStore } from '../../src/stores/LocalStore.js';
 import type { Store } from '../../src/stores/Store.js';
 import { environmentFor } from './gateway.js';
 import { real, replacePlatform, restorePlatform } from './platform.js';
 import { type Sandbox, startSandbox } from './sandbox.js';
+import { SharedStore } from './stores/SharedStore.js';
 
 /** One gateway of a fleet: everything between the resolvers and the service. */
 export interface Member {
@@ -92,7 +92,7 @@ export async function startFleet({
   const now = () => clock;
   // Real time passes a thousandth as fast: enough to tell what came first.
   const monotonic = () => clock + real.monotonicNow() / 1000;
-  const shared = store ? on(undefined, store) : on({ now, monotonicNow: monotonic }, new LocalStore() as Store);
+  const shared = store ? on(undefined, store) : on({ now, monotonicNow: monotonic }, new SharedStore() as Store);
   const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {

@@ -55,8 +55,8 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
   });
 
   test('a listed document runs with more layout than text, but is not looked for in one of many kilobytes', async () => {
-    expect(await send({ query: `#${'x'.repeat(9_000)}\n${listed}` })).toMatchObject({ status: 200 });
-    expect(await send({ query: `#${'x'.repeat(11_000)}\n${listed}` })).toMatchObject({ status: 400 });
+    expect(await send({ query: `#${'x'.repeat(19_000)}\n${listed}` })).toMatchObject({ status: 200 });
+    expect(await send({ query: `#${'x'.repeat(21_000)}\n${listed}` })).toMatchObject({ status: 400 });
   });
 
   test('a listed document runs by its id over GET', async () => {
@@ -77,7 +77,6 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
       { query: '{ __typename }', extensions: { persistedQuery: { version: 1, sha256Hash: 'x' } } },
     ],
     ['introspection', { query: '{ __schema { queryType { name } } }' }],
-    ['no document at all', {}],
     ['what is not GraphQL', { query: '{{{' }],
   ])('%s is refused in words that name the setting', async (_, body) => {
     const answer = await send(body);

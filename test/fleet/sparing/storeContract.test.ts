@@ -1,23 +1,15 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { RedisStore } from '../../../src/stores/RedisStore.js';
 import { startRedis } from '../../support/redis.js';
+import { SharedStore } from '../../support/stores/SharedStore.js';
 import { storeContract } from '../../support/stores/storeContract.js';
 
-storeContract('The store in memory', async () => {
-  const store = new LocalStore();
+storeContract('The store of simulated fleets', async () => {
+  const store = new SharedStore();
   return { open: async () => store, pass: sleep, stop: () => store.close() };
-});
-
-storeContract('The store in a file', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'store-contract-'));
-  const store = await LocalStore.open(directory, { waitMs: 0 });
-  return { open: async () => store, pass: sleep, stop: () => rm(directory, { recursive: true }) };
 });
 
 storeContract('The store in Redis', async () => {
@@ -29,10 +21,9 @@ const place = { record: 'record', field: 'token' };
 const wish = { owner: 'me', leaseMs: 3000 };
 
 it('The store in memory drops the records used least recently when it is full, and no item', async () => {
-  const store = new LocalStore({ records: 3, items: 2 });
+  const store = new LocalStore('memory', 5 * 301);
   await store.put('link', Buffer.from('x'), 60_000, 'always');
   await store.increment('count', 1, 60_000);
-  await expect(store.put('more', Buffer.from('x'), 60_000, 'always')).rejects.toMatchObject({ trouble: 'full' });
   for (const record of ['a', 'b', 'c', 'a', 'd']) {
     const turn = await store.acquire({ ...place, record }, wish);
     if (turn.state === 'taken')
@@ -45,6 +36,9 @@ it('The store in memory drops the records used least recently when it is full, a
   }
   const kept = await Promise.all(['a', 'b', 'c', 'd'].map((record) => store.fields(record)));
   expect(kept.map(({ length }) => length)).toEqual([1, 0, 1, 1]);
+  for (const key of ['more', 'still', 'yet']) await store.put(key, Buffer.from('x'), 60_000, 'always');
+  await expect(store.put('last', Buffer.from('x'), 60_000, 'always')).rejects.toMatchObject({ trouble: 'full' });
+  expect((await store.increment('count', 1, 60_000)).count).toBe(2);
   expect(await store.get('link')).toBeDefined();
   await store.close();
 });
@@ -59,6 +53,7 @@ it('A taxpayer in Redis lives as long as its token, and an hour without one; wha
   };
   await client.set('txgw:r', 'a string');
   await client.rpush('txgw:item', 'a list');
+  await client.set('txgw:text', 'not a number', 'PX', 60_000);
   await write('job:a', 30 * 86_400_000);
   expect(await client.pttl('txgw:r')).toBeLessThanOrEqual(3_600_000);
   await write('token', 30 * 86_400_000);
@@ -67,6 +62,7 @@ it('A taxpayer in Redis lives as long as its token, and an hour without one; wha
   expect((await store.fields('r')).map(({ name }) => name).sort()).toEqual(['job:a', 'job:b', 'token']);
   expect(await store.get('item')).toBeUndefined();
   expect((await store.increment('item', 1, 1000)).count).toBe(1);
+  expect((await store.increment('text', 3, 1000)).count).toBe(3);
   client.disconnect();
   await store.close();
   await redis.stop();
