@@ -150,8 +150,8 @@ export function wireServices(wiring: Wiring) {
   const forgets = forgetsOf(wiring, sealed, [
     broker,
     jobs,
-    { forget: (id) => jobWatches.forget(([taxpayerId]) => id === undefined || taxpayerId === id) },
-    { forget: (id) => recordWatches.forget((taxpayerId) => id === undefined || taxpayerId === id) },
+    { forget: (isMeant) => jobWatches.forget(([taxpayerId]) => isMeant(taxpayerId)) },
+    recordWatches,
   ]);
   const stopWatches = () => {
     jobWatches.stop();
