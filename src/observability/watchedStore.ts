@@ -13,11 +13,11 @@ export async function openWatchedStore({ cache, drainTimeoutMs }: Config, { log,
       metrics.storeDegraded.set(1);
       const cause = storeCause(store, error);
       const { trouble } = error;
-      log.error({ store, trouble, cause }, 'the store of CACHE_URL cannot be used: this process goes on by itself');
+      log.error({ store, trouble, cause }, 'store unavailable, continuing without it');
     },
     onRecovered: (durationMs) => {
       metrics.storeDegraded.set(0);
-      log.info({ store, durationMs: Math.round(durationMs) }, 'the store of CACHE_URL is used again');
+      log.info({ store, durationMs: Math.round(durationMs) }, 'store available again');
     },
     onSetAside: (file) => {
       log.error({ file }, 'the file in the directory of CACHE_URL was damaged: what could be read of it is used');
