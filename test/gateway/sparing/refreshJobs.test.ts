@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Trail } from '../../../src/observability/Trail.js';
+import { Trail } from '../../../src/Trail.js';
 import { type Fleet, type Member, startFleet } from '../../support/fleet.js';
 import { until } from '../../support/until.js';
 
