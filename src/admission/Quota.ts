@@ -30,8 +30,6 @@ const minuteMs = 60_000;
 const exchangeEveryMs = 1000;
 /** Up to this share of its limit a caller's count is not sent to the store: most callers never ask for more. */
 const keptShare = 0.01;
-/** A fleet count above so many times the limit must be wrong: each process stops at the limit by itself. */
-const maxProcesses = 1000;
 const maxCallers = 100_000;
 
 /** The share of the event loop's time that one caller may take while others ask as well. */
@@ -191,17 +189,12 @@ export class Quota {
 
   async #exchange(count: Count): Promise<void> {
     this.#unsent.delete(count);
-    const { store, perMinute } = this.options;
+    const { store } = this.options;
     const { key, minute, here, sent } = count;
     count.sent = here;
     count.elsewhere ??= 0;
     try {
-      const { count: all } = await store.increment(
-        ['rate', key, String(minute)],
-        here - sent,
-        2 * minuteMs,
-        perMinute * maxProcesses,
-      );
+      const { count: all } = await store.increment(['rate', key, String(minute)], here - sent, 2 * minuteMs);
       count.elsewhere = Math.max(count.elsewhere, all - here);
     } catch {
       count.sent -= here - sent; // sent with the next ones; meanwhile the count of this process holds

@@ -1,6 +1,6 @@
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { pause } from '../process/pause.js';
-import type { Turn } from '../stores/Store.js';
+import type { Place, Turn, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import { keepLease, leaseMarginMs, leaseMs } from './keepLease.js';
 import type { CacheTier, InPlace, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
@@ -146,11 +146,12 @@ export class LeasedCache<Value> {
     const reason = this.#memory.has(reader.id) ? 'outdated' : 'absent';
     const startedAt = performance.now();
     const owner = crypto.randomUUID();
+    const place = this.options.store.placeOf(reader.field);
     let before = this.peek(reader.id);
     let refused: string | undefined;
     let awaited: string | undefined;
     for (let pauseMs = firstPauseMs; ; ) {
-      const turn = await this.#acquire(reader, owner, refused, awaited);
+      const turn = await this.#acquire(place, { owner, leaseMs, refused, awaited });
       switch (turn.state) {
         case 'found': {
           // 4. The store has an entry. Memory keeps an old one too: it can be shown when the service fails.
@@ -177,20 +178,15 @@ export class LeasedCache<Value> {
           pauseMs = Math.min(2 * pauseMs, longestPauseMs);
           break;
         default:
-          return this.#answer(reader, await this.#work(reader, owner, before), 'fetched', reason);
+          return this.#answer(reader, await this.#work(reader, place, owner, before), 'fetched', reason);
       }
     }
   }
 
   /** `alone`: the store does not answer, or cannot give a lease. */
-  async #acquire(
-    { field }: Reader<Value>,
-    owner: string,
-    refused: string | undefined,
-    awaited: string | undefined,
-  ): Promise<Turn<unknown, unknown> | { readonly state: 'alone' }> {
+  async #acquire(place: Place, wish: Wish): Promise<Turn<unknown, unknown> | { readonly state: 'alone' }> {
     try {
-      return await this.options.store.acquire(field, { owner, leaseMs, refused, awaited });
+      return await this.options.store.acquire(place, wish);
     } catch (error) {
       if (error instanceof StoreError && error.trouble !== 'closed') return { state: 'alone' };
       throw error;
@@ -198,23 +194,22 @@ export class LeasedCache<Value> {
   }
 
   /** Fetches, then writes the result and releases the lease: also without an answer it may have been granted. */
-  async #work(reader: Reader<Value>, owner: string, before: Entry<Value> | undefined): Promise<Entry<Value>> {
+  async #work(reader: Reader<Value>, place: Place, owner: string, before?: Entry<Value>): Promise<Entry<Value>> {
     const { store } = this.options;
-    const { id, field } = reader;
     // 7. Nobody else reads it, or the store cannot tell.
-    const letGo = keepLease(store, field, owner, this.#longestHoldMs);
+    const letGo = keepLease(store, place, owner, this.#longestHoldMs);
     try {
       const entry = await this.#fetch(reader, before);
       // 8. The store takes it, or (10) is asked again each second.
       this.#keep(reader, entry);
-      const isSaved = await store.settle(field, owner, outcomeOf(entry, this.options)).catch(() => false);
-      if (!isSaved) this.#writeBack.later(id);
+      const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options)).catch(() => false);
+      if (!isSaved) this.#writeBack.later(reader.id);
       return entry;
     } catch (error) {
       // 9. Those who wait share the failure; not a refusal that concerns one caller alone.
       const isShared = error instanceof GatewayError && error.onlyFor === undefined;
       const outcome = isShared ? { failure: encodeFailure(error), ttlMs: failureTtlMs } : undefined;
-      await store.settle(field, owner, outcome).catch(() => undefined);
+      await store.settle(place, owner, outcome).catch(() => undefined);
       throw error;
     } finally {
       letGo();

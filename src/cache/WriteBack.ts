@@ -47,20 +47,20 @@ export class WriteBack<Value> {
   /** Whether the store now has the entry, or one that may be younger. @throws StoreError */
   async #save(id: string, entry: Entry<Value>): Promise<boolean> {
     const { store, codec, fieldOf } = this.options;
-    const field = fieldOf(id);
+    const place = store.placeOf(fieldOf(id));
     const owner = crypto.randomUUID();
-    let turn = await store.acquire(field, { owner, leaseMs });
+    let turn = await store.acquire(place, { owner, leaseMs });
     if (turn.state === 'found' && turn.stored.version !== entry.version) {
       const stored = entryOf(turn.stored, codec);
       if (stored !== undefined && !isFromBefore(stored, entry)) {
         if (this.memory.peek(id) === entry) this.memory.keep(id, stored); // or its subject was forgotten meanwhile
         return true;
       }
-      turn = await store.acquire(field, { owner, leaseMs, refused: turn.stored.version });
+      turn = await store.acquire(place, { owner, leaseMs, refused: turn.stored.version });
     }
     if (turn.state !== 'taken') return turn.state === 'found';
     const isForgotten = performance.now() - (entry.startedAt ?? entry.readAt) > turn.forgottenMs;
-    return store.settle(field, owner, isForgotten ? undefined : outcomeOf(entry, this.options));
+    return store.settle(place, owner, isForgotten ? undefined : outcomeOf(entry, this.options));
   }
 }
 

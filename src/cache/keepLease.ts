@@ -1,4 +1,5 @@
-import type { SealedStore, SubjectField } from './SealedStore.js';
+import type { Place } from '../stores/Store.js';
+import type { SealedStore } from './SealedStore.js';
 
 /** How long a lease lasts without renewal, in milliseconds. Others wait this long for a holder that died. */
 export const leaseMs = 3000;
@@ -7,10 +8,10 @@ const renewEveryMs = 1000; // two renewals in a row may be late or lost
 export const leaseMarginMs = 2000;
 
 /** Renews a lease for `longestMs`, or until the returned function is called. A lost lease does not end the work. */
-export function keepLease(store: SealedStore, field: SubjectField, owner: string, longestMs: number): () => void {
+export function keepLease(store: SealedStore, place: Place, owner: string, longestMs: number): () => void {
   const endsAt = performance.now() + longestMs;
   const renew = async () => {
-    const isHeld = performance.now() < endsAt && (await store.renew(field, owner, leaseMs));
+    const isHeld = performance.now() < endsAt && (await store.renew(place, owner, leaseMs));
     if (!isHeld) clearInterval(timer);
   };
   const timer = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();

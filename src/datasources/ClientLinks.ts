@@ -25,15 +25,20 @@ export interface ClientLinksOptions {
 
 const idempotencyTtlMs = 24 * 3_600_000; // how long a key is remembered
 const lookAgainMs = 50; // poll interval while another request or process has the creation under way
-const mostSkewMs = 600_000; // largest clock skew between us and the process that began a creation
 
 /** The stored record of an idempotency key. `input` is a plain hash, not a keyed one, because the record is encrypted. */
 const storedRecord = z.discriminatedUnion('state', [
-  z.object({ state: z.literal('under-way'), input: z.string(), startedAt: z.number() }),
+  z.object({ state: z.literal('under-way'), input: z.string() }),
   z.object({ state: z.literal('created'), input: z.string(), link: z.object({ id: z.string(), url: z.string() }) }),
   z.object({ state: z.literal('unknown'), input: z.string() }),
 ]);
 type LinkRecord = z.output<typeof storedRecord>;
+
+/** The record of a key, and how long ago it was written, by the clock of the store. */
+interface Known {
+  readonly record: LinkRecord;
+  readonly ageMs: number;
+}
 
 interface Idempotency {
   readonly caller: string;
@@ -51,8 +56,8 @@ interface Attempt {
 /**
  * Creates client links; with an idempotency key at most one per caller and key in 24 hours. A record is written before the
  * request is sent, and it alone decides what a later try does: without a record the try sends the request, after a creation
- * it replays the link, while a creation is under way it waits. The outcome is unknown when the wait takes too long, or when
- * the record says `unknown` or cannot be read.
+ * it replays the link, while a creation is under way it waits. The outcome is unknown when that takes too long, or when the
+ * record says `unknown` or cannot be read.
  *
  * Only the shared store can tell that no process has a record of a key. While the store does not answer, no request with a
  * key is sent, and only the keys whose records this process wrote itself are known.
@@ -65,7 +70,6 @@ export class ClientLinks {
     sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
     ttl: idempotencyTtlMs - 1, // lru-cache still returns an entry whose age equals its ttl
     ttlResolution: 0,
-    perf: Date, // the record in the store expires by this clock
   });
 
   constructor(private readonly options: ClientLinksOptions) {}
@@ -89,24 +93,18 @@ export class ClientLinks {
 
   async #createOnce(attempt: Attempt, inPlace: InPlace): Promise<CreatedLink> {
     const { workMs } = this.options;
-    /** What is waited for: the end of the try that began then, or a record that can be read. */
-    let startedAt: number | undefined;
-    let waitsUntil = Infinity;
-    for (let record: LinkRecord | undefined; ; ) {
+    const waitsUntil = performance.now() + 2 * workMs;
+    for (let known: Known | undefined; ; ) {
       // No claim while a record exists, and no place for who waits.
-      const link = record === undefined ? await inPlace(() => this.#createIfNew(attempt)) : undefined;
+      const link = known === undefined ? await inPlace(() => this.#createIfNew(attempt)) : undefined;
       if (link !== undefined) return { link, replayed: false };
-      record = await this.#recordOf(attempt);
-      if (record !== undefined && record.input !== attempt.input) {
+      known = await this.#knownOf(attempt);
+      const { record, ageMs = 0 } = known ?? {};
+      if (record && record.input !== attempt.input) {
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was used with another input');
       }
       if (record?.state === 'created') return { link: record.link, replayed: true };
-      if (record?.state === 'unknown') throw unknown();
-      if (waitsUntil === Infinity || record?.startedAt !== startedAt) waitsUntil = performance.now() + workMs;
-      startedAt = record?.startedAt;
-      // Clocks differ, so the limit is on our own wait, unless the creation is too old even with the largest skew.
-      const isTooOld = startedAt !== undefined && Date.now() - startedAt > workMs + mostSkewMs;
-      if (isTooOld || performance.now() > waitsUntil) throw unknown();
+      if (record?.state === 'unknown' || ageMs > workMs || performance.now() > waitsUntil) throw unknown();
       await pause(lookAgainMs);
     }
   }
@@ -115,10 +113,8 @@ export class ClientLinks {
   async #createIfNew({ name, text, input, create }: Attempt): Promise<ClientLink | undefined> {
     const { store } = this.options;
     if (this.#own.has(text)) return undefined;
-    const begun: LinkRecord = { state: 'under-way', input, startedAt: Date.now() };
-    const claim = await store.claim(name, begun, idempotencyTtlMs).catch((cause) => {
-      throw new GatewayError('UPSTREAM_UNAVAILABLE', 'The shared store does not answer; nothing was sent', { cause });
-    });
+    const begun: LinkRecord = { state: 'under-way', input };
+    const claim = await store.claim(name, begun, idempotencyTtlMs).catch(cannotTell);
     if (claim === undefined) return undefined;
     const write = (record: LinkRecord) => {
       this.#own.set(text, record);
@@ -135,10 +131,14 @@ export class ClientLinks {
     return link;
   }
 
-  /** Undefined without a record, or when it cannot be opened: tampered with, foreign, or expired by our clock only. */
-  async #recordOf({ name, text }: Attempt): Promise<LinkRecord | undefined> {
-    const stored = async () => (await this.options.store.get(name).catch(() => undefined))?.value;
-    return storedRecord.safeParse(this.#own.get(text) ?? (await stored())).data;
+  async #knownOf({ name, text }: Attempt): Promise<Known | undefined> {
+    const own = this.#own.get(text);
+    if (own !== undefined) return { record: own, ageMs: idempotencyTtlMs - this.#own.getRemainingTTL(text) };
+    const item = await this.options.store.get(name).catch(cannotTell);
+    if (item === undefined) return undefined;
+    const { data } = storedRecord.safeParse(item.value);
+    if (data === undefined) throw unknown(); // tampered with, or foreign
+    return { record: data, ageMs: idempotencyTtlMs - item.leftMs };
   }
 }
 
@@ -151,4 +151,8 @@ function attemptOf(request: ClientLinkRequest, { caller, key }: Idempotency, cre
 
 function unknown(): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');
+}
+
+function cannotTell(cause: unknown): never {
+  throw new GatewayError('UPSTREAM_UNAVAILABLE', 'The shared store does not answer; nothing was sent', { cause });
 }

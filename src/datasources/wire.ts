@@ -52,6 +52,9 @@ const tokenRecord = z.object({
   created_at: z.unknown().optional(),
 });
 
+/** What a record is of use without. */
+const details = { name: z.string().nullish(), metadata: jsonObject.nullish(), createdAt: isoTime.nullish() };
+
 /** Why a member cannot be shown: `message` for callers, `reason` for our own log. */
 const fault = z.object({ message: z.string(), reason: z.string() });
 type Fault = z.output<typeof fault>;
@@ -92,9 +95,9 @@ export function decoders(maxDepth: number) {
     tokenRecord(json: unknown, expected: TaxpayerId): TokenRecord {
       const record = decode(tokenRecord, json);
       if (nameOfId(record.taxpayer_id) !== expected) throw contractBreach('taxpayer_id: of another taxpayer');
-      const name = detail(z.string(), 'name', record.name);
+      const name = detail(details.name, 'name', record.name);
       const metadata = metadataIn(record.metadata, maxDepth);
-      const createdAt = detail(isoTime, 'created_at', record.created_at);
+      const createdAt = detail(details.createdAt, 'created_at', record.created_at);
       const faults = { name: name.fault, metadata: metadata.fault, createdAt: createdAt.fault };
       return {
         accessToken: record.access_token,
@@ -129,15 +132,15 @@ interface Detail<T> {
   readonly fault?: Fault;
 }
 
-function detail<T>(schema: z.ZodType<T>, member: string, found: unknown): Detail<T> {
-  const { success, data, error } = schema.nullish().safeParse(found);
+function detail<T>(schema: z.ZodType<T | null | undefined>, member: string, found: unknown): Detail<T> {
+  const { success, data, error } = schema.safeParse(found);
   if (success) return { value: data ?? null };
   const reasons = error.issues.map((issue) => `${member}: ${mistake(found, issue)}`);
   return faulty('The service gave a value that breaks its contract', reasons.join('; '));
 }
 
 function metadataIn(found: unknown, maxDepth: number): Detail<Readonly<Record<string, unknown>>> {
-  const metadata = detail(jsonObject, 'metadata', found);
+  const metadata = detail(details.metadata, 'metadata', found);
   if (!isNestedWithin(metadata.value, maxDepth)) {
     return faulty('metadata is nested too deeply');
   }

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
+import { comparePlans } from '../support/comparePlans.js';
 
 const run = promisify(execFile);
-/** How long the simulator may search each night; NIGHTLY_MINUTES says otherwise. */
+/** How long each search may go on at night; NIGHTLY_MINUTES says otherwise. */
 const minutes = Number(process.env['NIGHTLY_MINUTES'] ?? 10);
 
 describe('Campaigns', () => {
@@ -12,6 +13,21 @@ describe('Campaigns', () => {
     async () => {
       const { stdout } = await run('npm', ['run', '--silent', 'simulate', '--', '--minutes', String(minutes)]);
       expect(stdout).toMatch(/^[1-9]\d* seeds from \d+ in .*: 0 failed$/m);
+    },
+    (minutes + 5) * 60_000,
+  );
+
+  it(
+    'plans answer generated queries as Apollo Server does, byte for byte',
+    async () => {
+      const endAt = performance.now() + minutes * 60_000;
+      for (let seed = Math.floor(Date.now() / 1000); performance.now() < endAt; seed += 1) {
+        expect({ seed, ...(await comparePlans(2000, seed)) }).toEqual({
+          seed,
+          byPlan: expect.any(Number),
+          difference: undefined,
+        });
+      }
     },
     (minutes + 5) * 60_000,
   );

@@ -124,20 +124,6 @@ describe('the limit of operations per caller', () => {
     await until(async () => (await add(['rate', 'ada', String(now / 60_000)], 0, 120_000)).count === 4);
   });
 
-  test('does not believe a count of the store that cannot be true', async () => {
-    const store = sharedStore();
-    let asked = 0;
-    const add = store.increment.bind(store);
-    store.increment = (...args) => add(...args).finally(() => (asked += 1));
-    await store.increment(['rate', 'ada', String(Math.floor(now / 60_000))], 9e14, 60_000);
-    asked = 0;
-    const limit = process(store);
-    expect(admitted(limit, ada, 1)).toBe(1);
-    await until(() => asked === 1);
-    await new Promise(setImmediate);
-    expect(admitted(limit, ada, 9)).toBe(4);
-  });
-
   test('tells callers without an identity apart by address, and those with one by who they are', () => {
     const limit = process(sharedStore());
     expect(admitted(limit, anyone, 9, '192.0.2.1')).toBe(5);
