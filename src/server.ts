@@ -183,7 +183,7 @@ function operationsOf(
   };
   return new Operations({
     schema,
-    contextFor: (facts, _label, trail) => new RequestContext(facts, services, trail),
+    contextFor: (facts, trail) => new RequestContext(facts, services, trail),
     quota: services.quota,
     places: services.places,
     limits: config.limits,

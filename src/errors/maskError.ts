@@ -1,8 +1,7 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
-import { boundedLocations, boundedText } from './errorBounds.js';
 import { errorCodes, GatewayError } from './errors.js';
-import { aboutDocument, aboutSize, aboutSyntax, misfit } from './graphqlMessages.js';
+import { aboutDocument, aboutSize, aboutSyntax } from './graphqlMessages.js';
 
 export interface MaskOptions {
   readonly requestId: string;
@@ -12,27 +11,32 @@ export interface MaskOptions {
 
 /** When to try again, if nothing says how long a fault lasts. */
 const usualRetrySeconds = 1;
+/** Most places in the document that one error names. */
+const maxLocations = 10;
+/** Longest text of an error, and of a cause in the log, in characters. */
+const [maxText, maxCause] = [500, 160] as const;
+const maxCauses = 3;
 
 /**
  * The one exit of errors, on every transport. Coded errors leave as they are. Errors of graphql-js about a document leave
  * without the values they quote and the ends of long names. Everything else becomes INTERNAL_SERVER_ERROR.
  */
-export function maskError(error: unknown, options: MaskOptions): GraphQLFormattedError {
+export function maskError(error: unknown, { requestId, openSchema }: MaskOptions): GraphQLFormattedError {
   const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};
-  const { message, code, violations, ...face } = publicFace(error, options.openSchema);
+  const { message, code, violations, ...face } = publicFace(error, openSchema);
   const { retryable } = errorCodes[code];
   const retryAfterSeconds = face.retryAfterSeconds ?? (retryable ? usualRetrySeconds : undefined);
   return {
-    message: boundedText(message),
-    ...(locations !== undefined && { locations: boundedLocations(locations) }),
+    message: bounded(message),
+    ...(locations !== undefined && { locations: locations.slice(0, maxLocations) }),
     ...(path !== undefined && { path }),
     extensions: {
       code,
       retryable,
       ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-      requestId: options.requestId,
+      requestId,
       ...(violations !== undefined && {
-        violations: violations.map((each) => ({ path: boundedText(each.path), message: boundedText(each.message) })),
+        violations: violations.map((each) => ({ path: bounded(each.path), message: bounded(each.message) })),
       }),
     },
   };
@@ -40,49 +44,58 @@ export function maskError(error: unknown, options: MaskOptions): GraphQLFormatte
 
 /** Whether neither a caller nor the service caused an error. It is then masked, and has to be logged. */
 export function isBug(error: unknown): boolean {
-  return publicFace(error, false).code === 'INTERNAL_SERVER_ERROR';
+  return publicFace(error, false) === bug;
 }
 
-type PublicFace = Pick<GatewayError, 'message' | 'code' | 'retryAfterSeconds' | 'violations'>;
+/** Why an operation failed, for the log: the different causes of its errors, without what a caller or the service sent. */
+export function causesOf(errors: readonly unknown[]): readonly string[] {
+  return [...new Set(errors.slice(0, 20).map(causeOf))].slice(0, maxCauses);
+}
 
-function publicFace(error: unknown, openSchema: boolean): PublicFace {
+function causeOf(error: unknown): string {
   const original = unwrapResolverError(error);
-  if (original instanceof GatewayError) return original;
-  if (!(original instanceof GraphQLError)) return bug;
-  const { message } = original;
-  const tooLarge = aboutSize(message);
-  if (tooLarge !== undefined) return { code: 'GRAPHQL_VALIDATION_FAILED', message: tooLarge };
-  const code = original.extensions['code'];
-  if (code === undefined && isAboutTheDocument(original)) {
-    // A null for an argument that must not be null is found only when the field is executed.
-    const isOfField = error instanceof GraphQLError && error.path !== undefined;
-    if (!isOfField) return { code: 'GRAPHQL_VALIDATION_FAILED', message: aboutDocument(original) };
-    const plain = 'An argument does not have the expected type';
-    return { code: 'BAD_USER_INPUT', message: openSchema ? aboutDocument(original) : plain };
-  }
-  switch (code) {
-    case 'GRAPHQL_PARSE_FAILED':
-      return { code, message: openSchema ? aboutSyntax(message) : 'The document cannot be parsed' };
-    case 'GRAPHQL_VALIDATION_FAILED':
-      return { code, message: aboutDocument(original) };
-    case 'BAD_USER_INPUT':
-      return { code, message: variableMessage(message) };
-    default:
-      return bug;
-  }
+  const face = publicFace(error, true);
+  if (face === bug) return original instanceof Error ? original.name : typeof original;
+  if (face.reason !== undefined) return face.reason;
+  // Without paths and names that a document may have chosen: messages quote them, except the name of a variable.
+  const [violation] = face.violations ?? [];
+  const message = violation === undefined ? face.message : `a value ${violation.message}`;
+  return message
+    .replace(/"[^"]*"/g, '"…"')
+    .replace(/^Variable \w+/, 'A variable')
+    .slice(0, maxCause);
 }
+
+type PublicFace = Pick<GatewayError, 'message' | 'code' | 'retryAfterSeconds' | 'violations' | 'reason'>;
 
 const bug: PublicFace = {
   code: 'INTERNAL_SERVER_ERROR',
   message: 'Something went wrong in the gateway; its log has the request id',
 };
 
-/** graphql-js reports a document's mistakes without a code and without an original error. */
-function isAboutTheDocument(error: GraphQLError): boolean {
-  return error.originalError == null && error.path === undefined && (error.nodes?.length ?? 0) > 0;
+function publicFace(error: unknown, openSchema: boolean): PublicFace {
+  const original = unwrapResolverError(error);
+  if (original instanceof GatewayError) return original;
+  if (!(original instanceof GraphQLError) || original.originalError != null || original.path !== undefined) return bug;
+  const { message, nodes = [] } = original;
+  const tooLarge = aboutSize(message);
+  if (tooLarge !== undefined) return { code: 'GRAPHQL_VALIDATION_FAILED', message: tooLarge };
+  if (message.startsWith('Syntax Error')) {
+    return {
+      code: 'GRAPHQL_PARSE_FAILED',
+      message: openSchema ? aboutSyntax(message) : 'The document cannot be parsed',
+    };
+  }
+  if (nodes.length === 0) return bug; // graphql-js names the nodes of a document's mistakes
+  // A null for an argument that must not be null is found only when the field is executed.
+  const isOfField = error instanceof GraphQLError && error.path !== undefined;
+  if (!isOfField) return { code: 'GRAPHQL_VALIDATION_FAILED', message: aboutDocument(original) };
+  const plain = 'An argument does not have the expected type';
+  return { code: 'BAD_USER_INPUT', message: openSchema ? aboutDocument(original) : plain };
 }
 
-function variableMessage(message: string): string {
-  const name = /^Variable "\$([_A-Za-z][_0-9A-Za-z]*)"/.exec(message)?.[1];
-  return `${name === undefined ? 'A variable' : `Variable ${name}`} ${misfit}`;
+/** Shortens the text of an error, which may quote any number of names of any length. */
+function bounded(text: string): string {
+  const short = text.replace(/(\w{100})\w+/g, '$1…');
+  return short.length <= maxText ? short : `${short.slice(0, maxText - 1)}…`;
 }

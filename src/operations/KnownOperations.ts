@@ -4,22 +4,22 @@ import type { ApolloServer } from '@apollo/server';
 import {
   type DocumentNode,
   type FieldNode,
-  GraphQLError,
+  type GraphQLError,
   type GraphQLSchema,
   getOperationAST,
   Kind,
-  type OperationDefinitionNode,
+  type Location,
+  type OperationTypeNode,
   parse,
-  type SelectionNode,
   specifiedRules,
-  type ValidationRule,
+  type Token,
   validate,
   valueFromASTUntyped,
+  visit,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { causesOf } from '../errors/causesOf.js';
-import { maxMistakes } from '../errors/errorBounds.js';
 import { GatewayError } from '../errors/errors.js';
+import { causesOf } from '../errors/maskError.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import type { Result } from './answer.js';
 import { executeByApollo } from './executeByApollo.js';
@@ -33,7 +33,7 @@ import { variableReader } from './variables.js';
 export interface KnownOperation {
   /** See {@link operationLabel}. */
   readonly label: string;
-  readonly type: 'query' | 'mutation' | 'subscription';
+  readonly type: `${OperationTypeNode}`;
   /** See {@link nameToLog}. */
   readonly name: string | undefined;
   readonly rootFields: number;
@@ -43,15 +43,20 @@ export interface KnownOperation {
   readonly check: (given: Variables) => Work;
 }
 
-/** What performs an operation whose variables fit. `fields`: those to answer, of `_entities` once for each representation. */
-export type Work = { readonly fields: number } & (
-  | {
-      readonly way: 'plan' | 'apollo';
-      /** Throws or rejects only for a bug. */
-      readonly run: (context: OperationContext) => Result | Promise<Result>;
-    }
-  | { readonly way: 'events'; readonly document: DocumentNode }
-);
+/** What performs an operation whose variables fit. */
+export interface Work {
+  readonly way: 'plan' | 'apollo' | 'events';
+  readonly document: DocumentNode;
+  /** The variables, with defaults. */
+  readonly values: Variables;
+  /** Fields to answer, of `_entities` once for each representation. */
+  readonly fields: number;
+  /** Not for events. */
+  readonly run: Run;
+}
+
+/** Throws or rejects only for a bug. */
+export type Run = (values: Variables, context: OperationContext) => Result | Promise<Result>;
 
 export interface KnownOperationsOptions {
   readonly schema: GraphQLSchema;
@@ -64,7 +69,6 @@ export interface KnownOperationsOptions {
 
 /** A valid document and its operations, by the name that was asked for. */
 interface KnownDocument {
-  readonly text: string;
   readonly document: DocumentNode;
   readonly sizeOf: ReturnType<typeof sizeIn>;
   readonly isKept: boolean;
@@ -75,6 +79,9 @@ interface KnownDocument {
 const maxFields = 20_000;
 /** Most digests of texts that came once, of about 150 bytes each. */
 const maxSeen = 4096;
+
+/** Most mistakes of a document that are looked for and told. */
+const maxMistakes = 5;
 
 const entryBytes = 500;
 /** Bytes of a character in a text that is not all Latin-1; in others a character takes one. */
@@ -92,12 +99,10 @@ const stepBytes = 1000;
 export class KnownOperations {
   readonly #kept: LRUCache<string, KnownDocument>;
   readonly #seen = new BoundedCache<true>({ max: maxSeen });
-  readonly #rules: readonly ValidationRule[];
 
   constructor(private readonly options: KnownOperationsOptions) {
     const maxSize = Math.max(2_097_152, Math.floor(getHeapStatistics().heap_size_limit / 32));
     this.#kept = new LRUCache({ maxSize, sizeCalculation: bytesOf });
-    this.#rules = options.introspection ? specifiedRules : [...specifiedRules, noIntrospection];
   }
 
   /** @throws GraphQLError, GatewayError, or AggregateError of all mistakes or of all exceeded limits */
@@ -113,57 +118,56 @@ export class KnownOperations {
 
   #read(text: string): KnownDocument {
     const { schema, limits, introspection } = this.options;
-    const document = parsed(text, limits.tokens);
+    const document = parse(text, { maxTokens: limits.tokens });
     const sizeOf = sizeIn(document);
     const excess = document.definitions.flatMap((one) =>
       one.kind === Kind.OPERATION_DEFINITION ? excessOf(sizeOf(one), one, limits) : [],
     );
-    if (excess.length > 0) throw new AggregateError(excess);
-    const errors = validate(schema, document, this.#rules, { maxErrors: maxMistakes });
-    if (errors.length > 0) throw new AggregateError(introspection ? errors : withoutSchema(errors));
+    if (excess.length > 0) throw new AggregateError(excess.slice(0, maxMistakes));
+    if (!introspection) visit(document, { Field: refuseIntrospection });
+    const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
+    if (errors.length > 0) throw introspection ? new AggregateError(errors) : withoutSchema(errors);
     const digest = digestOf(text);
     const isKept = this.#seen.get(digest) === true;
-    const known = { text, document, sizeOf, isKept, operations: new Map() };
+    const known = { document, sizeOf, isKept, operations: new Map() };
     if (isKept) this.#kept.set(text, known);
     else this.#seen.set(digest, true);
     return known;
   }
 
-  #operationOf(known: KnownDocument, operationName: string | undefined): KnownOperation {
+  #operationOf({ document, sizeOf, isKept }: KnownDocument, operationName: string | undefined): KnownOperation {
     const { schema, limits, introspection, apollo, plans } = this.options;
-    const { text, document, sizeOf, isKept } = known;
     const operation = getOperationAST(document, operationName);
     if (!operation) throw unknownOperation(document, operationName);
+    const type = operation.operation;
     const { fields } = sizeOf(operation);
+    const roots = rootFieldsOf(document, operation);
     // Validation has found the fields of one response key to be the same.
-    const byKey = new Map(rootFieldsOf(document, operation).map((field) => [(field.alias ?? field.name).value, field]));
-    const entities = [...byKey.values()]
-      .filter(({ name }) => name.value === '_entities')
-      .map((field) => ({ field, within: sizeOf(field).fields }));
+    const byKey = new Map(roots.map((field) => [(field.alias ?? field.name).value, field]));
+    const entities = [...byKey.values()].filter(({ name }) => name.value === '_entities');
     const read = variableReader(schema, operation.variableDefinitions, introspection);
     const plan = isKept && plans === 'on' ? planOf(schema, document, operation) : undefined;
-    const fieldsFor = (values: Variables): number => {
-      const lengths = entities.map(({ field }) => representationsIn(field, values));
-      if (lengths.reduce((sum, length) => sum + length, 0) > limits.representations) {
+    const way = type === 'subscription' ? 'events' : plan ? 'plan' : 'apollo';
+    const run = plan ?? ((values, context) => executeByApollo(apollo, document, operationName, values, context));
+    const check = (given: Variables): Work => {
+      const values = read(given);
+      let [count, representations] = [fields, 0];
+      for (const field of entities) {
+        const length = representationsIn(field, values);
+        representations += length;
+        count += (length - 1) * sizeOf(field).fields;
+      }
+      if (representations > limits.representations) {
         const message = `must have at most ${limits.representations} items in the whole document (MAX_REPRESENTATIONS)`;
         throw badRequest(`representations ${message}`, 422, { violations: [{ path: 'representations', message }] });
       }
-      return entities.reduce((sum, { within }, n) => sum + within * ((lengths[n] as number) - 1), fields);
-    };
-    const check: KnownOperation['check'] = (given) => {
-      const values = read(given);
-      const count = entities.length === 0 ? fields : fieldsFor(values);
       if (count > maxFields) {
         throw badRequest(`The operation must select at most ${maxFields} fields, counted for each representation`);
       }
-      if (operation.operation === 'subscription') return { fields: count, way: 'events', document };
-      if (plan?.fits(given)) return { fields: count, way: 'plan', run: (context) => plan.run(values, context) };
-      const executable = { text, document, operationName, variables: given };
-      return { fields: count, way: 'apollo', run: (context) => executeByApollo(apollo, executable, context) };
+      return { way, document, values, fields: count, run };
     };
-    const label = operationLabel(schema, operation, document);
     const name = nameToLog(operation.name?.value);
-    return { label, type: operation.operation, name, rootFields: byKey.size, isKept, check };
+    return { label: operationLabel(roots), type, name, rootFields: byKey.size, isKept, check };
   }
 }
 
@@ -178,12 +182,13 @@ function digestOf(text: string): string {
 }
 
 /** About how many bytes a document with its plan takes: it holds its text and every token of it. */
-function bytesOf({ text, document, sizeOf }: KnownDocument): number {
+function bytesOf({ document, sizeOf }: KnownDocument): number {
+  const { source, startToken } = document.loc as Location;
   let tokens = 0;
-  for (let token = document.loc?.startToken; token; token = token.next ?? undefined) tokens += 1;
+  for (let token: Token | null = startToken; token; token = token.next) tokens += 1;
   const steps = document.definitions.map((one) => (one.kind === Kind.OPERATION_DEFINITION ? sizeOf(one).fields : 0));
   const planned = Math.min(maxSteps, Math.max(...steps));
-  return entryBytes + characterBytes * text.length + tokenBytes * tokens + stepBytes * planned;
+  return entryBytes + characterBytes * source.body.length + tokenBytes * tokens + stepBytes * planned;
 }
 
 function representationsIn({ arguments: [given] = [] }: FieldNode, values: Variables): number {
@@ -199,57 +204,28 @@ function unknownOperation({ definitions }: DocumentNode, operationName: string |
   return badRequest(`The document has ${count} operations: set operationName`);
 }
 
-/** Parses a document. A syntax error gets a code that tells it from other mistakes. */
-function parsed(text: string, maxTokens: number): DocumentNode {
-  try {
-    return parse(text, { maxTokens });
-  } catch (error) {
-    if (!(error instanceof GraphQLError)) throw error;
-    const { message, source, positions } = error;
-    throw new GraphQLError(message, { source, positions, extensions: { code: 'GRAPHQL_PARSE_FAILED' } });
-  }
+/** Says nothing of the schema, so it is told although the schema is hidden. */
+function refuseIntrospection({ name: { value } }: FieldNode): void {
+  if (value !== '__schema' && value !== '__type') return;
+  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', 'Introspection is switched off (INTROSPECTION)');
 }
 
-/** Says nothing of the schema, so it is told although the schema is hidden. */
-class IntrospectionError extends GraphQLError {}
-
-const noIntrospection: ValidationRule = (context) => ({
-  Field(node) {
-    if (node.name.value !== '__schema' && node.name.value !== '__type') return;
-    context.reportError(new IntrospectionError('Introspection is switched off (INTROSPECTION)', { nodes: node }));
-  },
-});
-
-/** The errors that callers see where the schema is hidden: what does not fit, or where, would reveal which names exist. */
-function withoutSchema(errors: readonly GraphQLError[]): readonly GraphQLError[] {
-  const told = errors.filter((error) => error instanceof IntrospectionError);
+/** The error that callers see where the schema is hidden: what does not fit, or where, would reveal which names exist. */
+function withoutSchema(errors: readonly GraphQLError[]): GatewayError {
   const [reason] = causesOf(errors);
-  const hidden = new GatewayError('GRAPHQL_VALIDATION_FAILED', 'The document does not fit the schema', { reason });
-  return told.length > 0 ? told : [hidden];
+  return new GatewayError('GRAPHQL_VALIDATION_FAILED', 'The document does not fit the schema', { reason });
 }
 
 /**
- * The name of an operation in metrics and traces, never the name a client gave: its root field as the schema spells it,
- * `several`, or `none`. Of several fields, one that waits (`waitSeconds`) gives the name, because the operation is slow on
- * purpose.
+ * The name of an operation in metrics and traces, never the name a client gave: its root field as the schema spells it, or
+ * `several`. Of several fields, one that waits (`waitSeconds`) gives the name, because the operation is slow on purpose.
  */
-function operationLabel(
-  schema: GraphQLSchema,
-  { operation, selectionSet }: OperationDefinitionNode,
-  { definitions }: DocumentNode,
-): string {
-  const names = new Set(selectionSet.selections.map((one) => (one.kind === Kind.FIELD ? one.name.value : undefined)));
-  const [name] = names;
-  if (names.size !== 1 || name === undefined) {
-    const fragments = definitions.filter((one) => one.kind === Kind.FRAGMENT_DEFINITION);
-    const all = [selectionSet, ...fragments.map((one) => one.selectionSet)];
-    return all.flatMap(({ selections }) => selections).find(isLongPoll)?.name.value ?? 'several';
-  }
-  if (name.startsWith('__')) return 'introspection';
-  return schema.getRootType(operation)?.getFields()[name] === undefined ? 'none' : name;
+function operationLabel(roots: readonly FieldNode[]): string {
+  const [name = '', ...more] = new Set(roots.map((root) => root.name.value));
+  if (more.length > 0) return roots.find(isLongPoll)?.name.value ?? 'several';
+  return name.startsWith('__') ? 'introspection' : name;
 }
 
-function isLongPoll(selection: SelectionNode): selection is FieldNode {
-  const given = selection.kind === Kind.FIELD ? selection.arguments : undefined;
+function isLongPoll({ arguments: given }: FieldNode): boolean {
   return given?.some(({ name }) => name.value === 'waitSeconds') ?? false;
 }

@@ -10,7 +10,7 @@ import { Exit } from './Exit.js';
 import { createApolloServer, type Logger } from './executeByApollo.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 import { type KnownOperation, KnownOperations } from './KnownOperations.js';
-import { heldBytesOf, type Operation, type Refused, refusal } from './Operation.js';
+import { heldBytesOf, type Operation, refusal } from './Operation.js';
 import type { OperationContext, OperationFacts, RequestFacts } from './OperationContext.js';
 import type { LiveTransport, OperationHooks, OperationType, Transport } from './OperationRecord.js';
 import type { ResultStream } from './ResultStream.js';
@@ -91,31 +91,27 @@ export class Operations {
   #prepared(asked: GraphQLRequest, facts: OperationFacts, given: Transport, streamAs = given): Operation {
     // A router that presents its secret writes its own documents, which no list has.
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
-    let request = asked;
+    let request: GraphQLRequest | undefined;
     let known: KnownOperation | undefined;
     let work: Operation['work'];
-    let kind: Refused['kind'] = 'refusal';
     let transport = given;
     try {
       request = withDocument(asked, trusted);
-      kind = 'mistake';
       known = this.#find(request);
       if (known.type === 'subscription') transport = streamAs;
-      kind = 'refusal';
-      refuseByGet(request.method, known.type, transport);
-      kind = 'mistake';
-      if (known.type === 'subscription' && transport === 'http') throw needsStream();
+      refuseWrongWay(request.method, known.type, transport);
       work = known.check(request.variables ?? noVariables);
-      kind = 'refusal';
       if (known.rootFields > 1) this.options.quota.takeFields(facts, known.rootFields - 1); // `admit` counted the first
       if (trusted !== undefined && request === asked) trusted.report(asked.query ?? '', known.label, facts);
       if (known.isKept && known.type === 'query') this.#keep(asked);
     } catch (error) {
+      const { httpStatus = 422 }: Partial<GatewayError> = error instanceof GatewayError ? error : {};
+      const kind = request !== undefined && httpStatus === 422 ? 'mistake' : 'refusal';
       work = { kind, errors: mistakesOf(error) };
     }
     const { label = 'none', type = 'none', name } = known ?? {};
-    const context = this.options.contextFor(facts, label);
-    return { facts, transport, label, type, name, context, request, work };
+    const context = this.options.contextFor(facts);
+    return { facts, transport, label, type, name, context, request: request ?? asked, work };
   }
 
   /**
@@ -131,7 +127,7 @@ export class Operations {
     try {
       if (work.way === 'events') return subscribe(operation, work, this.#exit, this.options).catch(refuse);
       this.#exit.refuseWithoutRoom(context.holder, heldBytesOf(operation));
-      const performing = work.run(context);
+      const performing = work.run(work.values, context);
       if (!(performing instanceof Promise)) return this.#leave(operation, performing, beganAt);
       const release = places.take('bytes', context.holder, heldBytesOf(operation));
       quota.noteWork(context.holder, beganAt, work.fields * laterFieldMs);
@@ -197,12 +193,11 @@ function isOverflow(error: unknown): boolean {
   return cause instanceof RangeError && cause.message === 'Maximum call stack size exceeded';
 }
 
-function refuseByGet(method: GraphQLRequest['method'], type: OperationType, transport: Transport): void {
+function refuseWrongWay(method: GraphQLRequest['method'], type: OperationType, transport: Transport): void {
+  if (type === 'subscription' && transport === 'http' && method === 'POST') {
+    const another = 'use a WebSocket on this path, or server-sent events on /graphql/stream';
+    throw badRequest(`A subscription needs a stream: ${another}`);
+  }
   if (method === 'POST' || type === 'query' || (type === 'subscription' && transport !== 'http')) return;
   throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, { allow: 'POST' });
-}
-
-function needsStream(): GatewayError {
-  const another = 'use a WebSocket on this path, or server-sent events on /graphql/stream';
-  return badRequest(`A subscription needs a stream: ${another}`);
 }

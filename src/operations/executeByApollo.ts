@@ -13,14 +13,6 @@ import type { OperationContext } from './OperationContext.js';
 
 export type Logger = NonNullable<ApolloServerOptions<OperationContext>['logger']>;
 
-/** What Apollo Server executes. `text` is that of `document`, which is valid. */
-export interface Executable {
-  readonly text: string;
-  readonly document: DocumentNode;
-  readonly operationName: string | undefined;
-  readonly variables: Variables;
-}
-
 /**
  * Apollo Server only executes documents: they are parsed and validated already, and passed as an extension of the request.
  * Its reports and traces are off, because they would send data elsewhere.
@@ -53,11 +45,14 @@ export function createApolloServer(schema: GraphQLSchema, logger: Logger): Apoll
 /** Apollo runs on a copy of `contextValue`, so what changes during the operation must be in an object that it refers to. */
 export async function executeByApollo(
   apollo: ApolloServer<OperationContext>,
-  { text, document, operationName, variables }: Executable,
+  document: DocumentNode,
+  operationName: string | undefined,
+  variables: Variables,
   contextValue: OperationContext,
 ): Promise<Result> {
   const named = operationName === undefined ? {} : { operationName };
-  const request = { query: text, ...named, variables, extensions: { document } };
+  const query = document.loc?.source.body ?? '';
+  const request = { query, ...named, variables, extensions: { document } };
   const { body } = await apollo.executeOperation(request, { contextValue });
   if (body.kind !== 'single') throw new Error('The answer is incremental, which no schema of ours asks for');
   return body.singleResult;

@@ -1,13 +1,13 @@
 import { createSourceEventStream, execute, type GraphQLSchema } from 'graphql';
 import type { Places } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
-import { causesOf } from '../errors/causesOf.js';
 import type { ErrorCode } from '../errors/errors.js';
+import { causesOf } from '../errors/maskError.js';
 import type { Trail } from '../Trail.js';
-import { type Answer, codesIn } from './answer.js';
-import type { Exit } from './Exit.js';
+import type { Answer } from './answer.js';
+import { codesIn, type Exit } from './Exit.js';
 import type { Work } from './KnownOperations.js';
-import { heldBytesOf, type Operation } from './Operation.js';
+import { heldBytesOf, type Operation, refusal } from './Operation.js';
 import type { OperationContext, OperationFacts } from './OperationContext.js';
 import { ResultStream } from './ResultStream.js';
 
@@ -16,7 +16,7 @@ export const laterFieldMs = 0.002;
 
 export interface SubscribeOptions {
   readonly schema: GraphQLSchema;
-  readonly contextFor: (facts: OperationFacts, label: string, trail?: Trail) => OperationContext;
+  readonly contextFor: (facts: OperationFacts, trail?: Trail) => OperationContext;
   readonly quota: Quota;
   readonly places: Places;
 }
@@ -27,13 +27,13 @@ export interface SubscribeOptions {
  */
 export async function subscribe(
   operation: Operation,
-  { fields, document }: Work & { readonly way: 'events' },
+  { fields, document, values: variableValues }: Work,
   exit: Exit,
   { schema, contextFor, quota, places }: SubscribeOptions,
 ): Promise<Answer | ResultStream> {
-  const { facts, label, context, request } = operation;
+  const { facts, context, request } = operation;
   const { holder, trail } = context;
-  const args = { schema, document, operationName: request.operationName, variableValues: request.variables ?? {} };
+  const args = { schema, document, operationName: request.operationName, variableValues };
   const release = places.take('bytes', holder, heldBytesOf(operation));
 
   const beganAt = performance.now();
@@ -47,41 +47,33 @@ export async function subscribe(
     release();
     return exit.leave(operation, source);
   }
-  const sum = new StreamSum();
+  let events = 0;
+  const codes = new Map<ErrorCode, number>();
+  const causes = new Set<string>();
+  const noted = (answer: Answer, errors: readonly unknown[] = []): Answer => {
+    events += 1;
+    for (const [code, count] of codesIn(answer)) codes.set(code, (codes.get(code) ?? 0) + count);
+    for (const cause of causesOf(errors)) if (causes.size < 3) causes.add(cause);
+    return answer;
+  };
   return new ResultStream(source[Symbol.asyncIterator](), {
     expiresAt: facts.caller.expiresAt,
     execute: async (event) => {
       await quota.turnOf(holder);
       const executedAt = performance.now();
       // Each event gets a context of its own, so that it does not see what an earlier event has read.
-      const executing = execute({ ...args, contextValue: contextFor(facts, label, trail), rootValue: event });
+      const executing = execute({ ...args, contextValue: contextFor(facts, trail), rootValue: event });
       quota.noteWork(holder, executedAt, executing instanceof Promise ? fields * laterFieldMs : 0);
       const result = await executing;
       const answeredAt = performance.now();
-      const answer = sum.add(exit.answer(operation, result), result.errors);
+      const answer = noted(exit.answer(operation, result), result.errors);
       quota.noteWork(holder, answeredAt);
       return answer;
     },
-    failed: (error) => sum.add(exit.lastAnswer(operation, error), [error]),
+    failed: (error) => noted(exit.refusal(refusal(error), facts), [error]),
     onEnd: () => {
       release();
-      exit.record(operation, { kind: 'result', status: 200 }, sum.codes, [...sum.causes], sum.events);
+      exit.record(operation, { kind: 'result', status: 200 }, codes, [...causes], events);
     },
   });
-}
-
-/** The codes and causes of a stream's answers, and their number. */
-class StreamSum {
-  events = 0;
-  readonly codes = new Map<ErrorCode, number>();
-  readonly causes = new Set<string>();
-
-  /** Adds an answer and returns it. `errors`: the answer's errors before they were masked. */
-  add(answer: Answer, errors: readonly unknown[] | undefined): Answer {
-    this.events += 1;
-    if (errors === undefined) return answer;
-    for (const [code, count] of codesIn(answer)) this.codes.set(code, (this.codes.get(code) ?? 0) + count);
-    for (const cause of causesOf(errors)) if (this.causes.size < 3) this.causes.add(cause);
-    return answer;
-  }
 }

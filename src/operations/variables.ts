@@ -10,14 +10,16 @@ import {
   type VariableDefinitionNode,
   valueFromAST,
 } from 'graphql';
-import { countOf, maxMistakes, maxViolations } from '../errors/errorBounds.js';
 import type { Violation } from '../errors/errors.js';
-import { aboutInput, misfit } from '../errors/graphqlMessages.js';
+import { aboutValue, misfit } from '../errors/graphqlMessages.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
 
 /** Begins a message that names a variable's type. That is no secret: the caller's own document states it. */
 const missing = 'is missing:';
 const notNull = 'must not be null:';
+
+/** Most violations that are looked for and told. */
+const maxViolations = 20;
 
 /** Thrown to end the search for violations. */
 const enough = Symbol('enough');
@@ -45,7 +47,7 @@ export function variableReader(
       violations ??= [];
       const isOpen = openSchema || message.startsWith(missing) || message.startsWith(notNull);
       violations.push(isOpen ? { path, message } : { path: path.split('.', 1)[0] ?? path, message: misfit });
-      if (!isOpen || violations.length > maxMistakes) throw enough;
+      if (!isOpen || violations.length === maxViolations) throw enough;
     };
     try {
       for (const { name, type, isText, hasDefault, otherwise } of expected) {
@@ -61,7 +63,7 @@ export function variableReader(
           continue;
         }
         const input = coerceInputValue(value, type, (path, _, { message }) =>
-          violate([name, ...path].join('.'), aboutInput(message)),
+          violate([name, ...path].join('.'), aboutValue(message)),
         );
         if (input !== value) values = { ...values, [name]: input };
       }
@@ -74,10 +76,8 @@ export function variableReader(
 }
 
 function misfitting(violations: readonly Violation[]) {
-  const [first] = violations;
-  const others = violations.length - 1;
-  const more = others > 0 ? ` (and ${countOf(others, violations.length)} more)` : '';
-  return badRequest(`Variable ${first?.path} ${first?.message}${more}`, 422, {
-    violations: violations.slice(0, maxViolations),
-  });
+  const [first, ...others] = violations;
+  const least = violations.length === maxViolations ? 'at least ' : '';
+  const more = others.length > 0 ? ` (and ${least}${others.length} more)` : '';
+  return badRequest(`Variable ${first?.path} ${first?.message}${more}`, 422, { violations });
 }

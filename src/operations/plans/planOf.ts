@@ -25,21 +25,11 @@ import {
   valueFromAST,
   visit,
 } from 'graphql';
-import type { Result } from '../answer.js';
-import type { Variables } from '../GraphQLRequest.js';
-import type { OperationContext } from '../OperationContext.js';
+import type { Run } from '../KnownOperations.js';
 import { type Argument, Execution, type Members, type Resolve, type Step } from './Execution.js';
 
 /** Most steps of a plan. Making a step takes about ten times as long as executing it; keeping it takes about a kilobyte. */
 export const maxSteps = 2000;
-
-/** An operation in a form that answers as graphql-js would, in a fraction of its time. */
-export interface Plan {
-  /** Whether these variables, which are valid, need none of the special rules that plans leave to Apollo. */
-  readonly fits: (given: Variables) => boolean;
-  /** Errors that resolvers throw are in the result: it throws or rejects only for a bug. */
-  readonly run: (variables: Variables, context: OperationContext) => Result | Promise<Result>;
-}
 
 /** Thrown while planning an operation that cannot have a plan. */
 class NotPlannable extends Error {}
@@ -53,7 +43,7 @@ export function planOf(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-): Plan | undefined {
+): Run | undefined {
   try {
     return planned(schema, document, operation);
   } catch (error) {
@@ -62,20 +52,17 @@ export function planOf(
   }
 }
 
-function planned(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Plan {
+function planned(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Run {
   const { operation: type, selectionSet, variableDefinitions = [] } = operation;
   const isOneMutation = selectionSet.selections.length === 1 && selectionSet.selections[0]?.kind === Kind.FIELD;
   if (type === 'subscription' || (type === 'mutation' && !isOneMutation)) notPlannable();
   assertPlannable(document);
   const root = schema.getRootType(type) ?? notPlannable();
-  // An explicit null overrides a default, and could reach an argument that must not be null.
-  const withDefault = variableDefinitions.filter((one) => one.defaultValue).map((one) => one.variable.name.value);
-  const steps = new Planner(schema, document).steps(root, [operation]);
+  const nullable = variableDefinitions.filter((one) => one.type.kind !== Kind.NON_NULL_TYPE);
+  const names = new Set(nullable.map(({ variable }) => variable.name.value));
+  const steps = new Planner(schema, document, names).steps(root, [operation]);
   const { source } = document.loc as Location;
-  return {
-    fits: (given) => !withDefault.some((variable) => given[variable] === null),
-    run: (variables, context) => new Execution(steps, source, variables, context).run(),
-  };
+  return (values, context) => new Execution(steps, source, values, context).run();
 }
 
 function notPlannable(): never {
@@ -100,6 +87,8 @@ class Planner {
   constructor(
     private readonly schema: GraphQLSchema,
     document: DocumentNode,
+    /** The variables that may be null. */
+    private readonly nullable: ReadonlySet<string>,
   ) {
     for (const definition of document.definitions) {
       if (definition.kind === Kind.FRAGMENT_DEFINITION) this.#fragments[definition.name.value] = definition;
@@ -159,6 +148,8 @@ class Planner {
   }
 
   #argument(name: string, type: GraphQLInputType, otherwise: unknown, { value: node }: ArgumentNode): Argument {
+    // A default lets a variable that may be null stand here: whether it is one is found only when it is read.
+    if (node.kind === Kind.VARIABLE && isNonNullType(type) && this.nullable.has(node.name.value)) notPlannable();
     if (node.kind === Kind.VARIABLE) return { name, from: 'variable', variable: node.name.value, otherwise };
     visit(node, { Variable: notPlannable }); // a null where a value is needed would be found only when it is read
     return { name, from: 'document', value: valueFromAST(node, type) };

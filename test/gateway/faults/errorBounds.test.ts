@@ -67,10 +67,8 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
 
   it.each([
     [5, 5, undefined],
-    [6, 6, 'The document has 1 more mistake'],
-    [77, 6, 'The document has 72 more mistakes'],
-    [100, 6, 'The document has 95 more mistakes'],
-    [600, 6, 'The document has at least 96 more mistakes'],
+    [6, 6, 'The document has more mistakes than these'],
+    [600, 6, 'The document has more mistakes than these'],
   ])('of a document with %d mistakes are %d', async (mistakes, listed, last) => {
     const { errors } = await ask(`{ taxpayer(id: "a") { ${fields(mistakes)} } }`);
     expect(errors).toHaveLength(listed);
@@ -84,9 +82,8 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
   });
 
   it.each([
-    [20, 20, ' (and 19 more)'],
-    [57, 20, ' (and 56 more)'],
-    [40_000, 20, ' (and at least 100 more)'],
+    [19, 19, ' (and 18 more)'],
+    [40_000, 20, ' (and at least 19 more)'],
   ])('of variables with %d mistakes name %d', async (mistakes, listed, more) => {
     const { errors, text } = await ask(
       'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }',

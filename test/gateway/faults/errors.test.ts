@@ -191,8 +191,8 @@ describe('A value that was sent is not read again', () => {
     ]);
     const literal = await gateway.query('{ taxpayerToken(taxpayerId: 1.5, maxAgeSeconds: "x") { status } }');
     expect(literal.errors?.map(({ message }) => message)).toEqual([
-      'taxpayerId: ID cannot represent a non-string and non-integer value.',
-      'maxAgeSeconds: Int cannot represent non-integer value.',
+      'taxpayerId does not have the expected type: expected ID',
+      'maxAgeSeconds does not have the expected type: expected Int',
     ]);
     const syntax = await gateway.query('{ taxpayer(id: "a" }');
     expect(syntax.errors?.[0]?.message).toBe('Syntax Error: Expected Name, found "}".');

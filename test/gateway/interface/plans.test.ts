@@ -140,8 +140,12 @@ const rows = (): Record<string, Row> => ({
     way: 'plan',
   },
   'a default that is used': {
-    query: `query Q($age: Int = 100, $id: ID = "${ids[0]}") { taxpayerToken(taxpayerId: $id, maxAgeSeconds: $age) { name } }`,
+    query: `query Q($age: Int = 100) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
     way: 'plan',
+  },
+  'a default for an argument that must not be null': {
+    query: `query Q($id: ID = "${ids[0]}") { taxpayerToken(taxpayerId: $id) { name } }`,
+    way: 'apollo',
   },
   'a default that is not used': {
     query: `query Q($age: Int = -1) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
