@@ -150,8 +150,8 @@ export function wireServices(wiring: Wiring) {
   const forgets = forgetsOf(wiring, sealed, [
     broker,
     jobs,
-    { forget: (id) => jobWatches.forget(([taxpayerId]) => id === undefined || taxpayerId === id) },
-    { forget: (id) => recordWatches.forget((taxpayerId) => id === undefined || taxpayerId === id) },
+    { forget: (isMeant) => jobWatches.forget(([taxpayerId]) => isMeant(taxpayerId)) },
+    recordWatches,
   ]);
   const stopWatches = () => {
     jobWatches.stop();
@@ -190,7 +190,7 @@ const silenceCauses = {
 type EndpointEpisodes = Readonly<Record<Endpoint, Episode>>;
 
 function endpointEpisodes(log: Logger): EndpointEpisodes {
-  const texts = { begins: 'calls to the service fail', ends: 'calls to the service work again' };
+  const texts = { begins: 'calls to the service are failing', ends: 'calls to the service work again' };
   const of = (endpoint: Endpoint) => new Episode({ log, about: { endpoint }, ...texts });
   return { createClientLink: of('createClientLink'), taxpayerToken: of('taxpayerToken'), refreshJob: of('refreshJob') };
 }

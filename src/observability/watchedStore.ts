@@ -10,8 +10,8 @@ export async function openWatchedStore({ config, log, metrics }: Surroundings): 
   const store = shownStore(cache.url);
   const episode = new Episode({
     ...{ log, level: 'error', about: { store }, quietMs: 0 },
-    begins: 'the store of CACHE_URL cannot be used: this process goes on by itself',
-    ends: 'the store of CACHE_URL is used again',
+    begins: 'store unavailable, continuing without it',
+    ends: 'store available again',
   });
   const opened = await openStore(cache.url, {
     waitMs: drainTimeoutMs,

@@ -99,7 +99,7 @@ describe('What the service did is said with its cause:', () => {
           level: 'warn',
           trouble,
           cause: typeof cause === 'string' ? cause : expect.stringMatching(cause),
-          msg: 'calls to the service fail',
+          msg: 'calls to the service are failing',
         },
       ]);
       expect(logs.join('')).not.toContain(planted);
@@ -152,7 +152,7 @@ describe('What the service did is said with its cause:', () => {
 });
 
 describe('What the store did is said with its cause:', () => {
-  const degraded = 'the store of CACHE_URL cannot be used: this process goes on by itself';
+  const degraded = 'store unavailable, continuing without it';
 
   itMostlyWaits('a password that Redis refuses, at the start', async () => {
     const redis = await startRedis({ password: 'right-planted' });
@@ -187,7 +187,7 @@ describe('What the store did is said with its cause:', () => {
     }
     expect(await lineWith(logs, degraded)).toMatchObject({ trouble: 'full', cause: 'Redis is out of memory (OOM)' });
     await redis.command('CONFIG', 'SET', 'maxmemory', '0');
-    const over = await lineWith(logs, 'the store of CACHE_URL is used again');
+    const over = await lineWith(logs, 'store available again');
     expect(over['durationMs']).toBeGreaterThan(0);
     expect(linesOf(logs).filter(({ msg }) => msg === degraded).length).toBe(1);
   });

@@ -196,7 +196,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
     }
     for (const outcome of ['ok', 'errors', 'refused']) expect(output).toMatch(`"outcome":"${outcome}"`);
     expect(output).toContain('"msg":"operation"');
-    expect(output).toContain('calls to the service fail');
+    expect(output).toContain('calls to the service are failing');
     expect(findCanaries(output, found)).toEqual([]);
     // The whole of a value may be cut in lines: the number alone tells as much.
     expect(output).not.toContain('917-23-4461');

@@ -71,7 +71,7 @@ describe('A caller whose token lists no taxpayer', () => {
     for (const id of [many[2], 'missing']) {
       const answer = await read(id);
       expect(codesOf(answer)).toEqual(['FORBIDDEN']);
-      expect(answer.errors?.[0]?.message).toBe('This taxpayer is not among those the caller may see');
+      expect(answer.errors?.[0]?.message).toBe('You do not have access to this taxpayer');
     }
     expect(gateway.sandbox.control.requests()).toEqual([]);
     const denials = gateway.logs.map((line) => JSON.parse(line)).filter(({ audit }) => audit === 'access-denied');

@@ -277,7 +277,7 @@ describe('Traces', () => {
     const nowhere = `http://127.0.0.1:${await freePort()}`;
     const { query, logs, stop } = await startTestGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: nowhere });
     stops.push(stop);
-    const told = () => logs.filter((line) => line.includes('the trace collector does not take spans'));
+    const told = () => logs.filter((line) => line.includes('trace collector rejects spans'));
     for (let n = 0; n < 3; n += 1) expect((await query('{ __typename }')).status).toBe(200);
     await until(() => told().length > 0);
     expect(told().map((line) => JSON.parse(line).cause)).toEqual(['ECONNREFUSED']);

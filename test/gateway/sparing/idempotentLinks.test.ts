@@ -129,7 +129,7 @@ describe('createClientLink with an idempotency key', () => {
     await one.create(input, mine);
     await one.create(input, mine);
     await expect(one.create({ metadata: { case: 'C-2' } }, mine)).rejects.toThrow(
-      'This idempotencyKey was used with another input',
+      'This idempotencyKey was already used with different input',
     );
     control.arm({ endpoint: 'createClientLink', fault: { cut: 'before' }, times: 1 });
     await expect(one.create(input, { ...mine, key: 'key-2' })).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });

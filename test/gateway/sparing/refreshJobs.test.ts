@@ -54,9 +54,9 @@ describe('RefreshJobs', () => {
   it('forgets the jobs of one taxpayer and of nobody else', async () => {
     const [mine, other] = [newJob(), newJob()];
     for (const { taxpayer, job } of [mine, other]) await one.jobs.status(taxpayer, job);
-    one.jobs.forget(mine.taxpayer);
+    one.jobs.forget((id) => id === mine.taxpayer);
     expect([await isHeld(mine), await isHeld(other)]).toEqual([false, true]);
-    one.jobs.forget();
+    one.jobs.forget(() => true);
     expect(await isHeld(other)).toBe(false);
   });
 
