@@ -43,12 +43,12 @@ describe('An episode of trouble', () => {
     const log = createLogger('info', { write: (line) => void logs.push(line) });
     const episode = new Episode({ log, about: { endpoint: 'one' }, begins: 'begins', ends: 'ends', quietMs: 50 });
     for (let n = 0; n < 100; n += 1) {
-      episode.failed('network', 'ECONNREFUSED');
-      episode.worked(); // in between: not the end
+      episode.see('network', 'ECONNREFUSED');
+      episode.see(undefined); // in between: not the end
     }
-    episode.failed('invalid', 'status: missing');
+    episode.see('invalid', 'status: missing');
     await delay(100);
-    for (let n = 0; n < 2; n += 1) episode.worked();
+    for (let n = 0; n < 2; n += 1) episode.see(undefined);
     expect(linesOf(logs)).toMatchObject([
       { endpoint: 'one', trouble: 'network', cause: 'ECONNREFUSED', msg: 'begins', level: 'warn' },
       { endpoint: 'one', trouble: 'invalid', cause: 'status: missing', msg: 'begins' },
