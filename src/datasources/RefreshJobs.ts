@@ -104,20 +104,19 @@ export class RefreshJobs implements MemoryKeeper {
 
   async #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall, inPlace?: InPlace) {
     const { service, broker, onStatus } = this.options;
-    const { holder, trail, written } = call;
     const id = idOf(taxpayerId, jobId);
     const entry = await this.#cache.read(id, {
+      ...call,
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
       takesFetchedMeanwhile: true,
       fetch: async (signal) => {
-        const job = await broker.readWithToken(taxpayerId, { signal, holder, trail, written }, (token) =>
-          service.refreshJob(taxpayerId, jobId, token, { signal, holder, trail, written }),
+        const during = { ...call, signal };
+        const job = await broker.readWithToken(taxpayerId, during, (token) =>
+          service.refreshJob(taxpayerId, jobId, token, during),
         );
         return this.#observationOf(id, job);
       },
       inPlace,
-      holder,
-      trail,
     });
     onStatus(taxpayerId, jobId, viewOf(entry));
     return viewOf(entry);

@@ -1,16 +1,7 @@
-import { type ErrorCode, GatewayError } from '../errors/errors.js';
+import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 
 const firstPauseMs = 1000;
-
-/** Only failures of the service, or of the connection to it, on a single request are counted. */
-const counted: ReadonlySet<ErrorCode> = new Set([
-  'UPSTREAM_UNAVAILABLE',
-  'UPSTREAM_TIMEOUT',
-  'UPSTREAM_INVALID_RESPONSE',
-  'UPSTREAM_REJECTED',
-  'UPSTREAM_CREDENTIALS_REJECTED',
-]);
 
 /** Consecutive failed reads of one id. */
 interface Failure {
@@ -36,7 +27,7 @@ export class RepeatedFailures {
   }
 
   /**
-   * Runs `read`, which reports each call that it makes. NOT_FOUND counts as an answer, not as a failure.
+   * Runs `read`, which reports each call that it makes. Only failures of the service are counted, and NOT_FOUND is an answer.
    * @throws GatewayError during a pause, the last error with the time that is left; otherwise what `read` throws
    */
   async run<T>(id: string, read: (onCall: () => void) => Promise<T>): Promise<T> {
@@ -53,7 +44,7 @@ export class RepeatedFailures {
       return answer;
     } catch (error) {
       if (error instanceof GatewayError && error.code === 'NOT_FOUND') this.#failures.delete(id);
-      if (error instanceof GatewayError && wasCalled && counted.has(error.code)) {
+      if (error instanceof GatewayError && wasCalled && error.code.startsWith('UPSTREAM_')) {
         const times = (last?.times ?? 0) + 1;
         const pauseMs = times === 1 ? 0 : Math.min(this.longestPauseMs, firstPauseMs * 2 ** (times - 2));
         this.#failures.set(id, { times, error, until: performance.now() + pauseMs });

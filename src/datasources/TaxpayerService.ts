@@ -4,7 +4,8 @@ import type { Pauses } from '../upstream/Pauses.js';
 import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/ResilientFetch.js';
 import { TryFailure } from '../upstream/readAnswer.js';
 import { serviceUrl } from '../upstream/serviceUrl.js';
-import type { JobId, TaxpayerId, WrittenIds } from './identifiers.js';
+import type { JobId, TaxpayerId } from './identifiers.js';
+import type { ReadCall } from './reading.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
 import { contractBreach, decoders } from './wire.js';
 
@@ -28,15 +29,8 @@ export interface ServiceFailure {
   readonly reason: string;
 }
 
-interface Read extends CallOptions {
-  readonly signal?: AbortSignal | undefined;
-  /** Runs before each try, retries included; an error it throws ends the call before that try. */
-  readonly beforeTry?: (() => Promise<void>) | undefined;
-  readonly written?: WrittenIds | undefined;
-}
-
 /** One call of an endpoint. */
-interface Call extends Omit<Read, 'written'> {
+interface Call extends CallOptions {
   readonly endpoint: Endpoint;
   readonly path: readonly string[];
   readonly taxpayer?: TaxpayerId;
@@ -62,48 +56,41 @@ export class TaxpayerService {
    *
    * @throws GatewayError OUTCOME_UNKNOWN when the request may have arrived and no usable answer came
    */
-  createClientLink(request: ClientLinkRequest, { holder, trail }: CallOptions): Promise<ClientLink> {
-    const endpoint = 'createClientLink';
-    return this.#watched(endpoint, async () => {
-      try {
-        const call = { endpoint, path: ['client-links'], body: JSON.stringify(request), holder, trail } as const;
-        return this.#decode.clientLink(await this.#answerTo(call));
-      } catch (error) {
-        const isUnusable = error instanceof GatewayError && error.code === 'UPSTREAM_INVALID_RESPONSE';
-        throw isUnusable ? outcomeUnknown(error) : error;
-      }
-    });
+  createClientLink(request: ClientLinkRequest, call: CallOptions): Promise<ClientLink> {
+    const body = JSON.stringify(request);
+    const link = { ...call, endpoint: 'createClientLink', path: ['client-links'], body } as const;
+    return this.#call(link, this.#decode.clientLink);
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */
-  tokenRecord(taxpayer: TaxpayerId, { written, ...call }: Read): Promise<TokenRecord> {
-    const endpoint = 'taxpayerToken';
-    const path = ['auth', 'tax-payer', written?.get(taxpayer) ?? taxpayer, 'token'];
-    return this.#watched(endpoint, async () =>
-      this.#decode.tokenRecord(await this.#answerTo({ ...call, endpoint, path, taxpayer }), taxpayer),
+  tokenRecord(taxpayer: TaxpayerId, call: ReadCall): Promise<TokenRecord> {
+    const path = ['auth', 'tax-payer', call.written?.get(taxpayer) ?? taxpayer, 'token'];
+    return this.#call({ ...call, endpoint: 'taxpayerToken', path, taxpayer }, (json) =>
+      this.#decode.tokenRecord(json, taxpayer),
     );
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
-  refreshJob(taxpayer: TaxpayerId, jobId: JobId, token: Secret, { written, ...call }: Read) {
-    const endpoint = 'refreshJob';
+  refreshJob(taxpayer: TaxpayerId, jobId: JobId, token: Secret, call: ReadCall): Promise<JobStatus> {
+    const { written } = call;
     const path = ['tax-payer', written?.get(taxpayer) ?? taxpayer, 'refresh', written?.get(jobId) ?? jobId];
-    return this.#watched<JobStatus>(endpoint, async () =>
-      this.#decode.jobStatus(await this.#answerTo({ ...call, endpoint, path, taxpayer, token }), taxpayer, jobId),
+    return this.#call({ ...call, endpoint: 'refreshJob', path, taxpayer, token }, (json) =>
+      this.#decode.jobStatus(json, taxpayer, jobId),
     );
   }
 
   /** Reports to `onOutcome` a success or a failure of the service; other errors, such as NOT_FOUND, are not reported. */
-  async #watched<T>(endpoint: Endpoint, work: () => Promise<T>): Promise<T> {
+  async #call<T>(call: Call, decode: (json: unknown) => T): Promise<T> {
     const { onOutcome } = this.options;
     try {
-      const result = await work();
-      onOutcome?.(endpoint);
+      const result = decode(await this.#answerTo(call));
+      onOutcome?.(call.endpoint);
       return result;
     } catch (error) {
       const failure = failureIn(error);
-      if (failure !== undefined) onOutcome?.(endpoint, failure);
-      throw error;
+      if (failure !== undefined) onOutcome?.(call.endpoint, failure);
+      const isUnusable = error instanceof GatewayError && error.code === 'UPSTREAM_INVALID_RESPONSE';
+      throw isUnusable && call.body !== undefined ? outcomeUnknown(error) : error;
     }
   }
 

@@ -3,7 +3,7 @@ import { LeasedCache } from '../cache/LeasedCache.js';
 import type { InPlace, ReadRequest } from '../cache/ReadRequest.js';
 import type { Secret } from '../config/secret.js';
 import { GatewayError } from '../errors/errors.js';
-import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
+import { TokenBudget } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, unchangedForMs } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { RepeatedFailures } from './RepeatedFailures.js';
@@ -49,7 +49,6 @@ const refetchCoolDownMs = 60_000; // after a new token was refused, no other is 
 const mostRefused = 3; // in one read: the token in memory, the one in the store, and a new one
 
 type Acceptable = (entry: TokenEntry) => boolean;
-type Call = ReadCall & Spender;
 
 /**
  * Brokers taxpayer tokens so that the token endpoint is called once per taxpayer and token lifetime (interface, 4.2:
@@ -139,7 +138,7 @@ export class TokenBroker implements MemoryKeeper {
     return stale;
   }
 
-  async #find(id: TaxpayerId, acceptable: Acceptable, call: Call): Promise<TokenView> {
+  async #find(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
     const wasRefused = isRefused(this.#cache.peek(id));
     const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
     const entry = await this.#read(id, acceptable, call, { inPlace, takesFetchedMeanwhile: true });
@@ -225,22 +224,20 @@ export class TokenBroker implements MemoryKeeper {
     held.view = wasRefused ? { ...view, freshMs, stale: true } : view;
   }
 
-  #read(id: TaxpayerId, acceptable: Acceptable, call: Call, more: Partial<ReadRequest<TokenAnswer>> = {}) {
-    const { holder, trail } = call;
+  #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, more: Partial<ReadRequest<TokenAnswer>> = {}) {
     const fetch = (signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, call, before);
-    return this.#cache.read(id, { acceptable, fetch, holder, trail, ...more });
+    return this.#cache.read(id, { ...call, acceptable, fetch, ...more });
   }
 
-  async #fetch(id: TaxpayerId, signal: AbortSignal, call: Call, before?: TokenEntry): Promise<TokenAnswer> {
-    const { holder, trail, written } = call;
+  async #fetch(id: TaxpayerId, signal: AbortSignal, call: ReadCall, before?: TokenEntry): Promise<TokenAnswer> {
     try {
       const record = await this.#failures.run(id, (onCall) => {
         const beforeTry = async () => {
           await this.#budget.spend(call); // for each try, because the service counts tries
-          if (trail) trail.tokenCalls += 1;
+          if (call.trail) call.trail.tokenCalls += 1;
           onCall();
         };
-        return this.options.service.tokenRecord(id, { holder, trail, written, signal, beforeTry });
+        return this.options.service.tokenRecord(id, { ...call, signal, beforeTry });
       });
       return { kind: 'record', record, unchangedForMs: unchangedForMs(record, before && readingOf(before)) };
     } catch (error) {

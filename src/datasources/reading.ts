@@ -21,6 +21,8 @@ export interface ReadingOptions {
 export interface ReadCall extends CallOptions {
   /** Undefined where the caller wrote every id by its name. */
   readonly written?: WrittenIds | undefined;
+  /** Nobody waits for the answer: the call is made to keep watchers up to date. */
+  readonly isWatch?: boolean;
   /** Starts a read only once per name, however often one request asks for it. */
   once?<View>(name: string, start: () => Promise<View>): Promise<View>;
 }

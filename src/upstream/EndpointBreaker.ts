@@ -26,12 +26,12 @@ const maxHolders = 500;
 
 /**
  * Stops the calls to an endpoint that keeps failing, by a circuit breaker for each holder and one for all. Neither one id nor
- * one holder can open the one for all. After the reset time one call is the trial, and the others wait for it.
+ * one holder can open the one for all. After the reset time one call is the trial; until it is answered, others are refused.
  */
 export class EndpointBreaker {
   readonly #holders = new BoundedCache<Breaker>({ max: maxHolders, memoMethod: () => new Breaker(subjectsInARow) });
   readonly #all = new Breaker(holdersInARow);
-  /** Whose trial for all failed last: then another holder may try first, so that no holder can keep the breaker open. */
+  /** Whose failure kept the breaker for all open: another holder may try first, so that no holder can keep it open. */
   #failedLast: string | undefined | null = null;
 
   /** @param resetMs how long calls are refused once there were too many failures */
@@ -45,26 +45,23 @@ export class EndpointBreaker {
 
   /** @throws GatewayError UPSTREAM_UNAVAILABLE in place of a call that is not made; whatever `call` throws */
   async run<T>(about: BreakerCall, call: (record: CallRecord) => Promise<T>): Promise<T> {
-    const breakers = [this.#all, this.#ownOf(about.holder)];
-    for (;;) {
-      const refusal = this.refusalOf(about.holder);
-      if (refusal !== undefined) throw refusal;
-      const trial = breakers.find((breaker) => breaker.trial)?.trial;
-      if (trial === undefined) break;
-      await trial; // it may end without a call: then this call may become the next trial
-    }
-    const now = performance.now();
-    const onTrial = breakers.filter((breaker) => breaker.needsTrial(now));
+    const refusal = this.refusalOf(about.holder);
+    if (refusal !== undefined) throw refusal;
+    const onTrial = [this.#all, this.#ownOf(about.holder)].filter((breaker) => breaker.isOpen);
+    for (const breaker of onTrial) breaker.openUntil = performance.now() + this.resetMs;
     const record: CallRecord = { outcome: 'not-made' };
-    const made = call(record).finally(() => this.#settle(about, record.outcome, onTrial));
-    for (const breaker of onTrial) breaker.trial = made.catch(() => {});
-    return made;
+    try {
+      return await call(record);
+    } finally {
+      if (record.outcome !== 'not-made') this.#settle(about, record.outcome === 'failed');
+      else for (const breaker of onTrial) breaker.openUntil = performance.now(); // it proved nothing: the next call may try
+    }
   }
 
   /** Why a call of the holder would not be made now; undefined when it would be. */
   refusalOf(holder: string | undefined): GatewayError | undefined {
     const now = performance.now();
-    const isLast = this.#all.needsTrial(now) && holder === this.#failedLast;
+    const isLast = this.#all.openUntil <= now && holder === this.#failedLast;
     const allForMs = this.#all.openUntil + (isLast ? this.resetMs : 0) - now;
     if (allForMs > 0) return refused(allForMs, 'the breaker is open for all calls');
     const ownForMs = this.#ownOf(holder).openUntil - now;
@@ -75,57 +72,49 @@ export class EndpointBreaker {
     return this.#holders.memo(holder ?? '');
   }
 
-  #settle(about: BreakerCall, outcome: CallRecord['outcome'], onTrial: readonly Breaker[]): void {
-    for (const breaker of onTrial) breaker.trial = undefined;
-    if (outcome === 'not-made') return;
-    const { holder, subject = Symbol('a call by itself'), taxpayer = subject } = about;
-    if (onTrial.includes(this.#all)) this.#failedLast = outcome === 'failed' ? holder : null;
+  #settle({ holder, subject: given, taxpayer }: BreakerCall, hasFailed: boolean): void {
+    const subject = given ?? Symbol('a call by itself');
     const own = this.#ownOf(holder);
-    if (outcome === 'answered') {
-      for (const breaker of [this.#all, own]) breaker.noteAnswer(onTrial.includes(breaker));
-    } else {
+    this.#failedLast = hasFailed && this.#all.isOpen ? holder : null;
+    if (hasFailed) {
       const at = performance.now();
-      const reopensAt = at + this.resetMs;
-      own.noteFailure({ at, by: subject, about: subject }, onTrial.includes(own), reopensAt);
-      this.#all.noteFailure({ at, by: holder, about: taxpayer }, onTrial.includes(this.#all), reopensAt);
+      own.noteFailure({ at, by: subject, about: subject }, this.resetMs);
+      this.#all.noteFailure({ at, by: holder, about: taxpayer ?? subject }, this.resetMs);
+    } else {
+      for (const breaker of [this.#all, own]) breaker.close();
     }
   }
 }
 
 interface Failure {
+  /** By the monotonic clock. */
   readonly at: number;
   readonly by: string | symbol | undefined;
   readonly about: string | symbol;
 }
 
-/** All times are those of the monotonic clock. */
 class Breaker {
-  /** -Infinity while it is closed. Afterwards it stays half open until a trial is answered. */
+  /** -Infinity while it is closed. Past this time, by the monotonic clock, one call may try. */
   openUntil = -Infinity;
-  /** Settles when the trial under way has ended. */
-  trial: Promise<unknown> | undefined;
   #inARow: readonly Failure[] = [];
 
   constructor(private readonly mostInARow: number) {}
 
-  needsTrial(now: number): boolean {
-    return this.openUntil > -Infinity && now >= this.openUntil;
+  get isOpen(): boolean {
+    return this.openUntil > -Infinity;
   }
 
-  /** Opens after a failed trial or, while closed, with too many failures in a row: each `by` and each `about` counts once. */
-  noteFailure(failure: Failure, isTrial: boolean, until: number): void {
-    if (this.openUntil > -Infinity && !isTrial) return;
+  /** Opens with too many failures in a row, each `by` and each `about` counted once; one that is open stays so. */
+  noteFailure(failure: Failure, resetMs: number): void {
     const recent = this.#inARow.filter(({ at }) => failure.at - at < windowMs);
     const others = recent.filter(({ by }) => by !== failure.by);
     this.#inARow = others.some(({ about }) => about === failure.about) ? recent : [...others, failure];
-    if (!isTrial && this.#inARow.length < this.mostInARow) return;
-    this.openUntil = until;
-    this.#inARow = [];
+    if (this.isOpen || this.#inARow.length >= this.mostInARow) this.openUntil = failure.at + resetMs;
   }
 
-  noteAnswer(isTrial: boolean): void {
+  close(): void {
     this.#inARow = [];
-    if (isTrial) this.openUntil = -Infinity;
+    this.openUntil = -Infinity;
   }
 }
 

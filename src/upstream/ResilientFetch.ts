@@ -4,19 +4,26 @@ import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
 import { pause } from '../process/pause.js';
 import type { Trail } from '../Trail.js';
-import { type BreakerCall, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
+import { type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
 export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
 export type Endpoint = (typeof endpoints)[number];
 
-export interface CallOptions extends Pick<BreakerCall, 'holder'> {
+export interface CallOptions {
+  /** Whom the call is made for. */
+  readonly holder?: string | undefined;
   /** The trail of the operation that needs the call. */
   readonly trail?: Trail | undefined;
+  /** Aborting it ends the call with all its tries. */
+  readonly signal?: AbortSignal | undefined;
+  /** Runs before each try, also a repeated one; what it throws ends the call. */
+  readonly beforeTry?: (() => Promise<void>) | undefined;
 }
 
-export interface ServiceRequest extends CallOptions, Pick<BreakerCall, 'taxpayer'> {
+export interface ServiceRequest extends CallOptions {
+  readonly taxpayer?: string | undefined;
   readonly endpoint: Endpoint;
   /** Made with the client credentials: a 403 then counts as a failure of the endpoint, as nobody can tell whom it is about. */
   readonly isAsClient: boolean;
@@ -24,10 +31,6 @@ export interface ServiceRequest extends CallOptions, Pick<BreakerCall, 'taxpayer
   readonly headers: Readonly<Record<string, string>>;
   /** With a body the request is a POST, which is sent at most once; without one it is a GET. */
   readonly body?: string | undefined;
-  /** Aborting it ends the call with all its tries. */
-  readonly signal?: AbortSignal | undefined;
-  /** Runs before each try, also a repeated one; what it throws ends the call. */
-  readonly beforeTry?: (() => Promise<void>) | undefined;
 }
 
 export type TryOutcome = 'ok' | 'client-error' | TryFailure['kind'];
@@ -68,9 +71,8 @@ export class ResilientFetch {
   /** @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived; whatever `beforeTry` throws */
   call(request: ServiceRequest): Promise<ServiceAnswer> {
     const endsAt = performance.now() + this.options.deadlineMs;
-    const { endpoint, url, body, holder, taxpayer } = request;
-    const about = { holder, taxpayer, subject: body === undefined ? url : undefined };
-    return this.#breakers[endpoint].run(about, (record) => this.#callWithin(endsAt, request, record));
+    const about = { ...request, subject: request.body === undefined ? request.url : undefined };
+    return this.#breakers[request.endpoint].run(about, (record) => this.#callWithin(endsAt, request, record));
   }
 
   async #callWithin(endsAt: number, request: ServiceRequest, record: CallRecord): Promise<ServiceAnswer> {

@@ -16,10 +16,9 @@ interface TokenBudgetOptions {
   readonly onExhausted?: (whose: Limit['of']) => void;
 }
 
-/** Whom a call is made for. */
-export interface Spender {
+/** Whom a call is made for: a caller, and perhaps a watch, where nobody waits for the answer. */
+interface Spender {
   readonly holder?: string | undefined;
-  /** Nobody waits for the answer: the call is made to keep watchers up to date. */
   readonly isWatch?: boolean;
 }
 
