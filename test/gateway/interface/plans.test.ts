@@ -145,7 +145,7 @@ const rows = (): Record<string, Row> => ({
   },
   'a default for an argument that must not be null': {
     query: `query Q($id: ID = "${ids[0]}") { taxpayerToken(taxpayerId: $id) { name } }`,
-    way: 'apollo',
+    way: 'plan',
   },
   'a default that is not used': {
     query: `query Q($age: Int = -1) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
@@ -164,7 +164,7 @@ const rows = (): Record<string, Row> => ({
   'a null in place of a default, for an argument that must not be null': {
     query: `query Q($id: ID = "${ids[0]}") { taxpayerToken(taxpayerId: $id) { name } }`,
     variables: { id: null },
-    way: 'apollo',
+    way: 'plan',
   },
   'a null literal': { query: `{ taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: null) { name } }`, way: 'plan' },
   'an absent variable': {
