@@ -4,6 +4,7 @@ import {
   type GraphQLField,
   type GraphQLLeafType,
   getArgumentValues,
+  Kind,
   locatedError,
   responsePathAsArray,
 } from 'graphql';
@@ -17,6 +18,8 @@ export interface Step {
   /** The value of `__typename`; undefined for other fields. */
   readonly constant: string | undefined;
   readonly field: GraphQLField<unknown, unknown>;
+  readonly name: string;
+  readonly resolve: Resolve | undefined;
   /** Several when equal fields were merged. */
   readonly nodes: readonly FieldNode[];
   /** Undefined where they depend on variables. */
@@ -78,14 +81,13 @@ export class Execution {
   }
 
   #take(step: Step, source: unknown, target: Target, around: Path): Pending {
-    const { key, constant, field, args, nodes } = step;
+    const { key, constant, resolve } = step;
     target[key] = constant ?? null; // at once: the keys are in the order of the document, whatever comes first
     if (constant !== undefined) return undefined;
-    const resolve = field.resolve as Resolve | undefined;
-    if (resolve === undefined) return this.#complete(step, key, (source as Target)[field.name], target, around);
+    if (resolve === undefined) return this.#complete(step, key, (source as Target)[step.name], target, around);
     let value: unknown;
     try {
-      value = resolve(source, args ?? getArgumentValues(field, nodes[0] as FieldNode, this.variables), this.context);
+      value = resolve(source, step.args ?? this.#argumentsOf(step), this.context);
     } catch (error) {
       return this.#refuse(step, key, error, around);
     }
@@ -104,7 +106,7 @@ export class Execution {
     const { isNullable, leaf, member } = step;
     if (value === null || value === undefined) {
       if (isNullable) return undefined;
-      const missing = `Cannot return null for non-nullable field ${step.parentType}.${step.field.name}.`;
+      const missing = `Cannot return null for non-nullable field ${step.parentType}.${step.name}.`;
       return this.#refuse(step, key, new Error(missing), around);
     }
     if (value instanceof Error) return this.#refuse(step, key, value, around);
@@ -125,6 +127,20 @@ export class Execution {
     const list = values.map(() => null) as unknown as Target;
     target[key] = list;
     return forEach(values, (each, index) => this.#settle(member, index, each, list, path));
+  }
+
+  /** The arguments of a field: by graphql-js, unless all are variables that have a value, which takes a tenth of the time. */
+  #argumentsOf({ field, nodes }: Step): Arguments {
+    const { variables } = this;
+    const [node] = nodes as readonly [FieldNode];
+    const values: Record<string, unknown> = {};
+    for (const { name, value } of node.arguments ?? []) {
+      const isGiven = value.kind === Kind.VARIABLE && Object.hasOwn(variables, value.name.value);
+      const given = isGiven ? variables[value.name.value] : undefined;
+      if (given === undefined || given === null) return getArgumentValues(field, node, variables);
+      values[name.value] = given;
+    }
+    return values;
   }
 
   /** Records a field's error. Throws {@link nulled} when the field must not be null. */

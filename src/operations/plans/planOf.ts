@@ -31,8 +31,8 @@ class NotPlannable extends Error {}
 
 /**
  * What answers a valid operation as graphql-js would, in a fraction of its time. Undefined, so that Apollo executes it, for:
- * directives; lists and abstract types other than `_entities` (this schema has none); introspection and `_service`; several
- * mutations, which must run one after the other; more than {@link maxSteps} steps.
+ * directives; lists and abstract types other than `_entities`, and defaults of arguments (this schema has none); introspection
+ * and `_service`; several mutations, which must run one after the other; more than {@link maxSteps} steps.
  */
 export function planOf(
   schema: GraphQLSchema,
@@ -111,6 +111,8 @@ class Planner {
       key,
       constant: isTypename ? parent.name : undefined,
       field,
+      name: field.name,
+      resolve: field.resolve as Step['resolve'],
       nodes,
       args: this.#arguments(field, nodes[0] as FieldNode),
       isNullable: !isNonNullType(given),
@@ -125,6 +127,7 @@ class Planner {
 
   /** Undefined where they depend on variables. */
   #arguments(field: GraphQLField<unknown, unknown>, node: FieldNode): Step['args'] {
+    if (field.args.some(({ defaultValue }) => defaultValue !== undefined)) notPlannable();
     let isConstant = true;
     const noteVariable = () => {
       isConstant = false;
