@@ -1,9 +1,9 @@
 import type { Sealer } from '../cache/sealing.js';
 import type { OperationRecord } from '../operations/OperationRecord.js';
+import type { Trail } from '../Trail.js';
 import { whoOf } from './AuditLog.js';
 import type { LineLimit, Repeats } from './LineLimit.js';
 import type { Logger } from './log.js';
-import type { Trail } from './Trail.js';
 
 export interface OperationLogOptions {
   readonly log: Logger;

@@ -101,8 +101,8 @@ describe('A directory of one process', () => {
     for (const id of before) await read(gateway, id);
     harm(directory);
     for (const id of after) await read(gateway, id);
-    await until(async () => linesWith(gateway, 'is used again').length === 1);
-    expect(linesWith(gateway, 'cannot be used')).toHaveLength(1);
+    await until(async () => linesWith(gateway, 'store available again').length === 1);
+    expect(linesWith(gateway, 'store unavailable')).toHaveLength(1);
     await kill(gateway, directory);
     const next = await start(directory);
     for (const id of [...before, ...after]) await read(next, id);

@@ -28,7 +28,7 @@ async function causesOf(CACHE_URL: string) {
   const tokens = Object.fromEntries(ids.map((_, n) => [`t${n}`, { status: 'CREATED' }]));
   expect({ data, errors }).toEqual({ data: tokens, errors: undefined });
   const lines = gateway.logs.map((line) => JSON.parse(line)).filter(({ store }) => store !== undefined);
-  expect(lines.map(({ msg }) => msg)).toEqual([expect.stringMatching(/^the store of CACHE_URL cannot be used/)]);
+  expect(lines.map(({ msg }) => msg)).toEqual([expect.stringMatching(/^store unavailable/)]);
   const { code, stdout, stderr } = await runCommand({ ...environmentFor(gateway.sandbox), CACHE_URL }, ['check']);
   expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
   return { logged: lines[0].cause, checked: /^FAILED {2}store: CACHE_URL \(.*?\): (.*)$/m.exec(stdout)?.[1] };
