@@ -13,9 +13,9 @@ import type { ClientLinkRequest } from './datasources/wire.js';
 import { badInput, GatewayError } from './errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from './json.js';
 import type { AuditEvent, AuditLog } from './observability/AuditLog.js';
-import { Trail } from './observability/Trail.js';
 import type { OperationContext, OperationFacts } from './operations/OperationContext.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
+import { Trail } from './Trail.js';
 
 /** What every request works with; wired once in `services.ts`. */
 export interface Services {

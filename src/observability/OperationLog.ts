@@ -1,9 +1,9 @@
 import type { Sealer } from '../cache/sealing.js';
 import type { OperationRecord } from '../operations/OperationRecord.js';
+import type { Trail } from '../Trail.js';
 import { whoOf } from './AuditLog.js';
-import type { LineLimit, Repeats } from './LineLimit.js';
+import { type LineLimit, writeWhole } from './LineLimit.js';
 import type { Logger } from './log.js';
-import type { Trail } from './Trail.js';
 
 export interface OperationLogOptions {
   readonly log: Logger;
@@ -39,20 +39,17 @@ export class OperationLog {
     const audit = denialIn(record);
     if (this.#isOff && audit === undefined) return;
     const level = audit === undefined ? 'info' : 'audit';
-    const ms = Math.round(ended * 10) / 10;
-    const write = (repeats?: Repeats) => {
-      const own = repeats ?? ownFields(record, ms, traceId);
-      this.#log[level]({ ...own, audit, ...this.#commonFields(record, audit !== undefined) }, 'operation');
+    const line = {
+      key: keyOf(record),
+      requestId: facts.requestId,
+      write: (fields: object) => this.#log[level](fields, 'operation'),
+      own: ownFields(record, Math.round(ended * 10) / 10, traceId),
+      shared: () => ({ audit, ...this.#commonFields(record, audit !== undefined) }),
+      general: { audit, way, outcome, codes: codesOf(record) },
     };
-    const codes = codesOf(record);
-    const general = () => ({
-      key: `others\n${audit}\n${way}\n${outcome}\n${codes}`,
-      write: (repeats?: Repeats) =>
-        this.#log[level]({ ...repeats, audit, way, outcome, codes, others: true }, 'operation'),
-    });
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
-    if (outcome === 'ok' || hasTokenCalls) write();
-    else this.options.limit.pass({ key: keyOf(record), requestId: facts.requestId, write, general: general() });
+    if (outcome === 'ok' || hasTokenCalls) writeWhole(line);
+    else this.options.limit.pass(line);
   }
 
   #commonFields(record: OperationRecord, withPeer: boolean) {
@@ -92,10 +89,9 @@ function keyOf(record: OperationRecord): string {
 }
 
 /** The fields of one operation alone. */
-function ownFields({ facts, trail, events }: OperationRecord, ms: number, traceId: string | undefined) {
+function ownFields({ trail, events }: OperationRecord, ms: number, traceId: string | undefined) {
   const { calls, callCount = 0, tokenCalls = 0 } = trail ?? {};
   return {
-    requestId: facts.requestId,
     ms,
     events,
     calls: calls?.map(({ endpoint, ms, result }) => ({ endpoint, ms: Math.round(ms), result })),

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { LineLimit, type Repeats } from '../../src/observability/LineLimit.js';
+import { LineLimit } from '../../src/observability/LineLimit.js';
 
 interface Written {
   readonly requestId?: string;
@@ -24,10 +24,8 @@ afterEach(() => {
 function note(caller: string, isKept = false): void {
   sent += 1;
   const requestId = `request-${sent}`;
-  const writer = (fields: object) => (repeats?: Repeats) =>
-    void written.push({ ...(repeats ?? { requestId }), ...fields });
-  const general = { key: 'others', write: writer({ others: true }) };
-  limit.pass({ key: caller, requestId, write: writer({ caller }), ...(!isKept && { general }) });
+  const write = (fields: object) => void written.push(fields);
+  limit.pass({ key: caller, requestId, write, shared: () => ({ caller }), general: isKept ? undefined : {} });
 }
 
 const told = () => written.reduce((sum, { count = 1 }) => sum + count, 0);

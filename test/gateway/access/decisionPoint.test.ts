@@ -201,15 +201,6 @@ describe('The door', () => {
     return Object.assign((id: string, key?: string) => together([id], key)[0], { together });
   }
 
-  it('opens at once, without a promise, when the decision is remembered', async () => {
-    const open = doors();
-    point.allow(subject, ['one']);
-    const first = open('one');
-    expect(first).toBeInstanceOf(Promise);
-    expect(await first).toBe('one');
-    expect(open('one')).toBe('one');
-  });
-
   it('asks 32 questions at once for one caller, and others are asked about all the same', async () => {
     const open = doors();
     point.allow(subject, many);
