@@ -38,54 +38,47 @@ export class OperationLog {
     if (!isNotable && ended < this.#fromMs) return;
     const audit = denialIn(record);
     if (this.#isOff && audit === undefined) return;
+    const { sealer, limit } = this.options;
+    const { caller, requestId } = facts;
     const level = audit === undefined ? 'info' : 'audit';
+    const peer = audit && facts.peer;
+    const common = commonFields(record, audit);
     const line = {
-      key: keyOf(record),
-      requestId: facts.requestId,
+      key: `operation\n${JSON.stringify(common)}\n${caller?.key}\n${peer?.address}`,
+      requestId,
       write: (fields: object) => this.#log[level](fields, 'operation'),
       own: ownFields(record, Math.round(ended * 10) / 10, traceId),
-      shared: () => ({ audit, ...this.#commonFields(record, audit !== undefined) }),
-      general: { audit, way, outcome, codes: codesOf(record) },
+      shared: () => ({ ...common, ...whoOf(sealer, caller, peer) }),
+      general: { audit, way, outcome, codes: common.codes },
     };
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
     if (outcome === 'ok' || hasTokenCalls) writeWhole(line);
-    else this.options.limit.pass(line);
+    else limit.pass(line);
   }
+}
 
-  #commonFields(record: OperationRecord, withPeer: boolean) {
-    const { facts, transport, outcome, label, type, name, status, way, causes } = record;
-    const { caller, peer, client } = facts;
-    return {
-      operation: label,
-      operationName: name,
-      type,
-      way,
-      transport,
-      status,
-      outcome,
-      codes: codesOf(record),
-      cause: causes.length > 0 ? causes.join('; ') : undefined,
-      ...whoOf(this.options.sealer, caller, withPeer ? peer : undefined),
-      ...client,
-    };
-  }
+/** The fields that equal operations have in common, whoever their caller is. */
+function commonFields(record: OperationRecord, audit: string | undefined) {
+  const { facts, transport, outcome, label, type, name, status, way, codes, causes } = record;
+  return {
+    audit,
+    operation: label,
+    operationName: name,
+    type,
+    way,
+    transport,
+    status,
+    outcome,
+    codes: codes.size > 0 ? [...codes.keys()] : undefined,
+    cause: causes.length > 0 ? causes.join('; ') : undefined,
+    ...facts.client,
+  };
 }
 
 /** The audit of a denial that came before there was a `RequestContext` to audit it. */
 function denialIn({ codes, label }: OperationRecord): 'token-refused' | 'access-denied' | undefined {
   if (codes.has('UNAUTHENTICATED')) return 'token-refused';
   return label === 'none' && codes.has('FORBIDDEN') ? 'access-denied' : undefined;
-}
-
-function codesOf({ codes }: OperationRecord): readonly string[] | undefined {
-  return codes.size > 0 ? [...codes.keys()] : undefined;
-}
-
-function keyOf(record: OperationRecord): string {
-  const { facts, transport, outcome, label, type, name, status, way, causes } = record;
-  const { caller, peer, client } = facts;
-  const what = [transport, outcome, type, way, label, name, status, codesOf(record), causes];
-  return [...what, caller?.key, peer?.address, client?.client, client?.clientVersion].join('\n');
 }
 
 /** The fields of one operation alone. */

@@ -71,6 +71,14 @@ describe('Lines that repeat', () => {
     expect(told()).toBe(50_000);
   });
 
+  it('are general, without who, when more than twelve different ones come at once', () => {
+    for (let n = 0; n < 20; n += 1) note(`caller ${n}`);
+    jest.advanceTimersByTime(1000);
+    expect(written.slice(0, 12).map(({ caller }) => caller)).toEqual(written.slice(0, 12).map((_, n) => `caller ${n}`));
+    const requestIds = Array.from({ length: 8 }, (_, n) => `request-${n + 13}`);
+    expect(written.slice(12)).toEqual([{ count: 8, requestIds, others: true }]);
+  });
+
   it('are kept apart where each has to be kept, however many there are', () => {
     for (let n = 0; n < 5000; n += 1) note(`caller ${n}`, true);
     expect(new Set(written.map(({ caller }) => caller)).size).toBe(5000);
