@@ -20,7 +20,7 @@ let gateway: TestGateway;
 let authorization: string;
 beforeAll(async () => {
   provider = await startTrustedProvider();
-  gateway = await startTestGateway({ ...provider.env, DRAIN_TIMEOUT_MS: '10000' });
+  gateway = await startTestGateway(provider.env);
   authorization = `Authorization: ${await provider.watcherOf([])}`;
 });
 afterAll(async () => {
