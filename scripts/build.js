@@ -2,7 +2,8 @@
 // some gateways need (sandbox, Redis, explorers) stays in files of its own, read when first used. Classes may be renamed on
 // the way, so nothing may depend on a class's name.
 
-import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -45,10 +46,12 @@ const { outputFiles } = await build({
 // By renames and with the entry last: whoever starts while this runs finds a whole build, the one before or this one.
 await mkdir(join(dist, 'chunks'), { recursive: true });
 const explorer = join(dist, 'explorer.html.gz');
-if (await isOlder(explorer, [import.meta.filename, join(root, 'package-lock.json')])) {
+const madeAt = statSync(explorer, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+if ([import.meta.filename, join(root, 'package-lock.json')].some((source) => statSync(source).mtimeMs > madeAt)) {
   outputFiles.push({ path: explorer, contents: await explorerPage() });
 }
-for (const { path, contents } of outputFiles.sort((a, b) => order(a.path) - order(b.path))) {
+const isEntry = ({ path }) => Number(dirname(path) === dist);
+for (const { path, contents } of outputFiles.sort((a, b) => isEntry(a) - isEntry(b))) {
   const written = `${path}.${process.pid}`;
   await writeFile(written, contents);
   await rename(written, path);
@@ -56,19 +59,6 @@ for (const { path, contents } of outputFiles.sort((a, b) => order(a.path) - orde
 const present = new Set(outputFiles.map(({ path }) => basename(path)));
 for (const name of await readdir(join(dist, 'chunks'))) {
   if (!present.has(name)) await rm(join(dist, 'chunks', name), { force: true });
-}
-
-function order(path) {
-  return dirname(path) === dist ? 1 : 0;
-}
-
-async function isOlder(made, sources) {
-  const timeOf = (path) =>
-    stat(path).then(
-      ({ mtimeMs }) => mtimeMs,
-      () => 0,
-    );
-  return (await timeOf(made)) < Math.max(...(await Promise.all(sources.map(timeOf))));
 }
 
 /** GraphiQL as one page of nine megabytes, compressed. What it begins with it asks of the gateway. */

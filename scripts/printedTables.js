@@ -22,9 +22,26 @@ export function settingRows(all) {
   return [...head, ...rows];
 }
 
+/** What a gateway for the real service needs: it stands first in .env.example. */
+const neededFirst = [
+  'UPSTREAM_BASE_URL',
+  'UPSTREAM_CLIENT_ID',
+  'UPSTREAM_CLIENT_SECRET',
+  'AUTH_ISSUER',
+  'AUTH_AUDIENCE',
+  'CACHE_URL',
+  'NODE_ENV',
+];
+
 /** Entries of .env.example, each commented out. */
 export function envEntries(all) {
-  return all.flatMap(({ name, fallback, meaning, example, secret }) => [
+  const first = all.filter(({ name }) => neededFirst.includes(name));
+  const rest = all.filter((setting) => !first.includes(setting));
+  return [...entriesOf(first), '# --- Everything below is optional. ---', '', ...entriesOf(rest)];
+}
+
+function entriesOf(some) {
+  return some.flatMap(({ name, fallback, meaning, example, secret }) => [
     `# ${meaning}`,
     `# Default: ${fallback}.${secret ? ` To read the value from a file, set ${name}_FILE to its path instead.` : ''}`,
     `# ${name}=${example}`,

@@ -13,9 +13,9 @@ import type { ClientLinkRequest } from './datasources/wire.js';
 import { badInput, GatewayError } from './errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from './json.js';
 import type { AuditEvent, AuditLog } from './observability/AuditLog.js';
-import { Trail } from './observability/Trail.js';
 import type { OperationContext, OperationFacts } from './operations/OperationContext.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
+import { Trail } from './Trail.js';
 
 /** What every request works with; wired once in `services.ts`. */
 export interface Services {
@@ -71,7 +71,7 @@ export class RequestContext implements OperationContext, ReadCall {
   require(scope: Scope): void {
     if (this.caller.scopes.has(scope)) return;
     this.audit('access-denied', 'denied', undefined, `missing scope ${scope}`);
-    throw new GatewayError('FORBIDDEN', `This needs the scope ${scope}`);
+    throw new GatewayError('FORBIDDEN', `Missing scope: ${scope}`);
   }
 
   /**
@@ -131,7 +131,7 @@ export class RequestContext implements OperationContext, ReadCall {
 
   private refusal(taxpayer: string, reason: string): GatewayError {
     this.audit('access-denied', 'denied', taxpayer, reason);
-    return new GatewayError('FORBIDDEN', 'This taxpayer is not among those the caller may see');
+    return new GatewayError('FORBIDDEN', 'You do not have access to this taxpayer');
   }
 
   /** @throws GatewayError BAD_USER_INPUT, or as {@link ClientLinks.create} */
@@ -143,7 +143,7 @@ export class RequestContext implements OperationContext, ReadCall {
     }
     const lost = pathOfInfinity(request.metadata);
     if (lost !== undefined) {
-      const message = 'must be a number that a double can hold; send a larger one as a string';
+      const message = 'cannot be sent unchanged as a JSON number: send it as a string';
       throw badInput(`input.metadata.${lost}`, message);
     }
     try {

@@ -143,9 +143,9 @@ async function startTracing({ config: { traces, auth }, log, ways }: Surrounding
   if (traces === undefined) return undefined;
   const { Tracing } = await import('./observability/Tracing.js');
   const { url } = traces;
-  const texts = { begins: 'the trace collector does not take spans', ends: 'the trace collector takes spans again' };
+  const texts = { begins: 'trace collector rejects spans', ends: 'trace collector accepts spans again' };
   const episode = new Episode({ log, ...texts });
-  const onSent = (cause?: string) => (cause === undefined ? episode.worked() : episode.failed('not sent', cause));
+  const onSent = (cause?: string) => episode.see(cause && 'not sent', cause);
   const agent = ways?.others.agentFor(new URL(url));
   return new Tracing({ url, agent, version: packageVersion(), serviceUrl, decisionUrl: auth.decision?.url, onSent });
 }

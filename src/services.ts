@@ -1,6 +1,7 @@
 import { CallQueue } from './admission/CallQueue.js';
 import { boundsFor, type Holder, Places } from './admission/Places.js';
 import { Quota } from './admission/Quota.js';
+import { type DecisionCall, DecisionPoint } from './auth/DecisionPoint.js';
 import { Forgets, type MemoryKeeper } from './cache/Forgets.js';
 import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
@@ -18,10 +19,9 @@ import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.
 import { Agents } from './network/agents.js';
 import { AuditLog } from './observability/AuditLog.js';
 import { Episode } from './observability/Episode.js';
-import { LineLimit, type Repeats } from './observability/LineLimit.js';
+import { LineLimit } from './observability/LineLimit.js';
 import type { Logger } from './observability/log.js';
 import { OperationLog } from './observability/OperationLog.js';
-import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { openWatchedStore } from './observability/watchedStore.js';
 import type { UntrustedDocument } from './operations/TrustedDocuments.js';
 import type { Surroundings } from './Surroundings.js';
@@ -53,7 +53,7 @@ export async function startServices(
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
-  const store = await openWatchedStore(config, surroundings);
+  const store = await openWatchedStore(surroundings);
   const limit = new LineLimit();
   const audit = new AuditLog({ log, sealer, limit, which: config.audit });
   const whole = { ...surroundings, store, sealer, baseUrl, credentials: () => credentials };
@@ -69,7 +69,7 @@ export async function startServices(
   metrics.showBreakers((endpoint) => wired.http.isOpen(endpoint));
   const { decision } = config.auth;
   const agent = ways?.others.agentFor;
-  const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
+  const decisions = decision && new DecisionPoint({ ...decision, agent, onCall: onDecisionCall(surroundings) });
   const unfollow = [
     followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (secret) => {
       credentials.clientSecret = secret;
@@ -150,8 +150,8 @@ export function wireServices(wiring: Wiring) {
   const forgets = forgetsOf(wiring, sealed, [
     broker,
     jobs,
-    { forget: (id) => jobWatches.forget(([taxpayerId]) => id === undefined || taxpayerId === id) },
-    { forget: (id) => recordWatches.forget((taxpayerId) => id === undefined || taxpayerId === id) },
+    { forget: (isMeant) => jobWatches.forget(([taxpayerId]) => isMeant(taxpayerId)) },
+    recordWatches,
   ]);
   const stopWatches = () => {
     jobWatches.stop();
@@ -190,7 +190,7 @@ const silenceCauses = {
 type EndpointEpisodes = Readonly<Record<Endpoint, Episode>>;
 
 function endpointEpisodes(log: Logger): EndpointEpisodes {
-  const texts = { begins: 'calls to the service fail', ends: 'calls to the service work again' };
+  const texts = { begins: 'calls to the service are failing', ends: 'calls to the service work again' };
   const of = (endpoint: Endpoint) => new Episode({ log, about: { endpoint }, ...texts });
   return { createClientLink: of('createClientLink'), taxpayerToken: of('taxpayerToken'), refreshJob: of('refreshJob') };
 }
@@ -202,27 +202,31 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
     store: sealed,
     onPause: (endpoint, reason) => {
       metrics.gateClosed.inc({ endpoint, reason });
-      episodes[endpoint].failed(reason, silenceCauses[reason]);
+      episodes[endpoint].see(reason, silenceCauses[reason]);
     },
   });
   return new TaxpayerService({
     ...{ baseUrl, apiVersion, credentials, http, pauses, maxDepth: config.limits.metadataDepth },
-    onOutcome: (endpoint, failure) => {
-      if (failure === undefined) episodes[endpoint].worked();
-      else episodes[endpoint].failed(failure.kind, failure.reason);
-    },
+    onOutcome: (endpoint, failure) => episodes[endpoint].see(failure?.kind, failure?.reason),
   });
+}
+
+function onDecisionCall({ log, metrics }: Surroundings): (call: DecisionCall) => void {
+  const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
+  const episode = new Episode({ log, ...texts });
+  return (call) => {
+    metrics.onDecisionCall(call);
+    episode.see(call.outcome === 'ok' ? undefined : call.outcome, call.cause);
+  };
 }
 
 /** A document that is not trusted was allowed to run. */
 function tellUntrusted(log: Logger, limit: LineLimit, { requestId, ...document }: UntrustedDocument): void {
-  const { operation } = document;
-  const writer = (fields: object) => (repeats?: Repeats) =>
-    log.warn({ ...fields, ...(repeats ?? { requestId }) }, 'untrusted document');
   limit.pass({
     key: `untrusted\n${Object.values(document).join('\n')}`,
     requestId,
-    write: writer(document),
-    general: { key: `untrusted ${operation}`, write: writer({ operation, others: true }) },
+    write: (fields) => log.warn(fields, 'untrusted document'),
+    shared: () => document,
+    general: { operation: document.operation },
   });
 }

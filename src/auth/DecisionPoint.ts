@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import * as z from 'zod';
 import type { Secret } from '../config/secret.js';
 import { GatewayError } from '../errors/errors.js';
-import type { Trail } from '../observability/Trail.js';
 import { BoundedCache } from '../process/BoundedCache.js';
+import type { Trail } from '../Trail.js';
 import type { Caller, TaxpayerScope } from './caller.js';
 import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
 
@@ -59,7 +59,8 @@ const maxDecisions = 100_000;
  */
 export class DecisionPoint {
   readonly #decisions = new BoundedCache<Decision>({ max: maxDecisions });
-  readonly #asking = new Map<string, Promise<void>>();
+  /** What calls in flight will decide. */
+  readonly #asking = new Map<string, Promise<Decision | GatewayError>>();
   #authorization: string | undefined;
 
   constructor(private readonly options: DecisionPointOptions) {
@@ -82,22 +83,19 @@ export class DecisionPoint {
    * @returns for each question a decision, or GatewayError AUTH_UNAVAILABLE or RATE_LIMITED when there is none
    */
   ask(caller: Caller, asker: Asker, questions: readonly Question[]): Promise<readonly (Decision | GatewayError)[]> {
-    const keyed = new Map(questions.map((question) => [keyOf(caller, question), question]));
-    const fresh = new Map(
-      [...keyed].filter(([key, question]) => !this.known(caller, question) && !this.#asking.has(key)),
-    );
+    const keyed = questions.map((question) => [keyOf(caller, question), question] as const);
+    const fresh = new Map(keyed.filter(([key]) => !this.#asking.has(key)));
     if (fresh.size > 0) {
-      const deciding = this.#decide(caller, asker, fresh).finally(() => {
-        for (const key of fresh.keys()) this.#asking.delete(key);
-      });
-      for (const key of fresh.keys()) this.#asking.set(key, deciding);
+      const deciding = this.#decide(caller, asker, fresh);
+      for (const key of fresh.keys()) {
+        const answer = deciding.then((decided) => decided.get(key) as Decision).catch((error: GatewayError) => error);
+        this.#asking.set(
+          key,
+          answer.finally(() => this.#asking.delete(key)),
+        );
+      }
     }
-    const answers = questions.map(async (question) => {
-      const key = keyOf(caller, question);
-      await this.#asking.get(key);
-      return this.#decisions.get(key) ?? { isAllowed: false, until: 0 };
-    });
-    return Promise.all(answers.map((answer) => answer.catch((error: GatewayError) => error)));
+    return Promise.all(keyed.map(([key]) => this.#asking.get(key) as Promise<Decision | GatewayError>));
   }
 
   /** Calls `look` when a decision expires; returns how to cancel that. */
@@ -119,11 +117,12 @@ export class DecisionPoint {
         if (error.fault !== 'network') throw error;
         return call(1);
       });
-      for (const [place, key] of [...questions.keys()].entries()) {
+      const decided = [...questions.keys()].map((key, place): [string, Decision] => {
         const isAllowed = answers[place]?.decision === true;
-        const ttlMs = Math.min(this.options.ttlMs, isAllowed ? Infinity : refusedMs);
-        this.#decisions.set(key, { isAllowed, until: askedAt + ttlMs });
-      }
+        return [key, { isAllowed, until: askedAt + Math.min(this.options.ttlMs, isAllowed ? Infinity : refusedMs) }];
+      });
+      for (const [key, decision] of decided) this.#decisions.set(key, decision);
+      return new Map(decided);
     } catch (error) {
       throw undecided(error as NoAnswer);
     } finally {

@@ -21,10 +21,7 @@ export function startAuthentication({ config, log, metrics, ways }: Surroundings
     ...auth,
     decisionClaims: auth.decision?.claims,
     agentFor: ways?.others.agentFor,
-    onKeysRead: (issuer, failure) => {
-      if (failure === undefined) episodes.get(issuer)?.worked();
-      else episodes.get(issuer)?.failed(failure.fault, failure.message);
-    },
+    onKeysRead: (issuer, failure) => episodes.get(issuer)?.see(failure?.fault, failure?.message),
   });
   metrics.showKeySets(() => authenticator.keySets.map(({ ageMs }) => ageMs));
   authenticator.start();

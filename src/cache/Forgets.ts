@@ -6,8 +6,8 @@ const lookEveryMs = 2000;
 
 /** A component that keeps data about subjects in memory. */
 export interface MemoryKeeper {
-  /** Drops what it holds about `subject` (undefined: every subject), and keeps no result of the reads in flight about it. */
-  forget(subject: string | undefined): void;
+  /** Drops what it holds about the subjects that are meant, and keeps no result of the reads in flight about them. */
+  forget(isMeant: (subject: string) => boolean): void;
 }
 
 export interface ForgetsOptions {
@@ -46,11 +46,10 @@ export class Forgets {
     const { store, onForgotten } = this.options;
     const { forgotten, mark } = await store.forgottenSince(this.#mark);
     const listed = forgotten.filter((each) => each !== undefined);
-    for (const each of listed) {
-      if (this.#seen.has(each.id)) continue;
-      this.#forget(each.subject);
-      onForgotten(each);
-    }
+    const news = listed.filter(({ id }) => !this.#seen.has(id));
+    const subjects = new Set(news.map(({ subject }) => subject));
+    if (subjects.size > 0) this.#forget((subject) => subjects.has(subject)); // one pass through memory for all of them
+    for (const each of news) onForgotten(each);
     // A note is kept for an hour: a process that did not look for so long may have missed one.
     if (this.#mark > 0 && mark - this.#mark > hourMs / 2) this.forgetAll();
     this.#seen = new Set(listed.map(({ id }) => id));
@@ -59,10 +58,10 @@ export class Forgets {
 
   /** Also when the client secret gives every name in the store another form: what is forgotten then, this process cannot learn. */
   forgetAll(): void {
-    this.#forget(undefined);
+    this.#forget(() => true);
   }
 
-  #forget(subject: string | undefined): void {
-    for (const keeper of this.options.keepers) keeper.forget(subject);
+  #forget(isMeant: (subject: string) => boolean): void {
+    for (const keeper of this.options.keepers) keeper.forget(isMeant);
   }
 }

@@ -2,11 +2,12 @@ import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/err
 import { pause } from '../process/pause.js';
 import type { Place, Turn, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
+import { type EntryMemory, entryMemory } from './entryMemory.js';
+import type { MemoryKeeper } from './Forgets.js';
 import { keepLease, leaseMarginMs, leaseMs } from './keepLease.js';
 import type { CacheTier, InPlace, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
 import type { SubjectField } from './SealedStore.js';
 import { decodeFailure, type Entry, encodeFailure, entryOf } from './StoredEntries.js';
-import { SubjectMemory } from './SubjectMemory.js';
 import { isFromBefore, leftMs, outcomeOf, WriteBack } from './WriteBack.js';
 
 /** Pauses between two looks at a lease that another process holds, in milliseconds: they double, with jitter. */
@@ -39,8 +40,8 @@ interface Flight<Value> {
  *
  * A cold read has ten steps; the comments below number them.
  */
-export class LeasedCache<Value> {
-  readonly #memory: SubjectMemory<Value>;
+export class LeasedCache<Value> implements MemoryKeeper {
+  readonly #memory: EntryMemory<Value>;
   readonly #flights = new Map<string, Flight<Value>>();
   /** Reads that wait for a place, by holder and id: a holder without a free place must not hold up another holder's read. */
   readonly #waiting = new Map<string, Promise<Entry<Value> | undefined>>();
@@ -49,7 +50,7 @@ export class LeasedCache<Value> {
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
     this.#longestHoldMs = options.workMs + leaseMarginMs;
-    this.#memory = new SubjectMemory(options);
+    this.#memory = entryMemory(options);
     this.#writeBack = new WriteBack(options, this.#memory);
   }
 
@@ -82,11 +83,11 @@ export class LeasedCache<Value> {
     return this.held(id, request.acceptable) ?? this.#join(id, request);
   }
 
-  /** Drops what memory holds about `subject` (default: everything), and keeps no result of the reads in flight about it. */
-  forget(subject?: string): void {
-    this.#memory.forget(subject);
+  forget(isMeant: (subject: string) => boolean): void {
+    const { fieldOf } = this.options;
+    for (const id of [...this.#memory.keys()]) if (isMeant(fieldOf(id).subject)) this.#memory.delete(id);
     for (const [id, { reader }] of this.#flights) {
-      if (subject !== undefined && reader.field.subject !== subject) continue;
+      if (!isMeant(reader.field.subject)) continue;
       reader.isForgotten = true;
       this.#flights.delete(id); // later readers start a new read
     }
@@ -250,6 +251,6 @@ export class LeasedCache<Value> {
   }
 
   #keep({ id, isForgotten }: Reader<Value>, entry: Entry<Value>): void {
-    if (!isForgotten) this.#memory.keep(id, entry);
+    if (!isForgotten) this.#memory.set(id, entry);
   }
 }

@@ -1,5 +1,4 @@
-import * as z from 'zod';
-import { type ErrorCode, errorCodes, GatewayError } from '../errors/errors.js';
+import { errorCodes, GatewayError } from '../errors/errors.js';
 import type { Stored } from '../stores/Store.js';
 
 /** A cached answer of the service. */
@@ -24,13 +23,6 @@ export interface Codec<Value> {
   decode(stored: unknown): Value;
 }
 
-const storedFailure = z.object({
-  code: z.enum(Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]),
-  message: z.string(),
-  retryAfterSeconds: z.number().optional(),
-  reason: z.string().optional(),
-});
-
 /** The entry that the store holds; undefined for anything but an encoded value. */
 export function entryOf<Value>(
   { version, value, ageMs }: Stored<unknown>,
@@ -44,15 +36,12 @@ export function entryOf<Value>(
   }
 }
 
-export function encodeFailure(error: GatewayError): z.input<typeof storedFailure> {
-  const { code, message, retryAfterSeconds, reason } = error;
+export function encodeFailure({ code, message, retryAfterSeconds, reason }: GatewayError) {
   return { code, message, retryAfterSeconds, reason };
 }
 
-/** Undefined for anything but an encoded failure. */
+/** Undefined for one that cannot be read or is of another release. */
 export function decodeFailure(stored: unknown): GatewayError | undefined {
-  const { data } = storedFailure.safeParse(stored);
-  if (data === undefined) return undefined;
-  const { code, message, retryAfterSeconds, reason } = data;
-  return new GatewayError(code, message, { reason, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
+  const { code, message, ...options } = (stored ?? {}) as GatewayError;
+  return code in errorCodes ? new GatewayError(code, message, options) : undefined;
 }

@@ -1,8 +1,8 @@
 import { StoreError } from '../stores/StoreError.js';
+import type { EntryMemory } from './entryMemory.js';
 import { leaseMs } from './keepLease.js';
 import type { LeasedCacheOptions } from './ReadRequest.js';
 import { type Entry, entryOf } from './StoredEntries.js';
-import type { SubjectMemory } from './SubjectMemory.js';
 
 const everyMs = 1000;
 /** Most entries that one cache writes back each second: after an outage a whole fleet does so at once. */
@@ -15,7 +15,7 @@ export class WriteBack<Value> {
 
   constructor(
     private readonly options: LeasedCacheOptions<Value>,
-    private readonly memory: SubjectMemory<Value>,
+    private readonly memory: EntryMemory<Value>,
   ) {}
 
   has(id: string): boolean {
@@ -53,7 +53,7 @@ export class WriteBack<Value> {
     if (turn.state === 'found' && turn.stored.version !== entry.version) {
       const stored = entryOf(turn.stored, codec);
       if (stored !== undefined && !isFromBefore(stored, entry)) {
-        if (this.memory.peek(id) === entry) this.memory.keep(id, stored); // or its subject was forgotten meanwhile
+        if (this.memory.peek(id) === entry) this.memory.set(id, stored); // or its subject was forgotten meanwhile
         return true;
       }
       turn = await store.acquire(place, { owner, leaseMs, refused: turn.stored.version });

@@ -17,9 +17,7 @@ export async function withStoreOf<T>(
   work: (opened: OpenStore) => Promise<T>,
 ) {
   if (upstream === 'embedded-sandbox') {
-    throw new ConfigError([
-      'UPSTREAM_BASE_URL is missing: what an embedded sandbox has stored ends with its process, so there is nothing to read',
-    ]);
+    throw new ConfigError(['UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops']);
   }
   const store = await openExistingStore(cache.url, use);
   try {

@@ -55,8 +55,8 @@ export const rules: readonly Rule[] = [
     (s) => s.mode !== 'developer' || !s.isSandbox || isLoopback(s.host),
     'must be a loopback address while every caller is the local developer: set AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled',
   ],
-  needed('AUTH_ISSUER', isJwt, 'AUTH_MODE=jwt (AUTH_MODE=disabled serves anybody)'),
-  needed('AUTH_AUDIENCE', isJwt, 'AUTH_MODE=jwt (AUTH_MODE=disabled serves anybody)'),
+  needed('AUTH_ISSUER', isJwt, 'AUTH_MODE=jwt (AUTH_MODE=disabled lets anyone in)'),
+  needed('AUTH_AUDIENCE', isJwt, 'AUTH_MODE=jwt (AUTH_MODE=disabled lets anyone in)'),
   [
     'AUTH_JWKS_URL',
     (s) => !isJwt(s) || [undefined, issuersOf(s).length].includes(s.AUTH_JWKS_URL?.length),
@@ -106,5 +106,5 @@ export const rules: readonly Rule[] = [
 
 /** The setting has to have a value when `isNeeded`. */
 function needed(setting: SettingName, isNeeded: (s: Facts) => boolean, beside: string): Rule {
-  return [setting, (s) => s[setting] !== undefined || !isNeeded(s), `is missing: expected with ${beside}`];
+  return [setting, (s) => s[setting] !== undefined || !isNeeded(s), `is required with ${beside}`];
 }

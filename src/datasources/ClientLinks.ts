@@ -101,7 +101,7 @@ export class ClientLinks {
       known = await this.#knownOf(attempt);
       const { record, ageMs = 0 } = known ?? {};
       if (record && record.input !== attempt.input) {
-        throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was used with another input');
+        throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was already used with different input');
       }
       if (record?.state === 'created') return { link: record.link, replayed: true };
       if (record?.state === 'unknown' || ageMs > workMs || performance.now() > waitsUntil) throw unknown();

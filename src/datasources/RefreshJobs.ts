@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { InPlace } from '../cache/ReadRequest.js';
 import type { Entry } from '../cache/StoredEntries.js';
@@ -40,7 +41,7 @@ export function isTerminal(job: JobStatus): boolean {
 }
 
 /** Statuses of refresh jobs, read with the taxpayer's token and shared like the tokens themselves. */
-export class RefreshJobs {
+export class RefreshJobs implements MemoryKeeper {
   readonly #cache: LeasedCache<Observation>;
   /** Those that are being read again, or that could not be. */
   readonly #renewed = new WeakSet<Entry<Observation>>();
@@ -61,9 +62,8 @@ export class RefreshJobs {
     });
   }
 
-  /** As {@link LeasedCache.forget}. */
-  forget(taxpayerId?: string): void {
-    this.#cache.forget(taxpayerId);
+  forget(isMeant: (taxpayerId: string) => boolean): void {
+    this.#cache.forget(isMeant);
   }
 
   dropExpired(): void {

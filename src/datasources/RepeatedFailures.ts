@@ -49,10 +49,10 @@ export class RepeatedFailures {
     let wasCalled = false;
     try {
       const answer = await read(() => (wasCalled = true));
-      this.clear(id);
+      this.#failures.delete(id);
       return answer;
     } catch (error) {
-      if (error instanceof GatewayError && error.code === 'NOT_FOUND') this.clear(id);
+      if (error instanceof GatewayError && error.code === 'NOT_FOUND') this.#failures.delete(id);
       if (error instanceof GatewayError && wasCalled && counted.has(error.code)) {
         const times = (last?.times ?? 0) + 1;
         const pauseMs = times === 1 ? 0 : Math.min(this.longestPauseMs, firstPauseMs * 2 ** (times - 2));
@@ -62,9 +62,7 @@ export class RepeatedFailures {
     }
   }
 
-  /** Forgets the failures of `id`, or of all ids. */
-  clear(id?: string): void {
-    if (id === undefined) this.#failures.clear();
-    else this.#failures.delete(id);
+  forget(isMeant: (id: string) => boolean): void {
+    for (const id of [...this.#failures.keys()]) if (isMeant(id)) this.#failures.delete(id);
   }
 }

@@ -24,7 +24,7 @@ export interface TaxpayerServiceOptions {
 
 /** What the service did wrong, and how in a few words. */
 export interface ServiceFailure {
-  readonly kind: TryFailure['kind'] | 'credentials-rejected';
+  readonly kind: TryFailure['kind'];
   readonly reason: string;
 }
 
@@ -148,11 +148,7 @@ const unknownToIt = 'The service knows no such taxpayer or job';
 function failureIn(error: unknown): ServiceFailure | undefined {
   const own = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN' ? error.cause : error;
   if (!(own instanceof GatewayError)) return undefined;
-  const kind = own instanceof TryFailure ? own.kind : kinds[own.code];
+  // A refusal of the client credentials may be of one caller alone; the pause that one for all begins is told by itself.
+  const kind = own instanceof TryFailure ? own.kind : own.code === 'UPSTREAM_INVALID_RESPONSE' ? 'invalid' : undefined;
   return kind && { kind, reason: own.reason ?? kind };
 }
-
-const kinds: { readonly [code: string]: ServiceFailure['kind'] } = {
-  UPSTREAM_INVALID_RESPONSE: 'invalid',
-  UPSTREAM_CREDENTIALS_REJECTED: 'credentials-rejected',
-};

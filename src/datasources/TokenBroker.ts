@@ -1,3 +1,4 @@
+import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { InPlace, ReadRequest } from '../cache/ReadRequest.js';
 import type { Secret } from '../config/secret.js';
@@ -55,7 +56,7 @@ type Call = ReadCall & Spender;
  * "for sparing use"). One cache serves two purposes. To *use* a token, its age does not matter: it is valid until the
  * service answers 401. To *show* a record, its age matters.
  */
-export class TokenBroker {
+export class TokenBroker implements MemoryKeeper {
   readonly #cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
   readonly #failures: RepeatedFailures;
@@ -98,10 +99,9 @@ export class TokenBroker {
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
   }
 
-  /** As {@link LeasedCache.forget}. */
-  forget(id?: string): void {
-    this.#failures.clear(id);
-    this.#cache.forget(id);
+  forget(isMeant: (id: string) => boolean): void {
+    this.#failures.forget(isMeant);
+    this.#cache.forget(isMeant);
   }
 
   dropExpired(): void {

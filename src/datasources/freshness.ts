@@ -40,13 +40,8 @@ export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs: unchang
 export function unchangedForMs(record: TokenRecord, before?: Reading & { readonly agoMs: number }): number {
   if (before !== undefined)
     return isSame(before.record, record) ? before.unchangedForMs + Math.max(0, before.agoMs) : 0;
-  const createdAt = record.faults ? undefined : timeOf(record.createdAt);
-  return createdAt === undefined ? 0 : Math.max(0, Date.now() - createdAt);
-}
-
-function timeOf(date: string | null): number | undefined {
-  const time = date === null ? Number.NaN : Date.parse(date);
-  return Number.isNaN(time) ? undefined : time;
+  const createdAt = Date.parse((!record.faults && record.createdAt) || '');
+  return Math.max(0, Date.now() - createdAt) || 0; // no number without a date
 }
 
 /** Whether two records are equal but for the token, which may change at any time. A stored one was JSON, which has no -0. */

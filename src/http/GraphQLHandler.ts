@@ -75,11 +75,11 @@ export class GraphQLHandler {
 
 /** The forms of answers for a client; on `/graphql/stream` events alone. Multipart is only for POST. */
 function formsFor({ method, headers }: IncomingMessage, eventsOnly: boolean): Forms {
-  const { json, streams, takesEvents } = readAccept(headers.accept);
+  const { json, stream, events } = readAccept(headers.accept);
   // A GET must name the type, as an EventSource does: a browser's GET for an image accepts anything.
-  const events = streams.find((form) => form === 'sse');
-  if (eventsOnly) return { json: undefined, stream: method !== 'GET' && takesEvents ? 'sse' : events };
-  return { json, stream: method === 'GET' ? events : streams[0] };
+  const named = events === 'sse' ? events : undefined;
+  if (eventsOnly) return { json: undefined, stream: method !== 'GET' && events ? 'sse' : named };
+  return { json, stream: method === 'GET' ? named : stream };
 }
 
 interface Forms {

@@ -1,20 +1,16 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Pem } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
-import { closeListener, reissueWithoutUpgrade } from './connections.js';
+import { leavesMuchUnread, pathAndQueryOf, stopReading, UpgradableRequest } from './connections.js';
 
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
 
 export type Routes = (readonly [path: string, handler: Handler])[];
-
-/** Takes over the connection of an upgrade request, or returns false. `head`: bytes already read after the request. */
-export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
 export interface HttpServerOptions {
   readonly host: string;
@@ -39,12 +35,10 @@ const defaultTimeouts = { headersTimeout: 20_000, requestTimeout: 60_000, connec
 /** In milliseconds. Longer than load balancers keep idle connections, or they send requests on one that is being closed. */
 const keepAliveTimeout = 620_000;
 
-const nodeMajor = Number.parseInt(process.versions.node, 10);
+/** How long no connection arrives, in milliseconds, before the listening socket is closed. */
+const quietMs = 30;
 
 const plainText = ['content-type', 'text/plain; charset=utf-8'];
-
-/** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */
-const maxDroppedBytes = 65_536;
 
 const ownPolicy = 'content-security-policy';
 /** For every answer but the pages, which have a policy of their own: it may load nothing and may not be framed. */
@@ -52,31 +46,12 @@ const nothing = [ownPolicy, "default-src 'none'; base-uri 'none'; frame-ancestor
 const overTcp = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
 const overTls = [...overTcp, 'strict-transport-security', 'max-age=31536000; includeSubDomains'];
 
-/** Whether a long body is unread. Before the next request Node.js would read it to its end, as it may with a short one. */
-function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
-  if (complete) return false;
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
-}
-
-/** How long the connection stays open after an answer that came before the end of a body, in milliseconds. */
-const lingerMs = 500;
-
-/**
- * Reads no more of a body, and closes its connection a moment after the answer: closed with bytes unread it is reset, and a
- * client that still writes gets an error in place of the answer.
- */
-function stopReading(request: IncomingMessage): void {
-  request.read(); // Node.js discards the rest of a body of which nothing was read
-  request.socket.destroySoon = function closeLater(this: Socket) {
-    this.end(() => setTimeout(() => this.destroy(), lingerMs).unref());
-  };
-}
-
 /** The listening socket: routing by path, and a drain that loses no request. */
 export class HttpServer {
   readonly server: Server;
   /** All connections, also those that never begin TLS or a request. */
   readonly #sockets = new Set<Socket>();
+  #accepted = 0;
   #draining = false;
   /** Set while the listening socket is being closed; requests wait for it. */
   #closingListener: Promise<void> | undefined;
@@ -85,17 +60,10 @@ export class HttpServer {
     const { tls, timeouts = defaultTimeouts } = options;
     const limits = {
       ...timeouts,
-      ...{
-        keepAliveTimeout,
-        maxHeaderSize: 16_384,
-        ServerResponse: this.#responses(tls === undefined ? overTcp : overTls),
-      },
-      // Node.js 25+ reads the body of an upgrade request separately, so `reissue` would lose it: grant no upgrade with a body.
-      ...(nodeMajor >= 25 && {
-        shouldUpgradeCallback: ({ headers }: IncomingMessage) =>
-          this.server.listenerCount('upgrade') > 0 &&
-          (headers['content-length'] ?? headers['transfer-encoding']) === undefined,
-      }),
+      keepAliveTimeout,
+      maxHeaderSize: 16_384,
+      IncomingMessage: UpgradableRequest,
+      ServerResponse: this.#responses(tls === undefined ? overTcp : overTls),
     };
     const listener = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request, response).catch((error) => this.#fail(response, error));
@@ -108,6 +76,7 @@ export class HttpServer {
             listener,
           );
     this.server.on('connection', (socket: Socket) => {
+      this.#accepted += 1;
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
     });
@@ -121,22 +90,6 @@ export class HttpServer {
   async listen(): Promise<number> {
     await once(this.server.listen(this.options.port, this.options.host), 'listening');
     return (this.server.address() as AddressInfo).port;
-  }
-
-  /** Offers upgrades to `take`. A request it declines is served without the upgrade. */
-  onUpgrade(take: UpgradeHandler): void {
-    const offer = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
-      // The answer to an earlier request on this connection. It is private, but nothing else tells of it.
-      const { _httpMessage: earlier } = socket as { _httpMessage?: ServerResponse | null };
-      if (socket.destroyed) return;
-      if (earlier) {
-        socket.on('error', () => {}); // `close` follows
-        // What Node.js has paused until then it would drop.
-        if (socket.isPaused()) socket.destroy();
-        else earlier.once('close', () => offer(request, socket, head));
-      } else if (!take(request, socket, head)) reissueWithoutUpgrade(this.server, request, socket, head);
-    };
-    this.server.on('upgrade', offer);
   }
 
   /** Uses another certificate for connections from now on. */
@@ -153,9 +106,8 @@ export class HttpServer {
     // New connections are still accepted, so that load balancers see the readiness probe fail.
     if (timeoutMs > 0) await pause(Math.min(1000, timeoutMs / 4));
     const closed = once(this.server, 'close');
-    const quiet = { quietForMs: Math.min(250, timeoutMs / 8), atMostMs: untilMs((timeoutMs * 3) / 4) };
     // Requests wait meanwhile: once answered, clients connect anew.
-    this.#closingListener = closeListener(this.server, quiet);
+    this.#closingListener = this.#closeListener(Math.min(250, timeoutMs / 8), untilMs((timeoutMs * 3) / 4));
     await this.#closingListener;
     this.#closingListener = undefined;
     // Idle connections stay open for a while: a request may already be on its way.
@@ -165,6 +117,23 @@ export class HttpServer {
     clearInterval(closingIdle);
     for (const socket of this.#sockets) socket.destroy();
     await closed;
+  }
+
+  /**
+   * Closes the listening socket once no connection is waiting to be accepted: closing resets those that the system has
+   * established and Node.js has not accepted. Until `quietForMs` it waits for {@link quietMs} without a new connection,
+   * afterwards only for a turn of the event loop without one: each accepts at most one connection. Gives up after `atMostMs`.
+   */
+  async #closeListener(quietForMs: number, atMostMs: number): Promise<void> {
+    const startedAt = performance.now();
+    const elapsedMs = () => performance.now() - startedAt;
+    for (let before = -1; before !== this.#accepted && elapsedMs() < atMostMs; ) {
+      before = this.#accepted;
+      if (elapsedMs() < quietForMs) await pause(quietMs);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
+    NetServer.prototype.close.call(this.server);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -206,11 +175,4 @@ export class HttpServer {
 
 function contextOf(tls: Pem) {
   return { ...tls, minVersion: 'TLSv1.2' } as const;
-}
-
-/** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */
-export function pathAndQueryOf(target: string): string {
-  if (target.startsWith('/')) return target;
-  const rest = target.replace(/^https?:\/\/[^/?#]*/i, '');
-  return rest.startsWith('/') || rest === target ? rest : `/${rest}`;
 }

@@ -1,4 +1,6 @@
 import { parse } from 'content-type';
+import { LRUCache } from 'lru-cache';
+import Negotiator from 'negotiator';
 import { type Answer, partialSuccess } from '../operations/answer.js';
 
 /** A way to answer with JSON. */
@@ -30,86 +32,53 @@ const oldJson: Dialect = {
   },
 };
 
-/** The ways to answer with a stream. When a client accepts several equally, the first one is used. */
-const streamTransports = ['multipart', 'sse'] as const;
-export type StreamTransport = (typeof streamTransports)[number];
+export type StreamTransport = 'multipart' | 'sse';
+
+const eventsType = 'text/event-stream';
+const multipartType = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0';
+const streamTypes: Readonly<Record<string, StreamTransport>> = { [multipartType]: 'multipart', [eventsType]: 'sse' };
 
 /** What a client accepts. The operation decides between JSON and a stream. */
 export interface Accepted {
   /** Undefined when the client accepts no JSON. */
   readonly json: Dialect | undefined;
-  /** The streams that the client names, preferred first. A client with a wildcard expects an answer that ends. */
-  readonly streams: readonly StreamTransport[];
-  /** Whether the client accepts event streams, by name or by a wildcard. */
-  readonly takesEvents: boolean;
+  /** The stream that the client names and prefers. A client with a wildcard expects an answer that ends. */
+  readonly stream: StreamTransport | undefined;
+  /** Whether the client accepts event streams: `sse` when it names them. */
+  readonly events: 'sse' | 'by-wildcard' | undefined;
 }
 
 /** How many characters of an Accept header are read: more than any client sends. */
 const maxLength = 2000;
-/** Limits of the header cache: entries, and characters of one. A client sends the same header with every request. */
-const maxRemembered = 100;
-const maxRememberedLength = 300;
-const remembered = new Map<string, Accepted>();
+/** A client sends the same header with every request. */
+const remembered = new LRUCache<string, Accepted>({ max: 100 });
 
-/** Reads an Accept header (RFC 9110, 12.5.1), in linear time because the caller is not authenticated yet. */
+/** Reads an Accept header (RFC 9110, 12.5.1). */
 export function readAccept(accept = '*/*'): Accepted {
   const known = remembered.get(accept);
   if (known !== undefined) return known;
-  const accepted = acceptedBy(rangesOf(accept.slice(0, maxLength)));
-  if (accept.length <= maxRememberedLength) {
-    if (remembered.size >= maxRemembered) remembered.clear();
-    remembered.set(accept, accepted);
-  }
-  return accepted;
+  const read = acceptedBy(accept.slice(0, maxLength));
+  if (accept.length <= maxLength) remembered.set(accept, read);
+  return read;
 }
 
-/** One member of an Accept header, with its names in lower case; `quality` is from 0 to 1. */
-interface MediaRange {
-  readonly type: string;
-  readonly parameters: Readonly<Record<string, string | undefined>>;
-  readonly quality: number;
+function acceptedBy(accept: string): Accepted {
+  const negotiator = new Negotiator({ headers: { accept } });
+  const names = (type: string) => accept.toLowerCase().includes(type);
+  const streams = negotiator
+    .mediaTypes(Object.keys(streamTypes))
+    .filter((type) => names(type === eventsType ? eventsType : 'subscriptionspec'));
+  const takesEvents = negotiator.mediaType([eventsType]) !== undefined;
+  const events = streams.includes(eventsType) ? 'sse' : takesEvents ? 'by-wildcard' : undefined;
+  return { json: dialectFor(negotiator, names), stream: streamTypes[streams[0] ?? ''], events };
 }
 
-function rangesOf(text: string): readonly MediaRange[] {
-  const ranges: MediaRange[] = [];
-  for (let start = 0; start < text.length; ) {
-    const { type, parameters, index } = parse(text, { comma: true, start });
-    const { q = '', charset } = parameters;
-    const quality = /^[01](\.\d*)?$/.test(q) ? Math.min(Number(q), 1) : 1;
-    if (isUtf8(charset)) ranges.push({ type, parameters, quality }); // we write UTF-8 only
-    start = index + 1;
-  }
-  return ranges;
-}
-
-function acceptedBy(ranges: readonly MediaRange[]): Accepted {
-  const events = ranges.filter(({ type }) => type === 'text/event-stream');
-  const parts = ranges.filter(({ type, parameters }) => type === 'multipart/mixed' && 'subscriptionspec' in parameters);
-  const quality = { sse: highest(events), multipart: highest(parts) };
-  const streams = streamTransports.filter((each) => quality[each] > 0).sort((a, b) => quality[b] - quality[a]);
-  return { json: dialectFor(ranges), streams, takesEvents: qualityOf('text/event-stream', ranges) > 0 };
-}
-
-function dialectFor(ranges: readonly MediaRange[]): Dialect | undefined {
-  const names = (type: string) => ranges.some((range) => range.type === type && range.quality > 0);
-  const [ofResponse, ofJson] = [qualityOf(responseType, ranges), qualityOf(jsonType, ranges)];
-  if (ofResponse === 0 && ofJson === 0) return undefined;
-  if (ofResponse > ofJson || (ofResponse === ofJson && names(responseType))) return responseJson;
-  return names(jsonType) && !names(responseType) ? oldJson : plainJson;
-}
-
-/** The quality that the most specific matching range gives `type`; 0 when none matches. */
-function qualityOf(type: string, ranges: readonly MediaRange[]): number {
-  const [main] = type.split('/');
-  for (const range of [type, `${main}/*`, '*/*']) {
-    const matching = ranges.filter((each) => each.type === range);
-    if (matching.length > 0) return highest(matching);
-  }
-  return 0;
-}
-
-function highest(ranges: readonly MediaRange[]): number {
-  return Math.max(0, ...ranges.map(({ quality }) => quality));
+function dialectFor(negotiator: Negotiator, names: (type: string) => boolean): Dialect | undefined {
+  const [first, second] = negotiator.mediaTypes([responseJson.contentType, plainJson.contentType]);
+  const isNamed = names(responseType);
+  if (first === responseJson.contentType && (isNamed || second === undefined)) return responseJson;
+  if (first === undefined) return undefined;
+  return names(jsonType) && !isNamed ? oldJson : plainJson;
 }
 
 /** Whether a Content-Type is JSON; its charset does not matter. */
@@ -120,10 +89,6 @@ export function isJson(contentType: string | undefined): boolean {
 /** Whether a Content-Type says UTF-8, or names no charset: JSON is UTF-8 by default. False if the charset cannot be read. */
 export function isBodyInUtf8(contentType: string): boolean {
   const mentions = contentType.match(/charset/gi)?.length ?? 0;
-  const { charset } = parse(contentType).parameters;
-  return mentions === 0 || (mentions === 1 && charset !== undefined && isUtf8(charset));
-}
-
-function isUtf8(charset: string | undefined): boolean {
-  return charset === undefined || /^utf-?8$/i.test(charset);
+  const { charset = '' } = parse(contentType).parameters;
+  return mentions === 0 || (mentions === 1 && /^utf-?8$/i.test(charset));
 }

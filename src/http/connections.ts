@@ -1,56 +1,53 @@
-import type { IncomingMessage, Server } from 'node:http';
-import { Server as NetServer } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { TLSSocket } from 'node:tls';
-import { pause } from '../process/pause.js';
-
-const upgradeHeaders = new Set(['upgrade', 'http2-settings']);
-
-/** The options in a Connection header that do not belong to the upgrade, such as `close`. */
-const withoutUpgrade = (options: string) =>
-  options.split(',').filter((option) => !upgradeHeaders.has(option.trim().toLowerCase()));
+import { IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 
 /**
- * Serves a request as if it had not offered an upgrade (RFC 9110, 7.8). Once there is an `upgrade` listener, Node.js hands
- * it every request that offers any upgrade, such as Java's `Upgrade: h2c`.
+ * A request that may become a WebSocket. One that offers another upgrade, such as Java's `Upgrade: h2c`, is served as if it
+ * did not (RFC 9110, 7.8), and so is one behind a request that is not answered yet: Node.js reads `upgrade` once it has the
+ * headers, and hands the connection over if it is true.
  */
-export function reissueWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
-  const { method, url, httpVersion, rawHeaders } = request;
-  const lines = [`${method} ${url} HTTP/${httpVersion}`];
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const [name, value] = [rawHeaders[i] ?? '', rawHeaders[i + 1] ?? ''];
-    if (upgradeHeaders.has(name.toLowerCase())) continue;
-    const kept = name.toLowerCase() === 'connection' ? withoutUpgrade(value).join() : value;
-    if (kept !== '') lines.push(`${name}: ${kept}`);
+export class UpgradableRequest extends IncomingMessage {
+  /** As the parser found it. No `#private` member: the setter runs in the constructor of Node.js. */
+  declare offersUpgrade: boolean | null;
+
+  set upgrade(offered: boolean | null) {
+    this.offersUpgrade = offered;
   }
-  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
-  server.emit(socket instanceof TLSSocket ? 'secureConnection' : 'connection', socket);
+
+  get upgrade(): boolean {
+    if (!this.offersUpgrade || this.headers.upgrade?.toLowerCase() !== 'websocket') return false;
+    // The answer to an earlier request. It is private, but nothing else tells of it.
+    const { _httpMessage: earlier } = this.socket as { _httpMessage?: ServerResponse | null };
+    return !earlier && /^\/graphql(\?|$)/.test(pathAndQueryOf(this.url ?? ''));
+  }
 }
 
-const quietMs = 30;
+/** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */
+export function pathAndQueryOf(target: string): string {
+  if (target.startsWith('/')) return target;
+  const rest = target.replace(/^https?:\/\/[^/?#]*/i, '');
+  return rest.startsWith('/') || rest === target ? rest : `/${rest}`;
+}
+
+/** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */
+const maxDroppedBytes = 65_536;
+
+/** Whether a long body is unread. Before the next request Node.js would read it to its end, as it may with a short one. */
+export function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
+  if (complete) return false;
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
+}
+
+/** How long the connection stays open after an answer that came before the end of a body, in milliseconds. */
+const lingerMs = 500;
 
 /**
- * Closes the listening socket once no connection is waiting to be accepted: closing resets those that the system has
- * established and Node.js has not accepted. Until `quietForMs` it waits for {@link quietMs} without a new connection,
- * afterwards only for a turn of the event loop without one: each accepts at most one connection. Gives up after `atMostMs`.
+ * Reads no more of a body, and closes its connection a moment after the answer: closed with bytes unread it is reset, and a
+ * client that still writes gets an error in place of the answer.
  */
-export async function closeListener(
-  server: NetServer,
-  { quietForMs, atMostMs }: { readonly quietForMs: number; readonly atMostMs: number },
-): Promise<void> {
-  let accepted = 0;
-  const count = () => {
-    accepted += 1;
+export function stopReading(request: IncomingMessage): void {
+  request.read(); // Node.js discards the rest of a body of which nothing was read
+  request.socket.destroySoon = function closeLater(this: Socket) {
+    this.end(() => setTimeout(() => this.destroy(), lingerMs).unref());
   };
-  server.on('connection', count);
-  const startedAt = performance.now();
-  const elapsedMs = () => performance.now() - startedAt;
-  for (let before = -1; before !== accepted && elapsedMs() < atMostMs; ) {
-    before = accepted;
-    if (elapsedMs() < quietForMs) await pause(quietMs);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  server.off('connection', count);
-  // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
-  NetServer.prototype.close.call(server);
 }

@@ -55,7 +55,10 @@ function refuseOtherContentType(contentType = ''): void {
 function refuseSimpleRequest({ headers }: IncomingMessage): void {
   if (headers['apollo-require-preflight'] || headers['x-apollo-operation-name']) return;
   if (isJson(headers['content-type'])) return;
-  throw badRequest('A GET needs the header apollo-require-preflight: it may come from a page of another origin', 400);
+  throw badRequest(
+    'GET requests must send the header apollo-require-preflight (any value), as protection against cross-site requests',
+    400,
+  );
 }
 
 /**

@@ -55,7 +55,7 @@ function apolloSandboxPage({ operations, headers }: ExplorerOptions): Handler {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Taxpayer gateway · Apollo Sandbox</title>
 <style>html,body,#sandbox{height:100%;margin:0}p{font:16px/1.5 system-ui;margin:2rem}iframe{border:0;width:100%;height:100%}</style>
-<div id="sandbox"><p>Apollo Sandbox is loaded from the internet. If this text stays, use the <a href="/graphiql">explorer that needs none</a>.</p></div>
+<div id="sandbox"><p>Loading Apollo Sandbox from the internet. If nothing appears, use <a href="/graphiql">GraphiQL</a>, which works offline.</p></div>
 <script nonce="${nonce}" src="${sandboxOrigins[0]}/_latest/embeddable-sandbox.umd.production.min.js"></script>
 <script nonce="${nonce}">
   if (window.EmbeddedSandbox) {

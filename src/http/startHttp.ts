@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Registry } from 'prom-client';
 import { credentialsOf } from '../auth/identify.js';
 import type { Config } from '../config/config.js';
@@ -7,7 +9,7 @@ import type { Logger } from '../observability/log.js';
 import { listenProblem } from '../process/listenProblem.js';
 import { HttpFacts } from './facts.js';
 import { GraphQLHandler, type GraphQLHandlerOptions } from './GraphQLHandler.js';
-import { type Handler, HttpServer, type HttpServerOptions, type Routes, type UpgradeHandler } from './HttpServer.js';
+import { type Handler, HttpServer, type HttpServerOptions, type Routes } from './HttpServer.js';
 import { liveness, metricsPage, readiness } from './health.js';
 import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
 
@@ -17,7 +19,7 @@ export interface HttpParts extends GraphQLHandlerOptions {
   readonly registry: Registry;
   readonly explorer: ExplorerOptions;
   readonly reasonNotReady: () => string | undefined;
-  readonly upgrade: UpgradeHandler;
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
 /** Starts the server of METRICS_PORT, without TLS: probes and Prometheus have no certificate. @throws Error in one plain line */
@@ -50,10 +52,9 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
     return origins.answer(request, response);
   };
   const server = new HttpServer({ host, port, tls, routes: new Map(routes), onNotFound, before, log });
-  // A refused upgrade is answered like a request that does not offer an upgrade.
-  server.onUpgrade((request, ...rest) => {
+  server.server.on('upgrade', (request, socket, head) => {
     meetPeer(request);
-    return upgrade(request, ...rest);
+    upgrade(request, socket, head);
   });
   if (tls?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');

@@ -7,7 +7,6 @@ import type { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
 import { requestIdOf } from '../http/facts.js';
 import type { GraphQLHandlerOptions } from '../http/GraphQLHandler.js';
-import { pathAndQueryOf } from '../http/HttpServer.js';
 import { addressOf } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
 import { SocketSession } from './SocketSession.js';
@@ -38,10 +37,8 @@ export class WebSockets {
     this.#sockets = new WebSocketServer(settings);
   }
 
-  /** Accepts or refuses WebSocket upgrades of `/graphql`; returns false for every other upgrade. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
-    const isSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
-    if (!isSocket || !/^\/graphql(\?|$)/.test(pathAndQueryOf(request.url ?? ''))) return false;
+  /** Accepts or refuses a WebSocket. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     try {
       const leavePlace = this.#admit(request);
       socket.once('close', leavePlace);
@@ -51,7 +48,6 @@ export class WebSockets {
     } catch (error) {
       this.#refuse(request, socket, error as GatewayError);
     }
-    return true;
   }
 
   /** Takes a place among the unauthenticated connections. @throws GatewayError */

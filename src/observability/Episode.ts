@@ -13,6 +13,8 @@ export interface EpisodeOptions {
   readonly about?: Readonly<Record<string, string>>;
   readonly begins: string;
   readonly ends: string;
+  /** Level of the first line. Default `warn`. */
+  readonly level?: 'warn' | 'error';
   /** An episode ends with the first success this long after its last failure, in milliseconds. Default 5000. */
   readonly quietMs?: number;
 }
@@ -26,25 +28,26 @@ export class Episode {
 
   constructor(private readonly options: EpisodeOptions) {}
 
-  /** Something failed. `trouble` is of a small set; `cause` is a short text without a value, a name or an id. */
-  failed(trouble: string, cause: string): void {
-    const { log, about, begins } = this.options;
+  /**
+   * Something failed, or worked: then there is no `trouble`, which is of a small set. `cause` is a short text without a value,
+   * a name or an id.
+   */
+  see(trouble: string | undefined, cause = ''): void {
+    const { log, about, begins, level = 'warn' } = this.options;
     const now = performance.now();
-    const open = this.#open.get(trouble);
-    if (open === undefined) {
-      this.#open.set(trouble, { begunAt: now, latestAt: now, cause, count: 1 });
-      log.warn({ ...about, trouble, cause }, begins);
-    } else {
+    const open = trouble && this.#open.get(trouble);
+    if (trouble === undefined) this.#end(now);
+    else if (open) {
       open.count += 1;
       open.latestAt = now;
+    } else {
+      this.#open.set(trouble, { begunAt: now, latestAt: now, cause, count: 1 });
+      log[level]({ ...about, trouble, cause }, begins);
     }
   }
 
-  /** Something worked. */
-  worked(): void {
-    if (this.#open.size === 0) return;
+  #end(now: number): void {
     const { log, about, ends, quietMs = 5000 } = this.options;
-    const now = performance.now();
     for (const [trouble, { begunAt, latestAt, cause, count }] of this.#open) {
       if (now - latestAt < quietMs) continue;
       this.#open.delete(trouble);

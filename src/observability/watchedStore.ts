@@ -1,23 +1,27 @@
-import type { Config } from '../config/config.js';
+import type { Surroundings } from '../Surroundings.js';
 import { openStore, shownStore } from '../stores/openStore.js';
 import type { Store } from '../stores/Store.js';
 import { storeCause } from '../stores/StoreError.js';
-import type { Watching } from './watchedDecisionPoint.js';
+import { Episode } from './Episode.js';
 
 /** Opens the store of CACHE_URL, whose troubles and times the operator sees. Rejects as {@link openStore}. */
-export async function openWatchedStore({ cache, drainTimeoutMs }: Config, { log, metrics }: Watching): Promise<Store> {
+export async function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store> {
+  const { cache, drainTimeoutMs } = config;
   const store = shownStore(cache.url);
+  const episode = new Episode({
+    ...{ log, level: 'error', about: { store }, quietMs: 0 },
+    begins: 'store unavailable, continuing without it',
+    ends: 'store available again',
+  });
   const opened = await openStore(cache.url, {
     waitMs: drainTimeoutMs,
     onDegraded: (error) => {
       metrics.storeDegraded.set(1);
-      const cause = storeCause(store, error);
-      const { trouble } = error;
-      log.error({ store, trouble, cause }, 'the store of CACHE_URL cannot be used: this process goes on by itself');
+      episode.see(error.trouble, storeCause(store, error));
     },
-    onRecovered: (durationMs) => {
+    onRecovered: () => {
       metrics.storeDegraded.set(0);
-      log.info({ store, durationMs: Math.round(durationMs) }, 'the store of CACHE_URL is used again');
+      episode.see(undefined);
     },
     onSetAside: (file) => {
       log.error({ file }, 'the file in the directory of CACHE_URL was damaged: what could be read of it is used');

@@ -44,11 +44,11 @@ function contentOf({ taxpayer: { id, name, status }, jobId }: SandboxLink, steps
   const forms = Object.entries(steps).map(([step, words]) => `<button name="step" value="${step}">${words}</button>`);
   const [query, note] = jobId
     ? [
-        `{ refreshJob(taxpayerId: "${id}", jobId: "${jobId}") { name status observedAt } }`,
+        `{\n  refreshJob(taxpayerId: "${id}", jobId: "${jobId}") {\n    name\n    status\n    observedAt\n  }\n}`,
         'About 15 seconds after the first query, the job and your status are COMPLETED.',
       ]
     : [
-        `{ taxpayerToken(taxpayerId: "${id}", maxAgeSeconds: 60) { name status } }`,
+        `{\n  taxpayerToken(taxpayerId: "${id}", maxAgeSeconds: 60) {\n    name\n    status\n  }\n}`,
         'The gateway may go on showing a status for up to a minute after it has changed.',
       ];
   return `<p>In this sandbox you are both the taxpayer and the tax authority.</p>
@@ -66,7 +66,7 @@ ${forms.length > 0 ? `<form method="post">${forms.join(' ')}</form>` : '<p>There
 }
 
 const style =
-  ':root{color-scheme:light dark}body{font:1rem/1.5 system-ui;max-width:40rem;margin:auto;padding:1rem}button{font:inherit;padding:.6rem 1rem}';
+  ':root{color-scheme:light dark}body{font:1rem/1.5 system-ui;max-width:40rem;margin:auto;padding:1rem}dt{font-weight:600}dd{margin:0 0 .5rem}button{font:inherit;padding:.6rem 1rem}pre{white-space:pre-wrap;border:1px solid;padding:1rem}';
 const styleHash = createHash('sha256').update(style).digest('base64');
 const headers = {
   'content-security-policy': `default-src 'none'; style-src 'sha256-${styleHash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,

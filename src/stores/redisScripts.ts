@@ -74,17 +74,10 @@ export const redisScripts = {
       end
       redis.call('hdel', key, name .. ':lease')
       if redis.call('hlen', key) <= ${mostFields} then return 1 end
-      local kept = {}
       for _, each in ipairs(redis.call('hkeys', key)) do
-        local head, age = entry(each)
-        if head then
-          if each ~= 'token' then table.insert(kept, { each, age }) end
-        elseif each ~= 'forgotten' and not holder(string.gsub(each, ':lease$', ''), ${hourMs}) then
-          redis.call('hdel', key, each)
-        end
+        local isKept = each == name or each == 'token' or each == 'forgotten'
+        if not isKept and not holder(string.gsub(each, ':lease$', ''), ${hourMs}) then redis.call('hdel', key, each) end
       end
-      table.sort(kept, function(one, other) return one[2] < other[2] end)
-      for n = ${mostFields / 2}, #kept do redis.call('hdel', key, kept[n][1]) end
       return 1`,
   },
   gatewayForget: {

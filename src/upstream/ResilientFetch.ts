@@ -2,8 +2,8 @@ import type { Agent, ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
-import type { Trail } from '../observability/Trail.js';
 import { pause } from '../process/pause.js';
+import type { Trail } from '../Trail.js';
 import { type BreakerCall, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 

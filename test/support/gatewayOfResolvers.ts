@@ -71,7 +71,7 @@ export async function startGatewayOf(
     before: () => false,
     log,
   });
-  http.onUpgrade((...upgrade) => sockets.upgrade(...upgrade));
+  http.server.on('upgrade', sockets.upgrade.bind(sockets));
   const origin = `http://127.0.0.1:${await http.listen()}`;
   const stop = async () => {
     await http.drain(0);

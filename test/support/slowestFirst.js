@@ -3,12 +3,12 @@
 
 import Sequencer from '@jest/test-sequencer';
 
-const slowest = ['faultTable.test.ts', 'canary.test.ts', 'watchersOnFourProcesses.test.ts'];
+const slowest = ['faultTable', 'process', 'damagedStore', 'stalledLogReader', 'canary', 'watchersOnFourProcesses'];
 
 export default class SlowestFirst extends Sequencer {
   sort(tests) {
     const sorted = super.sort(tests);
-    const first = slowest.flatMap((name) => sorted.filter(({ path }) => path.endsWith(`/${name}`)));
+    const first = slowest.flatMap((name) => sorted.filter(({ path }) => path.endsWith(`/${name}.test.ts`)));
     return [...new Set([...first, ...sorted])];
   }
 }

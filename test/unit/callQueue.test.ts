@@ -21,12 +21,6 @@ function workOn(queue: CallQueue) {
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('The queue of calls', () => {
-  it('begins work at once while there is a place', () => {
-    const { run, names } = workOn(queueOf());
-    void run('alice', 'a1');
-    expect(names()).toEqual(['a1']);
-  });
-
   it('gives no holder more than its share, though the process has room', async () => {
     const { run, names } = workOn(queueOf());
     for (const name of ['a1', 'a2', 'a3']) void run('alice', name);

@@ -152,9 +152,9 @@ describe('A mistake', () => {
     [{ AUTH_DECISION_URL: 'decisions.example' }, /^AUTH_DECISION_URL must be an absolute http: or https: URL/],
     [{ AUTH_DECISION_URL: `https://user:${planted}@x.example` }, /^AUTH_DECISION_URL must/],
     [{ ...open, AUTH_DECISION_URL: 'https://x.example' }, /^AUTH_DECISION_URL is .* without AUTH_MODE=disabled$/],
-    [{ AUTH_DECISION_TOKEN: planted }, /^AUTH_DECISION_URL is missing: expected with AUTH_DECISION_TOKEN, /],
-    [{ AUTH_DECISION_CLAIMS: 'a' }, /^AUTH_DECISION_URL is missing: expected with AUTH_DECISION_TOKEN, /],
-    [{ AUTH_DECISION_TTL_SECONDS: '5' }, /^AUTH_DECISION_URL is missing: expected with AUTH_DECISION_TOKEN, /],
+    [{ AUTH_DECISION_TOKEN: planted }, /^AUTH_DECISION_URL is required with AUTH_DECISION_TOKEN, /],
+    [{ AUTH_DECISION_CLAIMS: 'a' }, /^AUTH_DECISION_URL is required with AUTH_DECISION_TOKEN, /],
+    [{ AUTH_DECISION_TTL_SECONDS: '5' }, /^AUTH_DECISION_URL is required with AUTH_DECISION_TOKEN, /],
     [
       { AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_TTL_SECONDS: '0' },
       /^AUTH_DECISION_TTL_SECONDS must be a/,
@@ -190,14 +190,14 @@ describe('A mistake', () => {
       /^TOKEN_FRESH_SECONDS is a fixed freshness: expected without TOKEN_FRESH_SHARE, /,
     ],
     [{ PORT: '5000', METRICS_PORT: '5000' }, /^METRICS_PORT must differ from PORT$/],
-    [{ TLS_CERT_FILE: '/x' }, /^TLS_KEY_FILE is missing: expected with TLS_CERT_FILE$/],
+    [{ TLS_CERT_FILE: '/x' }, /^TLS_KEY_FILE is required with TLS_CERT_FILE$/],
     [
       { TLS_CLIENT_CA_FILE: '/x', METRICS_PORT: '1' },
-      /^TLS_CERT_FILE is missing: expected with TLS_KEY_FILE or TLS_CLIENT_CA_FILE$/,
+      /^TLS_CERT_FILE is required with TLS_KEY_FILE or TLS_CLIENT_CA_FILE$/,
     ],
     [
       { TLS_CLIENT_CA_FILE: '/x', TLS_CERT_FILE: '/x', TLS_KEY_FILE: '/x' },
-      /^METRICS_PORT is missing: expected with TLS_CLIENT_CA_FILE/,
+      /^METRICS_PORT is required with TLS_CLIENT_CA_FILE/,
     ],
     [{ HTTPS_PROXY: 'socks5://proxy:1080' }, /^HTTPS_PROXY must be the http: or https: URL of a proxy/],
     [{ http_proxy: 'http://u:100%@proxy' }, /^HTTP_PROXY must be the http: or https: URL of a proxy/],
@@ -225,7 +225,7 @@ describe('A mistake', () => {
       /^AUTH_SCOPES_MAP must be a JSON object such as \{.*; the scopes are client-links:create, .*taxpayers:any$/,
     ]),
     [{ TRUSTED_DOCUMENTS_FILE: ',' }, /^TRUSTED_DOCUMENTS_FILE must name at least one$/],
-    [{ TRUSTED_DOCUMENTS_MODE: 'report' }, /^TRUSTED_DOCUMENTS_FILE is missing: expected with TRUSTED_DOCUMENTS_MODE$/],
+    [{ TRUSTED_DOCUMENTS_MODE: 'report' }, /^TRUSTED_DOCUMENTS_FILE is required with TRUSTED_DOCUMENTS_MODE$/],
     [
       { TRUSTED_DOCUMENTS_FILE: '.', TRUSTED_DOCUMENTS_MODE: 'warn' },
       /^TRUSTED_DOCUMENTS_MODE must be one of enforce, report$/,
@@ -252,10 +252,10 @@ describe('A mistake', () => {
       expect.stringMatching(/^PORT /),
       expect.stringMatching(/^LOG_LEVEL /),
       expect.stringMatching(/^MAX_DEPTH /),
-      expect.stringMatching(/^UPSTREAM_CLIENT_ID is missing/),
-      expect.stringMatching(/^UPSTREAM_CLIENT_SECRET .*is missing/),
-      expect.stringMatching(/^AUTH_ISSUER is missing/),
-      expect.stringMatching(/^AUTH_AUDIENCE is missing/),
+      expect.stringMatching(/^UPSTREAM_CLIENT_ID is required/),
+      expect.stringMatching(/^UPSTREAM_CLIENT_SECRET .*is required/),
+      expect.stringMatching(/^AUTH_ISSUER is required/),
+      expect.stringMatching(/^AUTH_AUDIENCE is required/),
     ]);
   });
 

@@ -1,4 +1,13 @@
+import type {
+  DocumentNode,
+  FieldNode,
+  NamedTypeNode,
+  NonNullTypeNode,
+  OperationDefinitionNode,
+  SelectionSetNode,
+} from 'graphql';
 import { type ConnectOptions, eventStreams } from './connect.js';
+import { RefreshJobUpdatedDocument, TaxpayerTokenUpdatedDocument } from './generated/graphql.js';
 import type { RefreshJobUpdatedSubscription, TaxpayerTokenUpdatedSubscription } from './generated/strict.js';
 import { type GatewayProblem, problemsOf, retryAfterSeconds, WatchFailed } from './problems.js';
 
@@ -39,7 +48,7 @@ export interface WatchOptions extends TokenWatchOptions {
 export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
   const { taxpayerId, jobId } = options;
   return watch(options, {
-    query: refreshJobUpdated,
+    query: textOf(RefreshJobUpdatedDocument),
     variables: { taxpayerId, jobId },
     updateIn: (data: RefreshJobUpdatedSubscription) => data.refreshJobUpdated,
     stateOf: ({ status }) => status,
@@ -54,7 +63,7 @@ export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate
 export function watchTaxpayerToken(options: TokenWatchOptions): AsyncGenerator<TokenUpdate, void, undefined> {
   const { taxpayerId } = options;
   return watch(options, {
-    query: taxpayerTokenUpdated,
+    query: textOf(TaxpayerTokenUpdatedDocument),
     variables: { taxpayerId },
     updateIn: (data: TaxpayerTokenUpdatedSubscription) => data.taxpayerTokenUpdated,
     stateOf: ({ fetchedAt, ...record }) => JSON.stringify(record),
@@ -62,15 +71,24 @@ export function watchTaxpayerToken(options: TokenWatchOptions): AsyncGenerator<T
   });
 }
 
-// As text, because graphql-js, which would print the documents, is as large as the rest of the client.
-const refreshJobUpdated = `subscription RefreshJobUpdated($taxpayerId: ID!, $jobId: ID!) {
-  refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { taxpayerId jobId name status observedAt }
-}`;
-const taxpayerTokenUpdated = `subscription TaxpayerTokenUpdated($taxpayerId: ID!) {
-  taxpayerTokenUpdated(taxpayerId: $taxpayerId) {
-    taxpayerId name provider providerId status metadata createdAt fetchedAt stale
-  }
-}`;
+/** The text of a document generated here; graphql-js, which prints any, is as large as the rest of the client. */
+function textOf({ definitions }: DocumentNode): string {
+  const { operation, name, variableDefinitions = [], selectionSet } = definitions[0] as OperationDefinitionNode;
+  // All our variables are required, and every argument is a variable of its own name.
+  const variables = variableDefinitions.map(({ variable, type }) => {
+    const required = (type as NonNullTypeNode).type as NamedTypeNode;
+    return `$${variable.name.value}: ${required.name.value}!`;
+  });
+  return `${operation} ${name?.value}(${variables.join(', ')}) ${fieldsOf(selectionSet)}`;
+}
+
+function fieldsOf({ selections }: SelectionSetNode): string {
+  const fields = (selections as readonly FieldNode[]).map(({ name, arguments: given = [], selectionSet }) => {
+    const args = given.map((argument) => `${argument.name.value}: $${argument.name.value}`).join(', ');
+    return name.value + (args && `(${args})`) + (selectionSet ? ` ${fieldsOf(selectionSet)}` : '');
+  });
+  return `{ ${fields.join(' ')} }`;
+}
 
 interface Subject<Data, Update> {
   readonly query: string;

@@ -112,7 +112,7 @@ describe('In a browser without internet', () => {
     expect(policy).toContain("default-src 'none'");
     expect(policy).toMatch(/script-src 'nonce-[^']+' https:\/\/embeddable-sandbox\.cdn\.apollographql\.com/);
     expect(policy).toContain("frame-ancestors 'none'");
-    await page.getByRole('link', { name: 'explorer that needs none' }).click();
+    await page.getByRole('link', { name: 'GraphiQL' }).click();
     await page.waitForURL(`${gateway.origin}/graphiql`);
   });
 

@@ -140,10 +140,10 @@ describe('A configuration that cannot work', () => {
 
   it('ends the process with a line for every variable that is missing', async () => {
     expect(await fails({ UPSTREAM_BASE_URL: 'http://127.0.0.1:9/' })).toEqual([
-      expect.stringMatching(/^UPSTREAM_CLIENT_ID is missing/),
-      expect.stringMatching(/^UPSTREAM_CLIENT_SECRET .*is missing/),
-      expect.stringMatching(/^AUTH_ISSUER is missing/),
-      expect.stringMatching(/^AUTH_AUDIENCE is missing/),
+      expect.stringMatching(/^UPSTREAM_CLIENT_ID is required/),
+      expect.stringMatching(/^UPSTREAM_CLIENT_SECRET .*is required/),
+      expect.stringMatching(/^AUTH_ISSUER is required/),
+      expect.stringMatching(/^AUTH_AUDIENCE is required/),
     ]);
   });
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,11 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { loadConfig } from '../../../src/config/config.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
 import { startGateway } from '../../../src/server.js';
+import { startCollector } from '../../support/collector.js';
 import { freePort } from '../../support/freePort.js';
+import { type Environment, postQuery, spawnGateway } from '../../support/gateway.js';
+import { startRedis } from '../../support/redis.js';
+import { transports } from '../../support/transports.js';
 
 const entry = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
 const stops: (() => unknown)[] = [];
@@ -62,4 +66,78 @@ describe('A start that fails half-way', () => {
     const isServer = (resource: string) => resource === 'TCPServerWrap';
     expect(process.getActiveResourcesInfo().filter(isServer)).toHaveLength(1);
   });
+});
+
+describe('The bundle', () => {
+  it('serves the committed schema from the bundle as well, in which classes may have other names', async () => {
+    const gateway = await spawnGateway({ PORT: '0', CACHE_URL: 'memory:', AUTH_MODE: 'disabled' });
+    try {
+      const { data } = await postQuery<{ _service: { sdl: string } }>(gateway.origin, '{ _service { sdl } }');
+      const committed = readFileSync(new URL('../../../src/schema/schema.graphql', import.meta.url), 'utf8');
+      expect(`${data?._service.sdl.trim()}\n`).toBe(committed);
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  it('exports traces from the bundle, in which the code for it is read when it is configured', async () => {
+    const collector = await startCollector();
+    const env = { PORT: '0', CACHE_URL: 'memory:', AUTH_MODE: 'disabled', OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
+    const gateway = await spawnGateway(env);
+    try {
+      await postQuery(gateway.origin, '{ __typename }');
+      expect(await gateway.stop()).toBe(0);
+      expect(collector.spans.map(({ name }) => name)).toContain('POST /graphql');
+    } finally {
+      await gateway.stop();
+      await collector.stop();
+    }
+  });
+});
+
+describe('What is printed', () => {
+  const stops: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const stop of stops.splice(0).reverse()) await stop();
+  });
+
+  const query =
+    '{ taxpayer(id: "44444444-4444-4444-8444-444444444444") { token { status } refreshJob(jobId: "cccccccc-cccc-4ccc-8ccc-cccccccccccc") { status } } }';
+  const mutation = 'mutation { createClientLink(input: { idempotencyKey: "one" }) { clientLink { url } replayed } }';
+
+  it.each(['a file', 'Redis'] as const)(
+    'writes nothing but its log, whatever Node.js it runs on: %s',
+    async (store) => {
+      const gateway = await spawnGateway({
+        PORT: '0',
+        CACHE_URL: store === 'Redis' ? await redisUrl() : `file:${scratch()}`,
+        // As an error, a deprecation ends the process.
+        NODE_OPTIONS: '--throw-deprecation --pending-deprecation',
+      } satisfies Environment);
+      stops.push(gateway.stop);
+      for (const send of Object.values(transports)) {
+        expect(await send(gateway, JSON.stringify({ query }))).toContain('"AUTHORIZED"');
+      }
+      expect(await transports.HTTP(gateway, JSON.stringify({ query: mutation }))).toContain('"replayed":false');
+      for (const path of ['/', '/graphiql', '/metrics', '/health/ready']) {
+        expect((await fetch(`${gateway.origin}${path}`)).status).toBe(200);
+      }
+      expect(await gateway.stop()).toBe(0);
+      const lines = gateway.output().trimEnd().split('\n');
+      expect(lines.filter((line) => !/^\{"level":"(info|audit)"/.test(line))).toEqual([]);
+    },
+    60_000,
+  );
+
+  function scratch(): string {
+    const directory = mkdtempSync(join(tmpdir(), 'gateway-warnings-'));
+    stops.push(() => rmSync(directory, { recursive: true, force: true }));
+    return directory;
+  }
+
+  async function redisUrl(): Promise<string> {
+    const redis = await startRedis();
+    stops.push(redis.stop);
+    return redis.url;
+  }
 });

@@ -227,7 +227,7 @@ describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a priva
     const authorization = `Bearer ${await provider.token({ scope: 'taxpayers:read taxpayers:any' })}`;
     expect(codesOf(await postQuery(origin, record, {}, { authorization }))).toEqual(['AUTH_UNAVAILABLE']);
     await until(() => /a key set cannot be read/.test(output()));
-    expect(output()).toMatch(/the store of CACHE_URL cannot be used/);
+    expect(output()).toMatch(/store unavailable/);
     expect(output()).toMatch(/UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT_LOCALLY)/);
     expect(await redis.keys()).toEqual([]);
   });

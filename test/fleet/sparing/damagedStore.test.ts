@@ -101,8 +101,8 @@ describe('A directory of one process', () => {
     for (const id of before) await read(gateway, id);
     harm(directory);
     for (const id of after) await read(gateway, id);
-    await until(async () => linesWith(gateway, 'is used again').length === 1);
-    expect(linesWith(gateway, 'cannot be used')).toHaveLength(1);
+    await until(async () => linesWith(gateway, 'store available again').length === 1);
+    expect(linesWith(gateway, 'store unavailable')).toHaveLength(1);
     await kill(gateway, directory);
     const next = await start(directory);
     for (const id of [...before, ...after]) await read(next, id);
@@ -188,10 +188,12 @@ describe('A damaged file in the directory', () => {
 });
 
 describe('A directory that cannot be made or written to', () => {
-  it('is one line that names CACHE_URL', async () => {
-    const directory = `${import.meta.filename}/cache`;
+  it.each([
+    [`${import.meta.filename}/cache`, 'ENOTDIR'],
+    ['/proc/nope/cache', 'ENOENT'],
+  ])('is one line that names CACHE_URL and the whole path: %s', async (directory, code) => {
     const { output, exited } = launchGateway({ ...environmentFor(sandbox), CACHE_URL: `file:${directory}` });
     expect(await exited).toBe(1);
-    expect(output()).toBe(`CACHE_URL: the directory ${directory} cannot be opened: ENOTDIR\n`);
+    expect(output()).toBe(`CACHE_URL: the directory ${directory} cannot be opened: ${code}\n`);
   });
 });

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
@@ -12,9 +14,13 @@ storeContract('The store of simulated fleets', async () => {
   return { open: async () => store, pass: sleep, stop: () => store.close() };
 });
 
-storeContract('The store in Redis', async () => {
-  const redis = await startRedis({ password: 'p@ss/word' });
-  return { open: () => RedisStore.open(redis.url), pass: sleep, stop: redis.stop };
+storeContract('The store in Redis, for a user who may do only what the page on operations says', async () => {
+  const redis = await startRedis();
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/operations.md'), 'utf8');
+  const rules = /```text\n(~txgw:[^`]*)```/.exec(page)?.[1]?.trim().split(/\s+/) ?? [];
+  await redis.command('ACL', 'SETUSER', 'app', 'on', '>p@ss/word', 'resetchannels', ...rules);
+  const url = redis.url.replace('redis://', `redis://app:${encodeURIComponent('p@ss/word')}@`);
+  return { open: () => RedisStore.open(url), pass: sleep, stop: redis.stop };
 });
 
 const place = { record: 'record', field: 'token' };

@@ -1,11 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric, quickPolls } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { eventReader } from '../../support/streamReader.js';
+import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
 // A right that is withdrawn at the decision point ends within AUTH_DECISION_TTL_SECONDS, wherever it was used.
@@ -17,13 +18,10 @@ const entity = 'query($r: [_Any!]!) { _entities(representations: $r) { ... on Ta
 const longPoll = 'query($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job", waitSeconds: 3) { status } }';
 const follow = 'subscription($id: ID!) { refreshJobUpdated(taxpayerId: $id, jobId: "job") { status } }';
 
+const itMostlyWaits = together();
 let provider: TrustedProvider;
 let point: TestDecisionPoint;
 let gateway: TestGateway;
-let count = 0;
-let subject: string;
-let id: string;
-let headers: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
   [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
@@ -34,40 +32,54 @@ afterAll(async () => {
   await gateway?.stop();
   await Promise.all([point?.stop(), provider?.stop()]);
 });
-beforeEach(async () => {
-  count += 1;
-  subject = `caller ${count}`;
-  id = `taxpayer-${count}`;
-  gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}`, status: 'AUTHORIZED' });
-  gateway.sandbox.control.addJob({ taxpayerId: id, jobId: 'job', endsAs: null });
-  gateway.sandbox.control.resetCounters();
+
+/** A caller, and the one taxpayer whom that caller may see, with a job. */
+async function scene(subject: string) {
+  const { control } = gateway.sandbox;
+  const { id } = control.addTaxpayer({ name: `Name for ${subject}`, status: 'AUTHORIZED' });
+  control.addJob({ taxpayerId: id, jobId: 'job', endsAs: null });
   point.allow(subject, [id]);
-  headers = { authorization: `Bearer ${await provider.token({ sub: subject, scope })}` };
-});
+  const headers = { authorization: `Bearer ${await provider.token({ sub: subject, scope })}` };
+  return {
+    ...{ control, id, name: `Name for ${subject}` },
+    ask: (query: string, variables: object = { id }): Promise<Answer<Record<string, unknown>>> =>
+      gateway.query(query, variables, headers),
+    asked: () => point.asked.filter(({ body }) => body.subject.id === subject).length,
+    withdraw: () => point.allow(subject, []),
+    /** Withdraws the right, and waits until no decision of before may be gone by. */
+    withdrawn: async () => {
+      point.allow(subject, []);
+      await wait(ttlMs);
+    },
+    open: (transport: string) => (transport === 'a WebSocket' ? overSocket(id, headers) : overEvents(id, headers)),
+  };
+}
 
 describe('A right that is withdrawn has ended once the time of the decision is over', () => {
-  it('for queries, also of what is cached', async () => {
-    for (const _ of [1, 2, 3]) expect((await ask(record)).data).toEqual({ taxpayerToken: { name: `Name of ${id}` } });
-    await withdraw();
-    gateway.sandbox.control.resetCounters();
+  itMostlyWaits('for queries, also of what is cached', async () => {
+    const { ask, name, withdrawn, control, id } = await scene('who queries');
+    for (const _ of [1, 2, 3]) expect((await ask(record)).data).toEqual({ taxpayerToken: { name } });
+    await withdrawn();
+    const calls = control.tokenCalls(id);
     expect(codesOf(await ask(record))).toEqual(['FORBIDDEN']);
-    expect(gateway.sandbox.control.requests()).toEqual([]);
+    expect(control.tokenCalls(id)).toBe(calls);
   });
 
-  it('for _entities', async () => {
+  itMostlyWaits('for _entities', async () => {
+    const { ask, id, name, withdrawn } = await scene('a router');
     const variables = { r: [{ __typename: 'TaxpayerToken', taxpayerId: id }] };
-    expect((await ask(entity, variables)).data).toEqual({ _entities: [{ name: `Name of ${id}` }] });
-    await withdraw();
+    expect((await ask(entity, variables)).data).toEqual({ _entities: [{ name }] });
+    await withdrawn();
     expect(codesOf(await ask(entity, variables))).toEqual(['FORBIDDEN']);
   });
 
-  it('for a read that began while it held, and for those who joined it', async () => {
-    const { control } = gateway.sandbox;
-    control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: id } });
+  itMostlyWaits('for a read that began while it held, and for those who joined it', async () => {
+    const { ask, id, control, withdrawn } = await scene('who joins');
+    const fault = control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: id } });
     const answers = [ask(record), ask(record)];
-    await control.whenCalled('taxpayerToken', 1);
-    await withdraw();
-    control.disarmAll();
+    await until(() => control.tokenCalls(id) === 1);
+    await withdrawn();
+    control.disarm(fault);
     control.release(id);
     for (const answer of await Promise.all(answers)) {
       expect(answer.data).toEqual({ taxpayerToken: null });
@@ -75,41 +87,43 @@ describe('A right that is withdrawn has ended once the time of the decision is o
     }
   });
 
-  it('for a query that waits for a job', async () => {
+  itMostlyWaits('for a query that waits for a job', async () => {
+    const { ask, id, control, withdrawn } = await scene('who waits');
     const waiting = ask(longPoll);
-    await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 1);
-    await withdraw();
-    gateway.sandbox.control.updateJob(id, 'job', { status: 'completed' });
+    await until(() => control.jobCalls(id, 'job') > 0);
+    await withdrawn();
+    control.updateJob(id, 'job', { status: 'completed' });
     expect(codesOf(await waiting)).toEqual(['FORBIDDEN']);
   });
 });
 
 describe.each(['a WebSocket', 'an event stream'])('A stream over %s', (transport) => {
-  const open = () => (transport === 'a WebSocket' ? overSocket() : overEvents());
+  const processing = { data: { refreshJobUpdated: { status: 'PROCESSING' } } };
 
-  it('ends with FORBIDDEN within the time of a decision, also when nothing happens on it', async () => {
-    const next = await open();
-    expect(await next()).toMatchObject({ data: { refreshJobUpdated: { status: 'PROCESSING' } } });
-    point.allow(subject, []);
+  itMostlyWaits('ends with FORBIDDEN within the time of a decision, also when nothing happens on it', async () => {
+    const { open, withdraw } = await scene(`who watches by ${transport}`);
+    const next = await open(transport);
+    expect(await next()).toMatchObject(processing);
+    withdraw();
     const withdrawnAt = performance.now();
     expect(codesOf((await next()) as Answer)).toEqual(['FORBIDDEN']);
     expect(performance.now() - withdrawnAt).toBeLessThan(2 * ttlMs);
     expect(await next()).toBeUndefined();
-    await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0);
   });
 
-  it('goes on for as long as it is allowed, with one question for each time', async () => {
-    const before = point.asked.length;
-    const next = await open();
-    expect(await next()).toMatchObject({ data: { refreshJobUpdated: { status: 'PROCESSING' } } });
-    await until(() => point.asked.length - before === 3);
-    gateway.sandbox.control.updateJob(id, 'job', { status: 'completed' });
+  itMostlyWaits('goes on for as long as it is allowed, with one question for each time', async () => {
+    const { open, asked, control, id } = await scene(`who stays by ${transport}`);
+    const next = await open(transport);
+    expect(await next()).toMatchObject(processing);
+    await until(() => asked() === 3);
+    control.updateJob(id, 'job', { status: 'completed' });
     expect(await next()).toMatchObject({ data: { refreshJobUpdated: { status: 'COMPLETED' } } });
     expect(await next()).toBeUndefined();
   });
 
   it('ends with AUTH_UNAVAILABLE when nobody can decide any more', async () => {
-    const next = await open();
+    const { open } = await scene(`who loses the decision point by ${transport}`);
+    const next = await open(transport);
     await next();
     point.behave('answers 500');
     expect(codesOf((await next()) as Answer)).toEqual(['AUTH_UNAVAILABLE']);
@@ -118,24 +132,20 @@ describe.each(['a WebSocket', 'an event stream'])('A stream over %s', (transport
   });
 
   it('is not begun without the right, nor without a decision', async () => {
-    point.allow(subject, []);
-    expect(codesOf((await (await open())()) as Answer)).toEqual(['FORBIDDEN']);
+    const refused = await scene(`who has no right by ${transport}`);
+    refused.withdraw();
+    expect(codesOf((await (await refused.open(transport))()) as Answer)).toEqual(['FORBIDDEN']);
     point.behave('cuts the connection');
-    subject = `${subject} too`;
-    headers = { authorization: `Bearer ${await provider.token({ sub: subject, scope })}` };
-    expect(codesOf((await (await open())()) as Answer)).toEqual(['AUTH_UNAVAILABLE']);
+    const undecided = await scene(`who has no decision by ${transport}`);
+    expect(codesOf((await (await undecided.open(transport))()) as Answer)).toEqual(['AUTH_UNAVAILABLE']);
     point.behave(undefined);
     await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0);
   });
 });
 
-/** Withdraws the right, and waits until no decision of before may be gone by. */
-async function withdraw(): Promise<void> {
-  point.allow(subject, []);
-  await wait(ttlMs);
-}
+type Headers = Readonly<Record<string, string>>;
 
-async function overSocket(): Promise<() => Promise<unknown>> {
+async function overSocket(id: string, headers: Headers): Promise<() => Promise<unknown>> {
   const socket = rawSocket(gateway.origin);
   await socket.init(headers);
   socket.send({ type: 'subscribe', id: '1', payload: { query: follow, variables: { id } } });
@@ -150,7 +160,7 @@ async function overSocket(): Promise<() => Promise<unknown>> {
   };
 }
 
-async function overEvents(): Promise<() => Promise<unknown>> {
+async function overEvents(id: string, headers: Headers): Promise<() => Promise<unknown>> {
   const response = await fetch(`${gateway.origin}/graphql/stream`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
@@ -160,10 +170,6 @@ async function overEvents(): Promise<() => Promise<unknown>> {
   if (response.status !== 200) return () => response.json();
   const events = eventReader(response);
   return async () => (await events.next())?.data;
-}
-
-function ask(query: string, variables: object = { id }): Promise<Answer<Record<string, unknown>>> {
-  return gateway.query(query, variables, headers);
 }
 
 function codesOf({ errors = [] }: Pick<Answer, 'errors'>): string[] {

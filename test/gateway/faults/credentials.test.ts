@@ -59,14 +59,3 @@ describe('Client credentials that the service refuses', () => {
     expect(errors).toBeUndefined();
   });
 });
-
-describe('Client credentials in variables', () => {
-  it('are sent without the line break that a shell or a secret store leaves at their end', async () => {
-    const withLineBreaks = { UPSTREAM_CLIENT_ID: 'test-client\n', UPSTREAM_CLIENT_SECRET: 'test-secret\r\n' };
-    const other = await startTestGateway(withLineBreaks);
-    const { id } = other.sandbox.control.addTaxpayer();
-    const { errors } = await other.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
-    await other.stop();
-    expect(errors).toBeUndefined();
-  });
-});

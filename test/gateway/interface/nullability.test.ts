@@ -6,7 +6,7 @@ import { composeSupergraph, subgraphs } from '../../../examples/supergraph/compo
 import type * as strict from '../../../packages/client/src/generated/strict.js';
 import type { AccessTokenQuery, RefreshJobQuery, TaxpayerTokenQuery } from '../../../packages/client/src/index.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { faultSamples } from '../../support/faults.js';
+import { faults } from '../../support/faults.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 const sdl = readFileSync(new URL('../../../src/schema/schema.graphql', import.meta.url), 'utf8');
@@ -99,10 +99,10 @@ describe('A field marked @semanticNonNull', () => {
     expect([nulls.length > 0, unexplained]).toEqual([true, []]);
   });
 
-  it.each(Object.entries(faultSamples('secret')))(
+  it.each(['unknownStatus', 'deepMetadata', 'noDate', 'notJson', 'otherTaxpayer'] as const)(
     'is null only with an error when the service does this: %s',
-    async (_, fault) => {
-      gateway.sandbox.control.arm({ endpoint: 'any', fault });
+    async (name) => {
+      gateway.sandbox.control.arm({ endpoint: 'any', fault: faults[name] });
       expect((await ask()).unexplained).toEqual([]);
       gateway.sandbox.control.disarmAll();
     },

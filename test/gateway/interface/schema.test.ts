@@ -194,38 +194,6 @@ function membersOf(schema: GraphQLSchema, name: string): string[] {
   });
 }
 
-describe('The date of creation', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await startTestGateway();
-  });
-  afterAll(() => gateway.stop());
-  const read = (createdAt: string) => {
-    const { id } = gateway.sandbox.control.addTaxpayer({ createdAt });
-    return gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { createdAt } }', { id });
-  };
-
-  it.each([
-    ['2024-02-03T04:05:06Z', '2024-02-03T04:05:06.000Z'],
-    ['2024-02-03T04:05:06.789123+02:00', '2024-02-03T02:05:06.789Z'],
-    ['2024-02-03T04:05:06', '2024-02-03T04:05:06.000Z'],
-    ['2024-02-03', '2024-02-03T00:00:00.000Z'],
-  ])('%s is returned as %s', async (given, shown) => {
-    expect((await read(given)).data).toEqual({ taxpayerToken: { createdAt: shown } });
-  });
-
-  it.each(['5', '-1', 'order 66', '2024-02-30T00:00:00Z', '2024', 'Sat, 03 Feb 2024 04:05:06 GMT', ''])(
-    'is never guessed: %j is null, with an error',
-    async (given) => {
-      const { data, errors } = await read(given);
-      expect(data).toEqual({ taxpayerToken: { createdAt: null } });
-      expect(errors).toMatchObject([
-        { path: ['taxpayerToken', 'createdAt'], extensions: { code: 'UPSTREAM_INVALID_RESPONSE', retryable: false } },
-      ]);
-    },
-  );
-});
-
 describe('A record of the service with something of a wrong form', () => {
   let gateway: TestGateway;
   beforeAll(async () => {

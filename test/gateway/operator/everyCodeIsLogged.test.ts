@@ -38,13 +38,13 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
     cause: 'a value must be from 0 to 2592000',
   },
   UNAUTHENTICATED: { anonymous: true, cause: 'An Authorization header with a Bearer token is required' },
-  FORBIDDEN: { variables: { id: 'of-another' }, cause: 'This taxpayer is not among those the caller may see' },
+  FORBIDDEN: { variables: { id: 'of-another' }, cause: 'You do not have access to this taxpayer' },
   NOT_FOUND: { document: readJob, fault: ['refreshJob', status(404)], cause: 'HTTP 404' },
   IDEMPOTENCY_CONFLICT: {
     document: createLink,
     variables: { input: { idempotencyKey: 'key', metadata: { a: 1 } } },
     before: 'another link',
-    cause: 'This idempotencyKey was used with another input',
+    cause: 'This idempotencyKey was already used with different input',
   },
   OUTCOME_UNKNOWN: {
     document: createLink,
@@ -93,7 +93,7 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
 
 /** No operation reaches these over plain HTTP, or none reaches them from outside at all. */
 const notOverHttp = ['SHUTTING_DOWN'];
-const neverFromOutside = ['INTERNAL_SERVER_ERROR']; // see test/errors/maskedBug.test.ts
+const neverFromOutside = ['INTERNAL_SERVER_ERROR']; // see test/gateway/faults/maskedBug.test.ts
 
 interface Sent {
   readonly gateway: TestGateway;

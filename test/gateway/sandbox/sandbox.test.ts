@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { type Sent, sandboxClient } from '../../support/sandboxClient.js';
 
@@ -83,11 +84,9 @@ describe('The sandbox serves the interface of the service:', () => {
     ['client credentials in place of the access token', 401, jobPath, { headers: credentialHeaders }],
     ['a missing access token', 401, jobPath, {}],
     ['an unknown taxpayer', 404, '/auth/tax-payer/nobody/token', { headers: credentialHeaders }],
-    ['a job of an unknown taxpayer', 404, '/tax-payer/nobody/refresh/x', { headers: credentialHeaders }],
     ['a body that is not JSON', 400, '/client-links', { method: 'POST', headers: json, body: '{' }],
     ['an unknown member', 422, '/client-links', { method: 'POST', headers: json, body: '{"colour":"red"}' }],
     ['null for an absent member', 422, '/client-links', { method: 'POST', headers: json, body: '{"settings":null}' }],
-    ['a body that is not an object', 422, '/client-links', { method: 'POST', headers: json, body: '[]' }],
     ['another content type', 415, '/client-links', { method: 'POST', headers: credentialHeaders, body: '{}' }],
     [
       'a body where none belongs',
@@ -97,8 +96,6 @@ describe('The sandbox serves the interface of the service:', () => {
     ],
     ['a query string', 400, `${tokenPath}?x=1`, { headers: credentialHeaders }],
     ['another method', 405, tokenPath, { method: 'DELETE' }],
-    ['another path', 404, '/tax-payers', {}],
-    ['dot segments', 404, '/auth/tax-payer/../token', {}],
     ['dot segments in disguise', 404, '/auth/tax-payer/%2E./token', {}],
     ['an id that is no UTF-8', 400, '/auth/tax-payer/%FF/token', {}],
   ])('refuses %s with %i and the text that must never reach a caller', async (_, status, path, sent) => {
@@ -113,5 +110,99 @@ describe('The sandbox serves the interface of the service:', () => {
     expect(
       (await readJob({ taxpayerId: sandbox.demo.taxpayerIds.completed, jobId: sandbox.demo.jobs.failed.jobId })).status,
     ).toBe(404);
+  });
+});
+
+describe('A gateway over the sandbox', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await startTestGateway({ UPSTREAM_TIMEOUT_MS: '100', UPSTREAM_DEADLINE_MS: '300' });
+  });
+  afterAll(() => gateway.stop());
+
+  it.each([
+    ['unavailable', 'UPSTREAM_UNAVAILABLE'],
+    ['slow', 'UPSTREAM_TIMEOUT'],
+    ['refusedToken', 'TAXPAYER_NOT_AUTHORIZED'],
+    // Last: it pauses the calls for everybody.
+    ['rateLimited', 'UPSTREAM_RATE_LIMITED'],
+  ] as const)('the demo taxpayer %s gets %s', async (name, code) => {
+    const id = gateway.sandbox.demo.taxpayerIds[name];
+    const { errors } = await gateway.query(`{ refreshJob(taxpayerId: "${id}", jobId: "any") { status } }`);
+    expect(errors?.map(({ extensions }) => extensions)).toMatchObject([{ code }]);
+  });
+});
+
+describe('The sandbox for a browser', () => {
+  let sandbox: Sandbox;
+  const { call, createLink } = sandboxClient(() => sandbox);
+
+  beforeEach(async () => {
+    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret-not-real', jobDurationMs: 0 });
+  });
+  afterEach(() => sandbox.stop());
+
+  describe('The hosted page', () => {
+    const textOf = (page: string, id: string) => new RegExp(`id="${id}"[^>]*>([^<]*)<`).exec(page)?.[1] ?? '';
+    /** A link, its page by now, and a button of a page. */
+    const follow = async (settings = {}) => {
+      const path = `/c/${(await createLink({ settings })).json.id}`;
+      const page = async () => (await call(path)).text;
+      const press = (words: string, from: string) => {
+        const step = new RegExp(`<button name="step" value="([^"]+)">${words}<`).exec(from)?.[1] ?? 'no such button';
+        return call(path, { method: 'POST', body: `${new URLSearchParams({ step })}` });
+      };
+      return { path, page, press };
+    };
+
+    it('takes a step once: a form that was sent twice, or from an old tab, changes nothing', async () => {
+      const { page, press } = await follow();
+      const first = await page();
+      await press('Give consent', first);
+      await press('Sign and submit', await page());
+      await press('Authority accepts', await page());
+      expect((await press('Give consent', first)).status).toBe(303);
+      const authorized = await page();
+      expect(textOf(authorized, 'taxpayer-status')).toBe('AUTHORIZED');
+      await press('Start a data refresh', authorized);
+      const jobId = textOf(await page(), 'job-id');
+      await press('Start a data refresh', authorized);
+      expect(textOf(await page(), 'job-id')).toBe(jobId);
+      await press('Start a data refresh', await page());
+      expect(textOf(await page(), 'job-id')).not.toBe(jobId);
+    });
+
+    it('lets the authority decline, and then offers no form', async () => {
+      const { page, press } = await follow();
+      for (const words of ['Give consent', 'Sign and submit', 'Authority declines']) await press(words, await page());
+      expect(textOf(await page(), 'taxpayer-status')).toBe('REJECTED');
+      expect(await page()).not.toContain('<form');
+    });
+
+    it('shows the prefilled name as text, and nothing else that was prefilled', async () => {
+      const personalInfo = { lastName: '<script>"&\'', ssn: '900-00-1234' };
+      const { path } = await follow({ prefillData: { personalInfo } });
+      const page = await call(`${path}/`);
+      expect(page.text).toContain('&#60;script&#62;&#34;&#38;&#39;');
+      expect(page.text).not.toMatch(/<script|1234/);
+      expect(page.headers).toMatchObject({
+        'content-security-policy': expect.stringContaining("default-src 'none'"),
+        'x-content-type-options': 'nosniff',
+        'cache-control': 'no-store',
+      });
+    });
+
+    it('explains at the address of the service what that is, and counts it as off the contract', async () => {
+      expect(await call('/')).toMatchObject({
+        status: 200,
+        text: expect.stringContaining('It stands in for the service'),
+      });
+      expect(sandbox.control.counters()).toMatchObject({ unknown: 1, hostedPage: 0 });
+      expect((await call('/', { method: 'POST' })).status).toBe(404);
+    });
+
+    it.each(['/c/no-such-link', '/c/__proto__'])('answers 404 to %s', async (path) => {
+      expect((await call(path)).status).toBe(404);
+    });
   });
 });

@@ -20,17 +20,6 @@ describe('token policies', () => {
     return { id, one, two, control: fleet.sandbox.control, calls: () => fleet.sandbox.control.tokenCalls(id) };
   }
 
-  it('shows a record for a fixed time without another call, on every member', async () => {
-    const { id, one, two, calls } = await scene({ freshness: { share: 0, minMs: 15 * minute } });
-    await one.broker.record(id);
-    fleet.advance(15 * minute - 1);
-    expect((await two.broker.record(id)).stale).toBe(false);
-    expect(calls()).toBe(1);
-    fleet.advance(1);
-    await Promise.all([one.broker.record(id), two.broker.record(id)]);
-    expect(calls()).toBe(2);
-  });
-
   it.each(['REJECTED', 'COMPLETED'])('shows a %s record for 24 hours', async (status) => {
     const { id, one, calls } = await scene({ status });
     await one.broker.record(id);
@@ -71,14 +60,6 @@ describe('token policies', () => {
     fleet.advance(30_000);
     expect(await outcomeOf(two.broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
     expect(control.counters().taxpayerToken).toBe(2);
-  });
-
-  it('calls immediately with a rotated secret, even after the old one was refused', async () => {
-    const { id, one, control } = await scene();
-    control.setClientSecret('new-secret');
-    expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
-    fleet.rotateSecret('new-secret');
-    expect(await outcomeOf(one.broker.record(id))).toBe('answered');
   });
 
   it('stops the calls of the whole fleet for the Retry-After of a 429', async () => {
@@ -149,20 +130,6 @@ describe('token policies', () => {
     expect(await outcomeOf(one.broker.record(id))).toBe('NOT_FOUND');
   });
 
-  it('spends the hourly budget of the fleet, then refuses with a Retry-After', async () => {
-    const { one, two, control } = await scene({ budgetPerHour: 3 });
-    const ids = control.addTaxpayers(5).map((id) => fleet.ids.taxpayerId(id));
-    const outcomes = [];
-    for (const [n, id] of ids.entries()) outcomes.push(await outcomeOf((n % 2 ? one : two).broker.record(id)));
-    expect(outcomes).toEqual(['answered', 'answered', 'answered', 'TOKEN_BUDGET_EXHAUSTED', 'TOKEN_BUDGET_EXHAUSTED']);
-    expect(control.counters().taxpayerToken).toBe(3);
-    expect([...one.events, ...two.events]).toContain('budget-exhausted');
-    fleet.advance(hour / 2);
-    await expect(one.broker.record(ids[4] as never)).rejects.toMatchObject({ retryAfterSeconds: 1800 });
-    fleet.advance(hour / 2);
-    expect(await outcomeOf(one.broker.record(ids[4] as never))).toBe('answered');
-  });
-
   it('counts retries against the budget, because the service does', async () => {
     const { id, one, control } = await scene({ budgetPerHour: 2 });
     control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
@@ -212,5 +179,82 @@ describe('token policies', () => {
     expect(control.tokenCalls(id)).toBeLessThanOrEqual(3);
     control.disarmAll();
     expect(await outcomeOf(two.broker.record(id))).toBe('answered');
+  });
+});
+
+describe('Clocks', () => {
+  const minute = 60_000;
+  const day = 24 * 60 * minute;
+
+  describe('a clock that was ahead and is put right', () => {
+    let fleet: Fleet;
+    afterEach(() => fleet.stop());
+
+    /** Two members on one clock that can be put back, a taxpayer, and a job that does not end by itself. */
+    async function scene(options: FleetOptions = {}) {
+      fleet = await startFleet({ size: 2, ...options });
+      const { control } = fleet.sandbox;
+      const id = fleet.ids.taxpayerId(control.addTaxpayer().id);
+      control.addJob({ taxpayerId: id, jobId: 'j', endsAs: null });
+      const job = fleet.ids.jobId('j');
+      const [one, two] = fleet.members;
+      if (!one || !two) throw new Error('The fleet has two members');
+      return { control, id, job, one, two };
+    }
+
+    it.each([-10 * minute, day])(
+      'changes neither what is shown nor for how long, when it is set by %d ms',
+      async (byMs) => {
+        const { control, id, job, one, two } = await scene({ freshness: { minMs: 15 * minute } });
+        const calls = () => [control.jobCalls(id, job), control.tokenCalls(id)];
+        const readAll = async () => {
+          for (const { jobs, broker } of [one, two]) {
+            await jobs.status(id, job);
+            expect(await broker.record(id)).toMatchObject({ stale: false });
+          }
+        };
+        await readAll();
+        fleet.setClocks(byMs);
+        await readAll();
+        expect(calls()).toEqual([1, 1]);
+        fleet.advance(2000);
+        await readAll();
+        expect(calls()).toEqual([2, 1]);
+        fleet.advance(15 * minute);
+        await readAll();
+        expect(calls()).toEqual([3, 2]);
+      },
+    );
+
+    it.each([-day, day])(
+      'keeps and ends the seconds that the service asked us to wait, when it is set by %d ms',
+      async (byMs) => {
+        const { control, id, one, two } = await scene();
+        const fault = { status: 429, headers: { 'Retry-After': '60' } } as const;
+        control.arm({ endpoint: 'taxpayerToken', fault, times: 1 });
+        expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
+        fleet.setClocks(byMs);
+        for (const { broker } of [one, two]) expect(await outcomeOf(broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
+        expect(control.tokenCalls(id)).toBe(1);
+        fleet.advance(60_000);
+        for (const { broker } of [one, two]) expect(await outcomeOf(broker.record(id))).toBe('answered');
+      },
+    );
+
+    it.each([-day, day])(
+      'keeps and ends the cool-down after a refused token, when it is set by %d ms',
+      async (byMs) => {
+        const { control, id, job, one, two } = await scene();
+        control.arm({ endpoint: 'refreshJob', fault: { status: 401 }, times: 3 });
+        expect(await outcomeOf(one.jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
+        fleet.setClocks(byMs);
+        expect(await outcomeOf(two.jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
+        expect(control.tokenCalls(id)).toBe(2);
+        fleet.advance(minute);
+        control.arm({ endpoint: 'refreshJob', fault: { status: 401 }, times: 1 });
+        expect(await outcomeOf(two.jobs.status(id, job))).toBe('answered');
+        expect(control.tokenCalls(id)).toBe(3);
+      },
+    );
   });
 });

@@ -1,5 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, update, watchJob } from '../../support/liveJob.js';
 import { streamReader } from '../../support/streamReader.js';
 
@@ -53,5 +56,61 @@ describe('a multipart subscription', () => {
     const parts = streamReader(await ask(gateway, accept, { query }));
     await parts.next('--graphql');
     expect(await parts.next('--graphql')).toContain('"code":"BAD_USER_INPUT"');
+  });
+});
+
+describe('While the gateway drains', () => {
+  // A stream that is cut because the gateway drains has not ended, so it must not be told that it is complete.
+
+  const cleanups: (() => unknown)[] = [];
+
+  afterEach(async () => {
+    for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  });
+
+  async function start(env: Environment): Promise<TestGateway> {
+    const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000', ...env });
+    cleanups.push(() => gateway.stop());
+    return gateway;
+  }
+
+  function expectRefused(status: number | undefined, retryAfter: string | null | undefined, body: string): void {
+    expect([status, retryAfter, body]).toEqual([503, '1', expect.stringContaining('"code":"SHUTTING_DOWN"')]);
+  }
+
+  it.each(['text/event-stream', 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0'])(
+    'a %s whose body comes after the gateway has begun to drain is refused, and not called complete',
+    async (accept) => {
+      const gateway = await start({});
+      const body = JSON.stringify({ query: watchJob, variables: addJob(gateway) });
+      const headers = { accept, 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) };
+      const sent = httpRequest(`${gateway.origin}/graphql`, {
+        method: 'POST',
+        headers: { ...headers, expect: '100-continue' },
+      });
+      const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
+      sent.flushHeaders();
+      await once(sent, 'continue'); // the request is admitted
+      const stopped = gateway.stop();
+      sent.end(body);
+      const [response] = await answered;
+      expectRefused(response.statusCode, response.headers['retry-after'], await text(response));
+      await stopped;
+    },
+  );
+
+  it('a multipart subscription that is running when the gateway begins to drain is told why it ends', async () => {
+    const gateway = await start({});
+    const response = await fetch(`${gateway.origin}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'multipart/mixed;subscriptionSpec=1.0' },
+      body: JSON.stringify({ query: watchJob, variables: addJob(gateway) }),
+    });
+    const parts = streamReader(response);
+    for (let n = 0; n < 2; n += 1) await parts.next('--graphql');
+    const stopped = gateway.stop();
+    expect(await parts.next('--graphql')).toContain('"code":"SHUTTING_DOWN"');
+    expect(await parts.next('--graphql')).toBe('--\r\n');
+    await stopped;
   });
 });

@@ -8,11 +8,6 @@ export interface Scene {
   /** A token with every scope but `taxpayers:any`, for {@link Scene.own} alone; claims and form can be bent. */
   token(claims?: Readonly<Record<string, unknown>>, how?: TokenOptions): Promise<string>;
   readonly own: string;
-  /** Exists at the service, and the caller may not see it. */
-  readonly other: string;
-  /** Exists nowhere. */
-  readonly ghost: string;
-  readonly routerSecret: string;
 }
 
 /** One hostile request and what has to come of it. */

@@ -82,6 +82,15 @@ export async function tokenAttacks({ provider, token, own }: Scene): Promise<Att
       code: undefined,
     },
     {
+      name: 'no scope for createClientLink',
+      ...post(
+        `Bearer ${await token({ scope: 'taxpayers:read' })}`,
+        'mutation { createClientLink(input: {}) { replayed } }',
+      ),
+      status: 200,
+      code: 'FORBIDDEN',
+    },
+    {
       name: 'a scope claim that is a number',
       ...post(`Bearer ${await token({ scope: 1 })}`, `{ taxpayer(id: "${own}") { id } }`),
       status: 200,
