@@ -57,14 +57,13 @@ export class TaxpayerAccess {
     const { places, decisions } = this.services;
     const { holder, trail, written } = this.context;
     const release = places.take('watches', holder);
-    if (allowed === undefined || decisions === undefined) return begin({ holder, trail, written, onEnd: release });
     const ended = new AbortController();
     const onEnd = () => {
       ended.abort();
       release();
     };
     const watch = begin({ holder, trail, written, onEnd });
-    keepAsking(allowed, decisions, ended.signal).catch((error) => watch.fail(error));
+    if (allowed && decisions) keepAsking(allowed, decisions, ended.signal).catch((error) => watch.fail(error));
     return watch;
   }
 
@@ -80,7 +79,11 @@ export class TaxpayerAccess {
   /** Audits that the caller is shown a view, if the audit log takes every view. After a wait, access is checked again. */
   shown<View>(action: 'record-shown' | 'job-shown', view: View | Promise<View>): View | Promise<View> {
     const { allowed } = this;
-    const shown = allowed && view instanceof Promise ? view.then((seen) => whenAllowed(allowed, seen)) : view;
+    const againAllowed = async (seen: View) => {
+      await allowed?.();
+      return seen;
+    };
+    const shown = allowed && view instanceof Promise ? view.then(againAllowed) : view;
     if (!this.services.audit.wantsAll) return shown;
     const note = (seen: View) => {
       this.context.audit(action, 'shown', this.id);
@@ -99,11 +102,6 @@ async function keepAsking(allowed: Allowed, decisions: DecisionPoint, ended: Abo
       ended.onabort = decisions.whenOver(decision, resolve); // only the timer refers to this loop: it is freed with it
     });
   }
-}
-
-async function whenAllowed<View>(allowed: Allowed, seen: View): Promise<View> {
-  await allowed();
-  return seen;
 }
 
 function within(seconds: number, path: string, max: number): number {

@@ -107,30 +107,26 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   private decide(decisions: DecisionPoint, question: Question): Decision | Promise<Decision> {
+    const allowing = (decision: Decision) => {
+      if (decision.isAllowed) return decision;
+      throw this.refusal(question.taxpayer, 'decision point: denied');
+    };
     const known = decisions.known(this.caller, question);
-    if (known !== undefined) return this.allowing(known, question);
+    if (known !== undefined) return allowing(known);
     // No cache here: the decision point remembers decisions, which may expire before the request ends.
     this.questions ??= new DataLoader<Question, Decision>((batch) => this.ask(decisions, batch), { cache: false });
-    return this.questions.load(question).then(
-      (decision) => this.allowing(decision, question),
-      (error: GatewayError) => {
-        if (error.code === 'AUTH_UNAVAILABLE') {
-          this.audit('access-denied', 'undecided', question.taxpayer, error.reason);
-        }
-        throw error;
-      },
-    );
+    return this.questions.load(question).then(allowing, (error: GatewayError) => {
+      if (error.code === 'AUTH_UNAVAILABLE') {
+        this.audit('access-denied', 'undecided', question.taxpayer, error.reason);
+      }
+      throw error;
+    });
   }
 
   private ask(decisions: DecisionPoint, questions: readonly Question[]) {
     const { caller, holder, requestId, trail } = this;
     const takePlace = () => this.services.places.take('decisions', holder);
     return decisions.ask(caller, { requestId, trail, takePlace }, questions);
-  }
-
-  private allowing(decision: Decision, { taxpayer }: Question): Decision {
-    if (decision.isAllowed) return decision;
-    throw this.refusal(taxpayer, 'decision point: denied');
   }
 
   private refusal(taxpayer: string, reason: string): GatewayError {
@@ -173,7 +169,10 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 }
 
-/** Starts all reads of a batch. DataLoader wants each failure as a value, so that one does not fail the other reads. */
+/**
+ * Starts all reads of a batch; what follows them is then asked together, too. DataLoader wants each failure as a value, so
+ * that one does not fail the other reads.
+ */
 async function startAll(reads: readonly Read[]): Promise<unknown[]> {
   const settled = await Promise.allSettled(reads.map(([, start]) => start()));
   return settled.map((read) => (read.status === 'fulfilled' ? read.value : read.reason));

@@ -19,7 +19,7 @@ import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.
 import { Agents } from './network/agents.js';
 import { AuditLog } from './observability/AuditLog.js';
 import { Episode } from './observability/Episode.js';
-import { LineLimit, type Repeats } from './observability/LineLimit.js';
+import { LineLimit } from './observability/LineLimit.js';
 import type { Logger } from './observability/log.js';
 import { OperationLog } from './observability/OperationLog.js';
 import { openWatchedStore } from './observability/watchedStore.js';
@@ -222,13 +222,11 @@ function onDecisionCall({ log, metrics }: Surroundings): (call: DecisionCall) =>
 
 /** A document that is not trusted was allowed to run. */
 function tellUntrusted(log: Logger, limit: LineLimit, { requestId, ...document }: UntrustedDocument): void {
-  const { operation } = document;
-  const writer = (fields: object) => (repeats?: Repeats) =>
-    log.warn({ ...fields, ...(repeats ?? { requestId }) }, 'untrusted document');
   limit.pass({
     key: `untrusted\n${Object.values(document).join('\n')}`,
     requestId,
-    write: writer(document),
-    general: { key: `untrusted ${operation}`, write: writer({ operation, others: true }) },
+    write: (fields) => log.warn(fields, 'untrusted document'),
+    shared: () => document,
+    general: { operation: document.operation },
   });
 }

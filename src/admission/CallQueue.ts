@@ -12,7 +12,7 @@ export interface CallQueueOptions {
 /** A call that waits for a place. */
 interface Waiting {
   readonly holder: Holder;
-  begin: (release: Release) => void;
+  readonly begin: (release: Release) => void;
 }
 
 /** Calls to the service: each waits until its caller may have one more under way. */
@@ -50,16 +50,16 @@ export class CallQueue {
     const refused = () => rateLimited(tooMuch, { onlyFor: { holder } });
     if ([...this.#waiting].filter((one) => one.holder === holder).length >= maxWaiting) throw refused();
     return new Promise((resolve, reject) => {
-      const waiting = { holder, begin: resolve };
-      this.#waiting.add(waiting);
       const timer = setTimeout(() => {
         this.#waiting.delete(waiting);
         reject(refused());
       }, maxWaitMs);
-      waiting.begin = (release) => {
+      const begin = (release: Release) => {
         clearTimeout(timer);
         resolve(release);
       };
+      const waiting: Waiting = { holder, begin };
+      this.#waiting.add(waiting);
     });
   }
 

@@ -85,9 +85,10 @@ export class RouterSecrets {
   /** Whether the client is the router; undefined when no secret is configured. Compares secrets in constant time. */
   accept(presented: string | undefined): boolean | undefined {
     if (this.#digests === undefined) return undefined;
-    const digest = digestOf(presented ?? '');
-    const matches = this.#digests.map((each) => timingSafeEqual(digest, each));
-    return presented !== undefined && matches.includes(true);
+    if (this.#digests === undefined) return undefined;
+    if (presented === undefined) return false;
+    const digest = digestOf(presented);
+    return this.#digests.map((each) => timingSafeEqual(digest, each)).includes(true);
   }
 }
 

@@ -18,6 +18,7 @@ import type { OperationFacts, RequestFacts } from '../operations/OperationContex
 import { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/atTime.js';
 import {
+  boundUnfinished,
   freeMessages,
   goingAway,
   initTimeoutMs,
@@ -26,7 +27,6 @@ import {
   tooBig,
   tryAgainLater,
   turnsOf,
-  UnfinishedMessage,
 } from './socketBounds.js';
 import type { WebSocketOptions } from './WebSockets.js';
 
@@ -34,7 +34,8 @@ type Parameters = Readonly<Record<string, unknown>>;
 
 /** An operation whose work has not ended. */
 interface Running {
-  readonly id: string;
+  /** Undefined once the client may use it again. */
+  id: string | undefined;
   /** Aborts when the client completes it, and when we end it. */
   readonly left: AbortController;
   isSubscription: boolean;
@@ -46,7 +47,6 @@ interface Running {
  */
 export class SocketSession {
   readonly #pace = new Pace(freeMessages);
-  readonly #unfinished: UnfinishedMessage;
   #hasInit = false;
   #isClosing = false;
   /** Whether the log tells how this socket ended: its refusal was logged, or it was authenticated. */
@@ -57,8 +57,6 @@ export class SocketSession {
   #forgetExpiry = () => {};
   /** All operations; one that the client has completed counts until its work has ended. */
   readonly #working = new Set<Running>();
-  /** Those that the client has not completed, by its id. */
-  readonly #running = new Map<string, Running>();
 
   /** `leavePlace` gives back the socket's place among the unauthenticated connections. */
   constructor(
@@ -72,7 +70,7 @@ export class SocketSession {
     const known = { request, requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, peer };
     this.#facts = { ...known, client: clientOf(request.headers) };
     this.#holder = addressOf(request);
-    this.#unfinished = new UnfinishedMessage(socket, request.socket, () => this.#roomForMessage());
+    boundUnfinished(socket, request.socket, () => this.#roomForMessage());
     const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
     const initTimer = setTimeout(() => {
       if (this.#hasInit) return;
@@ -118,8 +116,7 @@ export class SocketSession {
         this.#subscribe(message.id, { ...message.payload }, text.length);
         return;
       case MessageType.Complete:
-        this.#running.get(message.id)?.left.abort();
-        if (!this.#running.delete(message.id)) this.#keepPace(text.length);
+        this.#complete(message.id, text.length);
         return;
     }
     this.#close(CloseCode.BadRequest, 'Invalid message received');
@@ -141,7 +138,6 @@ export class SocketSession {
       this.leavePlace = leavePlace;
       this.#holder = holder;
       this.#identity = identity;
-      this.#unfinished.authenticated();
       this.#isTold = true;
       // Forbidden, not Unauthorized: clients do not reconnect after Unauthorized, but may have a new token.
       this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
@@ -157,7 +153,7 @@ export class SocketSession {
   #subscribe(id: string, parameters: Parameters, size: number): void {
     const identity = this.#identity;
     if (identity === undefined) this.#close(CloseCode.Unauthorized, 'Unauthorized');
-    else if (this.#running.has(id))
+    else if (this.#runningOf(id) !== undefined)
       this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     else this.#begin(id, identity, parameters, size);
   }
@@ -166,7 +162,6 @@ export class SocketSession {
     const running: Running = { id, left: new AbortController(), isSubscription: false };
     const known = { requestId: crypto.randomUUID(), startedAt: performance.now(), signal: running.left.signal };
     const facts = { ...this.#facts, ...identity, ...known };
-    this.#running.set(id, running);
     this.#working.add(running);
     this.#run(running, facts, parameters, size)
       .catch((error) => {
@@ -174,7 +169,6 @@ export class SocketSession {
         this.#close(CloseCode.InternalServerError, 'Internal server error');
       })
       .finally(() => {
-        this.#free(running);
         this.#working.delete(running);
         this.#closeWhenDrained();
       });
@@ -204,7 +198,7 @@ export class SocketSession {
       for await (const answer of result) await next(answer);
     } else if (!left.signal.aborted) await next(result);
     if (left.signal.aborted) return;
-    this.#free(running); // the client may use its id again
+    running.id = undefined;
     await this.#send(JSON.stringify({ id, type: MessageType.Complete }));
   }
 
@@ -220,13 +214,23 @@ export class SocketSession {
   /** Sends an error, which is the last message about an id. */
   async #sendError(running: Running, { errors: payload }: Answer, size: number): Promise<void> {
     this.#charge(size);
-    if (running.left.signal.aborted) return;
-    this.#free(running);
-    await this.#send(JSON.stringify({ id: running.id, type: MessageType.Error, payload }));
+    const { id, left } = running;
+    if (left.signal.aborted) return;
+    running.id = undefined;
+    await this.#send(JSON.stringify({ id, type: MessageType.Error, payload }));
   }
 
-  #free(running: Running): void {
-    if (this.#running.get(running.id) === running) this.#running.delete(running.id);
+  #runningOf(id: string): Running | undefined {
+    return [...this.#working].find((running) => running.id === id);
+  }
+
+  #complete(id: string, size: number): void {
+    const running = this.#runningOf(id);
+    if (running === undefined) this.#keepPace(size);
+    else {
+      running.id = undefined;
+      running.left.abort();
+    }
   }
 
   /** Finishes queries and mutations; subscriptions are cut without `complete`, because they have not ended. */
@@ -283,9 +287,7 @@ export class SocketSession {
   /** Charges a message as refusals; closes the socket when the caller has had too many. */
   #charge(characters: number): void {
     const waitMs = this.options.operations.waitOfRefusal(this.#identity ?? this.#facts, turnsOf(characters));
-    if (waitMs < Number.POSITIVE_INFINITY) return;
-    this.socket.pause();
-    this.#close(tryAgainLater, 'Too many messages');
+    if (waitMs === Number.POSITIVE_INFINITY) this.#close(tryAgainLater, 'Too many messages');
   }
 
   /** Takes room for the longest message, or closes the socket. */
@@ -297,7 +299,6 @@ export class SocketSession {
     } catch (refusal) {
       this.#close(tryAgainLater, (refusal as GatewayError).message);
     }
-    this.socket.pause();
     return undefined;
   }
 }

@@ -26,39 +26,27 @@ const freeBytes = 16_384;
 /** Header bytes of a client's frame: exactly so many for a control frame, at least for others. */
 const frameBytes = 6;
 
-/** Watches the bytes of an incomplete message. */
-export class UnfinishedMessage {
-  #bytes = 0;
-  #isAuthenticated = false;
-  #release: Release | undefined;
-
-  /** `onMany`: called when there are many bytes; returns how to give back the room that it took for them, if any. */
-  constructor(socket: WebSocket, transport: Socket, onMany: () => Release | undefined) {
-    // Runs before all other listeners: bytes beyond the limit must not be read as a message.
-    transport.prependListener('data', ({ length }: Buffer) => {
-      this.#bytes += length;
-      if (this.#bytes > freeBytes) this.#release ??= onMany();
-    });
-    for (const control of ['ping', 'pong'] as const) {
-      socket.on(control, ({ length }: Buffer) => this.#read(length + frameBytes));
-    }
-    socket.on('message', () => this.#read(this.#bytes));
-    transport.once('close', () => this.#release?.());
-  }
-
-  /** Until then, messages that were read count as well. */
-  authenticated(): void {
-    this.#isAuthenticated = true;
-    this.#bytes = 0;
-  }
-
-  #read(bytes: number): void {
-    if (!this.#isAuthenticated) return;
-    this.#bytes -= bytes;
-    if (this.#bytes > 0) return;
-    this.#release?.();
-    this.#release = undefined;
-  }
+/**
+ * Bounds the bytes of a message that is not complete, and of control frames between its parts. `onMany`: called when there are
+ * many; returns how to give back the room that it took for them, if any.
+ */
+export function boundUnfinished(socket: WebSocket, transport: Socket, onMany: () => Release | undefined): void {
+  let bytes = 0;
+  let release: Release | undefined;
+  const read = (length: number) => {
+    bytes -= length;
+    if (bytes > 0) return;
+    release?.();
+    release = undefined;
+  };
+  // Runs before all other listeners: bytes beyond the limit must not be read as a message.
+  transport.prependListener('data', ({ length }: Buffer) => {
+    bytes += length;
+    if (bytes > freeBytes) release ??= onMany();
+  });
+  for (const control of ['ping', 'pong'] as const) socket.on(control, ({ length }) => read(length + frameBytes));
+  socket.on('message', () => read(bytes));
+  transport.once('close', () => release?.());
 }
 
 /** Pings that a peer may leave unanswered: a busy peer answers late. */

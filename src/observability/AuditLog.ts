@@ -1,7 +1,7 @@
 import type { Caller } from '../auth/caller.js';
 import type { Sealer } from '../cache/sealing.js';
 import type { Peer } from '../network/peer.js';
-import type { LineLimit, Repeats } from './LineLimit.js';
+import type { LineLimit } from './LineLimit.js';
 import type { Logger } from './log.js';
 
 /** Who was given, or refused, what. A token that is refused is told by the line of its operation. */
@@ -47,24 +47,19 @@ export class AuditLog {
 
   write({ action, outcome, caller, peer, requestId, taxpayer, reason }: AuditEvent): void {
     const { sealer, limit } = this.options;
-    const write = (repeats?: Repeats) => {
-      const fields = {
-        requestId: repeats === undefined ? requestId : undefined,
-        ...repeats,
-        audit: action,
-        outcome,
-        reason,
+    const what = { audit: action, outcome, reason };
+    limit.pass({
+      key: `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}\n${peer?.address}`,
+      requestId,
+      write: (fields) => this.#log.audit(fields, 'audit'),
+      shared: () => ({
+        ...what,
         ...whoOf(sealer, caller, peer),
         taxpayer: taxpayer === undefined ? undefined : sealer.digest('taxpayer', taxpayer),
-      };
-      this.#log.audit(fields, 'audit');
-    };
-    const key = `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}\n${peer?.address}`;
-    const writeGeneral = (repeats?: Repeats) =>
-      this.#log.audit({ ...repeats, audit: action, outcome, reason, others: true }, 'audit');
-    // A flood of different denials may be merged; different lines about what was shown never are.
-    const general = { key: `audit\n${action}\n${outcome}\n${reason}`, write: writeGeneral };
-    limit.pass({ key, requestId, write, ...(action === 'access-denied' && { general }) });
+      }),
+      // A flood of different denials may be merged; different lines about what was shown never are.
+      general: action === 'access-denied' ? what : undefined,
+    });
   }
 }
 

@@ -1,25 +1,19 @@
-/** Of a line that stands for several: how many, and the ids of the first of these requests. */
-export interface Repeats {
-  readonly count: number;
-  readonly requestIds: readonly string[];
-}
-
-type Write = (repeats?: Repeats) => void;
-
 export interface LimitedLine {
   /** Equal for equal lines. */
   readonly key: string;
   readonly requestId: string;
-  readonly write: Write;
+  readonly write: (fields: object) => void;
+  /** The fields of this line alone, besides its request id. */
+  readonly own?: object;
+  /** The fields that equal lines have in common. */
+  readonly shared: () => object;
   /** What is left of the line when too many different ones come. A line without it is only merged with equal ones. */
-  readonly general?: { readonly key: string; readonly write: Write };
+  readonly general?: object | undefined;
 }
 
 /** A line that was written, or merged, within the last second, and those that have come since. */
 interface Open {
-  write: Write;
-  /** Whether it takes one of the places for different lines. */
-  readonly takesPlace: boolean;
+  line: LimitedLine;
   count: number;
   requestIds: string[];
 }
@@ -31,26 +25,25 @@ const places = 12;
 
 /**
  * Keeps floods out of the log. The first of equal lines is written at once; those that follow are merged, once a second, into
- * one. When too many different lines come, they are merged into general ones. So no line is lost: each stands for as many as
- * its `count` says; without `count`, for one.
+ * one with the ids of the first of them. When too many different lines come, they are merged into general ones. So no line is
+ * lost: each stands for as many as its `count` says; without `count`, for one.
  */
 export class LineLimit {
   readonly #open = new Map<string, Open>();
+  /** The places that are taken. */
   #taken = 0;
   #timer: NodeJS.Timeout | undefined;
 
   pass(line: LimitedLine): void {
     this.#timer ??= setInterval(() => this.#tick(), windowMs).unref();
-    const isOneTooMany = !this.#open.has(line.key) && line.general !== undefined && this.#taken >= places;
-    const { key, write } = isOneTooMany && line.general ? line.general : line;
-    const open = this.#open.get(key);
-    if (open !== undefined) add(open, write, line.requestId);
-    else if (isOneTooMany) this.#open.set(key, { write, takesPlace: false, count: 1, requestIds: [line.requestId] });
-    else {
-      const takesPlace = line.general !== undefined;
-      if (takesPlace) this.#taken += 1;
-      this.#open.set(key, { write, takesPlace, count: 0, requestIds: [] });
-      write();
+    if (this.#open.has(line.key)) this.#merge(line);
+    else if (line.general !== undefined && this.#taken >= places) {
+      const shared = { ...line.general, others: true };
+      this.#merge({ ...line, key: JSON.stringify(shared), own: {}, shared: () => shared, general: undefined });
+    } else {
+      if (line.general !== undefined) this.#taken += 1;
+      this.#open.set(line.key, { line, count: 0, requestIds: [] });
+      writeWhole(line);
     }
   }
 
@@ -64,27 +57,31 @@ export class LineLimit {
   }
 
   #tick(): void {
-    for (const [key, open] of this.#open) {
-      if (open.count === 0) {
-        this.#open.delete(key);
-        if (open.takesPlace) this.#taken -= 1;
-      } else writeAll(open);
+    for (const [key, { line, count }] of this.#open) {
+      if (count > 0) continue;
+      this.#open.delete(key);
+      if (line.general !== undefined) this.#taken -= 1;
     }
     if (this.#open.size === 0) this.flush();
+    for (const open of this.#open.values()) writeAll(open);
+  }
+
+  #merge(line: LimitedLine): void {
+    const { count = 0, requestIds = [] } = this.#open.get(line.key) ?? {};
+    if (count < maxRequestIds) requestIds.push(line.requestId);
+    this.#open.set(line.key, { line, count: count + 1, requestIds });
   }
 }
 
-function add(open: Open, write: Write, requestId: string): void {
-  if (open.count === 0) open.write = write;
-  open.count += 1;
-  if (open.requestIds.length < maxRequestIds) open.requestIds.push(requestId);
+/** Writes a line as it is. */
+export function writeWhole({ requestId, write, own, shared }: LimitedLine): void {
+  write({ requestId, ...own, ...shared() });
 }
 
-/** A single line is written whole. */
 function writeAll(open: Open): void {
-  const { write, count, requestIds } = open;
-  if (count === 1) write();
-  else if (count > 1) write({ count, requestIds });
+  const { line, count, requestIds } = open;
+  if (count === 1) writeWhole(line);
+  else if (count > 1) line.write({ count, requestIds, ...line.shared() });
   open.count = 0;
   open.requestIds = [];
 }

@@ -2,7 +2,7 @@ import type { Sealer } from '../cache/sealing.js';
 import type { OperationRecord } from '../operations/OperationRecord.js';
 import type { Trail } from '../Trail.js';
 import { whoOf } from './AuditLog.js';
-import type { LineLimit, Repeats } from './LineLimit.js';
+import { type LineLimit, writeWhole } from './LineLimit.js';
 import type { Logger } from './log.js';
 
 export interface OperationLogOptions {
@@ -38,40 +38,41 @@ export class OperationLog {
     if (!isNotable && ended < this.#fromMs) return;
     const audit = denialIn(record);
     if (this.#isOff && audit === undefined) return;
+    const { sealer, limit } = this.options;
+    const { caller, requestId } = facts;
     const level = audit === undefined ? 'info' : 'audit';
-    const ms = Math.round(ended * 10) / 10;
-    const write = (repeats?: Repeats) => {
-      const own = repeats ?? ownFields(record, ms, traceId);
-      this.#log[level]({ ...own, audit, ...this.#commonFields(record, audit !== undefined) }, 'operation');
+    const peer = audit && facts.peer;
+    const common = commonFields(record, audit);
+    const line = {
+      key: `operation\n${JSON.stringify(common)}\n${caller?.key}\n${peer?.address}`,
+      requestId,
+      write: (fields: object) => this.#log[level](fields, 'operation'),
+      own: ownFields(record, Math.round(ended * 10) / 10, traceId),
+      shared: () => ({ ...common, ...whoOf(sealer, caller, peer) }),
+      general: { audit, way, outcome, codes: common.codes },
     };
-    const codes = codesOf(record);
-    const general = () => ({
-      key: `others\n${audit}\n${way}\n${outcome}\n${codes}`,
-      write: (repeats?: Repeats) =>
-        this.#log[level]({ ...repeats, audit, way, outcome, codes, others: true }, 'operation'),
-    });
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
-    if (outcome === 'ok' || hasTokenCalls) write();
-    else this.options.limit.pass({ key: keyOf(record), requestId: facts.requestId, write, general: general() });
+    if (outcome === 'ok' || hasTokenCalls) writeWhole(line);
+    else limit.pass(line);
   }
+}
 
-  #commonFields(record: OperationRecord, withPeer: boolean) {
-    const { facts, transport, outcome, label, type, name, status, way, causes } = record;
-    const { caller, peer, client } = facts;
-    return {
-      operation: label,
-      operationName: name,
-      type,
-      way,
-      transport,
-      status,
-      outcome,
-      codes: codesOf(record),
-      cause: causes.length > 0 ? causes.join('; ') : undefined,
-      ...whoOf(this.options.sealer, caller, withPeer ? peer : undefined),
-      ...client,
-    };
-  }
+/** The fields that equal operations have in common, whoever their caller is. */
+function commonFields(record: OperationRecord, audit: string | undefined) {
+  const { facts, transport, outcome, label, type, name, status, way, codes, causes } = record;
+  return {
+    audit,
+    operation: label,
+    operationName: name,
+    type,
+    way,
+    transport,
+    status,
+    outcome,
+    codes: codes.size > 0 ? [...codes.keys()] : undefined,
+    cause: causes.length > 0 ? causes.join('; ') : undefined,
+    ...facts.client,
+  };
 }
 
 /** The audit of a denial that came before there was a `RequestContext` to audit it. */
@@ -80,22 +81,10 @@ function denialIn({ codes, label }: OperationRecord): 'token-refused' | 'access-
   return label === 'none' && codes.has('FORBIDDEN') ? 'access-denied' : undefined;
 }
 
-function codesOf({ codes }: OperationRecord): readonly string[] | undefined {
-  return codes.size > 0 ? [...codes.keys()] : undefined;
-}
-
-function keyOf(record: OperationRecord): string {
-  const { facts, transport, outcome, label, type, name, status, way, causes } = record;
-  const { caller, peer, client } = facts;
-  const what = [transport, outcome, type, way, label, name, status, codesOf(record), causes];
-  return [...what, caller?.key, peer?.address, client?.client, client?.clientVersion].join('\n');
-}
-
 /** The fields of one operation alone. */
-function ownFields({ facts, trail, events }: OperationRecord, ms: number, traceId: string | undefined) {
+function ownFields({ trail, events }: OperationRecord, ms: number, traceId: string | undefined) {
   const { calls, callCount = 0, tokenCalls = 0 } = trail ?? {};
   return {
-    requestId: facts.requestId,
     ms,
     events,
     calls: calls?.map(({ endpoint, ms, result }) => ({ endpoint, ms: Math.round(ms), result })),

@@ -1,11 +1,12 @@
 import {
   type DefinitionNode,
   type DocumentNode,
+  type ExecutableDefinitionNode,
   type FieldNode,
   type FragmentDefinitionNode,
   Kind,
   type OperationDefinitionNode,
-  type SelectionSetNode,
+  type SelectionNode,
 } from 'graphql';
 import { GatewayError } from '../errors/errors.js';
 
@@ -32,43 +33,33 @@ export interface Size {
   readonly fields: number;
 }
 
-/** What selects fields or carries directives: a field, a fragment, a spread or an operation. */
-interface Counted {
-  readonly directives?: readonly unknown[] | undefined;
-  readonly selectionSet?: SelectionSetNode | undefined;
-}
-
+const sums = ['aliases', 'directives', 'rootFields', 'fields'] as const;
 const nothing: Size = { depth: 0, aliases: 0, directives: 0, rootFields: 0, fields: 0 };
 
 /** Sizes of the operations of a document, found in one walk: each fragment is counted once, however often it is spread. */
-export function sizeIn(document: DocumentNode): (node: Counted) => Size {
+export function sizeIn(document: DocumentNode): (node: ExecutableDefinitionNode | SelectionNode) => Size {
   const known = new Map<string, Size>();
-  const sizeOf = (node: Counted | undefined): Size => {
-    let { depth, aliases, directives, rootFields, fields } = nothing;
-    directives += node?.directives?.length ?? 0;
-    for (const selection of node?.selectionSet?.selections ?? []) {
-      const within = selection.kind === Kind.FRAGMENT_SPREAD ? sizeOfFragment(selection.name.value) : sizeOf(selection);
-      aliases += within.aliases;
-      directives += within.directives;
-      fields += within.fields;
-      if (selection.kind === Kind.FIELD) {
-        depth = Math.max(depth, selection.name.value.startsWith('__') ? 0 : 1 + within.depth);
-        if (selection.alias) aliases += 1;
-        rootFields += 1;
-        fields += 1;
-      } else {
-        if (selection.kind === Kind.FRAGMENT_SPREAD) directives += selection.directives?.length ?? 0;
-        depth = Math.max(depth, within.depth);
-        rootFields += within.rootFields;
-      }
+  const sizeOf = (node: ExecutableDefinitionNode | SelectionNode): Size => {
+    const size = { ...nothing, directives: node.directives?.length ?? 0 };
+    const isSpread = node.kind === Kind.FRAGMENT_SPREAD;
+    const parts = isSpread
+      ? [sizeOfFragment(node.name.value)]
+      : node.selectionSet?.selections.map((one) => sizeOf(one));
+    for (const part of parts ?? []) {
+      size.depth = Math.max(size.depth, part.depth);
+      for (const counted of sums) size[counted] += part[counted];
     }
-    return { depth, aliases, directives, rootFields, fields };
+    if (node.kind !== Kind.FIELD) return size;
+    if (node.alias) size.aliases += 1;
+    const depth = node.name.value.startsWith('__') ? 0 : 1 + size.depth;
+    return { ...size, depth, rootFields: 1, fields: 1 + size.fields };
   };
   const sizeOfFragment = (name: string): Size => {
     const size = known.get(name);
     if (size !== undefined) return size;
     known.set(name, nothing); // a fragment that spreads itself adds nothing; validation refuses it
-    const found = sizeOf(fragmentIn(document, name));
+    const fragment = fragmentIn(document, name);
+    const found = fragment ? sizeOf(fragment) : nothing;
     known.set(name, found);
     return found;
   };
@@ -77,14 +68,12 @@ export function sizeIn(document: DocumentNode): (node: Counted) => Size {
 
 /** The root fields of an operation, each as often as it is spread: only for one whose {@link Size} is within the limits. */
 export function rootFieldsOf(document: DocumentNode, { selectionSet }: OperationDefinitionNode): readonly FieldNode[] {
-  const fieldsOf = (set: SelectionSetNode | undefined): readonly FieldNode[] =>
-    set?.selections.flatMap((one) => {
-      if (one.kind === Kind.FIELD) return [one];
-      return fieldsOf(
-        one.kind === Kind.INLINE_FRAGMENT ? one.selectionSet : fragmentIn(document, one.name.value)?.selectionSet,
-      );
-    }) ?? [];
-  return fieldsOf(selectionSet);
+  const fieldsOf = (one: SelectionNode): readonly FieldNode[] => {
+    if (one.kind === Kind.FIELD) return [one];
+    const from = one.kind === Kind.INLINE_FRAGMENT ? one : fragmentIn(document, one.name.value);
+    return from?.selectionSet.selections.flatMap(fieldsOf) ?? [];
+  };
+  return selectionSet.selections.flatMap(fieldsOf);
 }
 
 function fragmentIn({ definitions }: DocumentNode, name: string): FragmentDefinitionNode | undefined {

@@ -10,7 +10,7 @@ export interface Guard {
   readonly onRecovered?: ((afterMs: number) => void) | undefined;
 }
 
-/** Failures in a row after which the store counts as degraded. */
+/** Operations without an answer, in a row, after which the store counts as degraded. */
 export const failuresToDegrade = 2;
 const probeEveryMs = 1000;
 /** Troubles that answer quickly and may concern writes alone: operations go on, so that reads still work. */
@@ -21,8 +21,8 @@ const isRefusal = ({ trouble }: StoreError) => ['read-only', 'full', 'not-permit
  * probe, a small write each second, is done. Nothing stands in for the store: callers know what to do without it.
  */
 export function guarded(store: Store, { limitMs, onDegraded, onRecovered }: Guard): Store {
-  /** Failures in a row. The first tells why: later ones are often only its consequence, such as a reconnect. */
-  let failures: StoreError[] = [];
+  /** Without an answer, in a row. The first tells why: later ones are often only its consequence, such as a reconnect. */
+  let unanswered: StoreError[] = [];
   let degraded: { readonly error: StoreError; readonly since: number } | undefined;
   let probing: NodeJS.Timeout | undefined;
 
@@ -32,28 +32,27 @@ export function guarded(store: Store, { limitMs, onDegraded, onRecovered }: Guar
     clearInterval(probing);
     if (degraded !== undefined) onRecovered?.(performance.now() - degraded.since);
     degraded = undefined;
-    failures = [];
+    unanswered = [];
   };
 
   const failed = (error: StoreError) => {
-    failures.push(error);
-    const first = failures.at(-failuresToDegrade);
+    if (!isRefusal(error)) unanswered.push(error);
+    const cause = isRefusal(error) ? error : unanswered.at(-failuresToDegrade);
     const isKnown = degraded !== undefined && (isRefusal(error) || !isRefusal(degraded.error));
-    if (first === undefined || isKnown || error.trouble === 'closed') return;
-    if (degraded === undefined) onDegraded?.(first);
-    degraded = { error: first, since: degraded?.since ?? performance.now() };
+    if (cause === undefined || isKnown || error.trouble === 'closed') return;
+    if (degraded === undefined) onDegraded?.(cause);
+    degraded = { error: cause, since: degraded?.since ?? performance.now() };
     clearInterval(probing);
     probing = setInterval(() => void probe().catch(() => undefined), probeEveryMs).unref();
   };
 
   const guard =
-    <Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>, isWrite: (answer: T) => boolean) =>
+    <Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>) =>
     async (...args: Args): Promise<T> => {
       if (degraded !== undefined && !isRefusal(degraded.error)) throw degraded.error;
       try {
         const answer = await timeLimit(() => work.apply(store, args as never), limitMs);
-        // Where writes are refused, reads work and prove nothing.
-        if (isWrite(answer) || !failures.some(isRefusal)) failures = [];
+        unanswered = [];
         return answer;
       } catch (error) {
         const known = error instanceof StoreError ? error : new StoreError('failed');
@@ -61,21 +60,19 @@ export function guarded(store: Store, { limitMs, onDegraded, onRecovered }: Guar
         throw known;
       }
     };
-  const always = () => true;
-  const never = () => false;
 
   return {
     kind: store.kind,
-    acquire: guard(store.acquire, ({ state }) => state === 'taken'),
-    renew: guard(store.renew, always),
-    settle: guard(store.settle, always),
-    forget: guard(store.forget, always),
-    forgottenSince: guard(store.forgottenSince, never),
-    fields: guard(store.fields, never),
-    get: guard(store.get, never),
-    put: guard(store.put, always),
-    deleteIf: guard(store.deleteIf, always),
-    increment: guard(store.increment, always),
+    acquire: guard(store.acquire),
+    renew: guard(store.renew),
+    settle: guard(store.settle),
+    forget: guard(store.forget),
+    forgottenSince: guard(store.forgottenSince),
+    fields: guard(store.fields),
+    get: guard(store.get),
+    put: guard(store.put),
+    deleteIf: guard(store.deleteIf),
+    increment: guard(store.increment),
     close: async () => {
       clearInterval(probing);
       await store.close();

@@ -270,8 +270,5 @@ function decode(body: Buffer): readonly [string, Kept] {
 
 function storeErrorOf(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
-  const code = (error as NodeJS.ErrnoException).code ?? '';
-  const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(code);
-  const isClosed = ['EROFS', 'EACCES', 'EPERM'].includes(code);
-  return new StoreError(isFull ? 'full' : isClosed ? 'read-only' : 'failed', undefined, code);
+  return new StoreError('failed', undefined, (error as NodeJS.ErrnoException).code);
 }

@@ -1,10 +1,8 @@
-import * as z from 'zod';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import type { Endpoint } from './ResilientFetch.js';
 
-const reasonSchema = z.enum(['rate-limited', 'credentials-rejected']);
-type Reason = z.output<typeof reasonSchema>;
+type Reason = 'rate-limited' | 'credentials-rejected';
 
 /** How long the fleet makes no call with client credentials that the service refused, in milliseconds. */
 const credentialsCoolDownMs = 30_000;
@@ -28,8 +26,7 @@ export class Pauses {
   /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED during a pause */
   async check(endpoint: Endpoint, credential: string): Promise<void> {
     const mark = await this.options.store.mark(nameOf(endpoint, credential));
-    const reason = reasonSchema.safeParse(mark?.value).data;
-    if (mark && reason) throw refusalOf(reason, mark.leftMs);
+    if (mark !== undefined) throw refusalOf(mark.value as Reason, mark.leftMs);
   }
 
   /** Begins a pause after a 429 and returns the error for its caller. `seconds` is what the service asked for. */

@@ -65,7 +65,7 @@ describe('A gateway whose store directory has trouble while it uses it', () => {
     const two = await start(disk.path);
     for (const id of [before, ...taxpayers]) await read(two, id);
     expect([before, ...taxpayers].map(calls)).toEqual(Array(41).fill(1));
-    expect(one.output().match(/cannot be used/g)).toHaveLength(1);
+    expect(one.output().match(/store unavailable/g)).toHaveLength(1);
   }, 120_000);
 
   it('goes on when it is made read-only, and says so; a process that starts then says so in one line', async () => {

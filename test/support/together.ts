@@ -5,9 +5,9 @@ interface Scene {
   outcome?: Promise<void>;
 }
 
-const lanes = 5;
+const lanes = 3;
 
-/** Gives an `it` for tests that mostly wait: they run five at a time, after the hooks that stand above the first of them. */
+/** Gives an `it` for tests that mostly wait: they run three at a time, after the hooks that stand above the first of them. */
 export function together(): (title: string, run: Scene['run']) => void {
   const scenes: Scene[] = [];
   const runAll = async () => {

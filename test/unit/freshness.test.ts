@@ -9,16 +9,17 @@ const hour = 60 * minute;
 const day = 24 * hour;
 const rule: FreshnessRule = { share: 0.1, minMs: minute, maxMs: day };
 
-const record = (changes: Partial<TokenRecord> = {}): TokenRecord => ({
-  accessToken: new Secret('a-token'),
-  taxpayerId: 'a-taxpayer',
-  name: 'A Name',
-  metadata: { crm: { ids: [1, 2] }, note: 'x' },
-  providerId: 'irs',
-  createdAt: '2026-01-01T00:00:00Z',
-  status: 'AUTHORIZED',
-  ...changes,
-});
+const record = (changes: Partial<TokenRecord> = {}) =>
+  ({
+    accessToken: new Secret('a-token'),
+    taxpayerId: 'a-taxpayer',
+    name: 'A Name',
+    metadata: { crm: { ids: [1, 2] }, note: 'x' },
+    providerId: 'irs',
+    createdAt: '2026-01-01T00:00:00Z',
+    status: 'AUTHORIZED',
+    ...changes,
+  }) as TokenRecord;
 
 describe('How long a record is fresh', () => {
   it.each<[string, number, number]>([

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { LineLimit, type Repeats } from '../../src/observability/LineLimit.js';
+import { LineLimit } from '../../src/observability/LineLimit.js';
 
 interface Written {
   readonly requestId?: string;
@@ -24,10 +24,8 @@ afterEach(() => {
 function note(caller: string, isKept = false): void {
   sent += 1;
   const requestId = `request-${sent}`;
-  const writer = (fields: object) => (repeats?: Repeats) =>
-    void written.push({ ...(repeats ?? { requestId }), ...fields });
-  const general = { key: 'others', write: writer({ others: true }) };
-  limit.pass({ key: caller, requestId, write: writer({ caller }), ...(!isKept && { general }) });
+  const write = (fields: object) => void written.push(fields);
+  limit.pass({ key: caller, requestId, write, shared: () => ({ caller }), general: isKept ? undefined : {} });
 }
 
 const told = () => written.reduce((sum, { count = 1 }) => sum + count, 0);
@@ -71,6 +69,14 @@ describe('Lines that repeat', () => {
     expect(written.length).toBeLessThan(100);
     limit.flush();
     expect(told()).toBe(50_000);
+  });
+
+  it('are general, without who, when more than twelve different ones come at once', () => {
+    for (let n = 0; n < 20; n += 1) note(`caller ${n}`);
+    jest.advanceTimersByTime(1000);
+    expect(written.slice(0, 12).map(({ caller }) => caller)).toEqual(written.slice(0, 12).map((_, n) => `caller ${n}`));
+    const requestIds = Array.from({ length: 8 }, (_, n) => `request-${n + 13}`);
+    expect(written.slice(12)).toEqual([{ count: 8, requestIds, others: true }]);
   });
 
   it('are kept apart where each has to be kept, however many there are', () => {

@@ -13,3 +13,16 @@ it('a field that must never be logged is not, however deep it is in what is logg
   });
   expect(lines.join('')).not.toContain('planted');
 });
+
+it('an error has its type, code and frames, and no message, which may quote what was sent', () => {
+  const lines: string[] = [];
+  const log = createLogger('info', { write: (line) => lines.push(line) });
+  const cause = Object.assign(new TypeError('planted'), { code: 'ECODE' });
+  log.error({ err: new Error('planted', { cause }) }, 'a line');
+  const frames = expect.arrayContaining([expect.stringMatching(/^at /)]);
+  expect(JSON.parse(lines.join('')).err).toEqual({
+    ...{ type: 'Error', frames },
+    cause: { type: 'TypeError', code: 'ECODE', frames },
+  });
+  expect(lines.join('')).not.toContain('planted');
+});

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, describe, expect } from '@jest/globals';
+import { afterAll, describe, expect, it } from '@jest/globals';
 import { Episode } from '../../../src/observability/Episode.js';
 import { createLogger } from '../../../src/observability/log.js';
 import type { Fault } from '../../support/fault.js';
@@ -154,7 +154,7 @@ describe('What the service did is said with its cause:', () => {
 describe('What the store did is said with its cause:', () => {
   const degraded = 'store unavailable, continuing without it';
 
-  itMostlyWaits('a password that Redis refuses, at the start', async () => {
+  it('a password that Redis refuses, at the start', async () => {
     const redis = await startRedis({ password: 'right-planted' });
     stops.push(redis.stop);
     const { logs } = await started({ CACHE_URL: `redis://:wrong-planted@127.0.0.1:${redis.port}` });
@@ -167,7 +167,7 @@ describe('What the store did is said with its cause:', () => {
     expect(logs.join('')).not.toContain('planted');
   });
 
-  itMostlyWaits('a password that is missing, and a Redis that is not there', async () => {
+  it('a password that is missing, and a Redis that is not there', async () => {
     const redis = await startRedis({ password: 'right-planted' });
     stops.push(redis.stop);
     const without = await started({ CACHE_URL: `redis://127.0.0.1:${redis.port}` });
@@ -176,7 +176,7 @@ describe('What the store did is said with its cause:', () => {
     expect(await lineWith(nowhere.logs, degraded)).toMatchObject({ cause: 'Redis cannot be reached (ECONNREFUSED)' });
   });
 
-  itMostlyWaits('a Redis that is full; and when it is over, for how long and how often', async () => {
+  it('a Redis that is full; and when it is over, for how long and how often', async () => {
     const redis = await startRedis();
     stops.push(redis.stop);
     const { sandbox, query, logs } = await started({ CACHE_URL: redis.url });

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect } from '@jest/globals';
+import { afterAll, afterEach, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { makeAuthority } from '../../support/certificate.js';
 import { environmentFor, spawnGateway, startTestGateway } from '../../support/gateway.js';
@@ -9,12 +9,10 @@ import { startRedis, startRedisCluster, startRedisSentinel, type TestRedis } fro
 import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { startTlsFront } from '../../support/tlsFront.js';
-import { together } from '../../support/together.js';
 
-const itMostlyWaits = together();
 const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops.reverse()) await stop();
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
 });
 
 /** What a gateway with this CACHE_URL logs about its store, and what `check` says; it must serve all the same. */
@@ -40,14 +38,14 @@ async function redis(args: readonly string[] = []): Promise<TestRedis> {
   return server;
 }
 
-itMostlyWaits('A database number that Redis does not have is told, and nothing is written to another', async () => {
+it('A database number that Redis does not have is told, and nothing is written to another', async () => {
   const server = await redis();
   const cause = 'Redis has no database of this number (ERR DB index is out of range)';
   expect(await causesOf(`${server.url}/99`)).toEqual({ logged: cause, checked: cause });
   expect(await server.keys()).toEqual([]);
 });
 
-itMostlyWaits('A user who may not SELECT the database is told, and nothing is written to another', async () => {
+it('A user who may not SELECT the database is told, and nothing is written to another', async () => {
   const server = await redis();
   await server.command('ACL', 'SETUSER', 'app', 'on', '>planted-password', '~*', '&*', '+@all', '-select');
   const cause = 'Redis does not permit the command (NOPERM select)';
@@ -95,14 +93,14 @@ const wrongKinds: readonly (readonly [string, () => Promise<string>, string | Re
 ];
 
 for (const [kind, url, cause] of wrongKinds) {
-  itMostlyWaits(`A CACHE_URL that does not fit is told with its reason: ${kind}`, async () => {
+  it(`A CACHE_URL that does not fit is told with its reason: ${kind}`, async () => {
     const { logged, checked } = await causesOf(await url());
     const matching = typeof cause === 'string' ? cause : expect.stringMatching(cause);
     expect([logged, checked]).toEqual([matching, matching]);
   });
 }
 
-itMostlyWaits('A Redis that takes no more connections is told as one that closes them', async () => {
+it('A Redis that takes no more connections is told as one that closes them', async () => {
   const server = await redis(['--maxclients', '1']);
   const only = new Redis(server.port);
   stops.push(() => only.disconnect());
@@ -113,21 +111,18 @@ itMostlyWaits('A Redis that takes no more connections is told as one that closes
   expect([logged, checked]).toEqual([expect.stringMatching(cause), expect.stringMatching(cause)]);
 });
 
-itMostlyWaits(
-  'A part of a cluster, without +cluster in its URL, is found by check, whatever slots it has',
-  async () => {
-    const cluster = await startRedisCluster();
-    stops.push(cluster.stop);
-    const cause = 'Redis is part of a cluster: expected redis+cluster:// in CACHE_URL (MOVED)';
-    expect(await causesOf(`redis://127.0.0.1:${cluster.nodes[0]?.port}`)).toEqual({ logged: cause, checked: cause });
-  },
-);
+it('A part of a cluster, without +cluster in its URL, is found by check, whatever slots it has', async () => {
+  const cluster = await startRedisCluster();
+  stops.push(cluster.stop);
+  const cause = 'Redis is part of a cluster: expected redis+cluster:// in CACHE_URL (MOVED)';
+  expect(await causesOf(`redis://127.0.0.1:${cluster.nodes[0]?.port}`)).toEqual({ logged: cause, checked: cause });
+});
 
 for (const [what, user] of [
   ['a password for a Redis that wants none', ''],
   ['a user who may not ask for INFO', 'app'],
 ]) {
-  itMostlyWaits(`The driver of Redis writes no line of its own between those of the log: ${what}`, async () => {
+  it(`The driver of Redis writes no line of its own between those of the log: ${what}`, async () => {
     const server = await redis();
     await server.command('ACL', 'SETUSER', 'app', 'on', '>planted-password', '~*', '&*', '+@all', '-info');
     const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });

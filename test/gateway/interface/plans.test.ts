@@ -108,7 +108,7 @@ const rows = (): Record<string, Row> => ({
   },
   'a default for an argument that must not be null': {
     query: `query Q($id: ID = "${ids[0]}") { taxpayerToken(taxpayerId: $id) { name } }`,
-    way: 'apollo',
+    way: 'plan',
   },
   'a default that the resolver refuses': {
     query: `query Q($age: Int = -1) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
@@ -117,7 +117,7 @@ const rows = (): Record<string, Row> => ({
   'a null in place of a default, for an argument that must not be null': {
     query: `query Q($id: ID = "${ids[0]}") { taxpayerToken(taxpayerId: $id) { name } }`,
     variables: { id: null },
-    way: 'apollo',
+    way: 'plan',
   },
   'an operation by its name': {
     query: `query B { a: taxpayer(id: "${ids[0]}") { id } }`,

@@ -93,7 +93,7 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
 
 /** No operation reaches these over plain HTTP, or none reaches them from outside at all. */
 const notOverHttp = ['SHUTTING_DOWN'];
-const neverFromOutside = ['INTERNAL_SERVER_ERROR']; // see test/errors/maskedBug.test.ts
+const neverFromOutside = ['INTERNAL_SERVER_ERROR']; // see test/gateway/faults/maskedBug.test.ts
 
 interface Sent {
   readonly gateway: TestGateway;
