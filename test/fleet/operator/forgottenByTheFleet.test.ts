@@ -109,4 +109,18 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     expect(await Promise.all(fleet.map((each) => ask(each, taxpayer)))).toEqual(fleet.map(() => ['after', 'after']));
     expect(callsFor(taxpayer.id)).toBe(2);
   }, 60_000);
+
+  it('is not kept by a process that was reading it meanwhile', async () => {
+    const [each] = fleet as [GatewayProcess];
+    const taxpayer = addTaxpayer();
+    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: taxpayer.id, fault: { gate: 'read' }, times: 1 });
+    const reading = ask(each, taxpayer);
+    await until(() => callsFor(taxpayer.id) === 1);
+    rename(taxpayer);
+    const { request } = await commandJson(env, 'forget', taxpayer.id);
+    await until(() => each.output().includes(request), withinMs);
+    sandbox.control.release('read');
+    expect(await reading).toEqual(['before', 'after']);
+    expect(await ask(each, taxpayer)).toEqual(['after', 'after']);
+  });
 });

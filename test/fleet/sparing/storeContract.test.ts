@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
@@ -47,6 +48,19 @@ it('The store in memory drops the records used least recently when it is full, a
   expect((await store.increment('count', 1, 60_000)).count).toBe(2);
   expect(await store.get('link')).toBeDefined();
   await store.close();
+});
+
+it('A store in a file finds nothing whose time was over while no process ran', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'store-'));
+  const before = await LocalStore.open(directory, { waitMs: 0 });
+  await before.put('short', Buffer.from('x'), 1000, 'always');
+  await before.put('long', Buffer.from('x'), 60_000, 'always');
+  await before.close();
+  await sleep(1100);
+  const after = await LocalStore.open(directory, { waitMs: 0 });
+  expect([await after.get('short'), (await after.get('long'))?.value]).toEqual([undefined, Buffer.from('x')]);
+  await after.close();
+  rmSync(directory, { recursive: true });
 });
 
 it('A taxpayer in Redis lives as long as its token, and an hour without one; what is of another type is replaced', async () => {
