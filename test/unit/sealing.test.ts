@@ -1,8 +1,10 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { SealedStore } from '../../src/cache/SealedStore.js';
 import { type KeyMaterial, Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
+import { LocalStore } from '../../src/stores/LocalStore.js';
 
 const fromClient = (text: string): KeyMaterial => ({ from: 'client-secret', secret: new Secret(text) });
 const fromKey = (byte: number): KeyMaterial => ({
@@ -114,4 +116,25 @@ describe('Sealer', () => {
   it('refuses to work without key material', () => {
     expect(() => new Sealer([fromClient('')])).toThrow('must not be empty');
   });
+});
+
+it('What was sealed for one taxpayer, field and version is nothing anywhere else', async () => {
+  const store = new LocalStore();
+  const sealed = new SealedStore({ store, sealer: new Sealer([fromKey(1)]), scope: [] });
+  const own = sealed.placeOf({ subject: 'own', kind: 'token' });
+  const moved = { ageMs: 0, ttlMs: 60_000 };
+  await sealed.settle(own, 'me', { ...moved, version: 'first', value: 'secret' });
+  const wish = { owner: 'me', leaseMs: 1000 };
+  const opened = async (place: typeof own) => {
+    const turn = await sealed.acquire(place, wish);
+    return turn.state === 'found' && turn.stored.value;
+  };
+  expect(await opened(own)).toBe('secret');
+  const turn = await store.acquire(own, wish);
+  const { version, value } = turn.state === 'found' ? turn.stored : { version: '', value: Buffer.of() };
+  const another = sealed.placeOf({ subject: 'another', kind: 'token' });
+  const ofAnother = sealed.placeOf({ subject: 'own', kind: 'job', id: 'job' });
+  for (const place of [another, ofAnother]) await store.settle(place, 'me', { ...moved, version, value });
+  await store.settle(own, 'me', { ...moved, version: 'second', value });
+  expect(await Promise.all([own, another, ofAnother].map(opened))).toEqual([undefined, undefined, undefined]);
 });
