@@ -85,7 +85,6 @@ export class RouterSecrets {
   /** Whether the client is the router; undefined when no secret is configured. Compares secrets in constant time. */
   accept(presented: string | undefined): boolean | undefined {
     if (this.#digests === undefined) return undefined;
-    if (this.#digests === undefined) return undefined;
     if (presented === undefined) return false;
     const digest = digestOf(presented);
     return this.#digests.map((each) => timingSafeEqual(digest, each)).includes(true);

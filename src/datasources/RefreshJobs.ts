@@ -104,13 +104,15 @@ export class RefreshJobs implements MemoryKeeper {
 
   async #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall, inPlace?: InPlace) {
     const { service, broker, onStatus } = this.options;
+    const { holder, trail, written } = call;
     const id = idOf(taxpayerId, jobId);
     const entry = await this.#cache.read(id, {
-      ...call,
+      holder,
+      trail,
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
       takesFetchedMeanwhile: true,
       fetch: async (signal) => {
-        const during = { ...call, signal };
+        const during = { holder, trail, written, signal };
         const job = await broker.readWithToken(taxpayerId, during, (token) =>
           service.refreshJob(taxpayerId, jobId, token, during),
         );

@@ -56,10 +56,10 @@ export class TaxpayerService {
    *
    * @throws GatewayError OUTCOME_UNKNOWN when the request may have arrived and no usable answer came
    */
-  createClientLink(request: ClientLinkRequest, call: CallOptions): Promise<ClientLink> {
+  createClientLink(request: ClientLinkRequest, { holder, trail }: CallOptions): Promise<ClientLink> {
     const body = JSON.stringify(request);
-    const link = { ...call, endpoint: 'createClientLink', path: ['client-links'], body } as const;
-    return this.#call(link, this.#decode.clientLink);
+    const call = { endpoint: 'createClientLink', path: ['client-links'], body, holder, trail } as const;
+    return this.#call(call, this.#decode.clientLink);
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */

@@ -226,18 +226,20 @@ export class TokenBroker implements MemoryKeeper {
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, more: Partial<ReadRequest<TokenAnswer>> = {}) {
     const fetch = (signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, call, before);
-    return this.#cache.read(id, { ...call, acceptable, fetch, ...more });
+    const { holder, trail } = call;
+    return this.#cache.read(id, { holder, trail, acceptable, fetch, ...more });
   }
 
   async #fetch(id: TaxpayerId, signal: AbortSignal, call: ReadCall, before?: TokenEntry): Promise<TokenAnswer> {
+    const { holder, trail, written } = call;
     try {
       const record = await this.#failures.run(id, (onCall) => {
         const beforeTry = async () => {
           await this.#budget.spend(call); // for each try, because the service counts tries
-          if (call.trail) call.trail.tokenCalls += 1;
+          if (trail) trail.tokenCalls += 1;
           onCall();
         };
-        return this.options.service.tokenRecord(id, { ...call, signal, beforeTry });
+        return this.options.service.tokenRecord(id, { holder, trail, written, signal, beforeTry });
       });
       return { kind: 'record', record, unchangedForMs: unchangedForMs(record, before && readingOf(before)) };
     } catch (error) {

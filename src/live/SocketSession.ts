@@ -73,8 +73,7 @@ export class SocketSession {
     boundUnfinished(socket, request.socket, () => this.#roomForMessage());
     const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
     const initTimer = setTimeout(() => {
-      if (this.#hasInit) return;
-      this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
+      if (!this.#hasInit) this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
     }, initTimeoutMs);
     keepAlive(socket, keepAliveMs);
     // After a malformed frame `ws` closes the socket with the right code; the close event follows.
@@ -152,13 +151,10 @@ export class SocketSession {
 
   #subscribe(id: string, parameters: Parameters, size: number): void {
     const identity = this.#identity;
-    if (identity === undefined) this.#close(CloseCode.Unauthorized, 'Unauthorized');
-    else if (this.#runningOf(id) !== undefined)
-      this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
-    else this.#begin(id, identity, parameters, size);
-  }
-
-  #begin(id: string, identity: Identity, parameters: Parameters, size: number): void {
+    if (identity === undefined) return void this.#close(CloseCode.Unauthorized, 'Unauthorized');
+    if (this.#runningOf(id) !== undefined) {
+      return void this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+    }
     const running: Running = { id, left: new AbortController(), isSubscription: false };
     const known = { requestId: crypto.randomUUID(), startedAt: performance.now(), signal: running.left.signal };
     const facts = { ...this.#facts, ...identity, ...known };

@@ -74,7 +74,7 @@ export class LineLimit {
 }
 
 /** Writes a line as it is. */
-export function writeWhole({ requestId, write, own, shared }: LimitedLine): void {
+export function writeWhole({ requestId, write, own, shared }: Omit<LimitedLine, 'key'>): void {
   write({ requestId, ...own, ...shared() });
 }
 

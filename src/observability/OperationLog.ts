@@ -44,7 +44,6 @@ export class OperationLog {
     const peer = audit && facts.peer;
     const common = commonFields(record, audit);
     const line = {
-      key: `operation\n${JSON.stringify(common)}\n${caller?.key}\n${peer?.address}`,
       requestId,
       write: (fields: object) => this.#log[level](fields, 'operation'),
       own: ownFields(record, Math.round(ended * 10) / 10, traceId),
@@ -53,7 +52,7 @@ export class OperationLog {
     };
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
     if (outcome === 'ok' || hasTokenCalls) writeWhole(line);
-    else limit.pass(line);
+    else limit.pass({ ...line, key: `operation\n${JSON.stringify(common)}\n${caller?.key}\n${peer?.address}` });
   }
 }
 

@@ -21,11 +21,10 @@ import { LRUCache } from 'lru-cache';
 import { GatewayError } from '../errors/errors.js';
 import { causesOf } from '../errors/maskError.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import type { Result } from './answer.js';
 import { executeByApollo } from './executeByApollo.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
 import type { OperationContext } from './OperationContext.js';
-import { maxSteps, planOf } from './plans/planOf.js';
+import { maxSteps, planOf, type Run } from './plans/planOf.js';
 import { excessOf, type OperationLimits, rootFieldsOf, sizeIn } from './size.js';
 import { variableReader } from './variables.js';
 
@@ -54,9 +53,6 @@ export interface Work {
   /** Not for events. */
   readonly run: Run;
 }
-
-/** Throws or rejects only for a bug. */
-export type Run = (values: Variables, context: OperationContext) => Result | Promise<Result>;
 
 export interface KnownOperationsOptions {
   readonly schema: GraphQLSchema;

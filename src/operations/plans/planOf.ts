@@ -20,11 +20,16 @@ import {
   TypeNameMetaFieldDef,
   visit,
 } from 'graphql';
-import type { Run } from '../KnownOperations.js';
+import type { Result } from '../answer.js';
+import type { Variables } from '../GraphQLRequest.js';
+import type { OperationContext } from '../OperationContext.js';
 import { Execution, type Step } from './Execution.js';
 
 /** Most steps of a plan. Making a step takes about ten times as long as executing it; keeping it takes about a kilobyte. */
 export const maxSteps = 2000;
+
+/** Performs an operation. Throws or rejects only for a bug. */
+export type Run = (values: Variables, context: OperationContext) => Result | Promise<Result>;
 
 /** Thrown while planning an operation that cannot have a plan. */
 class NotPlannable extends Error {}

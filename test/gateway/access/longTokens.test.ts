@@ -46,32 +46,10 @@ describe('An access token', () => {
   });
 });
 
-describe('A key set', () => {
-  it('may have as many keys as fit into 1 MiB: the last one counts as the first', async () => {
-    const [other, last] = [publicJwk(makeKey('ES256')), makeKey('ES256')];
-    const others = Array.from({ length: 4000 }, (_, index) => ({ ...other, kid: `other-${index}` }));
-    provider.publish({ keys: [...others, publicJwk(last)] });
-    const token = await provider.token({}, { alg: 'ES256', kid: last.kid, key: last.privateKey });
-    expect(await overHttp(`Bearer ${token}`)).toMatchObject({ status: 200, data: { __typename: 'Query' } });
-  });
-});
-
 describe('Tokens that are bound', () => {
   const refusal =
     'The access token is bound to a key or a certificate (DPoP, cnf); the gateway does not support bound tokens';
   const thumbprint = 'bwcK0esc3ACC3DB2Y5_lESsXE8o9ltc05O89jdN-dg2';
-
-  let provider: TrustedProvider;
-  let gateway: TestGateway;
-
-  beforeAll(async () => {
-    provider = await startTrustedProvider();
-    gateway = await startTestGateway(provider.env);
-  });
-  afterAll(async () => {
-    await gateway?.stop();
-    await provider?.stop();
-  });
 
   describe('A bound token', () => {
     it.each<[string, unknown]>([
@@ -104,5 +82,15 @@ describe('Tokens that are bound', () => {
         expect(errors?.[0]?.message).toBe(refusal);
       }
     });
+  });
+});
+
+describe('A key set', () => {
+  it('may have as many keys as fit into 1 MiB: the last one counts as the first', async () => {
+    const [other, last] = [publicJwk(makeKey('ES256')), makeKey('ES256')];
+    const others = Array.from({ length: 4000 }, (_, index) => ({ ...other, kid: `other-${index}` }));
+    provider.publish({ keys: [...others, publicJwk(last)] });
+    const token = await provider.token({}, { alg: 'ES256', kid: last.kid, key: last.privateKey });
+    expect(await overHttp(`Bearer ${token}`)).toMatchObject({ status: 200, data: { __typename: 'Query' } });
   });
 });
