@@ -1,8 +1,7 @@
-import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
 import type { Secret } from '../config/secret.js';
 import { GatewayError } from '../errors/errors.js';
-import { BoundedCache } from '../process/BoundedCache.js';
 import type { Trail } from '../Trail.js';
 import type { Caller, TaxpayerScope } from './caller.js';
 import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
@@ -58,9 +57,12 @@ const maxDecisions = 100_000;
  * Caches the decisions for a time. Without a decision the caller is refused, and nothing is cached.
  */
 export class DecisionPoint {
-  readonly #decisions = new BoundedCache<Decision>({ max: maxDecisions });
-  /** What calls in flight will decide. */
-  readonly #asking = new Map<string, Promise<Decision | GatewayError>>();
+  /** Decisions by all that they may depend on, also those that calls in flight will bring: an equal question joins them. */
+  readonly #decisions = new LRUCache<string, Decision, () => Promise<Decision>>({
+    max: maxDecisions,
+    fetchMethod: (_key, _stale, { context: decide }) => decide(),
+    ignoreFetchAbort: true, // a decision that others push out still answers who waits for it
+  });
   #authorization: string | undefined;
 
   constructor(private readonly options: DecisionPointOptions) {
@@ -83,19 +85,20 @@ export class DecisionPoint {
    * @returns for each question a decision, or GatewayError AUTH_UNAVAILABLE or RATE_LIMITED when there is none
    */
   ask(caller: Caller, asker: Asker, questions: readonly Question[]): Promise<readonly (Decision | GatewayError)[]> {
-    const keyed = questions.map((question) => [keyOf(caller, question), question] as const);
-    const fresh = new Map(keyed.filter(([key]) => !this.#asking.has(key)));
-    if (fresh.size > 0) {
-      const deciding = this.#decide(caller, asker, fresh);
-      for (const key of fresh.keys()) {
-        const answer = deciding.then((decided) => decided.get(key) as Decision).catch((error: GatewayError) => error);
-        this.#asking.set(
-          key,
-          answer.finally(() => this.#asking.delete(key)),
-        );
-      }
-    }
-    return Promise.all(keyed.map(([key]) => this.#asking.get(key) as Promise<Decision | GatewayError>));
+    const fresh: Question[] = [];
+    let deciding: ReturnType<DecisionPoint['decide']> | undefined;
+    const answers = questions.map((question) => {
+      const context = async () => {
+        const place = fresh.push(question) - 1;
+        await undefined; // until every question is there
+        deciding ??= this.decide(caller, asker, fresh);
+        return (await deciding)[place] as Decision;
+      };
+      // Known ones are asked again: who asks has found none that is still valid.
+      const decision = this.#decisions.forceFetch(keyOf(caller, question), { context, forceRefresh: true });
+      return decision.catch((error: GatewayError) => error);
+    });
+    return Promise.all(answers);
   }
 
   /** Calls `look` when a decision expires; returns how to cancel that. */
@@ -105,24 +108,21 @@ export class DecisionPoint {
   }
 
   /** @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call */
-  async #decide(caller: Caller, asker: Asker, questions: ReadonlyMap<string, Question>) {
+  private async decide(caller: Caller, asker: Asker, questions: readonly Question[]): Promise<readonly Decision[]> {
     const leavePlace = asker.takePlace?.();
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     const askedAt = performance.now();
     const signal = AbortSignal.timeout(deadlineMs);
-    const call = (repetition: number) => this.#call(caller, { ...asker, repetition }, [...questions.values()], signal);
+    const call = (repetition: number) => this.#call(caller, { ...asker, repetition }, questions, signal);
     try {
       // The decision point may have closed a kept-alive connection, and asking twice changes nothing.
       const answers = await call(0).catch((error: NoAnswer) => {
         if (error.fault !== 'network') throw error;
         return call(1);
       });
-      const decided = [...questions.keys()].map((key, place): [string, Decision] => {
-        const isAllowed = answers[place]?.decision === true;
-        return [key, { isAllowed, until: askedAt + Math.min(this.options.ttlMs, isAllowed ? Infinity : refusedMs) }];
+      return answers.map(({ decision: isAllowed }) => {
+        return { isAllowed, until: askedAt + Math.min(this.options.ttlMs, isAllowed ? Infinity : refusedMs) };
       });
-      for (const [key, decision] of decided) this.#decisions.set(key, decision);
-      return new Map(decided);
     } catch (error) {
       throw undecided(error as NoAnswer);
     } finally {
@@ -176,17 +176,9 @@ export class DecisionPoint {
 
 const decided = z.object({ evaluations: z.array(z.object({ decision: z.boolean() })) });
 
-/** Digests that tell callers apart by all that the decision point is told of them. */
-const names = new WeakMap<Caller, string>();
-
 /** All that the answer may depend on. Only the last part can contain a line break, so no two keys collide. */
-function keyOf(caller: Caller, { action, taxpayer }: Question): string {
-  let name = names.get(caller);
-  if (name === undefined) {
-    name = hash('sha256', JSON.stringify([caller.key, caller.properties]), 'base64url');
-    names.set(caller, name);
-  }
-  return `${name}\n${action}\n${taxpayer}`;
+function keyOf({ propertiesKey }: Caller, { action, taxpayer }: Question): string {
+  return `${propertiesKey}\n${action}\n${taxpayer}`;
 }
 
 function undecided(failure: NoAnswer): GatewayError {

@@ -1,11 +1,4 @@
-import {
-  type CryptoKey,
-  createRemoteJWKSet,
-  customFetch,
-  errors,
-  type JSONWebKeySet,
-  type JWSHeaderParameters,
-} from 'jose';
+import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, type JWSHeaderParameters } from 'jose';
 import * as z from 'zod';
 import { GatewayError } from '../errors/errors.js';
 import { pause } from '../process/pause.js';
@@ -48,34 +41,29 @@ const retryMs = 2_000;
 const maxCandidates = 8;
 
 /**
- * The published keys of one identity provider (RFC 7517). jose holds the set and chooses from it; this class decides when to
- * read: in the background, and when no key fits. Keys serve through an outage of the provider, for a bounded time.
+ * The published keys of one identity provider (RFC 7517). jose chooses from the set; this class decides when to read it: in
+ * the background, and when no key fits. Keys serve through an outage of the provider, for a bounded time.
  */
 export class IssuerKeys implements KeySource {
   version = 0;
-  readonly #set;
   readonly #stopped = new AbortController();
+  #set: ReturnType<typeof createLocalJWKSet> | undefined;
+  /** What the set was made of. */
   #published = '';
-  #confirmedAt: number | undefined;
+  #confirmedAt = -Infinity;
   #failure: NoAnswer | undefined;
   #notBefore = -Infinity;
+  #reading: Promise<boolean> | undefined;
 
-  constructor(private readonly options: IssuerKeysOptions) {
-    this.#set = createRemoteJWKSet(new URL(options.jwksUrl ?? options.issuer), {
-      cacheMaxAge: options.maxAgeMs,
-      cooldownDuration: Infinity, // jose's own would not count failed reads
-      timeoutDuration: deadlineMs,
-      [customFetch]: async (_, { signal }) => ({ status: 200, json: () => this.#read(signal) }) as unknown as Response,
-    });
-  }
+  constructor(private readonly options: IssuerKeysOptions) {}
 
   get fresh(): boolean {
-    return this.#set.fresh;
+    return this.ageMs < this.options.maxAgeMs;
   }
 
-  /** How long ago the provider last confirmed the keys, in milliseconds; undefined before that. */
-  get ageMs(): number | undefined {
-    return this.#confirmedAt === undefined ? undefined : performance.now() - this.#confirmedAt;
+  /** How long ago the provider last confirmed the keys, in milliseconds; Infinity before that. */
+  get ageMs(): number {
+    return Date.now() - this.#confirmedAt;
   }
 
   /** Reads the keys now and then until stopped, without keeping the process alive. */
@@ -93,49 +81,47 @@ export class IssuerKeys implements KeySource {
   }
 
   async find({ alg, kid }: JWSHeaderParameters): Promise<readonly CryptoKey[]> {
+    if (!this.fresh) await this.lookAgain();
+    if (!this.fresh) throw this.#unavailable();
+    const keys: CryptoKey[] = [];
     try {
-      return [await this.#set({ alg, kid } as JWSHeaderParameters)]; // no key that the token itself brings along
+      const key = await this.#set?.({ alg, kid } as JWSHeaderParameters); // no key that the token itself brings along
+      if (key) keys.push(key);
     } catch (error) {
-      if (!this.fresh) throw this.#unavailable();
-      const keys: CryptoKey[] = [];
       if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return keys;
       for await (const key of error) if (keys.push(key) === maxCandidates) break;
-      return keys;
     }
+    return keys;
   }
 
+  /** Joins a read that is under way. */
   lookAgain(): Promise<boolean> {
-    return this.#set.reload().then(
-      () => true,
-      () => false,
-    );
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
   }
 
-  async #read(signal: AbortSignal): Promise<JSONWebKeySet> {
-    if (this.#waitMs() > 0) throw this.#failure ?? new NoAnswer('answer', 'it was read a moment ago');
+  async #read(): Promise<boolean> {
+    if (this.#waitMs() > 0) return false;
     try {
-      const keys = await readIssuerKeys(this.options, signal);
-      this.#notBefore = this.#confirmedAt === undefined ? -Infinity : performance.now() + lookAgainMs;
-      this.#confirmedAt = performance.now();
+      const keys = await readIssuerKeys(this.options);
+      const text = JSON.stringify(keys);
+      if (text !== this.#published) {
+        this.#set = createLocalJWKSet(keys);
+        this.#published = text;
+        this.version += 1;
+      }
+      // The first keys may be those of a moment ago: a token that they have not signed may look again at once.
+      this.#notBefore = this.#confirmedAt === -Infinity ? -Infinity : performance.now() + lookAgainMs;
+      this.#confirmedAt = Date.now();
       this.#failure = undefined;
-      this.#publish(JSON.stringify(keys));
-      return keys;
     } catch (error) {
       this.#failure = error as NoAnswer;
       this.#notBefore = performance.now() + retryMs * (1 + Math.random() / 4);
-      throw error;
-    } finally {
-      if (!this.#stopped.signal.aborted) this.options.onRead(this.#failure);
     }
-  }
-
-  /** Counts the version once jose holds the new keys: counted before, it could be given to a token that the old ones verify. */
-  #publish(keys: string): void {
-    if (keys === this.#published) return;
-    this.#published = keys;
-    setImmediate(() => {
-      this.version += 1;
-    });
+    if (!this.#stopped.signal.aborted) this.options.onRead(this.#failure);
+    return this.#failure === undefined;
   }
 
   #waitMs(): number {
@@ -155,42 +141,36 @@ export class IssuerKeys implements KeySource {
 const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
 
 /** Reads the key set of an issuer. @throws NoAnswer */
-export async function readIssuerKeys(place: KeyPlace, signal: AbortSignal): Promise<JSONWebKeySet> {
-  const url = place.jwksUrl ?? (await discover(place, signal));
-  const read = keySet.safeParse(await get(url, 'application/jwk-set+json, application/json', place, signal));
+export async function readIssuerKeys({ issuer, jwksUrl, agentFor: agent }: KeyPlace): Promise<JSONWebKeySet> {
+  const headers = { accept: 'application/json, application/jwk-set+json' };
+  const signal = AbortSignal.timeout(deadlineMs);
+  const get: Get = (url) => fetchJson(url, { headers, agent, signal });
+  const read = keySet.safeParse(await get(jwksUrl ?? (await discover(issuer, get))));
   if (!read.success) throw new NoAnswer('answer', 'the answer is no JSON Web Key Set with a key');
   return read.data;
 }
 
-function get(url: string, accept: string, { agentFor: agent }: KeyPlace, signal: AbortSignal): Promise<unknown> {
-  return fetchJson(url, { headers: { accept }, agent, signal });
-}
+type Get = (url: string) => Promise<unknown>;
 
 /**
  * The URL of an issuer's key set, from the issuer's metadata: at the path of OpenID Connect Discovery 1.0 (section 4), or
  * else at that of RFC 8414 (section 3). Not cached: a provider may move its keys, and they are read rarely.
  */
-async function discover(place: KeyPlace, signal: AbortSignal): Promise<string> {
-  const { origin, pathname } = new URL(place.issuer);
+async function discover(issuer: string, get: Get): Promise<string> {
+  const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, '');
-  const read = (url: string) => get(url, 'application/json', place, signal);
-  const found = read(`${origin}${path}/.well-known/openid-configuration`).catch((error: NoAnswer) => {
-    if (error.status === undefined) throw error;
-    return read(`${origin}/.well-known/oauth-authorization-server${path}`);
-  });
-  const metadata = await found.catch(({ fault, message }: NoAnswer) => {
-    throw new NoAnswer(fault, `metadata: ${message}`);
-  });
-  return keySetUrl(place.issuer, metadata);
+  const metadata = await get(`${origin}${path}/.well-known/openid-configuration`)
+    .catch((error: NoAnswer) => {
+      if (error.status === undefined) throw error;
+      return get(`${origin}/.well-known/oauth-authorization-server${path}`);
+    })
+    .catch(({ fault, message }: NoAnswer) => {
+      throw new NoAnswer(fault, `metadata: ${message}`);
+    });
+  return keySetUrl(issuer, metadata);
 }
 
-const metadataSchema = z.object({
-  issuer: z.string(),
-  jwks_uri: z
-    .string()
-    .regex(/^https?:\/\/[\x21-\x7e]+$/)
-    .refine(URL.canParse),
-});
+const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) });
 
 function keySetUrl(issuer: string, metadata: unknown): string {
   const { data } = metadataSchema.safeParse(metadata);

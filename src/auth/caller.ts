@@ -26,6 +26,8 @@ export interface Caller {
   readonly taxpayers: ReadonlySet<string> | 'any';
   /** What a decision point is told besides the subject: the issuer and chosen claims. Undefined without a decision point. */
   readonly properties?: Readonly<Record<string, unknown>> | undefined;
+  /** Tells callers apart by these and {@link Caller.key}. */
+  readonly propertiesKey?: string | undefined;
   /** When the token ends, in milliseconds since the epoch; `Infinity` for callers without a token. */
   readonly expiresAt: number;
 }

@@ -55,7 +55,7 @@ function partsOf({ auth, cache, proxies, service, trustedDocuments, upstream, wa
       (place): Part => [
         `key set of ${place.issuer}`,
         async () => {
-          const { keys } = await readIssuerKeys({ ...place, agentFor: others.agentFor }, AbortSignal.timeout(limitMs));
+          const { keys } = await readIssuerKeys({ ...place, agentFor: others.agentFor });
           return keys.length === 1 ? '1 key' : `${keys.length} keys`;
         },
       ],

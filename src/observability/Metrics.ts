@@ -130,9 +130,9 @@ export class Metrics {
   }
 
   /** Shows the age of the oldest key set held; nothing while none is. Ages are in milliseconds. */
-  showKeySets(agesMs: () => readonly (number | undefined)[]): void {
+  showKeySets(agesMs: () => readonly number[]): void {
     this.#collected('gateway_key_set_age_seconds', (gauge) => {
-      const ages = agesMs().filter((age) => age !== undefined);
+      const ages = agesMs().filter(Number.isFinite);
       if (ages.length === 0) gauge.reset();
       else gauge.set(Math.max(...ages) / 1000);
     });

@@ -193,7 +193,15 @@ describe('The door', () => {
     } as unknown as Services;
     /** Asks for these taxpayers in one request. */
     const together = (ids: readonly string[], key = subject) => {
-      const caller = { kind: 'bearer', key, subject: key, scopes: new Set(), taxpayers: new Set(), properties: {} };
+      const caller = {
+        kind: 'bearer',
+        key,
+        subject: key,
+        scopes: new Set(),
+        taxpayers: new Set(),
+        properties: {},
+        propertiesKey: key,
+      };
       const facts = { caller, requestId: 'request' } as never;
       const context = new RequestContext(facts, services);
       return ids.map((id) => context.taxpayer(id, 'taxpayers:read', (taxpayer) => taxpayer.id));
