@@ -54,7 +54,6 @@ export class Metrics {
   readonly #storeSeconds = this.#histogram('gateway_store_seconds', 'command');
   readonly storeDegraded = this.#gauge('gateway_store_degraded');
   readonly #tokenEvents = this.#counter('gateway_token_events_total', 'event');
-  readonly #tokenBudgetPerHour = this.#gauge('gateway_token_budget_per_hour');
   readonly unknownValues = this.#counter('gateway_unknown_values_total', 'kind');
   readonly #decisionSeconds = this.#histogram('gateway_decision_seconds', 'outcome');
   readonly watchers = this.#gauge('gateway_watchers', 'kind');
@@ -105,74 +104,63 @@ export class Metrics {
 
   /** Shows what is left of a budget; nothing for an unlimited one. */
   showBudget(perHour: number): void {
-    this.#tokenBudgetPerHour.set(perHour);
+    this.#gauge('gateway_token_budget_per_hour').set(perHour);
     if (perHour === 0) return;
-    this.#collected('gateway_token_budget_left', (gauge) =>
-      gauge.set(this.#budget && this.#budget.until > performance.now() ? this.#budget.left : perHour),
-    );
+    const left = () => (this.#budget && this.#budget.until > performance.now() ? this.#budget.left : perHour);
+    this.#shown(Gauge, 'gateway_token_budget_left', [], () => [[[], left()]]);
   }
 
   /** Shows how many log lines were dropped so far because nothing read them. */
   showLogLinesDropped(count: () => number): void {
-    const collect = function (this: Counter) {
-      this.reset();
-      this.inc(count());
-    };
-    new Counter({ ...this.#described('gateway_log_lines_dropped_total'), collect });
+    this.#shown(Counter, 'gateway_log_lines_dropped_total', [], () => [[[], count()]]);
   }
 
   /** Shows whether the breaker of an endpoint refuses calls, of one caller or of all. */
   showBreakers(isOpen: (endpoint: Endpoint) => boolean): void {
-    const collect = (gauge: Gauge<'endpoint'>) => {
-      for (const endpoint of endpoints) gauge.set({ endpoint }, Number(isOpen(endpoint)));
-    };
-    this.#collected('gateway_breaker_open', collect, 'endpoint');
+    const values = () => endpoints.map((endpoint) => [[endpoint], Number(isOpen(endpoint))] as const);
+    this.#shown(Gauge, 'gateway_breaker_open', ['endpoint'], values);
   }
 
-  /** Shows the age of the oldest key set held; nothing while none is. Ages are in milliseconds. */
+  /** Shows the age of the oldest key set held; 0 while none is. Ages are in milliseconds. */
   showKeySets(agesMs: () => readonly number[]): void {
-    this.#collected('gateway_key_set_age_seconds', (gauge) => {
-      const ages = agesMs().filter(Number.isFinite);
-      if (ages.length === 0) gauge.reset();
-      else gauge.set(Math.max(...ages) / 1000);
-    });
-  }
-
-  #described<L extends string>(name: Name, ...labelNames: L[]) {
-    return { name, help: helps[name], labelNames, registers: [this.registry] };
+    const oldest = () => Math.max(0, ...agesMs().filter(Number.isFinite));
+    this.#shown(Gauge, 'gateway_key_set_age_seconds', [], () => [[[], oldest() / 1000]]);
   }
 
   #counter<L extends string>(name: Name, ...labelNames: L[]): Counter<L> {
-    return new Counter(this.#described(name, ...labelNames));
+    return new Counter(this.#described(name, labelNames));
   }
 
   #gauge<L extends string>(name: Name, ...labelNames: L[]): Gauge<L> {
-    return new Gauge(this.#described(name, ...labelNames));
+    return new Gauge(this.#described(name, labelNames));
   }
 
   #histogram<L extends string>(name: Name, ...labelNames: L[]): Histogram<L> {
-    return new Histogram({ ...this.#described(name, ...labelNames), buckets });
+    return new Histogram({ ...this.#described(name, labelNames), buckets });
   }
 
-  /** A counter with three labels for what is counted many times a request. */
-  #tally<L extends string>(name: Name, ...labelNames: [L, L, L]): Tally {
+  #tally(name: Name, ...labelNames: readonly [string, string, string]): Tally {
     const tally = new Tally();
-    const collect = function (this: Counter<L>) {
-      this.reset();
-      for (const [values, count] of tally) this.labels(...values).inc(count);
-    };
-    new Counter({ ...this.#described(name, ...labelNames), collect });
+    this.#shown(Counter, name, labelNames, () => tally);
     return tally;
   }
 
-  /** A gauge that is set when it is read. */
-  #collected<L extends string>(name: Name, set: (gauge: Gauge<L>) => void, ...labels: L[]) {
-    const collect = function (this: Gauge<L>) {
-      set(this);
+  /** A metric whose values are asked for when it is read. */
+  #shown(type: typeof Counter | typeof Gauge, name: Name, labelNames: readonly string[], values: () => Values): void {
+    const collect = function (this: Counter | Gauge) {
+      this.reset();
+      for (const [labels, value] of values()) this.labels(...labels).inc(value);
     };
-    new Gauge({ ...this.#described(name, ...labels), collect });
+    new type({ ...this.#described(name, labelNames), collect });
+  }
+
+  #described<L extends string>(name: Name, labelNames: readonly L[]) {
+    return { name, help: helps[name], labelNames, registers: [this.registry] };
   }
 }
+
+/** Values by those of the labels. */
+type Values = Iterable<readonly [labels: readonly string[], value: number]>;
 
 /** Counts by three values. A `Counter` alone would make a text of its labels for each event, which a hot read would feel. */
 class Tally {
@@ -183,7 +171,7 @@ class Tally {
     counts.set(third, (counts.get(third) ?? 0) + count);
   }
 
-  *[Symbol.iterator](): Generator<[values: readonly string[], count: number]> {
+  *[Symbol.iterator](): Iterator<[labels: string[], count: number]> {
     for (const [first, seconds] of this.#counts) {
       for (const [second, thirds] of seconds) {
         for (const [third, count] of thirds) yield [[first, second, third], count];
