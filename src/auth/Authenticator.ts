@@ -4,8 +4,8 @@ import type { Config } from '../config/config.js';
 import { unauthenticated } from '../errors/errors.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import { developerPolicy } from './developerToken.js';
-import type { AgentFor, NoAnswer } from './fetchJson.js';
-import { IssuerKeys } from './IssuerKeys.js';
+import type { AgentFor } from './fetchJson.js';
+import { IssuerKeys, type IssuerKeysOptions } from './IssuerKeys.js';
 import { boundRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';
 
 export interface AuthenticatorOptions
@@ -13,8 +13,8 @@ export interface AuthenticatorOptions
     Pick<TokenPolicy, 'decisionClaims'> {
   /** HTTP agents for reading key sets. Default: Node's own. */
   readonly agentFor?: AgentFor | undefined;
-  /** Called after each read of an issuer's keys, with the reason when it failed. */
-  readonly onKeysRead?: (issuer: string, failure: NoAnswer | undefined) => void;
+  /** What to call after each read of an issuer's keys. */
+  readonly onKeysRead?: (issuer: string) => IssuerKeysOptions['onRead'];
 }
 
 /** The scheme in any case (RFC 9110 section 11.1), then the token. */
@@ -37,7 +37,7 @@ export class Authenticator {
   constructor(options: AuthenticatorOptions) {
     const { mode, decisionClaims, agentFor, keysMaxAgeMs: maxAgeMs, onKeysRead, rights, tokenTypes } = options;
     const issuers = (mode === 'jwt' ? options.issuers : []).map(({ issuer, jwksUrl, audience }) => {
-      const onRead = (failure: NoAnswer | undefined) => onKeysRead?.(issuer, failure);
+      const onRead = onKeysRead?.(issuer);
       return { issuer, audience, keys: new IssuerKeys({ issuer, jwksUrl, agentFor, maxAgeMs, onRead }) };
     });
     this.keySets = issuers.map(({ keys }) => keys);

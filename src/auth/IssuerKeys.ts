@@ -29,7 +29,7 @@ export interface IssuerKeysOptions extends KeyPlace {
   /** How long keys are used after the provider last confirmed them: a withdrawn key must not stay valid for ever. */
   readonly maxAgeMs: number;
   /** Called after each read of the keys, with the reason when it failed. */
-  readonly onRead: (failure: NoAnswer | undefined) => void;
+  readonly onRead?: ((failure: NoAnswer | undefined) => void) | undefined;
 }
 
 const refreshMs = 600_000;
@@ -120,7 +120,7 @@ export class IssuerKeys implements KeySource {
       this.#failure = error as NoAnswer;
       this.#notBefore = performance.now() + retryMs * (1 + Math.random() / 4);
     }
-    if (!this.#stopped.signal.aborted) this.options.onRead(this.#failure);
+    if (!this.#stopped.signal.aborted) this.options.onRead?.(this.#failure);
     return this.#failure === undefined;
   }
 

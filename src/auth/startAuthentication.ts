@@ -14,14 +14,14 @@ export interface Authentication {
 export function startAuthentication({ config, log, metrics, ways }: Surroundings): Authentication {
   const { auth } = config;
   const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
-  const episodes = new Map(
-    auth.issuers.map(({ issuer }) => [issuer, new Episode({ log, about: { issuer }, ...texts })]),
-  );
   const authenticator = new Authenticator({
     ...auth,
     decisionClaims: auth.decision?.claims,
     agentFor: ways?.others.agentFor,
-    onKeysRead: (issuer, failure) => episodes.get(issuer)?.see(failure?.fault, failure?.message),
+    onKeysRead: (issuer) => {
+      const episode = new Episode({ log, about: { issuer }, ...texts });
+      return (failure) => episode.see(failure?.fault, failure?.message);
+    },
   });
   metrics.showKeySets(() => authenticator.keySets.map(({ ageMs }) => ageMs));
   authenticator.start();

@@ -27,7 +27,7 @@ export const inspect: Command = {
         const version = shortHash(sealer, 'version', String(coolDown.value));
         items.push({ kind: 'cool-down', what: 'refusal', version, keptForSeconds: seconds(coolDown.leftMs) });
       }
-      items.sort((one, other) => orderOf(one) - orderOf(other));
+      items.sort((one, other) => String(other['kind']).localeCompare(String(one['kind']))); // the token first
       const about = `taxpayer ${taxpayer} in ${sealed.kind}`;
       return {
         ok: true,
@@ -78,8 +78,6 @@ function jobIn({ value }: Field): Content {
 }
 
 const shortHash = (sealer: Sealer, kind: 'version' | 'job', text: string) => sealer.digest(kind, text).slice(0, 12);
-
-const orderOf = ({ kind }: Item): number => ['token', 'cool-down', 'job'].indexOf(String(kind));
 
 const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000));
 

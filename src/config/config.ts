@@ -140,19 +140,12 @@ function factsOf(parsed: Parsed, env: Environment, problems: ReadonlyMap<Setting
 
 /** What nobody needs to set, documented with what it bounds. */
 const fixed = {
-  slowMs: 1000,
-  maxResponseBytes: 1024 * 1024,
-  maxEntries: 100_000,
-  watchShare: 0.5,
-  watchMaxMs: 3_600_000,
-  limits: {
-    answerBytes: 8 * 1024 * 1024,
-    directives: 50,
-    rootFields: 60,
-    mutationFields: 5,
-    metadataDepth: 20,
-    idLength: 256,
-  },
+  answerBytes: 8 * 1024 * 1024,
+  directives: 50,
+  rootFields: 60,
+  mutationFields: 5,
+  metadataDepth: 20,
+  idLength: 256,
 };
 
 function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings: readonly string[]) {
@@ -167,7 +160,7 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
     trustedProxies: s.TRUSTED_PROXIES,
     proxies: { httpsProxy: s.HTTPS_PROXY, httpProxy: s.HTTP_PROXY, noProxy: s.NO_PROXY ?? [] },
     logLevel: s.LOG_LEVEL,
-    operationLog: { which: s.LOG_OPERATIONS, slowMs: fixed.slowMs },
+    operationLog: { which: s.LOG_OPERATIONS, slowMs: 1000 },
     audit: s.AUDIT,
     metricsPort: s.METRICS_PORT,
     traces: tracesOf(s, env),
@@ -178,26 +171,26 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
       timeoutMs: s.UPSTREAM_TIMEOUT_MS,
       deadlineMs: s.UPSTREAM_DEADLINE_MS ?? Math.max(10_000, s.UPSTREAM_TIMEOUT_MS),
       breakerResetMs: s.BREAKER_RESET_MS,
-      maxResponseBytes: fixed.maxResponseBytes,
+      maxResponseBytes: 1024 * 1024,
     },
     providersFile: s.PROVIDERS_FILE,
     cache: {
       url: s.CACHE_URL ?? (s.isSandbox ? 'memory:' : 'file:.taxpayer-gateway/cache'),
       /** The first seals, each opens. Without any, the client secret takes their place. */
       encryptionKeys: s.CACHE_ENCRYPTION_KEY ?? [],
-      maxEntries: fixed.maxEntries,
+      maxEntries: 100_000,
       keepMs: s.STORE_TTL_DAYS * 86_400_000,
     },
     tokens: {
       freshness: freshnessOf(s),
       budgetPerHour: s.TOKEN_BUDGET_PER_HOUR,
       budgetCallerShare: s.TOKEN_BUDGET_CALLER_SHARE,
-      budgetWatchShare: fixed.watchShare,
+      budgetWatchShare: 0.5,
     },
     jobs: {
       pollMinMs: s.JOB_POLL_MIN_MS,
       pollMaxMs: s.JOB_POLL_MAX_MS ?? Math.max(30_000, s.JOB_POLL_MIN_MS),
-      watchMaxMs: fixed.watchMaxMs,
+      watchMaxMs: 3_600_000,
     },
     auth: authOf(s),
     routerSecrets: s.FEDERATION_SHARED_SECRET,
@@ -208,7 +201,7 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
       mode: s.TRUSTED_DOCUMENTS_MODE ?? 'enforce',
     },
     limits: {
-      ...fixed.limits,
+      ...fixed,
       requestsPerMinute: s.RATE_LIMIT_PER_MINUTE ?? (s.mode === 'jwt' ? 1200 : 0),
       bodyBytes: s.MAX_BODY_BYTES,
       depth: s.MAX_DEPTH,
@@ -261,10 +254,7 @@ function tracesOf(s: Facts, env: Environment) {
 
 /** The PEM files of one side of TLS; undefined if none is set. */
 function filesOf(s: Facts, ca: FileSetting, cert: FileSetting, key: FileSetting): PemFiles | undefined {
-  const fileOf = (setting: FileSetting) => {
-    const file = s[setting];
-    return file === undefined ? undefined : { setting, file };
-  };
+  const fileOf = (setting: FileSetting, file = s[setting]) => (file === undefined ? undefined : { setting, file });
   return s[ca] || s[cert] ? { ca: fileOf(ca), cert: fileOf(cert), key: fileOf(key) } : undefined;
 }
 

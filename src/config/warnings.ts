@@ -24,8 +24,8 @@ export function warningsOf(env: Readonly<Record<string, string>>): string[] {
 /** The setting that is meant by a name that begins like one, or has a letter wrong: `UPSTREAM_BASEURL`, `UPSTRAEM_BASE_URL`. */
 function nearestTo(name: string): string | undefined {
   if (names.includes(name) || name === 'FTP_PROXY') return undefined;
-  const known = names.filter((each) => each.includes('_'));
-  const begin = ofOthers.test(name) ? undefined : /^[A-Z]+_/.exec(name)?.[0];
-  const alike = known.filter((each) => begin !== undefined && each.startsWith(begin));
-  return alike.length > 0 ? closest(name, alike) : known.find((each) => distance(each, name) <= 2);
+  const [begin = ''] = /^[A-Z]+_/.exec(name) ?? [];
+  const beginsLikeOurs = !ofOthers.test(name) && names.some((each) => begin !== '' && each.startsWith(begin));
+  const nearest = closest(name, names);
+  return beginsLikeOurs || (nearest.includes('_') && distance(nearest, name) <= 2) ? nearest : undefined;
 }

@@ -23,15 +23,15 @@ export interface TracingOptions {
 /** How long the end of the process waits for the collector, in milliseconds. */
 const stopMs = 2000;
 
-/** Method and path of each call, with a placeholder for ids, which stay out of traces. */
-const paths: Readonly<Record<string, readonly [method: string, path: string]>> = {
-  createClientLink: ['POST', '/client-links'],
-  taxpayerToken: ['GET', '/auth/tax-payer/{id}/token'],
-  refreshJob: ['GET', '/tax-payer/{taxpayerId}/refresh/{jobId}'],
-  evaluation: ['POST', '/access/v1/evaluation'],
-  evaluations: ['POST', '/access/v1/evaluations'],
-};
-const decisions = new Set(['evaluation', 'evaluations']);
+/** Server, method and path of each call, with a placeholder for ids, which stay out of traces. */
+const places: Readonly<Record<string, readonly [server: 'serviceUrl' | 'decisionUrl', method: string, path: string]>> =
+  {
+    createClientLink: ['serviceUrl', 'POST', '/client-links'],
+    taxpayerToken: ['serviceUrl', 'GET', '/auth/tax-payer/{id}/token'],
+    refreshJob: ['serviceUrl', 'GET', '/tax-payer/{taxpayerId}/refresh/{jobId}'],
+    evaluation: ['decisionUrl', 'POST', '/access/v1/evaluation'],
+    evaluations: ['decisionUrl', 'POST', '/access/v1/evaluations'],
+  };
 
 /** The methods that spans name; others are `_OTHER`. */
 const knownMethods = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY'.split(' '));
@@ -89,9 +89,8 @@ export class Tracing {
   }
 
   #called({ endpoint, result, startedAt, ms, status, reason, repetition = 0 }: CallMade, parent: Context): void {
-    const { serviceUrl, decisionUrl = '' } = this.options;
-    const [method, path] = paths[endpoint] ?? ['_OTHER', ''];
-    const { origin, hostname, port, protocol } = new URL(decisions.has(endpoint) ? decisionUrl : serviceUrl);
+    const [server, method, path] = places[endpoint] ?? ['serviceUrl', '_OTHER', ''];
+    const { origin, hostname, port, protocol } = new URL(this.options[server] ?? '');
     const failure =
       status !== undefined && status >= 400 ? String(status) : result === 'ok' ? undefined : (reason ?? result);
     const attributes: Attributes = {

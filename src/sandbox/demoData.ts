@@ -67,7 +67,7 @@ function demoTaxpayer(
     name: `${name} (not real)`,
     metadata: { crmId: `sandbox-crm-${d}`, sandbox: true },
     providerId,
-    createdAt: `2024-01-0${Number.parseInt(d, 16) % 9 || 9}T09:00:00.000Z`,
+    createdAt: '2024-01-04T09:00:00.000Z',
     status,
     accessToken: `sandbox-token-not-real-${d}`,
     failures,
