@@ -112,7 +112,7 @@ export class IssuerKeys implements KeySource {
         this.#published = text;
         this.version += 1;
       }
-      // The first keys may be those of a moment ago: a token that they have not signed may look again at once.
+      // After the first read nobody has looked again yet.
       this.#notBefore = this.#confirmedAt === -Infinity ? -Infinity : performance.now() + lookAgainMs;
       this.#confirmedAt = Date.now();
       this.#failure = undefined;
