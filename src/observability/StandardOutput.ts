@@ -16,7 +16,6 @@ const maxLength = 1024 * 1024;
 const retryMs = 20;
 /** How long the end of the process waits for a reader that takes nothing, in milliseconds. */
 const exitWaitMs = 1000;
-const none = Buffer.alloc(0);
 
 /**
  * Standard output that never blocks the process. The lines of one turn of the event loop are written together when the turn
@@ -27,10 +26,9 @@ const none = Buffer.alloc(0);
 export class StandardOutput implements LogDestination {
   readonly isTerminal = isatty(standardOutput);
   readonly #output = openWithoutBlocking();
-  #lines: string[] = [];
-  /** What is being written. */
-  #piece: Buffer = none;
-  /** Bytes of both. */
+  /** What is not written yet: lines, the first perhaps in part. */
+  #pending: Buffer[] = [];
+  /** Its bytes. */
   #length = 0;
   #willWrite = false;
   /** Lines dropped since the last one that was kept. */
@@ -43,15 +41,15 @@ export class StandardOutput implements LogDestination {
   }
 
   write(line: string): void {
-    const bytes = Buffer.byteLength(line);
+    const bytes = Buffer.from(line);
     // Once a line is dropped, all are until the others are written, so that the log has one gap and not many.
-    if (this.#dropped > 0 || this.#length + bytes > maxLength) {
+    if (this.#dropped > 0 || this.#length + bytes.length > maxLength) {
       this.#dropped += 1;
       this.linesDropped += 1;
       return;
     }
-    this.#lines.push(line);
-    this.#length += bytes;
+    this.#pending.push(bytes);
+    this.#length += bytes.length;
     if (!this.#willWrite) setImmediate(() => this.#write());
     this.#willWrite = true;
   }
@@ -65,29 +63,27 @@ export class StandardOutput implements LogDestination {
   #writeAll(): string | undefined {
     this.#output.unblock?.();
     try {
-      for (;;) {
-        if (this.#piece.length === 0) this.#piece = this.#nextPiece();
-        if (this.#piece.length === 0) return undefined;
-        const written = writeSync(this.#output.fd, this.#piece);
-        this.#piece = this.#piece.subarray(written);
+      while (this.#length > 0) {
+        const piece = Buffer.concat(this.#pending);
+        this.#pending = [piece];
+        const written = writeSync(this.#output.fd, piece);
+        this.#pending = [piece.subarray(written)];
         this.#length -= written;
+        if (this.#length === 0) this.#tellDropped();
       }
+      return undefined;
     } catch (error) {
       // A missing reader or a full disk is retried as well: a named pipe or a disk may come back.
       return (error as NodeJS.ErrnoException).code ?? 'unknown';
     }
   }
 
-  #nextPiece(): Buffer {
-    if (this.#lines.length === 0 && this.#dropped > 0) {
-      const msg = 'log lines were dropped: the reader of standard output did not take them';
-      const line = { level: 'warn', time: new Date().toISOString(), pid: process.pid, dropped: this.#dropped, msg };
-      this.#dropped = 0;
-      this.write(`${JSON.stringify(line)}\n`);
-    }
-    const piece = Buffer.from(this.#lines.join(''));
-    this.#lines = [];
-    return piece;
+  #tellDropped(): void {
+    if (this.#dropped === 0) return;
+    const msg = 'log lines were dropped: the reader of standard output did not take them';
+    const line = { level: 'warn', time: new Date().toISOString(), pid: process.pid, dropped: this.#dropped, msg };
+    this.#dropped = 0;
+    this.write(`${JSON.stringify(line)}\n`);
   }
 
   #writeBeforeExit(): void {

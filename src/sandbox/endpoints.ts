@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod';
-import { nameOfId } from '../uuid.js';
 import { type Answer, errorAnswer, jsonAnswer } from './answers.js';
 import { frontPage, hostedPage } from './hostedPage.js';
 import type { SandboxState, SandboxTaxpayer } from './state.js';
@@ -77,7 +76,7 @@ export function answerTo(received: Received): Answer {
   if (endpoint === 'createClientLink') return createClientLink(received);
   if (version !== service.apiVersion) return errorAnswer(400, 'Service-API-Version is not supported');
   if (body !== '') return errorAnswer(400, 'The endpoint takes no body');
-  const taxpayer = service.state.taxpayers.get(nameOfId(route.taxpayerId));
+  const taxpayer = inEitherCase(route.taxpayerId, (id) => service.state.taxpayers.get(id));
   if (!taxpayer) return errorAnswer(404, 'No such taxpayer');
   const failure = taxpayer.failures[endpoint];
   if (failure) return failure;
@@ -85,7 +84,7 @@ export function answerTo(received: Received): Answer {
   if (authorization !== `Bearer ${taxpayer.accessToken}`) {
     return errorAnswer(401, 'The access token is not that of the taxpayer');
   }
-  const job = service.state.readJob(taxpayer.id, nameOfId(route.jobId));
+  const job = inEitherCase(route.jobId, (id) => service.state.readJob(taxpayer.id, id));
   if (!job) return errorAnswer(404, 'No such refresh job');
   const { status, jobId, taxpayerId, name } = job;
   return jsonAnswer(200, { status, jobId, taxpayerId, name });
@@ -145,4 +144,9 @@ function tokenRecord(taxpayer: SandboxTaxpayer): Answer {
     created_at: taxpayer.createdAt,
     status: taxpayer.status,
   });
+}
+
+/** Ids are UUIDs, which mean the same in upper and lower case. */
+function inEitherCase<T>(id: string, find: (id: string) => T | undefined): T | undefined {
+  return find(id) ?? find(id.toLowerCase());
 }
