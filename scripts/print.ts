@@ -14,7 +14,7 @@ import { errorCodes } from '../src/errors/errors.js';
 import { resolvers } from '../src/resolvers/index.js';
 import { buildSchema } from '../src/schema/buildSchema.js';
 import { defaultProviders } from '../src/schema/Provider.js';
-import { envEntries, faultParts, settingRows, withPrinted } from './printedTables.js';
+import { envEntries, faultRows, settingRows, withPrinted } from './printedTables.js';
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
 const sdl = await subgraphSdl();
@@ -28,7 +28,7 @@ keep('packages/client/src/errorCodes.ts', read('src/errors/errorCodes.ts'));
 await keepGenerated();
 keepPrinted('docs/configuration.md', { settings: settingRows(own), standard: settingRows(standard) });
 keepPrinted('.env.example', { settings: envEntries(table) });
-keepPrinted('docs/faults.md', faultParts(JSON.parse(read('test/gateway/faults/faultTable.json')), errorCodes));
+keepPrinted('docs/faults.md', { answers: faultRows(JSON.parse(read('test/gateway/faults/faultTable.json')), errorCodes) });
 if (values.check) await nameBreakingChanges();
 if (problems.length > 0) console.error(problems.join('\n'));
 process.exitCode = problems.length > 0 ? 1 : 0;

@@ -22,8 +22,8 @@ export function settingRows(all) {
   return [...head, ...rows];
 }
 
-/** What a gateway for the real service needs: it stands first in .env.example. */
-const neededFirst = [
+/** What a gateway for the real service needs. */
+const needed = [
   'UPSTREAM_BASE_URL',
   'UPSTREAM_CLIENT_ID',
   'UPSTREAM_CLIENT_SECRET',
@@ -35,22 +35,18 @@ const neededFirst = [
 
 /** Entries of .env.example, each commented out. */
 export function envEntries(all) {
-  const first = all.filter(({ name }) => neededFirst.includes(name));
-  const rest = all.filter((setting) => !first.includes(setting));
-  return [...entriesOf(first), '# --- Everything below is optional. ---', '', ...entriesOf(rest)];
+  return all
+    .filter(({ name }) => needed.includes(name))
+    .flatMap(({ name, fallback, meaning, example, secret }) => [
+      `# ${meaning}`,
+      `# Default: ${fallback}.${secret ? ` To read the value from a file, set ${name}_FILE to its path instead.` : ''}`,
+      `# ${name}=${example}`,
+      '',
+    ]);
 }
 
-function entriesOf(some) {
-  return some.flatMap(({ name, fallback, meaning, example, secret }) => [
-    `# ${meaning}`,
-    `# Default: ${fallback}.${secret ? ` To read the value from a file, set ${name}_FILE to its path instead.` : ''}`,
-    `# ${name}=${example}`,
-    '',
-  ]);
-}
-
-/** The table of docs/faults.md and its rows fault by fault; `errorCodes` say which codes may be tried again. */
-export function faultParts({ operations, classes }, errorCodes) {
+/** The table of docs/faults.md; `errorCodes` say which codes may be tried again. */
+export function faultRows({ operations, classes }, errorCodes) {
   const names = Object.keys(operations);
   const word = (text) => (text === text.toUpperCase() ? code(text) : text);
   const answer = ({ code, calls, retryAfterSeconds }) => {
@@ -61,14 +57,11 @@ export function faultParts({ operations, classes }, errorCodes) {
     const answers = Object.entries(operations).map(([name, { like }]) => answer(expect[name] ?? expect[like]));
     return `| ${title} | ${answers.join(' | ')} | ${word(sameKeyAgain)} | ${recovers} |`;
   };
-  return {
-    answers: [
-      `| The service … | ${names.map(code).join(' | ')} | Same key later | Recovers |`,
-      `| --- |${' --- |'.repeat(names.length)} --- | --- |`,
-      ...classes.map(row),
-    ],
-    faults: classes.map(({ title, faults }) => `- **${title}**: ${faults.map(({ when }) => when).join('; ')}`),
-  };
+  return [
+    `| The service … | ${names.map(code).join(' | ')} | Same key later | Recovers |`,
+    `| --- |${' --- |'.repeat(names.length)} --- | --- |`,
+    ...classes.map(row),
+  ];
 }
 
 /** A literal default is set as code; one described in words stays words. */
