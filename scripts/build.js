@@ -64,16 +64,12 @@ for (const name of await readdir(join(dist, 'chunks'))) {
 /** GraphiQL as one page of nine megabytes, compressed. What it begins with it asks of the gateway. */
 async function explorerPage() {
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
-  const page = renderGraphiQL({ title: 'Taxpayer gateway · GraphiQL' });
+  const head = `<head><script>${hideFederation};hideFederation();</script>`;
+  const page = renderGraphiQL({ title: 'Taxpayer gateway · GraphiQL' }).replace('<head>', () => head);
   const start = page.lastIndexOf('YogaGraphiQL.renderYogaGraphiQL(');
   const begin = `fetch('/graphiql/options').then((answer) => answer.json())
     .then((options) => YogaGraphiQL.renderYogaGraphiQL(document.querySelector('#root'), options));`;
-  const head = `<head><script>${hideFederation};hideFederation();</script>`;
-  const whole = page.slice(0, start) + begin + page.slice(page.indexOf('</script>', start));
-  return gzipSync(
-    whole.replace('<head>', () => head),
-    { level: 9 },
-  );
+  return gzipSync(page.slice(0, start) + begin + page.slice(page.indexOf('</script>', start)), { level: 9 });
 }
 
 /** Runs in the page: takes from the schema, as it is asked for, what only routers use. */

@@ -43,8 +43,6 @@ function readScopes(lists: string[] | undefined, taxpayers: string[]): Scope[] {
   if (asked?.includes('taxpayers:any') && taxpayers.length > 0) {
     throw new Error('--taxpayer has no effect beside the scope taxpayers:any; leave one of them out.');
   }
-  const scopes = new Set((asked as Scope[] | undefined) ?? allScopes);
-  if (taxpayers.length > 0) scopes.delete('taxpayers:any');
-  else scopes.add('taxpayers:any');
-  return [...scopes];
+  const scopes = (asked as Scope[] | undefined) ?? allScopes.filter((scope) => scope !== 'taxpayers:any');
+  return taxpayers.length > 0 ? scopes : [...new Set<Scope>([...scopes, 'taxpayers:any'])];
 }

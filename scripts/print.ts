@@ -10,25 +10,27 @@ import { CriticalityLevel, DiffRule, diff } from '@graphql-inspector/core';
 import { buildASTSchema, graphql, parse, print, visit } from 'graphql';
 import { parse as parseYaml } from 'yaml';
 import { settings, standardVariables } from '../src/config/settings.js';
-import { errorCodes } from '../src/errors/errors.js';
+import { type ErrorCode, errorCodes } from '../src/errors/errorCodes.js';
 import { resolvers } from '../src/resolvers/index.js';
 import { buildSchema } from '../src/schema/buildSchema.js';
 import { defaultProviders } from '../src/schema/Provider.js';
-import { envEntries, faultParts, settingRows, withPrinted } from './printedTables.js';
+import faultTable from '../test/gateway/faults/faultTable.json' with { type: 'json' };
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
-const sdl = await subgraphSdl();
+const schema = buildSchema({ resolvers, providers: defaultProviders });
+/** As a router reads it. */
+const { data } = await graphql({ schema, source: '{ _service { sdl } }', contextValue: {} });
+const sdl = `${(data as { _service: { sdl: string } })._service.sdl.trim()}\n`;
 const table = Object.entries(settings).map(([name, setting]) => ({ name, ...setting }));
-const [own, standard] = [false, true].map((is) => table.filter(({ name }) => name in standardVariables === is));
 const problems: string[] = [];
 
 keep('src/schema/schema.graphql', sdl);
 keep('packages/client/schema.graphql', clientSdl(sdl));
 keep('packages/client/src/errorCodes.ts', read('src/errors/errorCodes.ts'));
 await keepGenerated();
-keepPrinted('docs/configuration.md', { settings: settingRows(own), standard: settingRows(standard) });
-keepPrinted('.env.example', { settings: envEntries(table) });
-keepPrinted('docs/faults.md', faultParts(JSON.parse(read('test/gateway/faults/faultTable.json')), errorCodes));
+keepPrinted('docs/configuration.md', { settings: settingRows(false), standard: settingRows(true) });
+keepPrinted('.env.example', { settings: envEntries() });
+keepPrinted('docs/faults.md', { answers: faultRows() });
 if (values.check) await nameBreakingChanges();
 if (problems.length > 0) console.error(problems.join('\n'));
 process.exitCode = problems.length > 0 ? 1 : 0;
@@ -39,33 +41,29 @@ function keep(path: string, text: string): void {
   else writeFileSync(path, text);
 }
 
-/** A page written by hand, in which only tables are printed. */
+/** A page written by hand, but for what stands between `<!-- printed: NAME -->` and `<!-- end -->`. */
 function keepPrinted(path: string, parts: Record<string, string[]>): void {
-  keep(path, withPrinted(read(path), parts));
-}
-
-/** The SDL as a router reads it from `_service`. */
-async function subgraphSdl(): Promise<string> {
-  const schema = buildSchema({ resolvers, providers: defaultProviders });
-  const { data } = await graphql({ schema, source: '{ _service { sdl } }', contextValue: {} });
-  return `${(data as { _service: { sdl: string } })._service.sdl.trim()}\n`;
+  let text = read(path);
+  for (const [name, lines] of Object.entries(parts)) {
+    const place = new RegExp(`(?<=<!-- printed: ${name} -->\\n\\n)[^]*?(?=\\n\\n(?:# )?<!-- end -->)`);
+    if (!place.test(text)) throw new Error(`${path} has no place for "${name}".`);
+    text = text.replace(place, () => lines.join('\n').trimEnd());
+  }
+  keep(path, text);
 }
 
 /** For the tools of clients, such as Relay's compiler: without what is said to routers alone. */
 function clientSdl(text: string): string {
-  const forClients = new Set(['deprecated', 'oneOf', 'semanticNonNull', 'specifiedBy']);
-  const unlessForRouters = ({ name }: { name: { value: string } }) =>
-    /^(_\w+|link__\w+|federation__\w+|CacheControlScope)$/.test(name.value) ? null : undefined;
-  const ifForClients = ({ name }: { name: { value: string } }) => (forClients.has(name.value) ? undefined : null);
+  const forRouters = /^(_\w+|link__\w+|federation__\w+|CacheControlScope)$/;
+  const forClients = /^(deprecated|oneOf|semanticNonNull|specifiedBy)$/;
   const document = visit(parse(text), {
-    Directive: ifForClients,
-    DirectiveDefinition: ifForClients,
-    SchemaExtension: () => null,
-    FieldDefinition: unlessForRouters,
-    EnumTypeDefinition: unlessForRouters,
-    ScalarTypeDefinition: unlessForRouters,
-    ObjectTypeDefinition: unlessForRouters,
-    UnionTypeDefinition: unlessForRouters,
+    enter(node) {
+      const name = 'name' in node ? (node.name?.value ?? '') : '';
+      const isDirective = /^Directive(Definition)?$/.test(node.kind);
+      const isDefinition = /^(Field|\w+Type)Definition$/.test(node.kind);
+      const goes = isDirective ? !forClients.test(name) : isDefinition && forRouters.test(name);
+      return goes || node.kind === 'SchemaExtension' ? null : undefined;
+    },
   });
   return `${print(document)}\n`;
 }
@@ -73,7 +71,7 @@ function clientSdl(text: string): string {
 /** What codegen.yml says, without the command line of GraphQL Code Generator: it brings loaders of 60 MB that nobody here uses. */
 async function keepGenerated(): Promise<void> {
   const { generates, documents, ...shared } = parseYaml(read('codegen.yml'), { merge: true });
-  const plugins = { 'typescript-operations': typescriptOperations, 'typed-document-node': typedDocumentNode };
+  const pluginMap = { 'typescript-operations': typescriptOperations, 'typed-document-node': typedDocumentNode };
   for (const [filename, { plugins: names, config }] of Object.entries<{ plugins: string[]; config: object }>(
     generates,
   )) {
@@ -83,7 +81,7 @@ async function keepGenerated(): Promise<void> {
       documents: [{ location: documents, document: parse(read(documents)) }],
       config: { ...config, importExtension: shared.importExtension },
       plugins: names.map((name) => ({ [name]: {} })),
-      pluginMap: plugins as never,
+      pluginMap: pluginMap as never,
     });
     keep(filename, text);
   }
@@ -102,4 +100,50 @@ async function nameBreakingChanges(): Promise<void> {
 
 function read(path: string): string {
   return readFileSync(path, 'utf8');
+}
+
+/** Rows of docs/configuration.md. A literal default is set as code; one described in words stays words. */
+function settingRows(areStandard: boolean): string[] {
+  const some = table.filter(({ name }) => name in standardVariables === areStandard);
+  const rows = some.map(({ name, fallback, meaning, example, secret }) => {
+    const names = secret ? `${code(name)}<br>${code(`${name}_FILE`)}` : code(name);
+    const preset = /\s|^none$/.test(fallback) ? escapeCell(fallback) : code(fallback);
+    return `| ${names} | ${preset} | ${escapeCell(meaning)} | ${code(example)} |`;
+  });
+  return ['| Variable | Default | Meaning | Example |', '| --- | --- | --- | --- |', ...rows];
+}
+
+/** Entries of .env.example, each commented out: what a gateway for the real service needs. */
+function envEntries(): string[] {
+  const needed = /^(UPSTREAM_(BASE_URL|CLIENT_ID|CLIENT_SECRET)|AUTH_(ISSUER|AUDIENCE)|CACHE_URL|NODE_ENV)$/;
+  return table.flatMap(({ name, fallback, meaning, example, secret }) => {
+    if (!needed.test(name)) return [];
+    const orFile = secret ? ` To read the value from a file, set ${name}_FILE to its path instead.` : '';
+    return [`# ${meaning}`, `# Default: ${fallback}.${orFile}`, `# ${name}=${example}`, ''];
+  });
+}
+
+/** The table of docs/faults.md. */
+function faultRows(): string[] {
+  const { operations, classes } = faultTable;
+  const names = Object.keys(operations) as (keyof typeof operations)[];
+  const word = (text: string) => (text === text.toUpperCase() ? code(text) : text);
+  const rows = classes.map(({ title, expect, sameKeyAgain, recovers }) => {
+    const answers = names.map((name) => {
+      const { code, calls, retryAfterSeconds } = expect[name];
+      const again = errorCodes[code as ErrorCode]?.retryable ? ', again' : '';
+      return `${word(code)}, ${calls}${again}${retryAfterSeconds ? ` after ${retryAfterSeconds} s` : ''}`;
+    });
+    return `| ${[title, ...answers, word(sameKeyAgain), recovers].join(' | ')} |`;
+  });
+  const head = `| The service … | ${names.map(code).join(' | ')} | Same key later | Recovers |`;
+  return [head, '| --- | --- | --- | --- | --- | --- |', ...rows];
+}
+
+function code(text: string): string {
+  return `\`${escapeCell(text)}\``;
+}
+
+function escapeCell(text: string): string {
+  return text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
 }

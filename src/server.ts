@@ -1,7 +1,7 @@
 import { developerHeaders } from './auth/developerToken.js';
 import { startAuthentication } from './auth/startAuthentication.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
-import { RequestContext } from './context.js';
+import { RequestContext } from './context/RequestContext.js';
 import type { HttpServer } from './http/HttpServer.js';
 import { OpenStreams } from './http/OpenStreams.js';
 import { Origins } from './http/origins.js';

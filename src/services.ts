@@ -8,7 +8,7 @@ import { SealedStore, scopeOf } from './cache/SealedStore.js';
 import { Sealer } from './cache/sealing.js';
 import { followSecret, type UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
-import type { Services } from './context.js';
+import type { Services } from './context/RequestContext.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
 import { identifierReader } from './datasources/identifiers.js';
 import { jobWatcher } from './datasources/jobWatcher.js';

@@ -1,7 +1,6 @@
 import type { JWTPayload } from 'jose';
 import * as z from 'zod';
-import { nameOfId } from '../uuid.js';
-import { allScopes, type Caller, type Scope } from './caller.js';
+import { allScopes, type Caller, nameOfId, type Scope } from './caller.js';
 
 /** Which claims say what a caller may do. A claim is named by its path, such as `realm_access.roles`. */
 export interface RightsRules {

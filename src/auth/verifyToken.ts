@@ -1,6 +1,6 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
 import { unauthenticated, withoutStack } from '../errors/errors.js';
-import { isNestedWithin } from '../json.js';
+import { isNestedWithin } from '../process/json.js';
 import { type Caller, callerKey } from './caller.js';
 import type { KeySource } from './IssuerKeys.js';
 import { claimAt, type RightsRules, rightsIn } from './rights.js';

@@ -1,4 +1,4 @@
-import type { Trail } from '../Trail.js';
+import type { Trail } from '../process/Trail.js';
 import type { SealedStore, SubjectField } from './SealedStore.js';
 import type { Codec, Entry } from './StoredEntries.js';
 

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { withoutByteOrderMark } from '../json.js';
+import { withoutByteOrderMark } from '../process/json.js';
 
 /** How often files are looked at, in milliseconds. By their names, because mounted secrets are swapped by a symbolic link. */
 const lookEveryMs = 1000;

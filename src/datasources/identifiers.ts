@@ -1,5 +1,5 @@
+import { nameOfId } from '../auth/caller.js';
 import { badInput } from '../errors/errors.js';
-import { nameOfId } from '../uuid.js';
 
 declare const brand: unique symbol;
 

@@ -1,8 +1,8 @@
 import * as z from 'zod';
+import { nameOfId } from '../auth/caller.js';
 import { Secret } from '../config/secret.js';
 import { GatewayError } from '../errors/errors.js';
-import { isNestedWithin, pathOfInfinity } from '../json.js';
-import { nameOfId } from '../uuid.js';
+import { isNestedWithin, pathOfInfinity } from '../process/json.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 
 /** Request body of client link creation, in the service's words (interface, 2.2). Absent members stay absent. */

@@ -2,9 +2,9 @@ import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Holder, Places, Release } from '../admission/Places.js';
 import { withoutStack } from '../errors/errors.js';
-import { parseJson } from '../json.js';
 import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
 import type { Operations } from '../operations/Operations.js';
+import { parseJson } from '../process/json.js';
 import { isBodyInUtf8, isJson } from './accept.js';
 
 export interface ReadOptions {

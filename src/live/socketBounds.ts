@@ -3,7 +3,7 @@ import { type Message, MessageType, parseMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Release } from '../admission/Places.js';
 import { defaultKeepAliveMs } from '../http/EventStream.js';
-import { isNestedWithin, parseJson } from '../json.js';
+import { isNestedWithin, parseJson } from '../process/json.js';
 
 /** Standard close codes (RFC 6455, 7.4, and its registry), in addition to those of `graphql-transport-ws`. */
 export const goingAway = 1001;

@@ -1,6 +1,6 @@
 import type { Sealer } from '../cache/sealing.js';
 import type { OperationRecord } from '../operations/OperationRecord.js';
-import type { Trail } from '../Trail.js';
+import type { Trail } from '../process/Trail.js';
 import { whoOf } from './AuditLog.js';
 import { type LineLimit, writeWhole } from './LineLimit.js';
 import type { Logger } from './log.js';

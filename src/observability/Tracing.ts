@@ -6,7 +6,7 @@ import { defaultResource, detectResources, envDetector, resourceFromAttributes }
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { OperationRecord } from '../operations/OperationRecord.js';
 import { pause } from '../process/pause.js';
-import type { CallMade } from '../Trail.js';
+import type { CallMade } from '../process/Trail.js';
 
 export interface TracingOptions {
   /** Where spans are posted to. */

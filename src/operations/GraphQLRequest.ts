@@ -1,5 +1,5 @@
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
-import { isNestedWithin } from '../json.js';
+import { isNestedWithin } from '../process/json.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Holder } from '../admission/Places.js';
 import type { Identity } from '../auth/identify.js';
-import type { Trail } from '../Trail.js';
+import type { Trail } from '../process/Trail.js';
 import type { Answer } from './answer.js';
 import type { Client } from './clientName.js';
 

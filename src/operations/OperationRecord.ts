@@ -1,6 +1,6 @@
 import type { OperationTypeNode } from 'graphql';
 import type { ErrorCode } from '../errors/errors.js';
-import type { Trail } from '../Trail.js';
+import type { Trail } from '../process/Trail.js';
 import type { RequestFacts } from './OperationContext.js';
 
 export const transports = ['http', 'ws', 'sse', 'multipart'] as const;

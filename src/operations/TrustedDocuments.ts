@@ -5,7 +5,7 @@ import { Kind, parse, print, stripIgnoredCharacters, visit } from 'graphql';
 import * as z from 'zod';
 import { follow } from '../config/files.js';
 import { GatewayError } from '../errors/errors.js';
-import { withoutByteOrderMark } from '../json.js';
+import { withoutByteOrderMark } from '../process/json.js';
 import type { Client } from './clientName.js';
 import { badRequest, type GraphQLRequest, isObject } from './GraphQLRequest.js';
 import type { OperationFacts } from './OperationContext.js';

@@ -3,7 +3,7 @@ import type { Places } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
 import type { ErrorCode } from '../errors/errors.js';
 import { causesOf } from '../errors/maskError.js';
-import type { Trail } from '../Trail.js';
+import type { Trail } from '../process/Trail.js';
 import type { Answer } from './answer.js';
 import { codesIn, type Exit } from './Exit.js';
 import type { Work } from './KnownOperations.js';

@@ -1,5 +1,5 @@
 import { Ctx, FieldResolver, Query, Resolver, Root, Subscription } from 'type-graphql';
-import type { RequestContext } from '../context.js';
+import type { RequestContext } from '../context/RequestContext.js';
 import type { JobView } from '../datasources/RefreshJobs.js';
 import type { Key } from '../schema/asSubgraph.js';
 import { RefreshJob } from '../schema/RefreshJob.js';

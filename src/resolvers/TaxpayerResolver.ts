@@ -1,6 +1,6 @@
 import { Ctx, Directive, FieldResolver, Query, Resolver, Root, Subscription } from 'type-graphql';
 import type { TaxpayerScope } from '../auth/caller.js';
-import type { RequestContext } from '../context.js';
+import type { RequestContext } from '../context/RequestContext.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
 import type { Key } from '../schema/asSubgraph.js';
 import { RefreshJob } from '../schema/RefreshJob.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { registerEnumType } from 'type-graphql';
 import * as z from 'zod';
-import { withoutByteOrderMark } from '../json.js';
+import { withoutByteOrderMark } from '../process/json.js';
 
 /** One value of the `Provider` enum: the service's `value` (interface, 2.4) under the `name` the schema shows. */
 export interface ProviderEntry {

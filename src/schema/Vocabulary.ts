@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { type FloatValueNode, GraphQLScalarType, type IntValueNode, visit } from 'graphql';
 import { GraphQLJSONObject } from 'graphql-scalars';
 import { Directive, Field, registerEnumType } from 'type-graphql';
-import { isLostInteger } from '../json.js';
+import { isLostInteger } from '../process/json.js';
 import type { ProviderEntry } from './Provider.js';
 
 const { parseLiteral, ...config } = GraphQLJSONObject.toConfig();

@@ -7,7 +7,7 @@ import {
   type GraphQLUnionType,
   parse,
 } from 'graphql';
-import type { RequestContext } from '../context.js';
+import type { RequestContext } from '../context/RequestContext.js';
 import { badInput, GatewayError } from '../errors/errors.js';
 
 /** Finds an entity by the key with which another subgraph refers to it. */

@@ -1,7 +1,7 @@
 import { type GraphQLSchema, isIntrospectionType, isObjectType } from 'graphql';
 import { buildSchemaSync, getMetadataStorage, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Scope } from '../auth/caller.js';
-import type { RequestContext } from '../context.js';
+import type { RequestContext } from '../context/RequestContext.js';
 import { asSubgraph, type Reference } from './asSubgraph.js';
 import { defineProviders, type ProviderEntry } from './Provider.js';
 import { type ValueKind, Vocabulary } from './Vocabulary.js';

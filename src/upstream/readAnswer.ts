@@ -1,6 +1,6 @@
 import type { Response } from 'node-fetch';
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
-import { parseJson } from '../json.js';
+import { parseJson } from '../process/json.js';
 
 /** An answer in any status, with its body read. */
 export interface ServiceAnswer {

@@ -1,10 +1,11 @@
-import { installIn } from '../../scripts/installIn.js';
+import { execFileSync } from 'node:child_process';
 import { needPrograms } from '../support/programs.js';
 import setup from '../support/setup.js';
 
 export default function nightlySetup() {
   needPrograms(['prometheus', 'promtool']);
-  installIn('test/nightly');
-  installIn('examples/supergraph');
+  for (const folder of ['test/nightly', 'examples/supergraph']) {
+    execFileSync('npm', ['run', '--silent', 'install:in', folder], { stdio: ['ignore', 2, 2] });
+  }
   setup();
 }

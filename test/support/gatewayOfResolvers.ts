@@ -3,7 +3,7 @@ import { Authenticator } from '../../src/auth/Authenticator.js';
 import { identifier } from '../../src/auth/identify.js';
 import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
-import { RequestContext } from '../../src/context.js';
+import { RequestContext } from '../../src/context/RequestContext.js';
 import { GraphQLHandler } from '../../src/http/GraphQLHandler.js';
 import { type Handler, HttpServer } from '../../src/http/HttpServer.js';
 import { OpenStreams } from '../../src/http/OpenStreams.js';

@@ -95,7 +95,7 @@ describe('What ships', () => {
 
   it('runs none in the image and in the other folders either', () => {
     expect(read('Dockerfile')).toMatch(/^COPY .*\.npmrc/m);
-    for (const path of ['scripts/installIn.js', 'CONTRIBUTING.md']) expect(read(path)).toContain('--ignore-scripts');
+    for (const path of ['package.json', 'CONTRIBUTING.md']) expect(read(path)).toContain('--ignore-scripts');
   });
 });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { boundsFor, Places } from '../../../src/admission/Places.js';
 import { DecisionPoint } from '../../../src/auth/DecisionPoint.js';
-import { RequestContext, type Services } from '../../../src/context.js';
+import { RequestContext, type Services } from '../../../src/context/RequestContext.js';
 import { identifierReader } from '../../../src/datasources/identifiers.js';
 import { resolvers } from '../../../src/resolvers/index.js';
 import { buildSchema } from '../../../src/schema/buildSchema.js';

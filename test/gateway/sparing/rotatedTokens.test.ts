@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Trail } from '../../../src/Trail.js';
+import { Trail } from '../../../src/process/Trail.js';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 import { startTestGateway } from '../../support/gateway.js';
 import { until } from '../../support/until.js';

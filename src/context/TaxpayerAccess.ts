@@ -1,11 +1,11 @@
-import type { Decision, DecisionPoint } from './auth/DecisionPoint.js';
-import type { RequestContext, Services } from './context.js';
-import type { JobId, TaxpayerId } from './datasources/identifiers.js';
-import type { LatestValue } from './datasources/LatestValue.js';
-import { isTerminal, type JobView } from './datasources/RefreshJobs.js';
-import type { TokenView } from './datasources/tokenAnswer.js';
-import type { WatchOptions } from './datasources/Watcher.js';
-import { badInput } from './errors/errors.js';
+import type { Decision, DecisionPoint } from '../auth/DecisionPoint.js';
+import type { JobId, TaxpayerId } from '../datasources/identifiers.js';
+import type { LatestValue } from '../datasources/LatestValue.js';
+import { isTerminal, type JobView } from '../datasources/RefreshJobs.js';
+import type { TokenView } from '../datasources/tokenAnswer.js';
+import type { WatchOptions } from '../datasources/Watcher.js';
+import { badInput } from '../errors/errors.js';
+import type { RequestContext, Services } from './RequestContext.js';
 
 /** Gets the decision that lets the caller see a taxpayer at this moment. Throws or rejects when there is none. */
 export type Allowed = () => Decision | Promise<Decision>;

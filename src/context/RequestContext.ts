@@ -1,21 +1,21 @@
 import DataLoader from 'dataloader';
-import type { Places } from './admission/Places.js';
-import { type Caller, holderOf, type Scope, type TaxpayerScope } from './auth/caller.js';
-import type { Decision, DecisionPoint, Question } from './auth/DecisionPoint.js';
-import type { ClientLinks, CreatedLink } from './datasources/ClientLinks.js';
-import type { IdentifierReader } from './datasources/identifiers.js';
-import type { jobWatcher } from './datasources/jobWatcher.js';
-import type { RefreshJobs } from './datasources/RefreshJobs.js';
-import type { ReadCall } from './datasources/reading.js';
-import type { recordWatcher } from './datasources/recordWatcher.js';
-import type { TokenBroker } from './datasources/TokenBroker.js';
-import type { ClientLinkRequest } from './datasources/wire.js';
-import { badInput, GatewayError } from './errors/errors.js';
-import { isNestedWithin, pathOfInfinity } from './json.js';
-import type { AuditEvent, AuditLog } from './observability/AuditLog.js';
-import type { OperationContext, OperationFacts } from './operations/OperationContext.js';
+import type { Places } from '../admission/Places.js';
+import { type Caller, holderOf, type Scope, type TaxpayerScope } from '../auth/caller.js';
+import type { Decision, DecisionPoint, Question } from '../auth/DecisionPoint.js';
+import type { ClientLinks, CreatedLink } from '../datasources/ClientLinks.js';
+import type { IdentifierReader } from '../datasources/identifiers.js';
+import type { jobWatcher } from '../datasources/jobWatcher.js';
+import type { RefreshJobs } from '../datasources/RefreshJobs.js';
+import type { ReadCall } from '../datasources/reading.js';
+import type { recordWatcher } from '../datasources/recordWatcher.js';
+import type { TokenBroker } from '../datasources/TokenBroker.js';
+import type { ClientLinkRequest } from '../datasources/wire.js';
+import { badInput, GatewayError } from '../errors/errors.js';
+import type { AuditEvent, AuditLog } from '../observability/AuditLog.js';
+import type { OperationContext, OperationFacts } from '../operations/OperationContext.js';
+import { isNestedWithin, pathOfInfinity } from '../process/json.js';
+import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
-import { Trail } from './Trail.js';
 
 /** What every request works with; wired once in `services.ts`. */
 export interface Services {
