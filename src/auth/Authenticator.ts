@@ -36,7 +36,7 @@ export class Authenticator {
 
   constructor(options: AuthenticatorOptions) {
     const { mode, decisionClaims, agentFor, keysMaxAgeMs: maxAgeMs, onKeysRead, rights, tokenTypes } = options;
-    const issuers = (mode === 'jwt' ? options.issuers : []).map(({ issuer, jwksUrl, audience }) => {
+    const issuers = options.issuers.map(({ issuer, jwksUrl, audience }) => {
       const onRead = onKeysRead?.(issuer);
       return { issuer, audience, keys: new IssuerKeys({ issuer, jwksUrl, agentFor, maxAgeMs, onRead }) };
     });

@@ -43,7 +43,7 @@ async function found([part, look]: Part) {
 
 function partsOf({ auth, cache, proxies, service, trustedDocuments, upstream, warnings }: Config): readonly Part[] {
   const others = new Agents(proxies);
-  const { decision, issuers, mode } = auth;
+  const { decision, issuers } = auth;
   const parts: (Part | false | undefined)[] = [
     ['configuration', () => ['complete', ...warnings].join('; ')],
     trustedDocuments && [
@@ -51,7 +51,7 @@ function partsOf({ auth, cache, proxies, service, trustedDocuments, upstream, wa
       async () => `${(await readListed(trustedDocuments.paths)).byId.size} in all lists`,
     ],
     ['store', () => store(cache.url)],
-    ...(mode === 'jwt' ? issuers : []).map(
+    ...issuers.map(
       (place): Part => [
         `key set of ${place.issuer}`,
         async () => {

@@ -261,7 +261,8 @@ function filesOf(s: Facts, ca: FileSetting, cert: FileSetting, key: FileSetting)
 type FileSetting = `${'TLS' | 'UPSTREAM'}_${'CERT' | 'KEY'}_FILE` | 'TLS_CLIENT_CA_FILE' | 'UPSTREAM_CA_FILE';
 
 function authOf(s: Facts) {
-  const { AUTH_ISSUER: issuers = [], AUTH_DECISION_URL: url } = s;
+  const { AUTH_ISSUER: named = [], AUTH_DECISION_URL: url } = s;
+  const issuers = s.mode === 'jwt' ? named : [];
   return {
     mode: s.mode,
     issuers: issuers.map((issuer, index) => ({
