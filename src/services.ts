@@ -54,8 +54,8 @@ export async function startServices(
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
   const store = await openWatchedStore(surroundings);
-  const limit = new LineLimit();
-  const audit = new AuditLog({ log, sealer, limit, which: config.audit });
+  const lines = new LineLimit(log, sealer);
+  const audit = new AuditLog(lines, config.audit);
   const whole = { ...surroundings, store, sealer, baseUrl, credentials: () => credentials };
   const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
   const wired = wireServices({ ...whole, audit, onCall });
@@ -82,8 +82,8 @@ export async function startServices(
   return {
     ...wired,
     audit,
-    operationLog: new OperationLog({ log, sealer, limit, ...config.operationLog }),
-    onUntrusted: (untrusted) => tellUntrusted(log, limit, untrusted),
+    operationLog: new OperationLog(lines, config.operationLog),
+    onUntrusted: (untrusted) => tellUntrusted(lines, untrusted),
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
@@ -94,7 +94,7 @@ export async function startServices(
       clearInterval(cleaning);
       quota.stop();
       wired.stop();
-      limit.flush();
+      lines.flush();
       await store.close();
     },
   };
@@ -221,12 +221,7 @@ function onDecisionCall({ log, metrics }: Surroundings): (call: DecisionCall) =>
 }
 
 /** A document that is not trusted was allowed to run. */
-function tellUntrusted(log: Logger, limit: LineLimit, { requestId, ...document }: UntrustedDocument): void {
-  limit.pass({
-    key: `untrusted\n${Object.values(document).join('\n')}`,
-    requestId,
-    write: (fields) => log.warn(fields, 'untrusted document'),
-    shared: () => document,
-    general: { operation: document.operation },
-  });
+function tellUntrusted(lines: LineLimit, { requestId, ...common }: UntrustedDocument): void {
+  const general = { operation: common.operation };
+  lines.pass({ level: 'warn', message: 'untrusted document', requestId, common, general });
 }

@@ -33,6 +33,6 @@ export const forget: Command = {
 
 function audit(sealer: Sealer, requestId: string, taxpayer: TaxpayerId, outcome: string): void {
   const log = createLogger('info', { write: (line: string) => void process.stderr.write(line) });
-  const auditLog = new AuditLog({ log, sealer, limit: new LineLimit(), which: 'decisions' });
+  const auditLog = new AuditLog(new LineLimit(log, sealer), 'decisions');
   auditLog.write({ action: 'taxpayer-forgotten', outcome, requestId, taxpayer });
 }

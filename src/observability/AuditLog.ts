@@ -1,8 +1,7 @@
 import type { Caller } from '../auth/caller.js';
-import type { Sealer } from '../cache/sealing.js';
+import type { Config } from '../config/config.js';
 import type { Peer } from '../network/peer.js';
 import type { LineLimit } from './LineLimit.js';
-import type { Logger } from './log.js';
 
 /** Who was given, or refused, what. A token that is refused is told by the line of its operation. */
 export interface AuditEvent {
@@ -25,49 +24,22 @@ export interface AuditEvent {
   readonly reason?: string | undefined;
 }
 
-export interface AuditLogOptions {
-  readonly log: Logger;
-  /** Makes the keyed hashes of callers and taxpayers. */
-  readonly sealer: Sealer;
-  readonly limit: LineLimit;
-  readonly which: 'decisions' | 'all';
-}
-
 /** The audit lines of what operations were shown and denied. Callers and taxpayers are keyed hashes: the log holds no names. */
 export class AuditLog {
   /** Whether every record and job status that is shown gets a line. */
   readonly wantsAll: boolean;
-  readonly #log;
 
-  constructor(private readonly options: AuditLogOptions) {
-    this.wantsAll = options.which === 'all';
-    // No redaction is needed: audit lines only have the fields below.
-    this.#log = options.log.child({}, { redact: [] });
+  constructor(
+    private readonly lines: LineLimit,
+    which: Config['audit'],
+  ) {
+    this.wantsAll = which === 'all';
   }
 
-  write({ action, outcome, caller, peer, requestId, taxpayer, reason }: AuditEvent): void {
-    const { sealer, limit } = this.options;
-    const what = { audit: action, outcome, reason };
-    limit.pass({
-      key: `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}\n${peer?.address}`,
-      requestId,
-      write: (fields) => this.#log.audit(fields, 'audit'),
-      shared: () => ({
-        ...what,
-        ...whoOf(sealer, caller, peer),
-        taxpayer: taxpayer === undefined ? undefined : sealer.digest('taxpayer', taxpayer),
-      }),
-      // A flood of different denials may be merged; different lines about what was shown never are.
-      general: action === 'access-denied' ? what : undefined,
-    });
+  write({ action, outcome, reason, ...who }: AuditEvent): void {
+    const common = { audit: action, outcome, reason };
+    // A flood of different denials may be merged; different lines about what was shown never are.
+    const general = action === 'access-denied' ? common : undefined;
+    this.lines.pass({ level: 'audit', message: 'audit', common, general, ...who });
   }
-}
-
-/** The fields that tell who asked. */
-export function whoOf(sealer: Sealer, caller: Caller | undefined, peer?: Peer) {
-  return {
-    caller: caller && sealer.digest('caller', caller.key),
-    callerKind: caller?.kind,
-    address: peer?.address,
-  };
 }

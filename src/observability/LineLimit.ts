@@ -1,19 +1,28 @@
-export interface LimitedLine {
-  /** Equal for equal lines. */
-  readonly key: string;
+import type { Caller } from '../auth/caller.js';
+import type { Sealer } from '../cache/sealing.js';
+import type { Peer } from '../network/peer.js';
+import type { Logger } from './log.js';
+
+/** A line about what somebody asked for. Values are of closed sets, keyed hashes and plain client names. */
+export interface Line {
+  readonly level: 'info' | 'warn' | 'audit';
+  readonly message: string;
   readonly requestId: string;
-  readonly write: (fields: object) => void;
+  /** The fields that equal lines have in common. */
+  readonly common: object;
+  /** Who asked, and about whom: a keyed hash of each name is logged. Equal lines have these in common, too. */
+  readonly caller?: Caller | undefined;
+  readonly taxpayer?: string | undefined;
+  readonly peer?: Peer | undefined;
   /** The fields of this line alone, besides its request id. */
   readonly own?: object;
-  /** The fields that equal lines have in common. */
-  readonly shared: () => object;
   /** What is left of the line when too many different ones come. A line without it is only merged with equal ones. */
   readonly general?: object | undefined;
 }
 
 /** A line that was written, or merged, within the last second, and those that have come since. */
 interface Open {
-  line: LimitedLine;
+  line: Line;
   count: number;
   requestIds: string[];
 }
@@ -29,27 +38,44 @@ const places = 12;
  * lost: each stands for as many as its `count` says; without `count`, for one.
  */
 export class LineLimit {
+  readonly #log;
   readonly #open = new Map<string, Open>();
   /** The places that are taken. */
   #taken = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  pass(line: LimitedLine): void {
+  constructor(
+    log: Logger,
+    private readonly sealer: Sealer,
+  ) {
+    // No redaction is needed: the lines only have the fields above.
+    this.#log = log.child({}, { redact: [] });
+  }
+
+  /** Writes the line, or merges it with those that are equal. */
+  pass(line: Line): void {
     this.#timer ??= setInterval(() => this.#tick(), windowMs).unref();
-    if (this.#open.has(line.key)) this.#merge(line);
-    else if (line.general !== undefined && this.#taken >= places) {
-      const shared = { ...line.general, others: true };
-      this.#merge({ ...line, key: JSON.stringify(shared), own: {}, shared: () => shared, general: undefined });
+    const { message, common, general, requestId } = line;
+    const key = JSON.stringify([message, common, line.caller?.key, line.taxpayer, line.peer?.address]);
+    if (this.#open.has(key)) this.#merge(key, line);
+    else if (general !== undefined && this.#taken >= places) {
+      const others = { level: line.level, message, requestId, common: { ...general, others: true } };
+      this.#merge(JSON.stringify([message, others.common]), others);
     } else {
-      if (line.general !== undefined) this.#taken += 1;
-      this.#open.set(line.key, { line, count: 0, requestIds: [] });
-      writeWhole(line);
+      if (general !== undefined) this.#taken += 1;
+      this.#open.set(key, { line, count: 0, requestIds: [] });
+      this.write(line);
     }
+  }
+
+  /** Writes the line as it is. */
+  write(line: Line): void {
+    this.#write(line, { requestId: line.requestId, ...line.own });
   }
 
   /** Writes what was not written yet. */
   flush(): void {
-    for (const open of this.#open.values()) writeAll(open);
+    for (const open of this.#open.values()) this.#writeMerged(open);
     this.#open.clear();
     this.#taken = 0;
     clearInterval(this.#timer);
@@ -63,25 +89,30 @@ export class LineLimit {
       if (line.general !== undefined) this.#taken -= 1;
     }
     if (this.#open.size === 0) this.flush();
-    for (const open of this.#open.values()) writeAll(open);
+    for (const open of this.#open.values()) this.#writeMerged(open);
   }
 
-  #merge(line: LimitedLine): void {
-    const { count = 0, requestIds = [] } = this.#open.get(line.key) ?? {};
+  #merge(key: string, line: Line): void {
+    const { count = 0, requestIds = [] } = this.#open.get(key) ?? {};
     if (count < maxRequestIds) requestIds.push(line.requestId);
-    this.#open.set(line.key, { line, count: count + 1, requestIds });
+    this.#open.set(key, { line, count: count + 1, requestIds });
   }
-}
 
-/** Writes a line as it is. */
-export function writeWhole({ requestId, write, own, shared }: Omit<LimitedLine, 'key'>): void {
-  write({ requestId, ...own, ...shared() });
-}
+  #writeMerged(open: Open): void {
+    const { line, count, requestIds } = open;
+    if (count === 1) this.write(line);
+    else if (count > 1) this.#write(line, { count, requestIds });
+    open.count = 0;
+    open.requestIds = [];
+  }
 
-function writeAll(open: Open): void {
-  const { line, count, requestIds } = open;
-  if (count === 1) writeWhole(line);
-  else if (count > 1) line.write({ count, requestIds, ...line.shared() });
-  open.count = 0;
-  open.requestIds = [];
+  #write({ level, message, common, caller, taxpayer, peer }: Line, own: object): void {
+    const who = {
+      caller: caller && this.sealer.digest('caller', caller.key),
+      callerKind: caller?.kind,
+      address: peer?.address,
+      taxpayer: taxpayer && this.sealer.digest('taxpayer', taxpayer),
+    };
+    this.#log[level]({ ...own, ...common, ...who }, message);
+  }
 }

@@ -1,31 +1,19 @@
-import type { Sealer } from '../cache/sealing.js';
+import type { Config } from '../config/config.js';
 import type { OperationRecord } from '../operations/OperationRecord.js';
 import type { Trail } from '../process/Trail.js';
-import { whoOf } from './AuditLog.js';
-import { type LineLimit, writeWhole } from './LineLimit.js';
-import type { Logger } from './log.js';
+import type { LineLimit } from './LineLimit.js';
 
-export interface OperationLogOptions {
-  readonly log: Logger;
-  /** Makes the keyed hashes of callers. */
-  readonly sealer: Sealer;
-  readonly limit: LineLimit;
-  readonly which: 'notable' | 'all' | 'none';
-  readonly slowMs: number;
-}
-
-/** Writes one line for each operation at its end. It holds names of closed sets, keyed hashes and plain client names. */
+/** Writes one line for each operation at its end. */
 export class OperationLog {
-  readonly #log;
   readonly #isOff: boolean;
   /** Shortest duration of a successful operation that has a line, in milliseconds. */
   readonly #fromMs: number;
 
-  constructor(private readonly options: OperationLogOptions) {
-    const { which, slowMs, log } = options;
-    // No redaction is needed: the lines only have the fields below.
-    this.#log = log.child({}, { redact: [] });
-    this.#isOff = which === 'none' || !log.isLevelEnabled('info');
+  constructor(
+    private readonly lines: LineLimit,
+    { which, slowMs }: Config['operationLog'],
+  ) {
+    this.#isOff = which === 'none';
     this.#fromMs = this.#isOff ? Number.POSITIVE_INFINITY : which === 'all' ? 0 : slowMs;
   }
 
@@ -38,21 +26,20 @@ export class OperationLog {
     if (!isNotable && ended < this.#fromMs) return;
     const audit = denialIn(record);
     if (this.#isOff && audit === undefined) return;
-    const { sealer, limit } = this.options;
-    const { caller, requestId } = facts;
-    const level = audit === undefined ? 'info' : 'audit';
-    const peer = audit && facts.peer;
     const common = commonFields(record, audit);
     const line = {
-      requestId,
-      write: (fields: object) => this.#log[level](fields, 'operation'),
+      level: audit === undefined ? 'info' : 'audit',
+      message: 'operation',
+      requestId: facts.requestId,
+      common,
+      caller: facts.caller,
+      peer: audit && facts.peer,
       own: ownFields(record, Math.round(ended * 10) / 10, traceId),
-      shared: () => ({ ...common, ...whoOf(sealer, caller, peer) }),
       general: { audit, way, outcome, codes: common.codes },
-    };
+    } as const;
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
-    if (outcome === 'ok' || hasTokenCalls) writeWhole(line);
-    else limit.pass({ ...line, key: `operation\n${JSON.stringify(common)}\n${caller?.key}\n${peer?.address}` });
+    if (outcome === 'ok' || hasTokenCalls) this.lines.write(line);
+    else this.lines.pass(line);
   }
 }
 

@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Sealer } from '../../src/cache/sealing.js';
+import { Secret } from '../../src/config/secret.js';
 import { LineLimit } from '../../src/observability/LineLimit.js';
+import { createLogger } from '../../src/observability/log.js';
 
 interface Written {
   readonly requestId?: string;
@@ -15,7 +18,11 @@ beforeEach(() => {
   jest.useFakeTimers();
   written = [];
   sent = 0;
-  limit = new LineLimit();
+  const write = (line: string) => {
+    const { level, time, pid, msg, ...fields } = JSON.parse(line);
+    written.push(fields);
+  };
+  limit = new LineLimit(createLogger('info', { write }), Sealer.of({ encryptionKeys: [] }, new Secret('secret')));
 });
 afterEach(() => {
   jest.useRealTimers();
@@ -24,8 +31,7 @@ afterEach(() => {
 function note(caller: string, isKept = false): void {
   sent += 1;
   const requestId = `request-${sent}`;
-  const write = (fields: object) => void written.push(fields);
-  limit.pass({ key: caller, requestId, write, shared: () => ({ caller }), general: isKept ? undefined : {} });
+  limit.pass({ level: 'info', message: 'line', requestId, common: { caller }, general: isKept ? undefined : {} });
 }
 
 const told = () => written.reduce((sum, { count = 1 }) => sum + count, 0);
