@@ -8,9 +8,7 @@ import type { AgentFor } from './fetchJson.js';
 import { IssuerKeys, type IssuerKeysOptions } from './IssuerKeys.js';
 import { boundRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';
 
-export interface AuthenticatorOptions
-  extends Pick<Config['auth'], 'mode' | 'issuers' | 'keysMaxAgeMs' | 'rights' | 'tokenTypes'>,
-    Pick<TokenPolicy, 'decisionClaims'> {
+export interface AuthenticatorOptions {
   /** HTTP agents for reading key sets. Default: Node's own. */
   readonly agentFor?: AgentFor | undefined;
   /** What to call after each read of an issuer's keys. */
@@ -34,9 +32,9 @@ export class Authenticator {
   /** Verified tokens by their digest. One verification serves all who bring a token meanwhile; a failed one is not kept. */
   readonly #verified: LRUCache<string, VerifiedToken, string>;
 
-  constructor(options: AuthenticatorOptions) {
-    const { mode, decisionClaims, agentFor, keysMaxAgeMs: maxAgeMs, onKeysRead, rights, tokenTypes } = options;
-    const issuers = options.issuers.map(({ issuer, jwksUrl, audience }) => {
+  constructor(auth: Config['auth'], { agentFor, onKeysRead }: AuthenticatorOptions = {}) {
+    const { mode, keysMaxAgeMs: maxAgeMs, rights, tokenTypes } = auth;
+    const issuers = auth.issuers.map(({ issuer, jwksUrl, audience }) => {
       const onRead = onKeysRead?.(issuer);
       return { issuer, audience, keys: new IssuerKeys({ issuer, jwksUrl, agentFor, maxAgeMs, onRead }) };
     });
@@ -44,7 +42,7 @@ export class Authenticator {
     this.#unnamed = mode === 'disabled' ? anyone : mode === 'developer' ? localDeveloper : undefined;
     const trusted = new Map(issuers.map((one) => [one.issuer, one]));
     const policy = mode === 'developer' ? developerPolicy : { issuers: trusted, rights, tokenTypes };
-    if (mode !== 'disabled') this.#policy = { ...policy, decisionClaims };
+    if (mode !== 'disabled') this.#policy = { ...policy, decisionClaims: auth.decision?.claims };
     this.#verified = new LRUCache({
       max: maxTokens,
       fetchMethod: (_digest, _stale, { context: token }) => verifyToken(token, this.#policy as TokenPolicy),

@@ -14,9 +14,7 @@ export interface Authentication {
 export function startAuthentication({ config, log, metrics, ways }: Surroundings): Authentication {
   const { auth } = config;
   const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
-  const authenticator = new Authenticator({
-    ...auth,
-    decisionClaims: auth.decision?.claims,
+  const authenticator = new Authenticator(auth, {
     agentFor: ways?.others.agentFor,
     onKeysRead: (issuer) => {
       const episode = new Episode({ log, about: { issuer }, ...texts });

@@ -4,8 +4,8 @@ export interface Command {
   readonly does: string;
   /** What else there is to know, in whole sentences. */
   readonly details: string;
-  /** Its arguments: their name, and what they are. */
-  readonly argument?: readonly [name: string, meaning: string];
+  /** Whether its argument is a taxpayer; otherwise it has none. */
+  readonly takesTaxpayer?: boolean;
   /** Its options besides --json and --help, which take a value: their name, and what they are. */
   readonly options?: Readonly<Record<string, string>>;
   run(argument: string, options: Readonly<Record<string, string | undefined>>): Promise<Finding>;
@@ -20,11 +20,6 @@ export interface Finding {
   /** The same for people. */
   readonly lines: readonly string[];
 }
-
-export const taxpayerArgument = [
-  'taxpayerId',
-  "the service's id of the taxpayer, or - to read it from standard input",
-] as const;
 
 /** The command was called wrongly; the message says what was expected. */
 export class UsageError extends Error {}

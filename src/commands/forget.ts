@@ -5,14 +5,14 @@ import { refusalName } from '../datasources/tokenAnswer.js';
 import { AuditLog } from '../observability/AuditLog.js';
 import { LineLimit } from '../observability/LineLimit.js';
 import { createLogger } from '../observability/log.js';
-import { type Command, taxpayerArgument } from './Command.js';
+import type { Command } from './Command.js';
 import { withStoreOf } from './openStoreOf.js';
 
 export const forget: Command = {
   does: 'erases what is stored about a taxpayer, in the whole fleet',
   details:
     'Within 5 seconds every process that reaches the store drops it from its memory too. Writes an audit line to standard error, and each process one to its log. After a failure repeat it: not everything is erased. With CACHE_URL=file:<directory>, stop the gateway, run this and start it: nothing else is lost.',
-  argument: taxpayerArgument,
+  takesTaxpayer: true,
   async run(argument) {
     const config = loadConfig();
     const subject = identifierReader(config.limits.idLength).taxpayerId(argument);

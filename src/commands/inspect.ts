@@ -6,7 +6,7 @@ import { freshMsOf } from '../datasources/freshness.js';
 import { identifierReader } from '../datasources/identifiers.js';
 import { isTerminal, sharedMs, storedObservation } from '../datasources/RefreshJobs.js';
 import { absenceMs, refusalName, tokenAnswerCodec } from '../datasources/tokenAnswer.js';
-import { type Command, taxpayerArgument } from './Command.js';
+import type { Command } from './Command.js';
 import { withStoreOf } from './openStoreOf.js';
 
 /** Times are in whole seconds; `job` and `version` are keyed hashes. */
@@ -15,7 +15,7 @@ type Item = Readonly<Record<string, string | number | undefined>>;
 export const inspect: Command = {
   does: 'shows what is stored about a taxpayer',
   details: 'Kinds, ages, freshness and cool-downs; never a token, a name or a status.',
-  argument: taxpayerArgument,
+  takesTaxpayer: true,
   async run(argument) {
     const config = loadConfig();
     const id = identifierReader(config.limits.idLength).taxpayerId(argument);

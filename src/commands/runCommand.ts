@@ -39,12 +39,12 @@ export async function runCommand([name = '', ...args]: readonly string[]): Promi
 }
 
 async function run(name: string, command: Command, args: string[]): Promise<Finding> {
-  const { argument, options = {} } = command;
+  const { takesTaxpayer = false, options = {} } = command;
   const own = Object.fromEntries(Object.keys(options).map((option) => [option, { type: 'string' } as const]));
   const { values, positionals } = parseArgs({ args, options: { ...flags, ...own }, allowPositionals: true });
   if (values['help']) return shown(helpOf(name, command));
-  if (positionals.length !== (argument ? 1 : 0)) {
-    throw new UsageError(`Expected ${argument ? `one ${argument[0]}` : 'no argument'}, found ${positionals.length}`);
+  if (positionals.length !== Number(takesTaxpayer)) {
+    throw new UsageError(`Expected ${takesTaxpayer ? 'one taxpayerId' : 'no argument'}, found ${positionals.length}`);
   }
   const [word = ''] = positionals;
   // `-` keeps an id out of the shell's history and the list of processes.
@@ -83,18 +83,23 @@ async function aboutProgram(args: string[]): Promise<Finding> {
 const exitCodes =
   'All but sandbox need the environment variables of the gateway. Exit codes: 0 success, 1 a problem was found, 2 wrong arguments.';
 
-const usageOf = (name: string, { argument }: Command) =>
-  `taxpayer-gateway ${name}${argument ? ` <${argument[0]}>` : ''}`;
+const usageOf = (name: string, { takesTaxpayer }: Command) =>
+  `taxpayer-gateway ${name}${takesTaxpayer ? ' <taxpayerId>' : ''}`;
+
+const taxpayerArgument = [
+  '<taxpayerId>',
+  "the service's id of the taxpayer, or - to read it from standard input",
+] as const;
 
 function helpOf(name: string, command: Command): string[] {
-  const { argument, details, does, options = {} } = command;
+  const { details, does, options = {}, takesTaxpayer } = command;
   return [
     `Usage: ${usageOf(name, command)} [options]`,
     '',
     `It ${does}. ${details}`,
     '',
     ...table([
-      ...(argument ? [[`<${argument[0]}>`, argument[1]] as const] : []),
+      ...(takesTaxpayer ? [taxpayerArgument] : []),
       ...Object.entries(options).map(([option, meaning]) => [`--${option} <value>`, meaning] as const),
       ['--json', 'print one JSON object'],
     ]),
