@@ -25,10 +25,13 @@ export interface Identity {
 /** Answers, throws or rejects as {@link Authenticator.authenticate}. */
 export type Identify = (credentials: Credentials) => Identity | Promise<Identity>;
 
-/** Tells who is calling. A router that presents its secret needs no user's token to read the schema. */
-export function identifier(authenticator: Authenticator, routerSecrets: Pick<RouterSecrets, 'accept'>): Identify {
+/**
+ * Tells who is calling. A router that presents one of its secrets, of which there are several while they are rotated, needs
+ * no user's token to read the schema.
+ */
+export function identifier(authenticator: Authenticator, secrets: () => readonly Secret[] | undefined): Identify {
   return ({ authorization, routerSecret, remoteAddress, peer }) => {
-    const fromRouter = routerSecrets.accept(routerSecret);
+    const fromRouter = isRouter(routerSecret, secrets());
     const identity = (caller: Caller): Identity => ({ caller, fromRouter, remoteAddress, peer });
     try {
       const caller = authenticator.authenticate(authorization);
@@ -70,25 +73,12 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : '';
 }
 
-/** Recognizes the router by any of the secrets shared with it: several while they are rotated. */
-export class RouterSecrets {
-  #digests: readonly Buffer[] | undefined;
-
-  constructor(secrets: readonly Secret[] | undefined) {
-    if (secrets) this.use(secrets);
-  }
-
-  use(secrets: readonly Secret[]): void {
-    this.#digests = secrets.map((secret) => digestOf(secret.reveal()));
-  }
-
-  /** Whether the client is the router; undefined when no secret is configured. Compares secrets in constant time. */
-  accept(presented: string | undefined): boolean | undefined {
-    if (this.#digests === undefined) return undefined;
-    if (presented === undefined) return false;
-    const digest = digestOf(presented);
-    return this.#digests.map((each) => timingSafeEqual(digest, each)).includes(true);
-  }
+/** Whether the client is the router; undefined when no secret is configured. Compares secrets in constant time. */
+function isRouter(presented: string | undefined, secrets: readonly Secret[] | undefined): boolean | undefined {
+  if (secrets === undefined) return undefined;
+  if (presented === undefined) return false;
+  const digest = digestOf(presented);
+  return secrets.map((secret) => timingSafeEqual(digest, digestOf(secret.reveal()))).includes(true);
 }
 
 const digestOf = (text: string) => hash('sha256', text, 'buffer');

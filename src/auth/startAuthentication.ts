@@ -2,7 +2,7 @@ import { followSecret } from '../config/config.js';
 import { Episode } from '../observability/Episode.js';
 import type { Surroundings } from '../Surroundings.js';
 import { Authenticator } from './Authenticator.js';
-import { type Identify, identifier, RouterSecrets } from './identify.js';
+import { type Identify, identifier } from './identify.js';
 
 export interface Authentication {
   readonly identify: Identify;
@@ -24,10 +24,12 @@ export function startAuthentication({ config, log, metrics, ways }: Surroundings
   metrics.showKeySets(() => authenticator.keySets.map(({ ageMs }) => ageMs));
   authenticator.start();
   if (auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
-  const routerSecrets = new RouterSecrets(config.routerSecrets);
-  const unfollow = followSecret(config, 'FEDERATION_SHARED_SECRET', log, (secrets) => routerSecrets.use(secrets));
+  let { routerSecrets } = config;
+  const unfollow = followSecret(config, 'FEDERATION_SHARED_SECRET', log, (renewed) => {
+    routerSecrets = renewed;
+  });
   return {
-    identify: identifier(authenticator, routerSecrets),
+    identify: identifier(authenticator, () => routerSecrets),
     reasonNotReady: () => authenticator.reasonNotReady(),
     stop: () => {
       unfollow();

@@ -53,7 +53,7 @@ export async function startGatewayOf(
     log,
   });
   await engine.start();
-  const identify = identifier(new Authenticator(config.auth), { accept: () => undefined });
+  const identify = identifier(new Authenticator(config.auth), () => undefined);
   const given = { operations: engine, identify, places, unread: new Unread(places) };
   const streams = new OpenStreams(() => {});
   const origins = new Origins({ allowed: [], allowsLocal: false, log });
