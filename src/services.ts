@@ -52,7 +52,8 @@ export async function startServices(
   const { config, upstream, log, metrics, ways } = surroundings;
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
-  const credentials = { clientId, clientSecret };
+  const { decision } = config.auth;
+  const credentials = { clientId, clientSecret, decisionToken: decision?.token };
   const store = await openWatchedStore(surroundings);
   const lines = new LineLimit(log, sealer);
   const audit = new AuditLog(lines, config.audit);
@@ -67,9 +68,9 @@ export async function startServices(
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => wired.http.isOpen(endpoint));
-  const { decision } = config.auth;
   const agent = ways?.others.agentFor;
-  const decisions = decision && new DecisionPoint({ ...decision, agent, onCall: onDecisionCall(surroundings) });
+  const token = () => credentials.decisionToken;
+  const decisions = decision && new DecisionPoint({ ...decision, token, agent, onCall: onDecisionCall(surroundings) });
   const unfollow = [
     followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (secret) => {
       credentials.clientSecret = secret;
@@ -77,7 +78,9 @@ export async function startServices(
       sealer.replace({ from: 'client-secret', secret });
       wired.forgets.forgetAll();
     }),
-    followSecret(config, 'AUTH_DECISION_TOKEN', log, (token) => decisions?.useToken(token)),
+    followSecret(config, 'AUTH_DECISION_TOKEN', log, (renewed) => {
+      credentials.decisionToken = renewed;
+    }),
   ];
   return {
     ...wired,

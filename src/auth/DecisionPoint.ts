@@ -39,8 +39,8 @@ export interface DecisionPointOptions {
   readonly url: string;
   /** HTTP agents. Default: Node's own. */
   readonly agent?: AgentFor | undefined;
-  /** Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
-  readonly token: Secret | undefined;
+  /** Asked for at each call. Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
+  readonly token?: (() => Secret | undefined) | undefined;
   /** How long a permission is cached, in milliseconds. */
   readonly ttlMs: number;
   readonly onCall?: (call: DecisionCall) => void;
@@ -63,16 +63,8 @@ export class DecisionPoint {
     fetchMethod: (_key, _stale, { context: decide }) => decide(),
     ignoreFetchAbort: true, // a decision that others push out still answers who waits for it
   });
-  #authorization: string | undefined;
 
-  constructor(private readonly options: DecisionPointOptions) {
-    if (options.token) this.useToken(options.token);
-  }
-
-  useToken(token: Secret): void {
-    const text = token.reveal();
-    this.#authorization = text.includes(' ') ? text : `Bearer ${text}`;
-  }
+  constructor(private readonly options: DecisionPointOptions) {}
 
   /** The cached decision, if it is still valid. */
   known(caller: Caller, question: Question): Decision | undefined {
@@ -137,6 +129,7 @@ export class DecisionPoint {
     signal: AbortSignal,
   ) {
     const { url, agent, onCall } = this.options;
+    const token = this.options.token?.()?.reveal();
     const evaluations = questions.map(({ action: name, taxpayer }) => ({
       action: { name },
       resource: { type: 'taxpayer', id: taxpayer },
@@ -153,7 +146,7 @@ export class DecisionPoint {
           'content-type': 'application/json',
           accept: 'application/json',
           'x-request-id': requestId,
-          ...(this.#authorization && { authorization: this.#authorization }),
+          ...(token && { authorization: token.includes(' ') ? token : `Bearer ${token}` }),
         },
         body: JSON.stringify({ subject: { type: 'user', id, properties }, ...(isOne ? one : { evaluations }) }),
         agent,
