@@ -8,7 +8,7 @@ interface Written {
   readonly requestId?: string;
   readonly requestIds?: readonly string[];
   readonly count?: number;
-  readonly caller?: string;
+  readonly operation?: string;
 }
 
 let written: Written[];
@@ -28,10 +28,10 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-function note(caller: string, isKept = false): void {
+function note(operation: string, isKept = false): void {
   sent += 1;
   const requestId = `request-${sent}`;
-  limit.pass({ level: 'info', message: 'line', requestId, common: { caller }, general: isKept ? undefined : {} });
+  limit.pass({ level: 'info', message: 'line', requestId, common: { operation }, general: isKept ? undefined : {} });
 }
 
 const told = () => written.reduce((sum, { count = 1 }) => sum + count, 0);
@@ -39,10 +39,10 @@ const told = () => written.reduce((sum, { count = 1 }) => sum + count, 0);
 describe('Lines that repeat', () => {
   it('are written at once the first time, then once a second with their count and first request ids', () => {
     for (let n = 0; n < 30; n += 1) note('ada');
-    expect(written).toEqual([{ requestId: 'request-1', caller: 'ada' }]);
+    expect(written).toEqual([{ requestId: 'request-1', operation: 'ada' }]);
     jest.advanceTimersByTime(1000);
     const requestIds = Array.from({ length: 20 }, (_, n) => `request-${n + 2}`);
-    expect(written.slice(1)).toEqual([{ count: 29, requestIds, caller: 'ada' }]);
+    expect(written.slice(1)).toEqual([{ count: 29, requestIds, operation: 'ada' }]);
   });
 
   it('are written whole when only one came in the second', () => {
@@ -64,12 +64,12 @@ describe('Lines that repeat', () => {
   });
 
   it.each([
-    ['one caller', 1],
+    ['one operation', 1],
     ['thirty callers', 30],
     ['ever new callers', 1_000_000],
   ])('of %s, 10,000 a second for five seconds, are fewer than 100 lines that tell of all', (_, callers) => {
     for (let ms = 0; ms < 5000; ms += 1) {
-      for (let n = 0; n < 10; n += 1) note(`caller ${sent % callers}`);
+      for (let n = 0; n < 10; n += 1) note(`operation ${sent % callers}`);
       jest.advanceTimersByTime(1);
     }
     expect(written.length).toBeLessThan(100);
@@ -78,15 +78,17 @@ describe('Lines that repeat', () => {
   });
 
   it('are general, without who, when more than twelve different ones come at once', () => {
-    for (let n = 0; n < 20; n += 1) note(`caller ${n}`);
+    for (let n = 0; n < 20; n += 1) note(`operation ${n}`);
     jest.advanceTimersByTime(1000);
-    expect(written.slice(0, 12).map(({ caller }) => caller)).toEqual(written.slice(0, 12).map((_, n) => `caller ${n}`));
+    expect(written.slice(0, 12).map(({ operation }) => operation)).toEqual(
+      written.slice(0, 12).map((_, n) => `operation ${n}`),
+    );
     const requestIds = Array.from({ length: 8 }, (_, n) => `request-${n + 13}`);
     expect(written.slice(12)).toEqual([{ count: 8, requestIds, others: true }]);
   });
 
   it('are kept apart where each has to be kept, however many there are', () => {
-    for (let n = 0; n < 5000; n += 1) note(`caller ${n}`, true);
-    expect(new Set(written.map(({ caller }) => caller)).size).toBe(5000);
+    for (let n = 0; n < 5000; n += 1) note(`operation ${n}`, true);
+    expect(new Set(written.map(({ operation }) => operation)).size).toBe(5000);
   });
 });
