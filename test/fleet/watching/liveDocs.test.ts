@@ -43,7 +43,8 @@ describe('The typed client', () => {
   it('follows a taxpayer to the end as its README shows', async () => {
     const gateway = await startTestGateway();
     try {
-      const code = page('../packages/client/README.md')[1]?.code.replaceAll('localhost:4000', new URL(gateway.origin).host) ?? '';
+      const code =
+        page('../packages/client/README.md')[1]?.code.replaceAll('localhost:4000', new URL(gateway.origin).host) ?? '';
       const cwd = join(root, 'packages/client');
       const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd });
       expect(stdout).toMatch(/^COMPLETED/);
