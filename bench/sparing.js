@@ -2,7 +2,7 @@
 // restarts and kills. Prints a table; with --check it fails when a figure breaks a promise.
 
 import { optionsOf } from './optionsOf.js';
-import { machine, table, writeSection } from './report.js';
+import { table } from './report.js';
 import { withFleet } from './sparing/fleet.js';
 import { scenarios } from './sparing/scenarios.js';
 
@@ -11,13 +11,11 @@ const help = `The token calls of a fleet: npm run bench:sparing -- [options]
 
   --scenario <name>  only this one; may be repeated. Names: ${names.join(', ')}
   --check            ends with 1 when a figure is not what is promised
-  --write            puts the table into docs/performance.md
   --help
 `;
 const values = optionsOf(help, {
   scenario: { type: 'string', multiple: true, default: names, among: names },
   check: { type: 'boolean' },
-  write: { type: 'boolean' },
 });
 
 const rows = [];
@@ -25,9 +23,7 @@ for (const scenario of scenarios.filter(({ name }) => values.scenario.includes(n
   process.stderr.write(`${scenario.name}…\n`);
   rows.push({ ...scenario, ...(await withFleet(scenario)) });
 }
-const text = tableOf(rows);
-process.stdout.write(`${text}\n`);
-if (values.write) writeSection('sparing', `\nOn ${machine()}:\n\n${text}\n`, 'docs/performance.md');
+process.stdout.write(`${tableOf(rows)}\n`);
 for (const { name, promised } of rows.filter((row) => !row.promised.holds(row))) {
   process.stderr.write(`Not as it is promised: ${name}: ${promised.text}\n`);
   if (values.check) process.exitCode = 1;

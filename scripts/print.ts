@@ -30,7 +30,7 @@ keep('packages/client/src/errorCodes.ts', read('src/errors/errorCodes.ts'));
 await keepGenerated();
 keepPrinted('docs/configuration.md', { settings: settingRows(false), standard: settingRows(true) });
 keepPrinted('.env.example', { settings: envEntries() });
-keepPrinted('docs/faults.md', faultParts());
+keepPrinted('docs/faults.md', { answers: faultRows() });
 if (values.check) await nameBreakingChanges();
 if (problems.length > 0) console.error(problems.join('\n'));
 process.exitCode = problems.length > 0 ? 1 : 0;
@@ -113,20 +113,18 @@ function settingRows(areStandard: boolean): string[] {
   return ['| Variable | Default | Meaning | Example |', '| --- | --- | --- | --- |', ...rows];
 }
 
-/** Entries of .env.example, each commented out: first what a gateway for the real service needs. */
+/** Entries of .env.example, each commented out: what a gateway for the real service needs. */
 function envEntries(): string[] {
   const needed = /^(UPSTREAM_(BASE_URL|CLIENT_ID|CLIENT_SECRET)|AUTH_(ISSUER|AUDIENCE)|CACHE_URL|NODE_ENV)$/;
-  const entries = (areNeeded: boolean) =>
-    table.flatMap(({ name, fallback, meaning, example, secret }) => {
-      if (needed.test(name) !== areNeeded) return [];
-      const orFile = secret ? ` To read the value from a file, set ${name}_FILE to its path instead.` : '';
-      return [`# ${meaning}`, `# Default: ${fallback}.${orFile}`, `# ${name}=${example}`, ''];
-    });
-  return [...entries(true), '# --- Everything below is optional. ---', '', ...entries(false)];
+  return table.flatMap(({ name, fallback, meaning, example, secret }) => {
+    if (!needed.test(name)) return [];
+    const orFile = secret ? ` To read the value from a file, set ${name}_FILE to its path instead.` : '';
+    return [`# ${meaning}`, `# Default: ${fallback}.${orFile}`, `# ${name}=${example}`, ''];
+  });
 }
 
-/** The table of docs/faults.md, and its rows fault by fault. */
-function faultParts(): Record<string, string[]> {
+/** The table of docs/faults.md. */
+function faultRows(): string[] {
   const { operations, classes } = faultTable;
   const names = Object.keys(operations) as (keyof typeof operations)[];
   const word = (text: string) => (text === text.toUpperCase() ? code(text) : text);
@@ -138,14 +136,8 @@ function faultParts(): Record<string, string[]> {
     });
     return `| ${[title, ...answers, word(sameKeyAgain), recovers].join(' | ')} |`;
   });
-  return {
-    answers: [
-      `| The service … | ${names.map(code).join(' | ')} | Same key later | Recovers |`,
-      '| --- | --- | --- | --- | --- | --- |',
-      ...rows,
-    ],
-    faults: classes.map(({ title, faults }) => `- **${title}**: ${faults.map(({ when }) => when).join('; ')}`),
-  };
+  const head = `| The service … | ${names.map(code).join(' | ')} | Same key later | Recovers |`;
+  return [head, '| --- | --- | --- | --- | --- | --- |', ...rows];
 }
 
 function code(text: string): string {

@@ -54,7 +54,7 @@ interface Attempt {
 }
 
 /**
- * Creates client links; with an idempotency key at most one per caller and key in 24 hours. A record is written before the
+ * Creates client links; with an idempotency key at most one per caller and key while it is remembered. A record is written before the
  * request is sent, and it alone decides what a later try does: without a record the try sends the request, after a creation
  * it replays the link, while a creation is under way it waits. The outcome is unknown when that takes too long, or when the
  * record says `unknown` or cannot be read.
