@@ -26,7 +26,7 @@ export const wholeRun = {
   reporters: ['default', '<rootDir>/test/support/closingLineReporter.js'],
   // What a worker keeps of the modules of earlier tests is only let go with the worker.
   workerIdleMemoryLimit: '1.5GB',
-  maxWorkers: 2,
+  maxWorkers: 3,
 };
 
 /** One project: `npm test -- --selectProjects unit`. CONTRIBUTING.md says what each needs. */

@@ -4,6 +4,7 @@ import { shared, wholeRun } from './jest.config.js';
 export default {
   ...shared,
   ...wholeRun,
+  maxWorkers: 2, // some compare times
   testMatch: ['<rootDir>/test/nightly/**/*.test.ts'],
   globalSetup: '<rootDir>/test/nightly/setup.js',
 };

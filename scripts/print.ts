@@ -128,15 +128,19 @@ function faultRows(): string[] {
   const { operations, classes } = faultTable;
   const names = Object.keys(operations) as (keyof typeof operations)[];
   const word = (text: string) => (text === text.toUpperCase() ? code(text) : text);
-  const rows = classes.map(({ title, expect, sameKeyAgain, recovers }) => {
+  /** Faults with the same answers share a row. */
+  const titles = new Map<string, string[]>();
+  for (const { title, expect, sameKeyAgain, recovers } of classes) {
     const answers = names.map((name) => {
       const { code, calls, retryAfterSeconds } = expect[name];
       const again = errorCodes[code as ErrorCode]?.retryable ? ', again' : '';
       return `${word(code)}, ${calls}${again}${retryAfterSeconds ? ` after ${retryAfterSeconds} s` : ''}`;
     });
-    return `| ${[title, ...answers, word(sameKeyAgain), recovers].join(' | ')} |`;
-  });
+    const cells = [...answers, word(sameKeyAgain), recovers].join(' | ');
+    titles.set(cells, [...(titles.get(cells) ?? []), title]);
+  }
   const head = `| The service … | ${names.map(code).join(' | ')} | Same key later | Recovers |`;
+  const rows = [...titles].map(([cells, same]) => `| ${same.join('; ')} | ${cells} |`);
   return [head, '| --- | --- | --- | --- | --- | --- |', ...rows];
 }
 

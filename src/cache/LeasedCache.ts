@@ -218,16 +218,10 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   async #fetch({ fetch }: Reader<Value>, before?: Entry<Value>): Promise<Entry<Value>> {
-    const work = new AbortController();
-    const timer = setTimeout(() => work.abort(), this.options.workMs);
     const startedAt = performance.now();
-    try {
-      const value = await fetch(work.signal, before);
-      const version = crypto.randomUUID();
-      return { version, value, readAt: performance.now(), fetchedAt: Date.now(), startedAt };
-    } finally {
-      clearTimeout(timer);
-    }
+    const value = await fetch(startedAt + this.options.workMs, before);
+    const version = crypto.randomUUID();
+    return { version, value, readAt: performance.now(), fetchedAt: Date.now(), startedAt };
   }
 
   #willDo(entry: Entry<Value>, reader: Reader<Value>): boolean {

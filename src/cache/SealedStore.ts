@@ -103,10 +103,8 @@ export class SealedStore {
     }));
   }
 
-  async get(name: ItemName): Promise<Item<unknown> | undefined> {
-    const key = this.keyOf(name);
-    const item = await this.options.store.get(key);
-    return item && { ...item, value: this.#open(key, item.value) };
+  get(name: ItemName): Promise<Item<unknown> | undefined> {
+    return this.#itemAt(this.keyOf(name));
   }
 
   put(name: ItemName, value: unknown, ttlMs: number, when: PutWhen = 'always'): Promise<boolean> {
@@ -147,18 +145,20 @@ export class SealedStore {
    * back.
    */
   async mark(name: ItemName): Promise<Item<unknown> | undefined> {
-    const item = await this.get(name).catch(() => undefined);
+    const key = this.keyOf(name);
+    const item = await this.#itemAt(key).catch(() => undefined);
     const shared = item?.value as { readonly value: unknown; readonly ttlMs: number } | undefined;
     if (item && shared && item.leftMs <= shared.ttlMs) return { ...item, value: shared.value };
-    const own = this.#ownMarks.get(this.keyOf(name));
+    const own = this.#ownMarks.get(key);
     const leftMs = (own?.endsAt ?? 0) - performance.now();
     return own && leftMs > 0 ? { value: own.value, leftMs } : undefined;
   }
 
   async erase(name: ItemName): Promise<boolean> {
     const { store } = this.options;
-    const item = await store.get(this.keyOf(name));
-    return item !== undefined && store.deleteIf(this.keyOf(name), item.value);
+    const key = this.keyOf(name);
+    const item = await store.get(key);
+    return item !== undefined && store.deleteIf(key, item.value);
   }
 
   /** Adds `by` to the counter `name`, which ends after `ttlMs` even where the store's clock was set back. */
@@ -174,6 +174,11 @@ export class SealedStore {
   placeOf({ subject, kind, id }: SubjectField): Place {
     const field = id === undefined ? kind : `${kind}:${this.options.sealer.name([kind, id]).slice(0, 22)}`;
     return { record: this.#recordOf(subject), field };
+  }
+
+  async #itemAt(key: string): Promise<Item<unknown> | undefined> {
+    const item = await this.options.store.get(key);
+    return item && { ...item, value: this.#open(key, item.value) };
   }
 
   #recordOf(subject: string): string {

@@ -23,7 +23,9 @@ export interface ClientLinksOptions {
   readonly workMs: number;
 }
 
-const idempotencyTtlMs = 24 * 3_600_000; // how long a key is remembered
+/** How long a key is remembered. */
+export const idempotencyHours = 24;
+const idempotencyTtlMs = idempotencyHours * 3_600_000;
 const lookAgainMs = 50; // poll interval while another request or process has the creation under way
 
 /** The stored record of an idempotency key. `input` is a plain hash, not a keyed one, because the record is encrypted. */

@@ -111,8 +111,8 @@ export class RefreshJobs implements MemoryKeeper {
       trail,
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
       takesFetchedMeanwhile: true,
-      fetch: async (signal) => {
-        const during = { holder, trail, written, signal };
+      fetch: async (endsAt) => {
+        const during = { holder, trail, written, endsAt };
         const job = await broker.readWithToken(taxpayerId, during, (token) =>
           service.refreshJob(taxpayerId, jobId, token, during),
         );

@@ -97,13 +97,13 @@ export class TaxpayerService {
   /** The body of a 2xx answer: any 2xx will do, because its content is checked. */
   async #answerTo(call: Call): Promise<unknown> {
     const { baseUrl, apiVersion, credentials, pauses, http } = this.options;
-    const { endpoint, path, taxpayer, body, token, holder, trail, signal } = call;
+    const { endpoint, path, taxpayer, body, token, holder, trail, endsAt } = call;
     const { clientId, clientSecret } = credentials();
     const bearer = token?.reveal() ?? Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
     // A refusal counts against the secret that was sent, which may have been rotated since.
     const secret = clientSecret.fingerprint();
     const { status, json, retryAfterSeconds } = await http.call({
-      ...{ endpoint, taxpayer, holder, trail, signal, body },
+      ...{ endpoint, taxpayer, holder, trail, endsAt, body },
       isAsClient: token === undefined,
       url: serviceUrl(baseUrl, ...path),
       headers: {

@@ -2,12 +2,12 @@ import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { InPlace, ReadRequest } from '../cache/ReadRequest.js';
 import type { Secret } from '../config/secret.js';
-import { GatewayError } from '../errors/errors.js';
+import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import { TokenBudget } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, unchangedForMs } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { RepeatedFailures } from './RepeatedFailures.js';
-import { endingWith, type ReadCall, type ReadingOptions } from './reading.js';
+import { endingAt, type ReadCall, type ReadingOptions } from './reading.js';
 import { AccessTokenRefused } from './TaxpayerService.js';
 import {
   absenceMs,
@@ -169,15 +169,15 @@ export class TokenBroker implements MemoryKeeper {
    * Runs a `read` that needs the taxpayer's token. A refused token is replaced by at most one fetch in the whole fleet. When
    * the service refuses the new token too, none is fetched for this taxpayer for a minute (interface, part 5).
    *
-   * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service accepts no token; UPSTREAM_TIMEOUT when `signal` aborts
-   *   during the wait for a token; as {@link credential}; or as `read`
+   * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service accepts no token; UPSTREAM_TIMEOUT when
+   *   `endsAt` passes during the wait for a token; as {@link credential}; or as `read`
    */
   async readWithToken<T>(
     id: TaxpayerId,
-    { signal, ...call }: ReadCall & { readonly signal: AbortSignal },
+    { endsAt, ...call }: ReadCall & { readonly endsAt: number },
     read: (token: Secret) => Promise<T>,
   ): Promise<T> {
-    let entry = await endingWith(signal, this.credential(id, undefined, call));
+    let entry = await endingAt(endsAt, this.credential(id, undefined, call));
     const beganAt = performance.now();
     for (let refused = 1; ; refused += 1) {
       const { value, version, readAt, startedAt = readAt } = entry;
@@ -196,16 +196,16 @@ export class TokenBroker implements MemoryKeeper {
         await this.#coolDown(id, version);
         throw notAuthorized();
       }
-      entry = await endingWith(signal, this.#replace(id, version, signal, call));
+      entry = await endingAt(endsAt, this.#replace(id, version, endsAt, call));
     }
   }
 
-  async #replace(id: TaxpayerId, refused: string, signal: AbortSignal, call: ReadCall): Promise<TokenEntry> {
+  async #replace(id: TaxpayerId, refused: string, endsAt: number, call: ReadCall): Promise<TokenEntry> {
     if ((await this.options.store.mark(refusalName(id)))?.value === refused) {
       this.options.onEvent('refetch-cool-down');
       throw notAuthorized();
     }
-    signal.throwIfAborted();
+    if (performance.now() >= endsAt) throw upstreamTimeout();
     this.options.onEvent('credential-replaced');
     return this.credential(id, refused, call);
   }
@@ -225,12 +225,12 @@ export class TokenBroker implements MemoryKeeper {
   }
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, more: Partial<ReadRequest<TokenAnswer>> = {}) {
-    const fetch = (signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, call, before);
+    const fetch = (endsAt: number, before?: TokenEntry) => this.#fetch(id, endsAt, call, before);
     const { holder, trail } = call;
     return this.#cache.read(id, { holder, trail, acceptable, fetch, ...more });
   }
 
-  async #fetch(id: TaxpayerId, signal: AbortSignal, call: ReadCall, before?: TokenEntry): Promise<TokenAnswer> {
+  async #fetch(id: TaxpayerId, endsAt: number, call: ReadCall, before?: TokenEntry): Promise<TokenAnswer> {
     const { holder, trail, written } = call;
     try {
       const record = await this.#failures.run(id, (onCall) => {
@@ -239,7 +239,7 @@ export class TokenBroker implements MemoryKeeper {
           if (trail) trail.tokenCalls += 1;
           onCall();
         };
-        return this.options.service.tokenRecord(id, { holder, trail, written, signal, beforeTry });
+        return this.options.service.tokenRecord(id, { holder, trail, written, endsAt, beforeTry });
       });
       return { kind: 'record', record, unchangedForMs: unchangedForMs(record, before && readingOf(before)) };
     } catch (error) {

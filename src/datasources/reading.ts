@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { CallQueue } from '../admission/CallQueue.js';
 import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
@@ -27,9 +26,12 @@ export interface ReadCall extends CallOptions {
   once?<View>(name: string, start: () => Promise<View>): Promise<View>;
 }
 
-/** Rejects with UPSTREAM_TIMEOUT when `signal` aborts. The work itself goes on: others may be waiting for it. */
-export function endingWith<T>(signal: AbortSignal, work: T | Promise<T>): Promise<T> {
-  const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort');
-  const end = () => Promise.reject(upstreamTimeout());
-  return Promise.race([work, aborted.then(end)]);
+/** Rejects with UPSTREAM_TIMEOUT at `endsAt` (monotonic). The work itself goes on: others may be waiting for it. */
+export function endingAt<T>(endsAt: number, work: T | Promise<T>): T | Promise<T> {
+  if (!(work instanceof Promise)) return work;
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(upstreamTimeout()), endsAt - performance.now());
+  });
+  return Promise.race([work, over]).finally(() => clearTimeout(timer));
 }

@@ -76,9 +76,9 @@ export function unauthenticated(message: string): GatewayError {
 }
 
 /** The service did not answer within the time of the whole call. */
-export function upstreamTimeout(cause?: unknown): GatewayError {
+export function upstreamTimeout(): GatewayError {
   const reason = 'no answer within the time of the whole call';
-  return new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time', { cause, reason });
+  return new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time', { reason });
 }
 
 /** A request that must not be sent twice was sent, and no usable answer says whether it took effect. */

@@ -1,5 +1,6 @@
 import { GraphQLURL } from 'graphql-scalars';
 import { Directive, ID, InputType, ObjectType } from 'type-graphql';
+import { idempotencyHours } from '../datasources/ClientLinks.js';
 import { Always, JSONObject, Optional, Personal, personalData } from './Vocabulary.js';
 
 @ObjectType('ClientLink', {
@@ -93,7 +94,7 @@ export class ClientLinkSettingsInput {
 export class CreateClientLinkInput {
   @Optional(
     () => String,
-    'A text of your choice, such as an order number, that makes the mutation safe to retry: for as long as the gateway remembers the key (its documentation says how long), the same key and input return the first link instead of creating a second one.',
+    `A text of your choice, such as an order number, that makes the mutation safe to retry: for ${idempotencyHours} hours, the same key and input return the first link instead of creating a second one.`,
   )
   readonly idempotencyKey?: Text;
   @Personal(

@@ -4,7 +4,7 @@ export function explorerOperations(demo?: {
 }): readonly string[] {
   const { taxpayerId, jobId } = demo?.jobs.processing ?? { taxpayerId: 'a taxpayer id', jobId: 'a job id' };
   return [
-    `# A link for a taxpayer, who gives consent there.
+    `# A link to give to a taxpayer.
 mutation CreateLink {
   createClientLink(input: {}) {
     clientLink {
@@ -24,7 +24,7 @@ query Status {
   }
 }
 `,
-    `# How far a refresh of a taxpayer's data is.
+    `# How far a data refresh is.
 query Job {
   refreshJob(
     taxpayerId: "${taxpayerId}"
@@ -36,7 +36,7 @@ query Job {
   }
 }
 `,
-    `# The same, live: the status now, then each change.
+    `# The same job, live.
 subscription Live {
   refreshJobUpdated(
     taxpayerId: "${taxpayerId}"

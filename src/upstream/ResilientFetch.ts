@@ -16,8 +16,8 @@ export interface CallOptions {
   readonly holder?: string | undefined;
   /** The trail of the operation that needs the call. */
   readonly trail?: Trail | undefined;
-  /** Aborting it ends the call with all its tries. */
-  readonly signal?: AbortSignal | undefined;
+  /** When the call with all its tries ends (monotonic), if that is before its deadline. */
+  readonly endsAt?: number | undefined;
   /** Runs before each try, also a repeated one; what it throws ends the call. */
   readonly beforeTry?: (() => Promise<void>) | undefined;
 }
@@ -70,39 +70,35 @@ export class ResilientFetch {
 
   /** @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived; whatever `beforeTry` throws */
   call(request: ServiceRequest): Promise<ServiceAnswer> {
-    const endsAt = performance.now() + this.options.deadlineMs;
+    const endsAt = Math.min(performance.now() + this.options.deadlineMs, request.endsAt ?? Infinity);
     const about = { ...request, subject: request.body === undefined ? request.url : undefined };
     return this.#breakers[request.endpoint].run(about, (record) => this.#callWithin(endsAt, request, record));
   }
 
   async #callWithin(endsAt: number, request: ServiceRequest, record: CallRecord): Promise<ServiceAnswer> {
-    const { endpoint, body, signal, holder } = request;
+    const { endpoint, body, holder } = request;
     for (let repetition = 0; ; repetition += 1) {
       await request.beforeTry?.();
-      if (signal?.aborted || performance.now() >= endsAt) {
-        throw new TryFailure('timeout', { cause: signal?.reason, reason: 'no time left for a try' });
-      }
+      if (performance.now() >= endsAt) throw new TryFailure('timeout', { reason: 'no time left for a try' });
       try {
         return await this.#try(endsAt, request, record, repetition);
       } catch (error) {
         const pauseMs = this.#pauseAfter(repetition, error);
         const isLast = body !== undefined || repetition === maxRepetitions;
         if (isLast || performance.now() + pauseMs >= endsAt) throw error;
-        await pause(pauseMs, { signal });
+        await pause(pauseMs);
         // Others may have found an outage meanwhile.
-        if (signal?.aborted || this.#breakers[endpoint].refusalOf(holder) !== undefined) throw error;
+        if (this.#breakers[endpoint].refusalOf(holder) !== undefined) throw error;
       }
     }
   }
 
   async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
-    const { endpoint, isAsClient, url, headers, body, signal, trail } = request;
+    const { endpoint, isAsClient, url, headers, body, trail } = request;
     const { fetch = nodeFetch, timeoutMs, maxResponseBytes, agents, onTry } = this.options;
     const startedAt = performance.now();
     const limit = new AbortController();
-    const abort = () => limit.abort();
-    const timer = setTimeout(abort, Math.min(timeoutMs, endsAt - startedAt));
-    signal?.addEventListener('abort', abort, { once: true });
+    const timer = setTimeout(() => limit.abort(), Math.min(timeoutMs, endsAt - startedAt));
     let mayHaveArrived = false;
     const target = new URL(url);
     const once = body === undefined ? undefined : agentForOne(agents.newAgent(target), () => (mayHaveArrived = true));
@@ -134,7 +130,6 @@ export class ResilientFetch {
       throw mayHaveArrived && !isSurelyUndone(failure) ? outcomeUnknown(failure) : failure;
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener('abort', abort);
       once?.destroy();
       const ms = performance.now() - startedAt;
       trail?.call({ endpoint, result: outcome, startedAt, ms, status, reason, repetition });

@@ -49,7 +49,7 @@ function healingMsOf(steps: readonly Step[]): number {
   const has = (...kinds: readonly Step['do'][]) => steps.some((step) => kinds.includes(step.do));
   // An entry that was written by a clock that had jumped looks younger than it is to other clocks.
   const jumpedMs = steps.reduce((sum, step) => sum + (step.do === 'jump' ? Math.abs(step.byMs) : 0), 0);
-  // When a taxpayer's new token is refused too, a cool-down of a minute follows, from the end of the second slow call.
+  // When a taxpayer's new token is refused too, a cool-down follows, from the end of the second slow call.
   if (has('rotate-token')) return 80_000 + jumpedMs;
   return has('service', 'store', 'rotate-key') ? 45_000 : 15_000;
 }

@@ -1,7 +1,7 @@
 import { Auditor, type Finding } from './Auditor.js';
 import { checks } from './checks.js';
 import { Fleet } from './Fleet.js';
-import type { Plan } from './plan.js';
+import { type Plan, timesOf } from './plan.js';
 import { World } from './World.js';
 
 export interface Outcome {
@@ -16,8 +16,9 @@ const lastWorkMs = 100_000;
 /** When the first step of a plan runs, in milliseconds: all processes are up by then. */
 const begins = 100;
 
-/** Simulates the plan, then a quiet time in which the fleet must recover. */
-export async function run(plan: Plan): Promise<Outcome> {
+/** Simulates the plan, then a quiet time in which the fleet must recover: for a kept plan, as long as it takes by now. */
+export async function run(given: Plan): Promise<Outcome> {
+  const plan = { ...given, ...timesOf(given.steps) };
   const world = new World(plan.seed);
   const auditor = new Auditor(world, plan);
   auditor.use(checks);

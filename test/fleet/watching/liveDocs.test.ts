@@ -21,7 +21,7 @@ describe('docs/live-updates.md', () => {
   const blocks = page('live-updates.md');
 
   it('has the blocks that are tried below, and no others', () => {
-    expect(blocks.map(({ language }) => language)).toEqual(['sh', 'js', 'js']);
+    expect(blocks.map(({ language }) => language)).toEqual(['sh', 'js']);
   });
 
   it.each([0, 1])('follows a job to its end in block %d', async (index) => {
@@ -40,13 +40,11 @@ describe('docs/live-updates.md', () => {
 });
 
 describe('The typed client', () => {
-  it.each([
-    ['live-updates.md', 2],
-    ['../packages/client/README.md', 1],
-  ])('follows a taxpayer to the end as docs/%s shows in block %d', async (name, index) => {
+  it('follows a taxpayer to the end as its README shows', async () => {
     const gateway = await startTestGateway();
     try {
-      const code = page(name)[index]?.code.replaceAll('localhost:4000', new URL(gateway.origin).host) ?? '';
+      const code =
+        page('../packages/client/README.md')[1]?.code.replaceAll('localhost:4000', new URL(gateway.origin).host) ?? '';
       const cwd = join(root, 'packages/client');
       const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd });
       expect(stdout).toMatch(/^COMPLETED/);

@@ -4,6 +4,9 @@ import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fl
 import { startTestGateway } from '../../support/gateway.js';
 import { until } from '../../support/until.js';
 
+/** After a refused new token, none is fetched for this long. */
+const coolDownMs = 60_000;
+
 describe('a token that the service no longer takes', () => {
   let fleet: Fleet;
   afterEach(() => fleet.stop());
@@ -63,7 +66,7 @@ describe('a token that the service no longer takes', () => {
     const { control, id, addJob, member, calls } = await scene();
     const { broker, jobs } = member(0);
     await broker.credential(id);
-    fleet.advance(60_000);
+    fleet.advance(coolDownMs);
     control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'slow' }, times: 1 });
     const record = broker.record(id);
     await control.whenCalled('taxpayerToken', 2);
@@ -82,7 +85,7 @@ describe('a token that the service no longer takes', () => {
     await member(0).broker.credential(id);
     control.rotateToken(id);
     expect(await outcomeOf(member(1).jobs.status(id, one))).toBe('answered');
-    fleet.advance(60_000);
+    fleet.advance(coolDownMs);
     control.rotateToken(id);
     expect(await outcomeOf(member(0).jobs.status(id, other))).toBe('answered');
     expect(await outcomeOf(member(1).jobs.status(id, third))).toBe('answered');
@@ -100,7 +103,7 @@ describe('a token that the service no longer takes', () => {
     expect(calls()).toBe(2);
     expect(member(1).events).toContain('refetch-cool-down');
 
-    fleet.advance(60_000);
+    fleet.advance(coolDownMs);
     control.disarmAll();
     expect(await outcomeOf(member(1).jobs.status(id, job))).toBe('answered');
     expect(calls()).toBe(2);
@@ -140,13 +143,13 @@ describe('a token that the service no longer takes', () => {
     await member(0).broker.credential(id);
     control.rotateToken(id);
     expect(await outcomeOf(member(1).jobs.status(id, addJob(1)))).toBe('answered');
-    fleet.advance(60_000);
+    fleet.advance(coolDownMs);
     control.rotateToken(id);
     expect(await outcomeOf(member(0).jobs.status(id, addJob(2)))).toBe('answered');
     expect(calls()).toBe(3);
   });
 
-  it('is read again within a minute when it could not be replaced, however long its record had been unchanged', async () => {
+  it('is read again after the cool-down when it could not be replaced, however long its record had been unchanged', async () => {
     const { control, id, addJob, member, calls } = await scene();
     const { broker, jobs } = member(0);
     control.updateTaxpayer(id, { status: 'COMPLETED' });
@@ -155,7 +158,7 @@ describe('a token that the service no longer takes', () => {
     control.arm({ endpoint: 'taxpayerToken', fault: { status: 422 }, times: 1 });
     expect(await outcomeOf(jobs.status(id, addJob(1)))).toBe('UPSTREAM_REJECTED');
     const before = calls();
-    fleet.advance(59_999);
+    fleet.advance(coolDownMs - 1);
     const stale = await broker.record(id);
     expect([stale.stale, Math.ceil(broker.freshForMs(stale)), calls()]).toEqual([true, 1, before]);
     fleet.advance(1);
@@ -202,7 +205,7 @@ describe('a token that the service no longer takes', () => {
     const job = addJob(1);
     control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
     await outcomeOf(member(0).jobs.status(id, job));
-    fleet.advance(60_000);
+    fleet.advance(coolDownMs);
     expect(await outcomeOf(member(0).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
     expect(calls()).toBe(3);
   });

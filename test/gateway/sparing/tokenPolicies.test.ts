@@ -250,7 +250,7 @@ describe('Clocks', () => {
         fleet.setClocks(byMs);
         expect(await outcomeOf(two.jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
         expect(control.tokenCalls(id)).toBe(2);
-        fleet.advance(minute);
+        fleet.advance(5 * minute);
         control.arm({ endpoint: 'refreshJob', fault: { status: 401 }, times: 1 });
         expect(await outcomeOf(two.jobs.status(id, job))).toBe('answered');
         expect(control.tokenCalls(id)).toBe(3);
