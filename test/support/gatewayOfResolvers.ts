@@ -10,6 +10,7 @@ import { OpenStreams } from '../../src/http/OpenStreams.js';
 import { Origins } from '../../src/http/origins.js';
 import { Unread } from '../../src/http/Unread.js';
 import { WebSockets } from '../../src/live/WebSockets.js';
+import { addressReader } from '../../src/network/peer.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { Operations } from '../../src/operations/Operations.js';
@@ -54,7 +55,13 @@ export async function startGatewayOf(
   });
   await engine.start();
   const identify = identifier(new Authenticator(config.auth), () => undefined);
-  const given = { operations: engine, identify, places, unread: new Unread(places) };
+  const given = {
+    operations: engine,
+    identify,
+    addressOf: addressReader(undefined),
+    places,
+    unread: new Unread(places),
+  };
   const streams = new OpenStreams(() => {});
   const origins = new Origins({ allowed: [], allowsLocal: false, log });
   const options = { ...given, streams, origins };
