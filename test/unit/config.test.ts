@@ -124,7 +124,10 @@ describe('The freshness of a token record', () => {
     ],
     [{ TOKEN_FRESH_SECONDS: '900' }, { share: 0, minMs: 900_000, maxMs: day }],
     [{ TOKEN_FRESH_SECONDS: '172800' }, { share: 0, minMs: 2 * day, maxMs: 2 * day }],
-    [{ TOKEN_FRESH_SECONDS: '900', TOKEN_FRESH_SHARE: '0.5' }, { share: 0, minMs: 900_000, maxMs: day }],
+    [
+      { TOKEN_FRESH_SECONDS: '900', TOKEN_FRESH_SHARE: '0.5' },
+      { share: 0, minMs: 900_000, maxMs: day },
+    ],
     [
       { TOKEN_FRESH_MIN_SECONDS: '300', TOKEN_FRESH_MAX_SECONDS: '200' },
       { share: 0.1, minMs: 300_000, maxMs: 300_000 },
