@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
-import { ConfigError } from '../config/ConfigError.js';
+import { ConfigError } from '../config/config.js';
 import { follow } from '../config/files.js';
 import type { Logger } from '../observability/log.js';
 

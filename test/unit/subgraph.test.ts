@@ -29,7 +29,9 @@ describe('the subgraph', () => {
     const theirs = sdlOf(buildSubgraphSchema({ typeDefs: ours }));
     const [own, full] = [linesOf(sdl), linesOf(theirs)];
     const isKnown = (text: string) =>
-      /^("[^\n]*"\n)?(directive @|scalar |enum )(link|federation|key|tag|authenticated|requiresScopes|cost)/.test(text);
+      /^("[^\n]*"\n)?(directive @|scalar |enum )(link|federation|composeDirective|key|tag|authenticated|requiresScopes|cost)/.test(
+        text,
+      );
     expect(own).toEqual(full.filter((text) => !isKnown(text)));
   });
 

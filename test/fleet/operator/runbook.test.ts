@@ -28,7 +28,6 @@ const withoutChance = (text: string) =>
     .replace(/[\w-]{8}-[\w-]{4}-[\w-]{4}-[\w-]{4}-[\w-]{12}/g, '<request>')
     .replace(/(?<![\w-])[\w-]{43}(?![\w-])/g, '<hash>')
     .replace(/\b[0-9a-f]{64}\b/g, '<digest>')
-    .replace(/(?<=(?:version|job) )[\w-]{12}(?![\w-])/g, '<hash>')
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
     .replace(/https?:\/\/[\w.:]+\/?/g, '<address>')
     .replace(/\b\d+ keys?$/m, '2 keys')

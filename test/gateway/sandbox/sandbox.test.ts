@@ -155,7 +155,7 @@ describe('The sandbox for a browser', () => {
       return { path, page, press };
     };
 
-    it('takes a step once: a form that was sent twice, or from an old tab, changes nothing', async () => {
+    it('takes a step only when it is its turn: one from an old tab changes nothing', async () => {
       const { page, press } = await follow();
       const first = await page();
       await press('Give consent', first);
@@ -166,9 +166,8 @@ describe('The sandbox for a browser', () => {
       expect(textOf(authorized, 'taxpayer-status')).toBe('AUTHORIZED');
       await press('Start a data refresh', authorized);
       const jobId = textOf(await page(), 'job-id');
+      expect(jobId).not.toBe('none');
       await press('Start a data refresh', authorized);
-      expect(textOf(await page(), 'job-id')).toBe(jobId);
-      await press('Start a data refresh', await page());
       expect(textOf(await page(), 'job-id')).not.toBe(jobId);
     });
 
@@ -176,7 +175,7 @@ describe('The sandbox for a browser', () => {
       const { page, press } = await follow();
       for (const words of ['Give consent', 'Sign and submit', 'Authority declines']) await press(words, await page());
       expect(textOf(await page(), 'taxpayer-status')).toBe('REJECTED');
-      expect(await page()).not.toContain('<form');
+      expect(await page()).not.toContain('<button');
     });
 
     it('shows the prefilled name as text, and nothing else that was prefilled', async () => {
@@ -190,15 +189,6 @@ describe('The sandbox for a browser', () => {
         'x-content-type-options': 'nosniff',
         'cache-control': 'no-store',
       });
-    });
-
-    it('explains at the address of the service what that is, and counts it as off the contract', async () => {
-      expect(await call('/')).toMatchObject({
-        status: 200,
-        text: expect.stringContaining('It stands in for the service'),
-      });
-      expect(sandbox.control.counters()).toMatchObject({ unknown: 1, hostedPage: 0 });
-      expect((await call('/', { method: 'POST' })).status).toBe(404);
     });
 
     it.each(['/c/no-such-link', '/c/__proto__'])('answers 404 to %s', async (path) => {
