@@ -39,8 +39,7 @@ export class EndpointBreaker {
 
   /** Whether the calls of at least one holder are refused, or were until a moment ago and wait for a trial. */
   get isOpen(): boolean {
-    const now = performance.now();
-    return [this.#all, ...this.#holders.values()].some(({ openUntil }) => now < openUntil + windowMs);
+    return [this.#all, ...this.#holders.values()].some(({ isOpen }) => isOpen);
   }
 
   /** @throws GatewayError UPSTREAM_UNAVAILABLE in place of a call that is not made; whatever `call` throws */
@@ -94,14 +93,15 @@ interface Failure {
 }
 
 class Breaker {
-  /** -Infinity while it is closed. Past this time, by the monotonic clock, one call may try. */
+  /** By the monotonic clock. Past this time one call may try. */
   openUntil = -Infinity;
   #inARow: readonly Failure[] = [];
 
   constructor(private readonly mostInARow: number) {}
 
+  /** When nobody has tried for as long as failures count, they count no longer. */
   get isOpen(): boolean {
-    return this.openUntil > -Infinity;
+    return performance.now() < this.openUntil + windowMs;
   }
 
   /** Opens with too many failures in a row, each `by` and each `about` counted once; one that is open stays so. */
