@@ -3,7 +3,7 @@ import { boundsFor, type Holder, Places } from './admission/Places.js';
 import { Quota } from './admission/Quota.js';
 import { type DecisionCall, DecisionPoint } from './auth/DecisionPoint.js';
 import { Forgets, type MemoryKeeper } from './cache/Forgets.js';
-import { leaseMarginMs } from './cache/keepLease.js';
+import { leaseMarginMs } from './cache/LeasedCache.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
 import { Sealer } from './cache/sealing.js';
 import { followSecret, type UpstreamCredentials } from './config/config.js';
