@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller } from '../auth/caller.js';
 import type { Identity } from '../auth/identify.js';
 import type { Answer } from '../operations/answer.js';
-import { type Client, clientOf } from '../operations/clientName.js';
+import { type Client, clientOf } from '../operations/GraphQLRequest.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
 import { plainJson, readAccept } from './accept.js';
 
