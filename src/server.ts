@@ -1,6 +1,7 @@
 import { startAuthentication } from './auth/startAuthentication.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { RequestContext } from './context/RequestContext.js';
+import { addressReader } from './http/facts.js';
 import type { HttpServer } from './http/HttpServer.js';
 import { OpenStreams } from './http/OpenStreams.js';
 import { Origins } from './http/origins.js';
@@ -8,7 +9,6 @@ import { startHttp, startMetricsServer } from './http/startHttp.js';
 import { Unread } from './http/Unread.js';
 import { WebSockets } from './live/WebSockets.js';
 import { Agents } from './network/agents.js';
-import { addressReader } from './network/peer.js';
 import { Episode } from './observability/Episode.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
