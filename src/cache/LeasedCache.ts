@@ -2,7 +2,6 @@ import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
-import type { Trail } from '../process/Trail.js';
 import type { Place, Turn } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { MemoryKeeper } from './Forgets.js';
@@ -116,7 +115,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   async #join(id: string, request: ReadRequest<Value>): Promise<Entry<Value>> {
-    const { holder, trail, inPlace = atOnce, takesFetchedMeanwhile = false } = request;
+    const { holder, inPlace = atOnce, takesFetchedMeanwhile = false } = request;
     const askedAt = performance.now();
     const isFetchedMeanwhile = ({ readAt }: Entry<Value>) => readAt >= askedAt && readAt <= performance.now();
     const reader: Reader<Value> = {
@@ -129,7 +128,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     for (;;) {
       const underWay = this.#flights.get(id);
       if (underWay === undefined) {
-        const entry = await inPlace(() => this.#begin(reader, trail));
+        const entry = await inPlace(() => this.#begin(reader));
         if (entry !== undefined) return entry;
         continue; // another reader began it meanwhile
       }
@@ -137,15 +136,12 @@ export class LeasedCache<Value> implements MemoryKeeper {
       const entry = await underWay.entry.catch((error) => {
         if (!isRefusalOfAnother(error, holder)) throw error;
       });
-      if (entry && reader.acceptable(entry)) {
-        trail?.read('shared');
-        return entry;
-      }
+      if (entry && reader.acceptable(entry)) return entry;
     }
   }
 
   /** 3. Registers the read of a reader that has a place; undefined when one is under way by then. */
-  #begin(reader: Reader<Value>, trail?: Trail): Entry<Value> | Promise<Entry<Value>> | undefined {
+  #begin(reader: Reader<Value>): Entry<Value> | Promise<Entry<Value>> | undefined {
     const { id } = reader;
     const held = this.held(id, reader.acceptable); // it may have waited for its place
     if (held !== undefined || this.#flights.has(id)) return held;
@@ -153,7 +149,6 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const entry = this.#load(reader)
       .then((loaded) => {
         this.options.onRead?.(this.options.kind, loaded.tier, reason);
-        trail?.read(loaded.tier);
         return loaded.entry;
       })
       .finally(() => {
