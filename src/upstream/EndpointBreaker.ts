@@ -60,8 +60,7 @@ export class EndpointBreaker {
   /** Why a call of the holder would not be made now; undefined when it would be. */
   refusalOf(holder: string | undefined): GatewayError | undefined {
     const now = performance.now();
-    const isLast = this.#all.openUntil <= now && holder === this.#failedLast;
-    const allForMs = this.#all.openUntil + (isLast ? this.resetMs : 0) - now;
+    const allForMs = this.#all.openUntil + (holder === this.#failedLast ? windowMs : 0) - now;
     if (allForMs > 0) return refused(allForMs, 'the breaker is open for all calls');
     const ownForMs = this.#ownOf(holder).openUntil - now;
     return ownForMs > 0 ? refused(ownForMs, "the breaker is open for this caller's calls", { holder }) : undefined;
