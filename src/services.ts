@@ -10,7 +10,6 @@ import { followSecret, type UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
 import type { Services } from './context/RequestContext.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
-import { identifierReader } from './datasources/identifiers.js';
 import { RefreshJobs, type RefreshJobsOptions } from './datasources/RefreshJobs.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
@@ -86,8 +85,6 @@ export async function startServices(
     audit,
     operationLog: new OperationLog(lines, config.operationLog),
     onUntrusted: (untrusted) => tellUntrusted(lines, untrusted),
-    ids: identifierReader(config.limits.idLength),
-    maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
     quota,
     decisions,
@@ -208,7 +205,7 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
     },
   });
   return new TaxpayerService({
-    ...{ baseUrl, apiVersion, credentials, http, pauses, maxDepth: config.limits.metadataDepth },
+    ...{ baseUrl, apiVersion, credentials, http, pauses },
     onOutcome: (endpoint, failure) => episodes[endpoint].see(failure?.kind, failure?.reason),
   });
 }

@@ -146,8 +146,6 @@ const fixed = {
   directives: 50,
   rootFields: 60,
   mutationFields: 5,
-  metadataDepth: 20,
-  idLength: 256,
 };
 
 function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings: readonly string[]) {

@@ -7,7 +7,7 @@ import { serviceUrl } from '../upstream/serviceUrl.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall } from './reading.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
-import { contractBreach, decoders } from './wire.js';
+import { contractBreach, decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js';
 
 export interface TaxpayerServiceOptions {
   readonly baseUrl: string;
@@ -17,8 +17,6 @@ export interface TaxpayerServiceOptions {
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
   readonly http: ResilientFetch;
   readonly pauses: Pauses;
-  /** Deepest nesting of a record's metadata. */
-  readonly maxDepth: number;
   /** Called after a call with all its tries; `failure` says what was wrong with the service, if anything. */
   readonly onOutcome?: (endpoint: Endpoint, failure?: ServiceFailure) => void;
 }
@@ -45,11 +43,7 @@ export class AccessTokenRefused extends Error {}
 
 /** The REST service, one method per endpoint (interface, part 4): exact requests out, validated answers in. */
 export class TaxpayerService {
-  readonly #decode: ReturnType<typeof decoders>;
-
-  constructor(private readonly options: TaxpayerServiceOptions) {
-    this.#decode = decoders(options.maxDepth);
-  }
+  constructor(private readonly options: TaxpayerServiceOptions) {}
 
   /**
    * Creates a client link (interface, 4.1). Sends exactly the members that `request` has, at most once.
@@ -59,14 +53,14 @@ export class TaxpayerService {
   createClientLink(request: ClientLinkRequest, { holder, trail }: CallOptions): Promise<ClientLink> {
     const body = JSON.stringify(request);
     const call = { endpoint: 'createClientLink', path: ['client-links'], body, holder, trail } as const;
-    return this.#call(call, this.#decode.clientLink);
+    return this.#call(call, decodeClientLink);
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */
   tokenRecord(taxpayer: TaxpayerId, call: ReadCall): Promise<TokenRecord> {
     const path = ['auth', 'tax-payer', call.written?.get(taxpayer) ?? taxpayer, 'token'];
     return this.#call({ ...call, endpoint: 'taxpayerToken', path, taxpayer }, (json) =>
-      this.#decode.tokenRecord(json, taxpayer),
+      decodeTokenRecord(json, taxpayer),
     );
   }
 
@@ -75,7 +69,7 @@ export class TaxpayerService {
     const { written } = call;
     const path = ['tax-payer', written?.get(taxpayer) ?? taxpayer, 'refresh', written?.get(jobId) ?? jobId];
     return this.#call({ ...call, endpoint: 'refreshJob', path, taxpayer, token }, (json) =>
-      this.#decode.jobStatus(json, taxpayer, jobId),
+      decodeJobStatus(json, taxpayer, jobId),
     );
   }
 

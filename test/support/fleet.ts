@@ -5,7 +5,7 @@ import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import type { ClientLinks } from '../../src/datasources/ClientLinks.js';
 import type { FreshnessRule } from '../../src/datasources/freshness.js';
-import { identifierReader } from '../../src/datasources/identifiers.js';
+import { identifiers } from '../../src/datasources/identifiers.js';
 import type { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
 import type { TokenBroker, TokenEvent } from '../../src/datasources/TokenBroker.js';
 import type { GatewayError } from '../../src/errors/errors.js';
@@ -31,7 +31,7 @@ export interface Member {
 export interface Fleet {
   readonly sandbox: Sandbox;
   readonly members: readonly Member[];
-  readonly ids: ReturnType<typeof identifierReader>;
+  readonly ids: typeof identifiers;
   /** Epoch milliseconds, by the clock of the fleet. */
   now(): number;
   /** Lets time pass for every member and the store. */
@@ -142,7 +142,7 @@ export async function startFleet({
   return {
     sandbox,
     members: wired,
-    ids: identifierReader(256),
+    ids: identifiers,
     now,
     advance: (ms) => {
       clock += ms;

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { boundsFor, Places } from '../../../src/admission/Places.js';
 import { DecisionPoint } from '../../../src/auth/DecisionPoint.js';
 import { RequestContext, type Services } from '../../../src/context/RequestContext.js';
-import { identifierReader } from '../../../src/datasources/identifiers.js';
 import { resolvers } from '../../../src/resolvers/index.js';
 import { buildSchema } from '../../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../../src/schema/Provider.js';
@@ -188,7 +187,6 @@ describe('The door', () => {
     const where = { url: point.url, token: undefined, tokenFile: undefined, ttlMs: 60_000 };
     const services = {
       decisions: new DecisionPoint(where),
-      ids: identifierReader(64),
       places: new Places(boundsFor({ connections: 10, answerBytes: 1000 })),
     } as unknown as Services;
     /** Asks for these taxpayers in one request. */
