@@ -1,7 +1,7 @@
 import type { Holder } from './admission/Places.js';
 import { Quota } from './admission/Quota.js';
 import { Sealer } from './cache/sealing.js';
-import { followSecret, type UpstreamCredentials } from './config/config.js';
+import { followSecrets, type UpstreamCredentials } from './config/config.js';
 import { startDatasources } from './datasources/startDatasources.js';
 import { AuditLog } from './observability/AuditLog.js';
 import { LineLimit } from './observability/LineLimit.js';
@@ -20,15 +20,12 @@ const cleanEveryMs = 600_000;
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(surroundings: Surroundings & { readonly upstream: UpstreamCredentials }) {
   const { config, upstream, log, metrics } = surroundings;
-  let credentials = upstream;
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const store = await openWatchedStore(surroundings);
   const lines = new LineLimit(log, sealer, config.trustedProxies !== undefined);
   const audit = new AuditLog(lines, config.audit);
   const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
-  const { baseUrl } = upstream;
-  const whole = { ...surroundings, store, sealer, baseUrl, credentials: () => credentials, audit, onCall };
-  const datasources = startDatasources(whole);
+  const datasources = startDatasources({ ...surroundings, store, sealer, audit, onCall });
   const { broker, jobs, forgets, http } = datasources;
   const quota = new Quota({ store: datasources.sealed, perMinute: config.limits.requestsPerMinute });
   if (store.kind === 'redis') await forgets.start();
@@ -38,10 +35,9 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => http.isOpen(endpoint));
-  const unfollow = followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (clientSecret) => {
-    credentials = { ...upstream, clientSecret };
-    if (config.cache.encryptionKeys.length > 0) return;
-    sealer.replace({ from: 'client-secret', secret: clientSecret });
+  const unfollow = followSecrets(config, log, (setting) => {
+    if (setting !== 'UPSTREAM_CLIENT_SECRET' || config.cache.encryptionKeys.length > 0) return;
+    sealer.replace({ from: 'client-secret', secret: upstream.clientSecret });
     forgets.forgetAll();
   });
   return {

@@ -1,5 +1,3 @@
-import { followSecret } from '../config/config.js';
-import type { Secret } from '../config/secret.js';
 import { Episode } from '../observability/Episode.js';
 import type { Surroundings } from '../Surroundings.js';
 import { Authenticator } from './Authenticator.js';
@@ -21,28 +19,15 @@ export function startAuthentication(surroundings: Surroundings) {
   metrics.showKeySets(() => authenticator.keySets.map(({ ageMs }) => ageMs));
   authenticator.start();
   if (auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
-  let { routerSecrets } = config;
-  let decisionToken = auth.decision?.token;
-  const unfollow = [
-    followSecret(config, 'FEDERATION_SHARED_SECRET', log, (renewed) => {
-      routerSecrets = renewed;
-    }),
-    followSecret(config, 'AUTH_DECISION_TOKEN', log, (renewed) => {
-      decisionToken = renewed;
-    }),
-  ];
   return {
-    identify: identifier(authenticator, () => routerSecrets),
-    decisions: decisionPoint(surroundings, () => decisionToken),
+    identify: identifier(authenticator, config.routerSecrets),
+    decisions: decisionPoint(surroundings),
     reasonNotReady: () => authenticator.reasonNotReady(),
-    stop: () => {
-      for (const stop of unfollow) stop();
-      authenticator.stop();
-    },
+    stop: () => authenticator.stop(),
   };
 }
 
-function decisionPoint({ config, log, metrics, ways }: Surroundings, token: () => Secret | undefined) {
+function decisionPoint({ config, log, metrics, ways }: Surroundings) {
   const { decision } = config.auth;
   if (decision === undefined) return undefined;
   const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
@@ -51,5 +36,5 @@ function decisionPoint({ config, log, metrics, ways }: Surroundings, token: () =
     metrics.onDecisionCall(call);
     episode.see(call.outcome === 'ok' ? undefined : call.outcome, call.cause);
   };
-  return new DecisionPoint({ ...decision, token, agent: ways.others.agentFor, onCall });
+  return new DecisionPoint({ ...decision, agent: ways.others.agentFor, onCall });
 }

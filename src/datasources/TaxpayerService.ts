@@ -1,3 +1,4 @@
+import type { UpstreamCredentials } from '../config/config.js';
 import type { Secret } from '../config/secret.js';
 import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/errors.js';
 import type { Pauses } from '../upstream/Pauses.js';
@@ -10,11 +11,9 @@ import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wi
 import { contractBreach, decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js';
 
 export interface TaxpayerServiceOptions {
-  readonly baseUrl: string;
+  readonly upstream: UpstreamCredentials;
   /** Sent as `Service-API-Version` on the two reading endpoints (interface, part 9). */
   readonly apiVersion: string;
-  /** Asked for at each call, because the secret may be rotated while we run. */
-  readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
   readonly http: ResilientFetch;
   readonly pauses: Pauses;
   /** Called after a call with all its tries; `failure` says what was wrong with the service, if anything. */
@@ -90,9 +89,9 @@ export class TaxpayerService {
 
   /** The body of a 2xx answer: any 2xx will do, because its content is checked. */
   async #answerTo(call: Call): Promise<unknown> {
-    const { baseUrl, apiVersion, credentials, pauses, http } = this.options;
+    const { upstream, apiVersion, pauses, http } = this.options;
     const { endpoint, path, taxpayer, body, token, holder, trail, endsAt } = call;
-    const { clientId, clientSecret } = credentials();
+    const { baseUrl, clientId, clientSecret } = upstream;
     const bearer = token?.reveal() ?? Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
     // A refusal counts against the secret that was sent, which may have been rotated since.
     const secret = clientSecret.fingerprint();

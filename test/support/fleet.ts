@@ -94,7 +94,7 @@ export async function startFleet({
   // Real time passes a thousandth as fast: enough to tell what came first.
   const monotonic = () => clock + real.monotonicNow() / 1000;
   const shared = store ? on(undefined, store) : on({ now, monotonicNow: monotonic }, new SharedStore() as Store);
-  const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
+  const upstream = { baseUrl: sandbox.url, clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
     ...defaults,
@@ -127,8 +127,7 @@ export async function startFleet({
         ways: startAgents(config),
         store: connect(shared),
         sealer: new Sealer([{ from: 'client-secret', secret: new Secret('fleet-secret') }]),
-        baseUrl: sandbox.url,
-        credentials: () => credentials,
+        upstream,
       }),
     );
     return {
@@ -154,7 +153,7 @@ export async function startFleet({
     },
     rotateSecret: (secret) => {
       sandbox.control.setClientSecret(secret);
-      credentials.clientSecret = new Secret(secret);
+      upstream.clientSecret.renew(secret);
     },
     stop: async () => {
       for (const member of wired) member.stop();
