@@ -4,11 +4,14 @@ import { Sealer } from './cache/sealing.js';
 import { followSecrets, type UpstreamCredentials } from './config/config.js';
 import { startDatasources } from './datasources/startDatasources.js';
 import { AuditLog } from './observability/AuditLog.js';
+import { Episode } from './observability/Episode.js';
 import { LineLimit } from './observability/LineLimit.js';
 import { OperationLog } from './observability/OperationLog.js';
-import { openWatchedStore } from './observability/watchedStore.js';
 import type { UntrustedDocument } from './operations/TrustedDocuments.js';
 import type { Surroundings } from './Surroundings.js';
+import { openStore, shownStore } from './stores/openStore.js';
+import type { Store } from './stores/Store.js';
+import { storeCause } from './stores/StoreError.js';
 
 export type RunningServices = Awaited<ReturnType<typeof startServices>>;
 
@@ -61,4 +64,30 @@ export async function startServices(surroundings: Surroundings & { readonly upst
       await store.close();
     },
   };
+}
+
+/** Opens the store of CACHE_URL, whose troubles and times the operator sees. Rejects as {@link openStore}. */
+function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store> {
+  const { cache, drainTimeoutMs } = config;
+  const store = shownStore(cache.url);
+  const episode = new Episode({
+    ...{ log, level: 'error', about: { store }, quietMs: 0 },
+    begins: 'store unavailable, continuing without it',
+    ends: 'store available again',
+  });
+  return openStore(cache.url, {
+    waitMs: drainTimeoutMs,
+    onCommand: metrics.onStoreCommand,
+    onDegraded: (error) => {
+      metrics.storeDegraded.set(1);
+      episode.see(error.trouble, storeCause(store, error));
+    },
+    onRecovered: () => {
+      metrics.storeDegraded.set(0);
+      episode.see(undefined);
+    },
+    onSetAside: (file) => {
+      log.error({ file }, 'the file in the directory of CACHE_URL was damaged: what could be read of it is used');
+    },
+  });
 }
