@@ -1,5 +1,4 @@
 import { createRequire } from 'node:module';
-import type { Scope } from '../auth/caller.js';
 import { tokenType } from '../auth/verifyToken.js';
 import type { PemFiles } from '../network/pemFiles.js';
 import { follow, readValue, valueIn } from './files.js';
@@ -56,17 +55,16 @@ function parse(env: Environment, name: SettingName, problems: Map<SettingName, s
   const { schema, fallback, optional, secret, example }: Setting = settings[name];
   try {
     const text = readText(env, name);
-    if (text === undefined) return optional ? undefined : schema.parse(fallback);
     // Anybody knows it. The printed URLs hold nothing confidential, and may well be somebody's own.
-    const isExample = secret && !text.includes('://') && text.split(/[,\s]+/).includes(example);
+    const isExample = secret && !text?.includes('://') && text?.split(/[,\s]+/).includes(example);
     if (isExample && env['NODE_ENV'] === 'production') {
       throw new Error('is the example of the documentation: expected one of your own with NODE_ENV=production');
     }
-    return parsedValue(name, text);
+    if (text !== undefined) return parsedValue(name, text);
   } catch (error) {
     problems.set(name, `${name} ${(error as Error).message}`);
-    return optional ? undefined : schema.parse(fallback);
   }
+  return optional ? undefined : schema.parse(fallback);
 }
 
 /** @throws Error whose message says what the value must be */
@@ -276,7 +274,7 @@ function authOf(s: Facts) {
     })),
     rights: {
       scopesClaims: s.AUTH_SCOPES_CLAIM,
-      scopesMap: s.AUTH_SCOPES_MAP ?? new Map<string, Scope[]>(),
+      scopesMap: s.AUTH_SCOPES_MAP,
       taxpayersClaim: s.AUTH_TAXPAYERS_CLAIM,
     },
     tokenTypes: s.AUTH_TOKEN_TYPES.map((type) => tokenType(type) ?? type),

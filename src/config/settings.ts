@@ -145,7 +145,7 @@ const own = {
     'How long the last key set is used while the identity provider cannot be reached, in seconds. After that no token is accepted until it can be read again.'),
   AUTH_SCOPES_CLAIM: setting(list(text), 'scope,scp', 'realm_access.roles',
     "Claims that may hold the caller's scopes, separated by commas; the first that a token has is used. A nested claim is named by its path, such as realm_access.roles."),
-  AUTH_SCOPES_MAP: optional(scopesMap, 'none (the values are scopes)', '{"Taxpayers.Read":"taxpayers:read"}',
+  AUTH_SCOPES_MAP: setting(scopesMap, '{}', '{"Taxpayers.Read":"taxpayers:read"}',
     "JSON object that maps values of the scopes claim (AUTH_SCOPES_CLAIM) to the gateway's scopes, each to one or to a list. A value that is not in it counts as a scope itself."),
   AUTH_TAXPAYERS_CLAIM: setting(text, 'taxpayer_ids', 'https://example.com/taxpayers',
     'Claim with the ids of the taxpayers a caller may see. A nested claim is named by its path.'),
