@@ -53,7 +53,7 @@ export async function startGatewayOf(
     log,
   });
   await engine.start();
-  const identify = identifier(new Authenticator(config.auth), undefined);
+  const identify = identifier(new Authenticator(config.auth, new Map()), undefined);
   const options = edgeOf({ config, log, metrics }, { operations: engine, identify, places });
   const sockets = new WebSockets({ ...options, maxOperations: 10 });
   const handler = new GraphQLHandler(options);
