@@ -5,7 +5,7 @@ import { transports } from '../../support/transports.js';
 import { until } from '../../support/until.js';
 
 const planted = 'planted-in-a-bug';
-const query = '{ taxpayerToken(taxpayerId: "one") { status } }';
+const query = '{ taxpayerToken(taxpayerId: "one") { providerId status } }';
 
 /** Bugs of every kind. No fault of the service and nothing a caller sends is known to cause one, so they are planted. */
 const bugs: Readonly<Record<string, () => unknown>> = {
