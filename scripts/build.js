@@ -2,9 +2,9 @@
 // some gateways need (sandbox, Redis, explorers) stays in files of its own, read when first used. Classes may be renamed on
 // the way, so nothing may depend on a class's name.
 
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
@@ -50,7 +50,9 @@ const madeAt = statSync(explorer, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 if ([import.meta.filename, join(root, 'package-lock.json')].some((source) => statSync(source).mtimeMs > madeAt)) {
   outputFiles.push({ path: explorer, contents: await explorerPage() });
 }
-const isEntry = ({ path }) => Number(dirname(path) === dist);
+const sandboxPage = readFileSync(join(root, 'src/http/sandbox.html'));
+outputFiles.push({ path: join(dist, 'sandbox.html.gz'), contents: gzipSync(sandboxPage) });
+const isEntry = ({ path }) => Number(basename(path) === 'main.js');
 for (const { path, contents } of outputFiles.sort((a, b) => isEntry(a) - isEntry(b))) {
   const written = `${path}.${process.pid}`;
   await writeFile(written, contents);

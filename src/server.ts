@@ -9,6 +9,7 @@ import { startHttp, startMetricsServer } from './http/startHttp.js';
 import { Unread } from './http/Unread.js';
 import { WebSockets } from './live/WebSockets.js';
 import { Agents } from './network/agents.js';
+import { addressReader } from './network/peer.js';
 import { Episode } from './observability/Episode.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
@@ -100,7 +101,8 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const unread = new Unread(places, stallMs);
   const { mode } = config.auth;
   const origins = new Origins({ allowed: config.corsOrigins, allowsLocal: mode === 'developer', log });
-  const edge = { operations, identify, places, unread, streams, origins, keepAliveMs };
+  const addressOf = addressReader(config.trustedProxies);
+  const edge = { operations, identify, addressOf, places, unread, streams, origins, keepAliveMs };
   const sockets = new WebSockets({ ...edge, maxOperations: config.limits.subscriptions });
   const firstQuery = sandbox?.firstQuery ?? '{ __typename }';
   const explorer = { operations: explorerOperations(sandbox?.demo), headers: explorerHeaders[mode] };

@@ -55,7 +55,7 @@ export async function startServices(
   const { decision } = config.auth;
   const credentials = { clientId, clientSecret, decisionToken: decision?.token };
   const store = await openWatchedStore(surroundings);
-  const lines = new LineLimit(log, sealer);
+  const lines = new LineLimit(log, sealer, config.trustedProxies !== undefined);
   const audit = new AuditLog(lines, config.audit);
   const whole = { ...surroundings, store, sealer, baseUrl, credentials: () => credentials };
   const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);

@@ -1,5 +1,4 @@
 import { type Caller, holderOf } from '../auth/caller.js';
-import type { Identity } from '../auth/identify.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { Load } from './Load.js';
@@ -12,7 +11,11 @@ export interface QuotaOptions {
   readonly perMinute: number;
 }
 
-type Asker = Pick<Identity, 'caller' | 'remoteAddress'>;
+/** Whom limits count for: the caller or, where callers cannot be told apart, the address. */
+export interface Asker {
+  readonly caller: Caller;
+  readonly remoteAddress: string | undefined;
+}
 
 /** A caller's root fields in one clock minute. */
 interface Count {
@@ -114,7 +117,7 @@ export class Quota {
   }
 
   /** Takes `turns` for a refusal: milliseconds until it may be answered; Infinity when too many of the caller wait already. */
-  waitOfRefusal({ caller, remoteAddress }: Partial<Identity>, turns = 1): number {
+  waitOfRefusal({ caller, remoteAddress }: Partial<Asker>, turns = 1): number {
     const key = keyOf(caller, remoteAddress);
     const pace = this.#refusals.get(key) ?? new Pace(refusalRate);
     this.#refusals.set(key, pace);

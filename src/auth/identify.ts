@@ -1,7 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Secret } from '../config/secret.js';
-import type { Peer } from '../network/peer.js';
 import type { Authenticator } from './Authenticator.js';
 import { type Caller, router } from './caller.js';
 
@@ -9,17 +8,12 @@ import { type Caller, router } from './caller.js';
 export interface Credentials {
   readonly authorization: string | undefined;
   readonly routerSecret: string | undefined;
-  readonly remoteAddress: string | undefined;
-  readonly peer: Peer | undefined;
 }
 
 export interface Identity {
   readonly caller: Caller;
   /** Whether the client proved to be the router; undefined when no secret is configured. */
   readonly fromRouter: boolean | undefined;
-  readonly remoteAddress: string | undefined;
-  /** Undefined when no setting requires it. */
-  readonly peer: Peer | undefined;
 }
 
 /** Answers, throws or rejects as {@link Authenticator.authenticate}. */
@@ -30,9 +24,9 @@ export type Identify = (credentials: Credentials) => Identity | Promise<Identity
  * no user's token to read the schema.
  */
 export function identifier(authenticator: Authenticator, secrets: () => readonly Secret[] | undefined): Identify {
-  return ({ authorization, routerSecret, remoteAddress, peer }) => {
+  return ({ authorization, routerSecret }) => {
     const fromRouter = isRouter(routerSecret, secrets());
-    const identity = (caller: Caller): Identity => ({ caller, fromRouter, remoteAddress, peer });
+    const identity = (caller: Caller): Identity => ({ caller, fromRouter });
     try {
       const caller = authenticator.authenticate(authorization);
       return caller instanceof Promise ? caller.then(identity) : identity(caller);
@@ -44,12 +38,10 @@ export function identifier(authenticator: Authenticator, secrets: () => readonly
 }
 
 /** The credentials in the headers of a request. */
-export function credentialsOf({ headers, socket, peer }: IncomingMessage): Credentials {
+export function credentialsOf({ headers }: IncomingMessage): Credentials {
   return {
     authorization: headers.authorization,
     routerSecret: textOf(headers['x-gateway-router-secret']),
-    remoteAddress: peer?.address ?? socket.remoteAddress,
-    peer,
   };
 }
 
@@ -61,7 +53,6 @@ export function credentialsOfSocket(
   const given = new Map(Object.entries(parameters ?? {}).map(([name, value]) => [name.toLowerCase(), textOf(value)]));
   const shown = credentialsOf(request);
   return {
-    ...shown,
     authorization: given.get('authorization') ?? shown.authorization,
     routerSecret: given.get('x-gateway-router-secret') ?? shown.routerSecret,
   };

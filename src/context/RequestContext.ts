@@ -158,8 +158,8 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   audit(action: AuditEvent['action'], outcome: string, taxpayer?: string, reason?: string): void {
-    const { caller, requestId } = this;
-    this.services.audit.write({ action, caller, peer: this.facts.peer, requestId, taxpayer, outcome, reason });
+    const { caller, requestId, remoteAddress } = this.facts;
+    this.services.audit.write({ action, caller, remoteAddress, requestId, taxpayer, outcome, reason });
   }
 
   /** Reads once per request, however many aliases ask. */

@@ -3,6 +3,7 @@ import type { Holder, Places } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify } from '../auth/identify.js';
 import type { GatewayError } from '../errors/errors.js';
+import type { AddressOf } from '../network/peer.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import type { Operations } from '../operations/Operations.js';
 import { ResultStream } from '../operations/ResultStream.js';
@@ -16,6 +17,7 @@ import { type Origins, refuseOtherGets } from './origins.js';
 export interface GraphQLHandlerOptions extends EventStreamOptions {
   readonly operations: Operations;
   readonly identify: Identify;
+  readonly addressOf: AddressOf;
   readonly places: Places;
   readonly origins: Origins;
 }
@@ -26,32 +28,31 @@ export class GraphQLHandler {
 
   /** Never rejects: every failure becomes an answer in GraphQL's form. `eventsOnly`: on `/graphql/stream`. */
   async handle(request: IncomingMessage, response: ServerResponse, eventsOnly = false): Promise<void> {
-    const { operations, identify, unread, origins } = this.options;
+    const { operations, identify, addressOf, unread, origins } = this.options;
     const { json, stream } = formsFor(request, eventsOnly);
     // A client that takes no JSON gets even the answer to a query as a stream.
     const transport = json === undefined ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http';
-    const credentials = credentialsOf(request);
-    const facts = new HttpFacts(response, credentials);
+    const facts = new HttpFacts(response, addressOf(request));
     try {
       if (json === undefined && stream === undefined) throw notAcceptable(eventsOnly);
       if (json === undefined) {
         origins.refuseForeignPage(request);
         refuseOtherGets(request);
       }
-      const identifying = identify(credentials);
+      const identifying = identify(credentialsOf(request));
       const identity = identifying instanceof Promise ? await identifying : identifying;
       const holder = holderOf(identity.caller);
       const known = facts.of(identity);
       // An EventSource can add no header to its GET: where a stream is the only form, the page was checked instead.
       const read = () => readGraphQLRequest(request, holder, this.options, json === undefined);
-      const asked = await operations.admit(identity, read);
+      const asked = await operations.admit(known, read);
       const operation = operations.prepare(asked, known, transport, stream);
       if (operation.work.way === 'events') this.#admitStream(request, response, holder);
       const running = operations.run(operation);
       const result = running instanceof Promise ? await running : running;
       const isStream = result instanceof ResultStream;
       if (!isStream && result.kind === 'refusal') return await refuseInTurn(response, operations, result, facts);
-      const headers = headersOf(facts.requestId, operations.rateLimitOf(identity));
+      const headers = headersOf(facts.requestId, operations.rateLimitOf(known));
       if (isStream) return await writeStream(result, response, operation, headers, this.options);
       if (operation.transport === 'http') writeJson(response, result, json ?? plainJson, headers);
       else writeAsStream(response, result, operation.transport as StreamTransport, headers);

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller } from '../auth/caller.js';
-import type { Credentials, Identity } from '../auth/identify.js';
+import type { Identity } from '../auth/identify.js';
 import type { Answer } from '../operations/answer.js';
 import { type Client, clientOf } from '../operations/clientName.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
@@ -18,19 +18,15 @@ export function requestIdOf({ headers }: IncomingMessage): string {
 export class HttpFacts {
   readonly requestId: string;
   readonly startedAt = performance.now();
-  readonly remoteAddress: Credentials['remoteAddress'];
-  readonly peer: Credentials['peer'];
   declare caller?: Caller;
   fromRouter: boolean | undefined;
   #signal: AbortSignal | undefined;
 
   constructor(
     private readonly response: ServerResponse,
-    { remoteAddress, peer }: Credentials,
+    readonly remoteAddress: string | undefined,
   ) {
     this.requestId = requestIdOf(response.req);
-    this.remoteAddress = remoteAddress;
-    this.peer = peer;
   }
 
   /** The same facts, once it is known who asks. */

@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Registry } from 'prom-client';
-import { credentialsOf } from '../auth/identify.js';
 import type { Config } from '../config/config.js';
-import { peerMeeter, refusedCertificates } from '../network/peer.js';
+import { refusedCertificates } from '../network/peer.js';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { listenProblem } from '../process/listenProblem.js';
@@ -35,27 +34,20 @@ export async function startMetricsServer(parts: HttpParts): Promise<HttpServer |
 
 /** Starts the server of PORT. @throws Error in one plain line */
 export async function startHttp(parts: HttpParts): Promise<{ readonly server: HttpServer; readonly port: number }> {
-  const { config, log, operations, origins, upgrade } = parts;
+  const { config, log, operations, addressOf, origins, upgrade } = parts;
   const routes: Routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
   if (config.metricsPort === undefined) routes.push(...metricsRoutes(parts));
   if (config.introspection) routes.push(...explorerRoutes(parts.explorer));
   const onNotFound: Handler = (request, response) => {
-    const facts = new HttpFacts(response, credentialsOf(request));
+    const facts = new HttpFacts(response, addressOf(request));
     response.setHeader('x-request-id', facts.requestId);
     operations.turnAway(undefined, 'no such path', facts, 'http', 404);
   };
   const { host, port } = config;
   const tls = config.tls && readPemFiles(config.tls);
-  const meetPeer = peerMeeter(config.trustedProxies);
-  const before: HttpServerOptions['before'] = (request, response) => {
-    meetPeer(request);
-    return origins.answer(request, response);
-  };
+  const before: HttpServerOptions['before'] = (request, response) => origins.answer(request, response);
   const server = new HttpServer({ host, port, tls, routes: new Map(routes), onNotFound, before, log });
-  server.server.on('upgrade', (request, socket, head) => {
-    meetPeer(request);
-    upgrade(request, socket, head);
-  });
+  server.server.on('upgrade', upgrade);
   if (tls?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');
   if (config.tls && tls) {

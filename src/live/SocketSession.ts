@@ -4,12 +4,10 @@ import type { RawData, WebSocket } from 'ws';
 import { Pace } from '../admission/Pace.js';
 import type { Holder, Release } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
-import { credentialsOf, credentialsOfSocket, type Identity } from '../auth/identify.js';
+import { credentialsOfSocket, type Identity } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
-import { requestIdOf } from '../http/facts.js';
-import { addressOf } from '../network/peer.js';
 import type { Answer } from '../operations/answer.js';
 import { clientOf } from '../operations/clientName.js';
 import { requestOf } from '../operations/GraphQLRequest.js';
@@ -51,7 +49,6 @@ export class SocketSession {
   #isClosing = false;
   /** Whether the log tells how this socket ended: its refusal was logged, or it was authenticated. */
   #isTold = false;
-  #facts: RequestFacts;
   #identity: Identity | undefined;
   #holder: Holder;
   #forgetExpiry = () => {};
@@ -62,14 +59,12 @@ export class SocketSession {
   constructor(
     private readonly socket: WebSocket,
     private readonly request: IncomingMessage,
+    private facts: RequestFacts,
     private leavePlace: Release,
     private readonly options: WebSocketOptions,
   ) {
     const { streams, keepAliveMs } = options;
-    const { remoteAddress, peer } = credentialsOf(request);
-    const known = { request, requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, peer };
-    this.#facts = { ...known, client: clientOf(request.headers) };
-    this.#holder = addressOf(request);
+    this.#holder = facts.remoteAddress;
     boundUnfinished(socket, request.socket, () => this.#roomForMessage());
     const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
     const initTimer = setTimeout(() => {
@@ -127,7 +122,7 @@ export class SocketSession {
     const { identify, places, operations } = this.options;
     const given = Object.entries(parameters).map(([name, value]) => [name.toLowerCase(), value]);
     const client = clientOf({ ...this.request.headers, ...Object.fromEntries(given) });
-    this.#facts = { ...this.#facts, client };
+    this.facts = { ...this.facts, client };
     try {
       const identity = await identify(credentialsOfSocket(parameters, this.request));
       if (this.#isClosing) return; // it was closed while the token was verified
@@ -143,7 +138,7 @@ export class SocketSession {
       await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
     } catch (error) {
       this.#isTold = true;
-      const [refusal] = operations.refuse(error, this.#facts, 'ws').errors;
+      const [refusal] = operations.refuse(error, this.facts, 'ws').errors;
       const isUnauthenticated = refusal?.extensions?.['code'] === 'UNAUTHENTICATED';
       this.#close(isUnauthenticated ? CloseCode.Unauthorized : tryAgainLater, refusal?.message ?? '');
     }
@@ -157,7 +152,7 @@ export class SocketSession {
     }
     const running: Running = { id, left: new AbortController(), isSubscription: false };
     const known = { requestId: crypto.randomUUID(), startedAt: performance.now(), signal: running.left.signal };
-    const facts = { ...this.#facts, ...identity, ...known };
+    const facts = { ...this.facts, ...identity, ...known };
     this.#working.add(running);
     this.#run(running, facts, parameters, size)
       .catch((error) => {
@@ -258,7 +253,7 @@ export class SocketSession {
   #turnAway(reason: string): void {
     if (this.#isTold || this.options.streams.draining) return;
     this.#isTold = true;
-    this.options.operations.turnAway(undefined, reason, this.#facts, 'ws');
+    this.options.operations.turnAway(undefined, reason, this.facts, 'ws');
   }
 
   #send(text: string): Promise<void> {
@@ -282,7 +277,7 @@ export class SocketSession {
 
   /** Charges a message as refusals; closes the socket when the caller has had too many. */
   #charge(characters: number): void {
-    const waitMs = this.options.operations.waitOfRefusal(this.#identity ?? this.#facts, turnsOf(characters));
+    const waitMs = this.options.operations.waitOfRefusal({ ...this.facts, ...this.#identity }, turnsOf(characters));
     if (waitMs === Number.POSITIVE_INFINITY) this.#close(tryAgainLater, 'Too many messages');
   }
 

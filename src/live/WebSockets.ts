@@ -7,7 +7,6 @@ import type { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
 import { requestIdOf } from '../http/facts.js';
 import type { GraphQLHandlerOptions } from '../http/GraphQLHandler.js';
-import { addressOf } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
 import { SocketSession } from './SocketSession.js';
 
@@ -39,34 +38,30 @@ export class WebSockets {
 
   /** Accepts or refuses a WebSocket. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const remoteAddress = this.options.addressOf(request);
+    const client = clientOf(request.headers);
+    const facts = { request, requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, client };
     try {
-      const leavePlace = this.#admit(request);
+      const leavePlace = this.#admit(request, remoteAddress);
       socket.once('close', leavePlace);
       this.#sockets.handleUpgrade(request, socket, head, (opened) => {
-        new SocketSession(opened, request, leavePlace, this.options);
+        new SocketSession(opened, request, facts, leavePlace, this.options);
       });
     } catch (error) {
-      this.#refuse(request, socket, error as GatewayError);
+      const { code, message, httpStatus } = error as GatewayError;
+      this.options.operations.turnAway(code, message, facts, 'ws', httpStatus);
+      refuseUpgrade(socket, error as GatewayError, facts.requestId);
     }
   }
 
   /** Takes a place among the unauthenticated connections. @throws GatewayError */
-  #admit(request: IncomingMessage): Release {
+  #admit(request: IncomingMessage, address: string | undefined): Release {
     const { places, streams, origins } = this.options;
     origins.refuseForeignPage(request);
     if (streams.draining) throw shuttingDown;
     const noPlace = places.refusalOf('streams', undefined);
     if (noPlace !== undefined) throw noPlace;
-    return places.take('newcomers', addressOf(request));
-  }
-
-  #refuse(request: IncomingMessage, socket: Duplex, refusal: GatewayError): void {
-    const { headers, peer } = request;
-    const requestId = requestIdOf(request);
-    const facts = { request, requestId, startedAt: performance.now(), client: clientOf(headers), peer };
-    const { code, message, httpStatus } = refusal;
-    this.options.operations.turnAway(code, message, facts, 'ws', httpStatus);
-    refuseUpgrade(socket, refusal, requestId);
+    return places.take('newcomers', address);
   }
 }
 

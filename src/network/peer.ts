@@ -4,32 +4,16 @@ import type { TLSSocket } from 'node:tls';
 import proxyaddr from 'proxy-addr';
 import type { Logger } from '../observability/log.js';
 
-/** Who is at the other end of a request, as trusted proxies tell. */
-export interface Peer {
-  readonly address: string | undefined;
-}
+export type AddressOf = (request: IncomingMessage) => string | undefined;
 
-declare module 'node:http' {
-  interface IncomingMessage {
-    /** Set by {@link peerMeeter}, with TRUSTED_PROXIES. */
-    peer?: Peer;
-  }
-}
-
-/** The address that limits count by: the one that trusted proxies tell, otherwise that of the socket. */
-export function addressOf({ peer, socket }: IncomingMessage): string {
-  return `address ${peer?.address ?? socket.remoteAddress ?? 'unknown'}`;
-}
-
-export type MeetPeer = (request: IncomingMessage) => void;
-
-/** Sets `request.peer`: the rightmost address in `X-Forwarded-For` that is no trusted proxy's. What is no address ends the list. */
-export function peerMeeter(trustedProxies: readonly string[] | undefined): MeetPeer {
-  if (trustedProxies === undefined) return () => {};
+/**
+ * Tells the address of who asks: that of the connection or, where it is a trusted proxy's, the rightmost in `X-Forwarded-For`
+ * that is none. What is no address ends the list.
+ */
+export function addressReader(trustedProxies: readonly string[] | undefined): AddressOf {
+  if (trustedProxies === undefined) return ({ socket }) => socket.remoteAddress;
   const isTrusted = proxyaddr.compile([...trustedProxies]);
-  return (request) => {
-    request.peer = { address: proxyaddr.all(request, isTrusted).map(canonical).findLast(Boolean) };
-  };
+  return (request) => proxyaddr.all(request, isTrusted).map(canonical).findLast(Boolean);
 }
 
 /**

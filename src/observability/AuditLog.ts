@@ -1,6 +1,5 @@
 import type { Caller } from '../auth/caller.js';
 import type { Config } from '../config/config.js';
-import type { Peer } from '../network/peer.js';
 import type { LineLimit } from './LineLimit.js';
 
 /** Who was given, or refused, what. A token that is refused is told by the line of its operation. */
@@ -15,8 +14,7 @@ export interface AuditEvent {
   readonly outcome: string;
   /** Undefined for the operator's own commands. */
   readonly caller?: Caller | undefined;
-  /** The client's address; set only with TRUSTED_PROXIES. */
-  readonly peer?: Peer | undefined;
+  readonly remoteAddress?: string | undefined;
   readonly requestId: string;
   /** The id; a keyed hash is logged. */
   readonly taxpayer?: string | undefined;

@@ -1,6 +1,5 @@
 import type { Caller } from '../auth/caller.js';
 import type { Sealer } from '../cache/sealing.js';
-import type { Peer } from '../network/peer.js';
 import type { Logger } from './log.js';
 
 /** A line about what somebody asked for. Values are of closed sets, keyed hashes and plain client names. */
@@ -13,7 +12,7 @@ export interface Line {
   /** Who asked, and about whom: a keyed hash of each name is logged. Equal lines have these in common, too. */
   readonly caller?: Caller | undefined;
   readonly taxpayer?: string | undefined;
-  readonly peer?: Peer | undefined;
+  readonly remoteAddress?: string | undefined;
   /** The fields of this line alone, besides its request id. */
   readonly own?: object;
   /** What is left of the line when too many different ones come. A line without it is only merged with equal ones. */
@@ -47,6 +46,8 @@ export class LineLimit {
   constructor(
     log: Logger,
     private readonly sealer: Sealer,
+    /** Whether lines name addresses: with TRUSTED_PROXIES, as others could all be that of a proxy. */
+    private readonly namesAddresses = true,
   ) {
     // No redaction is needed: the lines only have the fields above.
     this.#log = log.child({}, { redact: [] });
@@ -56,7 +57,7 @@ export class LineLimit {
   pass(line: Line): void {
     this.#timer ??= setInterval(() => this.#tick(), windowMs).unref();
     const { message, common, general, requestId } = line;
-    const key = JSON.stringify([message, common, line.caller?.key, line.taxpayer, line.peer?.address]);
+    const key = JSON.stringify([message, common, line.caller?.key, line.taxpayer, this.#addressIn(line)]);
     if (this.#open.has(key)) this.#merge(key, line);
     else if (general !== undefined && this.#taken >= places) {
       const others = { level: line.level, message, requestId, common: { ...general, others: true } };
@@ -80,6 +81,10 @@ export class LineLimit {
     this.#taken = 0;
     clearInterval(this.#timer);
     this.#timer = undefined;
+  }
+
+  #addressIn({ remoteAddress }: Line): string | undefined {
+    return this.namesAddresses ? remoteAddress : undefined;
   }
 
   #tick(): void {
@@ -106,11 +111,12 @@ export class LineLimit {
     open.requestIds = [];
   }
 
-  #write({ level, message, common, caller, taxpayer, peer }: Line, own: object): void {
+  #write(line: Line, own: object): void {
+    const { level, message, common, caller, taxpayer } = line;
     const who = {
       caller: caller && this.sealer.digest('caller', caller.key),
       callerKind: caller?.kind,
-      address: peer?.address,
+      address: this.#addressIn(line),
       taxpayer: taxpayer && this.sealer.digest('taxpayer', taxpayer),
     };
     this.#log[level]({ ...own, ...common, ...who }, message);

@@ -33,7 +33,7 @@ export class OperationLog {
       requestId: facts.requestId,
       common,
       caller: facts.caller,
-      peer: audit && facts.peer,
+      remoteAddress: audit && facts.remoteAddress,
       own: ownFields(record, Math.round(ended * 10) / 10, traceId),
       general: { audit, way, outcome, codes: common.codes },
     } as const;

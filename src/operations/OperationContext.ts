@@ -8,6 +8,7 @@ import type { Client } from './clientName.js';
 /** What is known of an operation before it is executed. */
 export interface OperationFacts extends Identity {
   readonly requestId: string;
+  readonly remoteAddress: string | undefined;
   /** Aborts when the caller has disconnected. */
   readonly signal: AbortSignal;
   /** When the request came (of `performance.now()`). */
@@ -20,7 +21,7 @@ export interface OperationFacts extends Identity {
 }
 
 /** What is known of a request that is refused before it is an operation. */
-export type RequestFacts = Pick<OperationFacts, 'requestId' | 'startedAt'> & Partial<OperationFacts>;
+export type RequestFacts = Pick<OperationFacts, 'requestId' | 'startedAt' | 'remoteAddress'> & Partial<OperationFacts>;
 
 /** The part of the resolvers' context that the engine reads. */
 export interface OperationContext {

@@ -2,8 +2,8 @@ import type { ApolloServer } from '@apollo/server';
 import { GraphQLError } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { Holder } from '../admission/Places.js';
+import type { Asker } from '../admission/Quota.js';
 import { holderOf } from '../auth/caller.js';
-import type { Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Answer, Result } from './answer.js';
 import { Exit } from './Exit.js';
@@ -65,14 +65,14 @@ export class Operations {
   }
 
   /** Counts one root field, awaits the caller's turn and calls `read`. @throws GatewayError RATE_LIMITED, or as `read` */
-  admit<Read>(identity: Identity, read: () => Read): Read | Promise<Awaited<Read>> {
-    const turn = this.options.quota.admit(identity);
+  admit<Read>(asker: Asker, read: () => Read): Read | Promise<Awaited<Read>> {
+    const turn = this.options.quota.admit(asker);
     return turn === undefined ? read() : (turn.then(read) as Promise<Awaited<Read>>);
   }
 
   /** What is left of the caller's rate limit; undefined when there is no limit. */
-  rateLimitOf(identity: Pick<Identity, 'caller' | 'remoteAddress'>) {
-    return this.options.quota.limitOf(identity);
+  rateLimitOf(asker: Asker) {
+    return this.options.quota.limitOf(asker);
   }
 
   /**
@@ -149,8 +149,8 @@ export class Operations {
   }
 
   /** As {@link Quota.waitOfRefusal}. */
-  waitOfRefusal(identity: Partial<Identity>, turns?: number): number {
-    return this.options.quota.waitOfRefusal(identity, turns);
+  waitOfRefusal(asker: Partial<Asker>, turns?: number): number {
+    return this.options.quota.waitOfRefusal(asker, turns);
   }
 
   /** Notes that the event loop was busy for `holder` since `beganAt` (of `performance.now()`). */

@@ -102,14 +102,6 @@ describe('introspection', () => {
     gateway = await startTestGateway({ NODE_ENV: 'production', INTROSPECTION: 'true' });
     for (const query of questions) expect(await codesFor(undefined, query)).toEqual([]);
     expect((await gateway.query(misspelled)).errors?.[0]?.message).toContain('Did you mean');
-    for (const path of ['/']) {
-      const { status, headers } = await fetch(gateway.origin + path);
-      expect([status, headers.get('content-security-policy')]).toEqual([
-        200,
-        expect.stringMatching(
-          /default-src 'none'; base-uri 'none'; .*frame-ancestors 'none'; script-src '(self|nonce-)/,
-        ),
-      ]);
-    }
+    expect((await fetch(`${gateway.origin}/graphiql/options`)).status).toBe(200);
   });
 });

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { peerMeeter } from '../../../src/network/peer.js';
+import { addressReader } from '../../../src/network/peer.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 let gateway: TestGateway | undefined;
@@ -35,11 +35,10 @@ describe('the address of a caller', () => {
     ['the peer’s with Forwarded alone', { forwarded: 'for=203.0.113.7' }, '127.0.0.1'],
     ['nothing left of what is no address', { 'x-forwarded-for': '198.51.100.1, unknown, 10.1.2.3' }, '10.1.2.3'],
   ])('is %s', (_, headers, address) => {
-    const meet = peerMeeter(['127.0.0.1', '10.0.0.0/8', 'fd00::/8']);
+    const addressOf = addressReader(['127.0.0.1', '10.0.0.0/8', 'fd00::/8']);
     for (const remoteAddress of ['127.0.0.1', '::ffff:127.0.0.1']) {
       const request = { headers, socket: { remoteAddress } } as unknown as IncomingMessage;
-      meet(request);
-      expect(request.peer?.address).toBe(address);
+      expect(addressOf(request)).toBe(address);
     }
   });
 
