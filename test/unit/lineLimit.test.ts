@@ -45,14 +45,6 @@ describe('Lines that repeat', () => {
     expect(written.slice(1)).toEqual([{ count: 29, requestIds, operation: 'ada' }]);
   });
 
-  it('are written whole when only one came in the second', () => {
-    note('ada');
-    note('ada');
-    jest.advanceTimersByTime(1000);
-    expect(written).toMatchObject([{ requestId: 'request-1' }, { requestId: 'request-2' }]);
-    expect(written[1]).not.toHaveProperty('count');
-  });
-
   it('are written at once again after a second without one', () => {
     note('ada');
     jest.advanceTimersByTime(1000);

@@ -1,6 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { buildASTSchema, findBreakingChanges, type GraphQLSchema, isEnumType, isInputObjectType, isObjectType, parse } from 'graphql';
+import {
+  buildASTSchema,
+  findBreakingChanges,
+  type GraphQLSchema,
+  isEnumType,
+  isInputObjectType,
+  isObjectType,
+  parse,
+} from 'graphql';
 import { resolvers } from '../../../src/resolvers/index.js';
 import { buildSchema } from '../../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../../src/schema/Provider.js';
@@ -42,7 +50,9 @@ describe('The schema', () => {
   });
 
   it('breaks no client of the last release', () => {
-    const released = buildASTSchema(parse(readFileSync('src/schema/released.graphql', 'utf8')), { assumeValidSDL: true });
+    const released = buildASTSchema(parse(readFileSync('src/schema/released.graphql', 'utf8')), {
+      assumeValidSDL: true,
+    });
     const changes = findBreakingChanges(released, schema);
     expect(changes.filter(({ type }) => !type.startsWith('DIRECTIVE'))).toEqual([]);
   });

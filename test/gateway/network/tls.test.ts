@@ -86,24 +86,6 @@ describe('HTTPS', () => {
     await until(async () => (await presented()) === 'second');
   });
 
-  test('renews the pair under load without a request lost', async () => {
-    let done = false;
-    const statuses = new Set<number | undefined>();
-    const agents = [new Agent({ keepAlive: true }), new Agent({ keepAlive: false })];
-    const loads = agents.map(async (agent) => {
-      while (!done) statuses.add(await statusBy(agent));
-    });
-    try {
-      issueCertificate('third', { certFile, keyFile });
-      await until(async () => (await presented()) === 'third');
-    } finally {
-      done = true;
-      await Promise.all(loads);
-      for (const agent of agents) agent.destroy();
-    }
-    expect([...statuses]).toEqual([200]);
-  });
-
   test('with a certificate that is not there ends the process with one line', async () => {
     const TLS_CERT_FILE = join(directory, 'absent');
     const { exited, output } = launchGateway({ PORT: '0', TLS_CERT_FILE, TLS_KEY_FILE: keyFile });

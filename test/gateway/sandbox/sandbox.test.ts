@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { rawHttp } from '../../support/rawConnection.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 
 const credentials = { clientId: 'test-client', clientSecret: 'test-secret-not-real' };
 const authorized = '44444444-4444-4444-8444-444444444444';
@@ -57,7 +57,9 @@ describe('The sandbox serves the interface of the service:', () => {
 
   it('has a demo taxpayer for every status and one with an unknown provider', async () => {
     const { rateLimited, unavailable, slow, ...ids } = sandbox.demo.taxpayerIds;
-    const records = await Promise.all(Object.values(ids).map((id) => call(`/auth/tax-payer/${id}/token`, { headers: asClient })));
+    const records = await Promise.all(
+      Object.values(ids).map((id) => call(`/auth/tax-payer/${id}/token`, { headers: asClient })),
+    );
     expect(new Set(records.map(({ json }) => json()['status']))).toEqual(
       new Set(['CREATED', 'CONSENT_RECEIVED', 'TAX_AUTHORIZATION_SUBMITTED', 'AUTHORIZED', 'REJECTED', 'COMPLETED']),
     );
@@ -98,12 +100,7 @@ describe('The sandbox serves the interface of the service:', () => {
     ['an unknown member', 422, '/client-links', { method: 'POST', headers: json, body: '{"colour":"red"}' }],
     ['null for an absent member', 422, '/client-links', { method: 'POST', headers: json, body: '{"settings":null}' }],
     ['another content type', 415, '/client-links', { method: 'POST', headers: asClient, body: '{}' }],
-    [
-      'a body where none belongs',
-      400,
-      tokenPath,
-      { headers: asClient, body: '{}' },
-    ],
+    ['a body where none belongs', 400, tokenPath, { headers: asClient, body: '{}' }],
     ['a query string', 400, `${tokenPath}?x=1`, { headers: asClient }],
     ['another method', 405, tokenPath, { method: 'DELETE' }],
     ['dot segments in disguise', 404, '/auth/tax-payer/%2E./token', {}],
@@ -144,37 +141,37 @@ describe('A gateway over the sandbox', () => {
 });
 
 describe('The hosted page', () => {
-    const textOf = (page: string, id: string) => new RegExp(`id="${id}"[^>]*>([^<]*)<`).exec(page)?.[1] ?? '';
-    /** A link, its page by now, and a button of a page. */
-    const follow = async (settings = {}) => {
-      const path = `/c/${(await createLink({ settings })).json()['id']}`;
-      const page = async () => (await call(path)).body;
-      const press = (words: string, from: string) => {
-        const step = new RegExp(`<button name="step" value="([^"]+)">${words}<`).exec(from)?.[1] ?? 'no such button';
-        return call(path, { method: 'POST', body: `${new URLSearchParams({ step })}` });
-      };
-      return { path, page, press };
+  const textOf = (page: string, id: string) => new RegExp(`id="${id}"[^>]*>([^<]*)<`).exec(page)?.[1] ?? '';
+  /** A link, its page by now, and a button of a page. */
+  const follow = async (settings = {}) => {
+    const path = `/c/${(await createLink({ settings })).json()['id']}`;
+    const page = async () => (await call(path)).body;
+    const press = (words: string, from: string) => {
+      const step = new RegExp(`<button name="step" value="([^"]+)">${words}<`).exec(from)?.[1] ?? 'no such button';
+      return call(path, { method: 'POST', body: `${new URLSearchParams({ step })}` });
     };
+    return { path, page, press };
+  };
 
-    it('lets the authority decline, and then offers no form', async () => {
-      const { page, press } = await follow();
-      for (const words of ['Give consent', 'Sign and submit', 'Authority declines']) await press(words, await page());
-      expect(textOf(await page(), 'taxpayer-status')).toBe('REJECTED');
-      expect(await page()).not.toContain('<form');
-    });
-
-    it('shows the prefilled name as text, and nothing else that was prefilled', async () => {
-      const personalInfo = { lastName: '<script>"&\'', ssn: '900-00-1234' };
-      const { path } = await follow({ prefillData: { personalInfo } });
-      const page = await call(`${path}/`);
-      expect(page.body).toContain('&#60;script&#62;&#34;&#38;&#39;');
-      expect(page.body).not.toMatch(/<script|1234/);
-      expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
-      expect(page.headers.get('x-content-type-options')).toBe('nosniff');
-      expect(page.headers.get('cache-control')).toBe('no-store');
-    });
-
-    it.each(['/c/no-such-link', '/c/__proto__'])('answers 404 to %s', async (path) => {
-      expect((await call(path)).status).toBe(404);
-    });
+  it('lets the authority decline, and then offers no form', async () => {
+    const { page, press } = await follow();
+    for (const words of ['Give consent', 'Sign and submit', 'Authority declines']) await press(words, await page());
+    expect(textOf(await page(), 'taxpayer-status')).toBe('REJECTED');
+    expect(await page()).not.toContain('<form');
   });
+
+  it('shows the prefilled name as text, and nothing else that was prefilled', async () => {
+    const personalInfo = { lastName: '<script>"&\'', ssn: '900-00-1234' };
+    const { path } = await follow({ prefillData: { personalInfo } });
+    const page = await call(`${path}/`);
+    expect(page.body).toContain('&#60;script&#62;&#34;&#38;&#39;');
+    expect(page.body).not.toMatch(/<script|1234/);
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(page.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(page.headers.get('cache-control')).toBe('no-store');
+  });
+
+  it.each(['/c/no-such-link', '/c/__proto__'])('answers 404 to %s', async (path) => {
+    expect((await call(path)).status).toBe(404);
+  });
+});
