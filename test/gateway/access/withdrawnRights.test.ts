@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { metric, quickPolls } from '../../support/liveJob.js';
+import { quickPolls } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { eventReader } from '../../support/streamReader.js';
 import { together } from '../../support/together.js';
@@ -129,17 +129,6 @@ describe.each(['a WebSocket', 'an event stream'])('A stream over %s', (transport
     expect(codesOf((await next()) as Answer)).toEqual(['AUTH_UNAVAILABLE']);
     expect(await next()).toBeUndefined();
     point.behave(undefined);
-  });
-
-  it('is not begun without the right, nor without a decision', async () => {
-    const refused = await scene(`who has no right by ${transport}`);
-    refused.withdraw();
-    expect(codesOf((await (await refused.open(transport))()) as Answer)).toEqual(['FORBIDDEN']);
-    point.behave('cuts the connection');
-    const undecided = await scene(`who has no decision by ${transport}`);
-    expect(codesOf((await (await undecided.open(transport))()) as Answer)).toEqual(['AUTH_UNAVAILABLE']);
-    point.behave(undefined);
-    await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0);
   });
 });
 
