@@ -2,13 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { resolvers } from '../../../src/resolvers/index.js';
-import { buildSchema } from '../../../src/schema/buildSchema.js';
-import { defaultProviders } from '../../../src/schema/Provider.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { taxpayerPaths } from '../../support/taxpayerPaths.js';
 import { until } from '../../support/until.js';
 
 // Tokens of these callers list no taxpayer: whom they may see is known to the decision point alone.
@@ -151,29 +147,6 @@ describe('A caller whose token lists no taxpayer', () => {
       [first, 'other'],
       [subject, 'acme'],
     ]);
-  });
-
-  it('passes every path to a taxpayer when allowed, and none when not', async () => {
-    // A gateway that no other caller has asked within the last second: beside others, so many requests in a row are refused.
-    const alone = await start();
-    point.allow(subject, [many[7] ?? '']);
-    try {
-      const schema = buildSchema({ resolvers, providers: defaultProviders });
-      for (const { name, operation, document } of taxpayerPaths(schema)) {
-        if (operation === 'subscription') continue; // in withdrawnRights.test.ts
-        for (const [id, codes] of [
-          [many[7], []],
-          [many[8], ['FORBIDDEN']],
-        ] as const) {
-          const type = /\.\.\. on (\w+)/.exec(document)?.[1] ?? /: (\w+)$/.exec(name)?.[1];
-          const representations = [{ __typename: type, id, taxpayerId: id, jobId: 'job' }];
-          const answer = await alone.query(document, { taxpayerId: id, jobId: 'job', representations }, headers);
-          expect({ name, codes: [...new Set(codesOf(answer))] }).toEqual({ name, codes });
-        }
-      }
-    } finally {
-      await alone.stop();
-    }
   });
 });
 

@@ -53,8 +53,6 @@ describe('Tokens that are bound', () => {
   describe('A bound token', () => {
     it.each<[string, unknown]>([
       ['to a certificate', { 'x5t#S256': thumbprint }],
-      ['to a DPoP key', { jkt: 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs' }],
-      ['to nothing', {}],
       ['by null', null],
     ])('%s is refused in words, over HTTP and WebSocket', async (_, cnf) => {
       const headers = { authorization: `Bearer ${await provider.token({ cnf, scope: 'taxpayers:read' })}` };

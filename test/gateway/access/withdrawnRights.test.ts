@@ -14,7 +14,6 @@ import { until } from '../../support/until.js';
 const ttlMs = 1000;
 const scope = 'taxpayers:read taxpayer-tokens:read refresh-jobs:read';
 const record = 'query($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
-const entity = 'query($r: [_Any!]!) { _entities(representations: $r) { ... on TaxpayerToken { name } } }';
 const longPoll = 'query($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job", waitSeconds: 3) { status } }';
 const follow = 'subscription($id: ID!) { refreshJobUpdated(taxpayerId: $id, jobId: "job") { status } }';
 
@@ -63,14 +62,6 @@ describe('A right that is withdrawn has ended once the time of the decision is o
     const calls = control.tokenCalls(id);
     expect(codesOf(await ask(record))).toEqual(['FORBIDDEN']);
     expect(control.tokenCalls(id)).toBe(calls);
-  });
-
-  itMostlyWaits('for _entities', async () => {
-    const { ask, id, name, withdrawn } = await scene('a router');
-    const variables = { r: [{ __typename: 'TaxpayerToken', taxpayerId: id }] };
-    expect((await ask(entity, variables)).data).toEqual({ _entities: [{ name }] });
-    await withdrawn();
-    expect(codesOf(await ask(entity, variables))).toEqual(['FORBIDDEN']);
   });
 
   itMostlyWaits('for a read that began while it held, and for those who joined it', async () => {

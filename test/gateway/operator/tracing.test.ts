@@ -210,13 +210,6 @@ describe('Traces', () => {
     for (const trace of ['traceparent', 'tracestate', 'baggage', traceId]) expect(sent).not.toContain(trace);
   });
 
-  it('begin anew without a usable traceparent', async () => {
-    const { spans } = await spansOf({ traceparent: `00-${'0'.repeat(32)}-${callersSpan}-01` });
-    const http = named(spans, 'POST /graphql');
-    expect(http.traceId).toMatch(/^(?!0{32})[0-9a-f]{32}$/);
-    expect(http.parentSpanId).toBeUndefined();
-  });
-
   it('are not recorded when the caller decided so', async () => {
     expect((await spansOf({ traceparent: `00-${traceId}-${callersSpan}-00` })).spans).toEqual([]);
   });
