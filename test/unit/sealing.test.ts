@@ -36,22 +36,6 @@ describe('Sealer', () => {
     );
   });
 
-  it('opens nothing that was cut, lengthened, made up, or moved to another name', () => {
-    const sealed = sealer.seal('name', Buffer.from('value'));
-    for (let length = 0; length < sealed.length; length++) {
-      expect(sealer.open('name', sealed.subarray(0, length))).toBeUndefined();
-    }
-    expect(sealer.open('name', Buffer.concat([sealed, Buffer.of(0)]))).toBeUndefined();
-    expect(sealer.open('other', sealed)).toBeUndefined();
-    fc.assert(
-      fc.property(text, fc.uint8Array({ maxLength: 200 }), (key, bytes) => {
-        expect(sealer.open(key, Buffer.from(bytes))).toBeUndefined();
-        const headed = Buffer.concat([sealed.subarray(0, 17), Buffer.from(bytes)]);
-        expect(sealer.open(key, headed)).toBeUndefined();
-      }),
-    );
-  });
-
   it('never gives the same bytes twice, nor the text in them', () => {
     const sealed = Array.from({ length: 200 }, () => sealer.seal('k', Buffer.from('planted-token')).toString('latin1'));
     expect(new Set(sealed.map((entry) => entry.slice(5, 17))).size).toBe(200);

@@ -117,23 +117,3 @@ test('one mutation creates at most five links, and none when it asks for more', 
   expect((await gateway.query(mutation(5))).errors).toBeUndefined();
   expect(control.counters().createClientLink).toBe(before + 5);
 });
-
-describe('checks that would take long are cut short', () => {
-  // Each costs graphql-js time that grows with the square of the document, or faster, unless something stops it.
-  const twice = (levels: number): string =>
-    levels === 0 ? 'id' : `token { taxpayer { ${twice(levels - 1)} } } `.repeat(2);
-  const pairs = Array.from({ length: 110 }, (_, i) => `...F${i}`).join(' ');
-  test.each([
-    ['the same field 480 times', `{ taxpayer(id: "x") { ${'token { name } '.repeat(480)} } }`],
-    ['fields that double at each level', `{ taxpayer(id: "x") { ${twice(5)} } }`],
-    [
-      'fragments to be compared each with each',
-      `{ taxpayer(id: "x") { ${pairs} } } ${Array.from({ length: 110 }, (_, i) => `fragment F${i} on Taxpayer { token { name status } }`).join(' ')}`,
-    ],
-  ])('%s: the process answers others meanwhile', async (_, document) => {
-    const [hostile, honest] = await Promise.all([gateway.query(document), gateway.query('{ __typename }')]);
-    expect(honest.data).toEqual({ __typename: 'Query' });
-    const codes = (hostile.errors ?? []).map(({ extensions }) => extensions.code);
-    for (const code of codes) expect(['GRAPHQL_VALIDATION_FAILED', 'NOT_FOUND']).toContain(code);
-  });
-});
