@@ -148,7 +148,6 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const startedAt = performance.now();
     const owner = crypto.randomUUID();
     const place = this.options.store.placeOf(reader.field);
-    let before = this.peek(reader.id);
     let refused: string | undefined;
     let awaited: string | undefined;
     for (let pauseMs = firstPauseMs; ; ) {
@@ -161,7 +160,6 @@ export class LeasedCache<Value> implements MemoryKeeper {
           const tier = awaited === undefined ? 'store' : 'waited';
           if (entry && this.#willDo(entry, reader)) return this.#answer(reader, entry, tier, reason);
           refused = turn.stored.version;
-          before = this.peek(reader.id) ?? entry ?? before; // memory may evict it before the fetch
           break;
         }
         case 'failed': {
@@ -179,7 +177,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
           pauseMs = Math.min(2 * pauseMs, longestPauseMs);
           break;
         default:
-          return this.#answer(reader, await this.#work(reader, place, owner, before), 'fetched', reason);
+          return this.#answer(reader, await this.#work(reader, place, owner), 'fetched', reason);
       }
     }
   }
@@ -195,12 +193,12 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   /** Fetches, then writes the result and releases the lease: also without an answer it may have been granted. */
-  async #work(reader: Reader<Value>, place: Place, owner: string, before?: Entry<Value>): Promise<Entry<Value>> {
+  async #work(reader: Reader<Value>, place: Place, owner: string): Promise<Entry<Value>> {
     const { store } = this.options;
     // 7. Nobody else reads it, or the store cannot tell.
     const letGo = keepLease(store, place, owner, this.#longestHoldMs);
     try {
-      const entry = await this.#fetch(reader, before);
+      const entry = await this.#fetch(reader);
       // 8. The store takes it, or (10) is asked again each second.
       this.#keep(reader, entry);
       const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options)).catch(() => false);
@@ -217,9 +215,9 @@ export class LeasedCache<Value> implements MemoryKeeper {
     }
   }
 
-  async #fetch({ fetch }: Reader<Value>, before?: Entry<Value>): Promise<Entry<Value>> {
+  async #fetch({ fetch }: Reader<Value>): Promise<Entry<Value>> {
     const startedAt = performance.now();
-    const value = await fetch(startedAt + this.options.workMs, before);
+    const value = await fetch(startedAt + this.options.workMs);
     const version = crypto.randomUUID();
     return { version, value, readAt: performance.now(), fetchedAt: Date.now(), startedAt };
   }

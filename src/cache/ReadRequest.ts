@@ -14,8 +14,8 @@ export interface ReadRequest<Value> {
   readonly acceptable: (entry: Entry<Value>) => boolean;
   /** Whether any entry will do that was fetched since the reader asked. */
   readonly takesFetchedMeanwhile?: boolean;
-  /** Asks the service until `endsAt` (monotonic) at most; `before` is the newest known entry, which was not acceptable. */
-  readonly fetch: (endsAt: number, before?: Entry<Value>) => Promise<Value>;
+  /** Asks the service until `endsAt` (monotonic) at most. */
+  readonly fetch: (endsAt: number) => Promise<Value>;
   /** For the reader that begins a read; those who join one under way need no place. Default: at once. */
   readonly inPlace?: InPlace | undefined;
   /** Who reads. A refusal that concerns another holder is not shared with this one. */

@@ -13,17 +13,13 @@ import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
 import { storeProblem } from './openStoreOf.js';
 
-/** A part of what is configured, and what finds out whether it works: a few words, or an error whose message says why not. */
-type Part = readonly [part: string, look: () => string | Promise<string>];
-
 /** Longest time for one part, in milliseconds. */
 const limitMs = 5000;
 
+/** Tests the configuration and whether everything it names can be reached, without credentials and without a token call. */
 export const check: Command = {
-  does: 'tests the configuration and whether everything it names can be reached',
-  details: 'It sends no credentials to the service and makes no token call.',
   async run() {
-    const parts = await Promise.all(partsOf(loadConfig()).map(found));
+    const parts = await Promise.all(partsOf(loadConfig()));
     return {
       ok: parts.every(({ ok }) => ok),
       data: { parts },
@@ -32,41 +28,35 @@ export const check: Command = {
   },
 };
 
-async function found([part, look]: Part) {
+function partsOf({ auth, cache, proxies, service, trustedDocuments, upstream, warnings }: Config) {
+  const others = new Agents(proxies);
+  const { decision, issuers } = auth;
+  const parts = [
+    found('configuration', async () => ['complete', ...warnings].join('; ')),
+    trustedDocuments &&
+      found('trusted documents', async () => `${(await readListed(trustedDocuments.paths)).byId.size} in all lists`),
+    found('store', () => store(cache.url)),
+    ...issuers.map((place) =>
+      found(`key set of ${place.issuer}`, async () => {
+        const { keys } = await readIssuerKeys({ ...place, agentFor: others.agentFor });
+        return keys.length === 1 ? '1 key' : `${keys.length} keys`;
+      }),
+    ),
+    decision && found('decision point', () => answering('AUTH_DECISION_URL', decision.url, others)),
+    upstream !== 'embedded-sandbox' &&
+      found('service', () => answering('UPSTREAM_BASE_URL', upstream.baseUrl, new Agents(proxies, service.tls))),
+  ];
+  return parts.filter((part) => !!part);
+}
+
+/** Whether a part works: a few words, or those of the error that says why not. */
+async function found(part: string, look: () => Promise<string>) {
   try {
     return { part, ok: true, detail: await look() };
   } catch (error) {
     const { message } = error as Error;
     return { part, ok: false, detail: error instanceof NoAnswer ? `${error.fault}: ${message}` : message };
   }
-}
-
-function partsOf({ auth, cache, proxies, service, trustedDocuments, upstream, warnings }: Config): readonly Part[] {
-  const others = new Agents(proxies);
-  const { decision, issuers } = auth;
-  const parts: (Part | false | undefined)[] = [
-    ['configuration', () => ['complete', ...warnings].join('; ')],
-    trustedDocuments && [
-      'trusted documents',
-      async () => `${(await readListed(trustedDocuments.paths)).byId.size} in all lists`,
-    ],
-    ['store', () => store(cache.url)],
-    ...issuers.map(
-      (place): Part => [
-        `key set of ${place.issuer}`,
-        async () => {
-          const { keys } = await readIssuerKeys({ ...place, agentFor: others.agentFor });
-          return keys.length === 1 ? '1 key' : `${keys.length} keys`;
-        },
-      ],
-    ),
-    decision && ['decision point', () => answering('AUTH_DECISION_URL', decision.url, others)],
-    upstream !== 'embedded-sandbox' && [
-      'service',
-      () => answering('UPSTREAM_BASE_URL', upstream.baseUrl, new Agents(proxies, service.tls)),
-    ],
-  ];
-  return parts.filter((part) => !!part);
 }
 
 /** In Redis, writes and deletes items that no gateway looks for. A directory may be in use: it is only looked at. */

@@ -1,7 +1,7 @@
 import { SealedStore, scopeOf } from '../cache/SealedStore.js';
 import { Sealer } from '../cache/sealing.js';
-import { ConfigError } from '../config/ConfigError.js';
 import type { Config } from '../config/config.js';
+import { ConfigError } from '../config/config.js';
 import { openExistingStore, shownStore } from '../stores/openStore.js';
 import { StoreError, storeCause } from '../stores/StoreError.js';
 

@@ -2,16 +2,21 @@ import { createRequire } from 'node:module';
 import type { Scope } from '../auth/caller.js';
 import { tokenType } from '../auth/verifyToken.js';
 import type { PemFiles } from '../network/pemFiles.js';
-import { ConfigError } from './ConfigError.js';
 import { follow, readValue, valueIn } from './files.js';
-import { audiencesOf, type Facts, isLoopback, rules } from './rules.js';
+import { audiencesOf, explorersAreOpen, type Facts, isLoopback, rules, warningsOf } from './rules.js';
 import { Secret } from './secret.js';
 import { type Parsed, type Setting, type SettingName, settings } from './settings.js';
-import { explorersAreOpen, warningsOf } from './warnings.js';
 
 /** The version in our package.json. */
 export function packageVersion(): string {
   return createRequire(import.meta.url)('taxpayer-gateway/package.json').version;
+}
+
+/** Everything wrong with the configuration, one line each; the lines never hold a value. */
+export class ConfigError extends Error {
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join('\n'));
+  }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -34,7 +39,7 @@ export function loadConfig(environment: Environment = process.env): Config {
   const problems = new Map<SettingName, string>();
   const names = Object.keys(settings) as SettingName[];
   const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, files, problems)])) as Parsed;
-  const facts = factsOf(parsed, env, problems);
+  const facts = factsOf(parsed, problems);
   for (const [name, isSo, words] of rules) {
     if (!problems.has(name) && !isSo(facts)) problems.set(name, `${name} ${words}`);
   }
@@ -71,8 +76,6 @@ function parsedValue(name: SettingName, text: string): unknown {
 function readText(env: Environment, name: SettingName, files: SecretFiles): string | undefined {
   // As in curl, the name in lower case comes first.
   const direct = (name.endsWith('_PROXY') && env[name.toLowerCase()]) || env[name] || undefined;
-  // Kubernetes sets it to an address for a Service that is called metrics.
-  if (name === 'METRICS_PORT' && /^(tcp|udp|sctp):\/\//.test(direct ?? '')) return undefined;
   const path = settings[name].secret && env[`${name}_FILE`];
   if (!path) return direct;
   if (direct) throw new Error(`and ${name}_FILE are both set: expected one of them`);
@@ -126,7 +129,7 @@ export function followSecret<Name extends SettingName>(
 
 const upstreamNames = ['UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIENT_SECRET'] as const;
 
-function factsOf(parsed: Parsed, env: Environment, problems: ReadonlyMap<SettingName, string>): Facts {
+function factsOf(parsed: Parsed, problems: ReadonlyMap<SettingName, string>): Facts {
   const isSandbox = upstreamNames.every((name) => parsed[name] === undefined && !problems.has(name));
   const isNamed = parsed.AUTH_ISSUER !== undefined || parsed.AUTH_JWKS_URL !== undefined;
   return {
@@ -134,7 +137,6 @@ function factsOf(parsed: Parsed, env: Environment, problems: ReadonlyMap<Setting
     isSandbox,
     mode: parsed.AUTH_MODE ?? (isSandbox && !isNamed ? 'developer' : 'jwt'),
     host: parsed.HOST ?? (isSandbox ? '127.0.0.1' : '0.0.0.0'),
-    isSet: (...names) => names.some((name) => env[name] || env[`${name}_FILE`]),
   };
 }
 
@@ -169,7 +171,7 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
       tls: filesOf(s, 'UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE'),
       apiVersion: s.UPSTREAM_API_VERSION,
       timeoutMs: s.UPSTREAM_TIMEOUT_MS,
-      deadlineMs: s.UPSTREAM_DEADLINE_MS ?? Math.max(10_000, s.UPSTREAM_TIMEOUT_MS),
+      deadlineMs: s.UPSTREAM_DEADLINE_MS,
       breakerResetMs: s.BREAKER_RESET_MS,
       maxResponseBytes: 1024 * 1024,
     },
@@ -189,7 +191,7 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
     },
     jobs: {
       pollMinMs: s.JOB_POLL_MIN_MS,
-      pollMaxMs: s.JOB_POLL_MAX_MS ?? Math.max(30_000, s.JOB_POLL_MIN_MS),
+      pollMaxMs: Math.max(s.JOB_POLL_MAX_MS, s.JOB_POLL_MIN_MS),
       watchMaxMs: 3_600_000,
     },
     auth: authOf(s),
@@ -217,16 +219,10 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
 }
 
 /** A fixed freshness is a learned one with a share of 0. */
-function freshnessOf(s: Parsed) {
-  const fixedSeconds = s.TOKEN_FRESH_SECONDS;
-  if (fixedSeconds !== undefined) {
-    return { share: 0, minMs: 1000 * fixedSeconds, maxMs: 1000 * Math.max(fixedSeconds, 86_400) };
-  }
-  return {
-    share: s.TOKEN_FRESH_SHARE,
-    minMs: 1000 * s.TOKEN_FRESH_MIN_SECONDS,
-    maxMs: 1000 * s.TOKEN_FRESH_MAX_SECONDS,
-  };
+function freshnessOf({ TOKEN_FRESH_SECONDS: fixed, ...s }: Parsed) {
+  const minMs = 1000 * (fixed ?? s.TOKEN_FRESH_MIN_SECONDS);
+  const maxMs = Math.max(minMs, 1000 * s.TOKEN_FRESH_MAX_SECONDS);
+  return { share: fixed === undefined ? s.TOKEN_FRESH_SHARE : 0, minMs, maxMs };
 }
 
 /** What the gateway presents to its embedded sandbox. */

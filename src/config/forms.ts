@@ -87,18 +87,10 @@ function isProxy(address: string): boolean {
   }
 }
 
-/** As in curl: separated by commas or spaces. */
-export const proxyExceptions = z
-  .string()
-  .transform((entries) => entries.split(/[\s,]+/).filter(Boolean))
-  .pipe(
-    z.array(
-      fitting(
-        (entry) => !entry.includes('/'),
-        'must be host names and addresses, separated by commas; ranges such as 10.0.0.0/8 are not supported',
-      ),
-    ),
-  );
+export const proxyException = fitting(
+  (entry) => !/[\s/]/.test(entry),
+  'must be host names and addresses, separated by commas; ranges such as 10.0.0.0/8 are not supported',
+);
 
 const isAddressRange = (address: string) => {
   try {

@@ -4,11 +4,10 @@ import { type Caller, holderOf, type Scope, type TaxpayerScope } from '../auth/c
 import type { Decision, DecisionPoint, Question } from '../auth/DecisionPoint.js';
 import type { ClientLinks, CreatedLink } from '../datasources/ClientLinks.js';
 import type { IdentifierReader } from '../datasources/identifiers.js';
-import type { jobWatcher } from '../datasources/jobWatcher.js';
 import type { RefreshJobs } from '../datasources/RefreshJobs.js';
 import type { ReadCall } from '../datasources/reading.js';
-import type { recordWatcher } from '../datasources/recordWatcher.js';
 import type { TokenBroker } from '../datasources/TokenBroker.js';
+import type { jobWatcher, recordWatcher } from '../datasources/watchers.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError } from '../errors/errors.js';
 import type { AuditEvent, AuditLog } from '../observability/AuditLog.js';

@@ -49,6 +49,3 @@ export function isSame(one: TokenRecord, other: TokenRecord): boolean {
   const [a, b] = [one, other].map((record) => JSON.parse(JSON.stringify({ ...record, accessToken: undefined })));
   return isDeepStrictEqual(a, b);
 }
-
-/** A number from 0 to 1 that differs from version to version, and is the same in every process. */
-export const jitterOf = (version: string): number => Number.parseInt(version.slice(0, 8), 16) / 2 ** 32;

@@ -24,7 +24,7 @@ export interface TokenView {
   readonly readAt: number;
   /** How long it is fresh, from `readAt`, in milliseconds. */
   readonly freshMs: number;
-  /** Whether it is shown past its freshness because the service could not answer, or after the service refused its token. */
+  /** Whether it is shown past its freshness because the service could not answer. */
   readonly stale: boolean;
 }
 

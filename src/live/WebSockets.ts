@@ -7,7 +7,7 @@ import type { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
 import { requestIdOf } from '../http/facts.js';
 import type { GraphQLHandlerOptions } from '../http/GraphQLHandler.js';
-import { clientOf } from '../operations/clientName.js';
+import { clientOf } from '../operations/GraphQLRequest.js';
 import { SocketSession } from './SocketSession.js';
 
 /** Milliseconds that a peer may take to answer our close frame, or to end the connection after sending its own. */

@@ -5,27 +5,21 @@ import type { LineLimit } from './LineLimit.js';
 
 /** Writes one line for each operation at its end. */
 export class OperationLog {
-  readonly #isOff: boolean;
-  /** Shortest duration of a successful operation that has a line, in milliseconds. */
-  readonly #fromMs: number;
-
   constructor(
     private readonly lines: LineLimit,
-    { which, slowMs }: Config['operationLog'],
-  ) {
-    this.#isOff = which === 'none';
-    this.#fromMs = this.#isOff ? Number.POSITIVE_INFINITY : which === 'all' ? 0 : slowMs;
-  }
+    private readonly options: Config['operationLog'],
+  ) {}
 
   /** Writes a line for an operation that failed, changed something, called the token endpoint or was slow. */
   end(record: OperationRecord, traceId?: string): void {
     const { facts, outcome, type, trail, way } = record;
-    const ended = performance.now() - facts.startedAt;
+    const { which, slowMs } = this.options;
+    const ms = performance.now() - facts.startedAt;
     const hasTokenCalls = trail !== undefined && trail.tokenCalls > 0;
-    const isNotable = outcome !== 'ok' || type === 'mutation' || hasTokenCalls;
-    if (!isNotable && ended < this.#fromMs) return;
+    const isNotable = outcome !== 'ok' || type === 'mutation' || hasTokenCalls || ms >= slowMs;
+    if (!isNotable && which !== 'all') return;
     const audit = denialIn(record);
-    if (this.#isOff && audit === undefined) return;
+    if (which === 'none' && audit === undefined) return;
     const common = commonFields(record, audit);
     const line = {
       level: audit === undefined ? 'info' : 'audit',
@@ -34,7 +28,7 @@ export class OperationLog {
       common,
       caller: facts.caller,
       remoteAddress: audit && facts.remoteAddress,
-      own: ownFields(record, Math.round(ended * 10) / 10, traceId),
+      own: ownFields(record, Math.round(ms * 10) / 10, traceId),
       general: { audit, way, outcome, codes: common.codes },
     } as const;
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.

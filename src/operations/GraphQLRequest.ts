@@ -58,3 +58,31 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 export function badRequest(message: string, httpStatus = 422, more: GatewayErrorOptions = {}): GatewayError {
   return new GatewayError('BAD_USER_INPUT', message, { ...more, httpStatus });
 }
+
+/** The program that sent a request, as it calls itself. */
+export interface Client {
+  readonly client?: string;
+  readonly clientVersion?: string;
+}
+
+/** Longest name or version that is kept, in characters. */
+const longestName = 64;
+
+/**
+ * Name and version from the headers of Apollo's clients or those of the GraphQL Foundation, or the same names in the
+ * parameters of a socket; cut to 64 plain characters.
+ */
+export function clientOf(headers: Readonly<Record<string, unknown>>): Client {
+  const client = plain(headers['apollographql-client-name'] ?? headers['graphql-client-name']);
+  const clientVersion = plain(headers['apollographql-client-version'] ?? headers['graphql-client-version']);
+  return { ...(client && { client }), ...(clientVersion && { clientVersion }) };
+}
+
+function plain(text: unknown): string | undefined {
+  return typeof text === 'string'
+    ? text
+        .slice(0, 4 * longestName)
+        .replace(/[^\w .:/@+-]+/g, '')
+        .slice(0, longestName)
+    : undefined;
+}

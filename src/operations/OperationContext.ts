@@ -3,7 +3,7 @@ import type { Holder } from '../admission/Places.js';
 import type { Identity } from '../auth/identify.js';
 import type { Trail } from '../process/Trail.js';
 import type { Answer } from './answer.js';
-import type { Client } from './clientName.js';
+import type { Client } from './GraphQLRequest.js';
 
 /** What is known of an operation before it is executed. */
 export interface OperationFacts extends Identity {

@@ -6,8 +6,7 @@ import * as z from 'zod';
 import { follow } from '../config/files.js';
 import { GatewayError } from '../errors/errors.js';
 import { withoutByteOrderMark } from '../process/json.js';
-import type { Client } from './clientName.js';
-import { badRequest, type GraphQLRequest, isObject } from './GraphQLRequest.js';
+import { badRequest, type Client, type GraphQLRequest, isObject } from './GraphQLRequest.js';
 import type { OperationFacts } from './OperationContext.js';
 
 /** An operation whose document is not listed: it runs only because the mode is `report`. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod';
 import { type Answer, errorAnswer, jsonAnswer } from './answers.js';
-import { frontPage, hostedPage } from './hostedPage.js';
+import { hostedPage } from './hostedPage.js';
 import type { SandboxState, SandboxTaxpayer } from './state.js';
 
 /** The endpoints of the service; `hostedPage` is a person in the taxpayer flow, `unknown` is off the contract. */
@@ -12,6 +12,9 @@ const paths = {
   hostedPage: { methods: ['GET', 'POST'], path: /^\/c\/(?<linkId>[^/]+)\/?$/ },
 };
 export type ApiEndpoint = Exclude<keyof typeof paths, 'hostedPage'>;
+
+/** The only accepted Service-API-Version. */
+const apiVersion = '2024-01-01';
 
 /** Where a request goes. The ids are empty where the path has none. */
 export type Route = typeof noIds &
@@ -28,7 +31,6 @@ export interface Received {
     readonly state: SandboxState;
     readonly clientId: string;
     readonly clientSecret: string;
-    readonly apiVersion: string;
     /** Without trailing slash. */
     readonly url: string;
   };
@@ -39,7 +41,6 @@ export interface Received {
  * but `unknown`, so a client whose ids change the path is caught.
  */
 export function routeOf({ method = '', url = '' }: IncomingMessage): Route {
-  if (method === 'GET' && url === '/') return unknown(frontPage());
   for (const [endpoint, { methods, path }] of Object.entries(paths)) {
     const ids = path.exec(url.replace(/\?.*/s, ''));
     if (!ids) continue;
@@ -66,7 +67,7 @@ export function answerTo(received: Received): Answer {
   const { endpoint } = route;
   if (endpoint === 'unknown') return route.answer;
   if (endpoint === 'hostedPage') return hostedPage(service.state, route.linkId, request.method === 'POST' ? body : '');
-  const { authorization, 'service-api-version': version = service.apiVersion } = request.headers;
+  const { authorization, 'service-api-version': version = apiVersion } = request.headers;
   const clientBearer = `Bearer ${Buffer.from(`${service.clientId}:${service.clientSecret}`).toString('base64')}`;
   if (request.url?.includes('?')) return errorAnswer(400, 'The endpoint takes no query string');
   if (endpoint !== 'refreshJob' && authorization !== clientBearer) {
@@ -74,7 +75,7 @@ export function answerTo(received: Received): Answer {
   }
   if (!authorization) return errorAnswer(401, 'The access token is missing');
   if (endpoint === 'createClientLink') return createClientLink(received);
-  if (version !== service.apiVersion) return errorAnswer(400, 'Service-API-Version is not supported');
+  if (version !== apiVersion) return errorAnswer(400, 'Service-API-Version is not supported');
   if (body !== '') return errorAnswer(400, 'The endpoint takes no body');
   const taxpayer = inEitherCase(route.taxpayerId, (id) => service.state.taxpayers.get(id));
   if (!taxpayer) return errorAnswer(404, 'No such taxpayer');

@@ -1,4 +1,7 @@
-import { hourMs, mostFields } from './Store.js';
+import { hourMs } from './Store.js';
+
+/** The fields of a record that has a `token` live as long as it, the others an hour. Above this many, other jobs go. */
+const mostFields = 100;
 
 /**
  * A record is a hash. Its fields: `F` holds "written expires version\n" and the value, `F:lease` "owner until", `F:failure`

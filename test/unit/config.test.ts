@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ConfigError } from '../../src/config/ConfigError.js';
-import { loadConfig } from '../../src/config/config.js';
+import { ConfigError, loadConfig } from '../../src/config/config.js';
 import { type SettingName, settings } from '../../src/config/settings.js';
 
 const service = { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/', UPSTREAM_CLIENT_ID: 'a', UPSTREAM_CLIENT_SECRET: 'b' };
@@ -109,13 +108,20 @@ describe('The freshness of a token record', () => {
     ],
     [{ TOKEN_FRESH_SECONDS: '900' }, { share: 0, minMs: 900_000, maxMs: day }],
     [{ TOKEN_FRESH_SECONDS: '172800' }, { share: 0, minMs: 2 * day, maxMs: 2 * day }],
+    [
+      { TOKEN_FRESH_SECONDS: '900', TOKEN_FRESH_SHARE: '0.5' },
+      { share: 0, minMs: 900_000, maxMs: day },
+    ],
+    [
+      { TOKEN_FRESH_MIN_SECONDS: '300', TOKEN_FRESH_MAX_SECONDS: '200' },
+      { share: 0.1, minMs: 300_000, maxMs: 300_000 },
+    ],
   ])('with %j is by the rule %j', (env, rule) => {
     expect(loadConfig(env).tokens.freshness).toEqual(rule);
   });
 });
 
 describe('A mistake', () => {
-  const freshOrder = /^TOKEN_FRESH_MIN_SECONDS .*must not be above TOKEN_FRESH_MAX_SECONDS /;
   it.each<[Env, RegExp]>([
     [{ PORT: '70000' }, /^PORT must be a whole number from 0 to 65535$/],
     [{ PORT: planted }, /^PORT must/],
@@ -130,8 +136,6 @@ describe('A mistake', () => {
       /^CORS_ORIGINS must be origins as browsers send them/,
     ]),
     [{ AUTH_DECISION_URL: 'decisions.example' }, /^AUTH_DECISION_URL must be an absolute http: or https: URL/],
-    [{ ...open, AUTH_DECISION_URL: 'https://x.example' }, /^AUTH_DECISION_URL is .* without AUTH_MODE=disabled$/],
-    [{ AUTH_DECISION_TOKEN: planted }, /^AUTH_DECISION_URL is required with AUTH_DECISION_TOKEN, /],
     [
       { AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_TTL_SECONDS: '0' },
       /^AUTH_DECISION_TTL_SECONDS must be a/,
@@ -151,15 +155,8 @@ describe('A mistake', () => {
       ],
     ),
     [{ ...open, UPSTREAM_CLIENT_ID: `a:${planted}` }, /^UPSTREAM_CLIENT_ID must not contain a colon$/],
-    [{ JOB_POLL_MIN_MS: '5000', JOB_POLL_MAX_MS: '1000' }, /^JOB_POLL_MAX_MS must not be below JOB_POLL_MIN_MS$/],
     [{ TOKEN_FRESH_SHARE: '1.1' }, /^TOKEN_FRESH_SHARE must be a number from 0 to 1$/],
-    [{ TOKEN_FRESH_MIN_SECONDS: '300', TOKEN_FRESH_MAX_SECONDS: '299' }, freshOrder],
     [{ TOKEN_FRESH_SECONDS: '0' }, /^TOKEN_FRESH_SECONDS must be a whole number from 1 to 2592000$/],
-    [
-      { TOKEN_FRESH_SECONDS: '900', TOKEN_FRESH_SHARE: '0.1' },
-      /^TOKEN_FRESH_SECONDS is a fixed freshness: expected without TOKEN_FRESH_SHARE, /,
-    ],
-    [{ PORT: '5000', METRICS_PORT: '5000' }, /^METRICS_PORT must differ from PORT$/],
     [{ TLS_CERT_FILE: '/x' }, /^TLS_KEY_FILE is required with TLS_CERT_FILE$/],
     [
       { TLS_CLIENT_CA_FILE: '/x', METRICS_PORT: '1' },
@@ -180,7 +177,6 @@ describe('A mistake', () => {
       /^AUTH_JWKS_URL must have as many entries as AUTH_ISSUER/,
     ],
     [{ ...issuer, AUTH_ISSUER: 'our-provider' }, /^AUTH_ISSUER must be http: or https: URLs .*expected AUTH_JWKS_URL/],
-    [{ ...issuer, AUTH_ISSUER: `https://a.example,https://a.example` }, /^AUTH_ISSUER must not name an issuer twice$/],
     [
       { ...issuer, AUTH_AUDIENCE: `https://${planted}.example x` },
       /^AUTH_AUDIENCE must be audiences, or one of AUTH_ISS/,
@@ -252,15 +248,6 @@ describe('The examples that are printed', () => {
     expect(problemsOf(env)).toEqual([]);
   });
 });
-
-it.each(['tcp://10.0.0.7:9464', 'udp://[fd00::7]:9464'])(
-  'METRICS_PORT=%s is what Kubernetes sets for a Service called metrics, and is no port',
-  (address) => {
-    const { metricsPort, warnings } = loadConfig({ METRICS_PORT: address });
-    expect({ metricsPort, warnings }).toEqual({ metricsPort: undefined, warnings: [] });
-    expect(problemsOf({ METRICS_PORT: `http://${planted}` })).toEqual([expect.stringMatching(/^METRICS_PORT must be/)]);
-  },
-);
 
 describe('Several secrets in one setting', () => {
   const [one, two] = ['the-first-of-the-secrets', 'the-second-of-the-secrets'];

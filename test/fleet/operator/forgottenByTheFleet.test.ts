@@ -76,8 +76,8 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     const taxpayer = addTaxpayer();
     for (const each of fleet) expect(await ask(each, taxpayer)).toEqual(['before', 'before']);
     expect((await commandJson(env, 'inspect', taxpayer.id)).entries).toMatchObject([
-      { kind: expect.stringMatching(/^(token|job)$/), what: expect.stringMatching(/^(record|final status)$/) },
-      { kind: expect.stringMatching(/^(token|job)$/) },
+      { what: expect.stringMatching(/^(token record|final job status)$/) },
+      { what: expect.any(String) },
     ]);
     startLoad(Array.from({ length: 5 }, addTaxpayer));
     rename(taxpayer);

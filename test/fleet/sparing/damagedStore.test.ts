@@ -188,12 +188,10 @@ describe('A damaged file in the directory', () => {
 });
 
 describe('A directory that cannot be made or written to', () => {
-  it.each([
-    [`${import.meta.filename}/cache`, 'ENOTDIR'],
-    ['/proc/nope/cache', 'ENOENT'],
-  ])('is one line that names CACHE_URL and the whole path: %s', async (directory, code) => {
+  it('is one line that names CACHE_URL and the whole path', async () => {
+    const directory = `${import.meta.filename}/cache`;
     const { output, exited } = launchGateway({ ...environmentFor(sandbox), CACHE_URL: `file:${directory}` });
     expect(await exited).toBe(1);
-    expect(output()).toBe(`CACHE_URL: the directory ${directory} cannot be opened: ${code}\n`);
+    expect(output()).toBe(`CACHE_URL: the directory ${directory} cannot be opened: ENOTDIR\n`);
   });
 });

@@ -63,7 +63,7 @@ it('A store in a file finds nothing whose time was over while no process ran', a
   rmSync(directory, { recursive: true });
 });
 
-it('A taxpayer in Redis lives as long as its token, and an hour without one; what is of another type is replaced', async () => {
+it('A taxpayer in Redis lives as long as its token, with about a hundred jobs, and an hour without one; what is of another type is replaced', async () => {
   const redis = await startRedis();
   const store = await RedisStore.open(redis.url);
   const client = new Redis(redis.url);
@@ -80,6 +80,11 @@ it('A taxpayer in Redis lives as long as its token, and an hour without one; wha
   await write('job:b', 60_000);
   expect(await client.pttl('txgw:r')).toBeGreaterThan(29 * 86_400_000);
   expect((await store.fields('r')).map(({ name }) => name).sort()).toEqual(['job:a', 'job:b', 'token']);
+  for (let n = 0; n < 130; n += 1) await write(`job:${n}`, 60_000);
+  const fields = (await store.fields('r')).map(({ name }) => name);
+  expect(fields).toEqual(expect.arrayContaining(['token', 'job:129']));
+  expect(fields).not.toContain('job:0');
+  expect(fields.length).toBeLessThanOrEqual(101);
   expect(await store.get('item')).toBeUndefined();
   expect((await store.increment('item', 1, 1000)).count).toBe(1);
   expect((await store.increment('text', 3, 1000)).count).toBe(3);

@@ -88,7 +88,11 @@ describe('A change', () => {
     const { broker } = member(0);
     const createdAt = new Date(fleet.now() - 300 * day).toISOString();
     const ids = control.addTaxpayers(10, { createdAt }).map((id) => fleet.ids.taxpayerId(id));
-    const readAll = () => Promise.all(ids.map(async (id) => Math.round(broker.freshForMs(await broker.record(id)))));
+    const readAll = async () => {
+      const freshMs: number[] = [];
+      for (const id of ids) freshMs.push(Math.round(broker.freshForMs(await broker.record(id))));
+      return freshMs;
+    };
     expect(await readAll()).toEqual(ids.map(() => day));
     for (const id of ids) control.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
     fleet.advance(day);
