@@ -214,16 +214,6 @@ describe('An answer of the service', () => {
   });
 
   it.each([
-    ['metadata', { metadata: 'text' }],
-    ['createdAt', { created_at: '5 January' }],
-    ['createdAt', { created_at: '2026-02-30T10:00:00Z' }],
-    ['createdAt', { created_at: '2026-01-05T' }],
-    ['createdAt', { created_at: 1767607200 }],
-  ])('is shown without its %s when that is given as %j', async (member, set) => {
-    expect(await shown(set)).toMatchObject({ status: 'AUTHORIZED', [member]: null, wrong: [member] });
-  });
-
-  it.each([
     [' HTTPS://service.example', true],
     ['ftp://service.example', false],
     ['/c/link', false],
