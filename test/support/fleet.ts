@@ -12,7 +12,6 @@ import type { GatewayError } from '../../src/errors/errors.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { wireServices } from '../../src/services.js';
-import type { Store } from '../../src/stores/Store.js';
 import { environmentFor } from './gateway.js';
 import { real, replacePlatform, restorePlatform } from './platform.js';
 import { type Sandbox, startSandbox } from './sandbox.js';
@@ -25,7 +24,6 @@ export interface Member {
   readonly links: ClientLinks;
   /** The broker's events, in order. */
   readonly events: TokenEvent[];
-  readonly budgetLeft: number[];
 }
 
 export interface Fleet {
@@ -57,10 +55,6 @@ export interface FleetOptions {
   readonly breakerResetMs?: number;
   /** How far the clock of each member is ahead of the fleet's, in milliseconds. Default 0. */
   readonly aheadMs?: readonly number[];
-  /** The store that all members share. Default: a memory store on the fleet's clock. */
-  readonly store?: Store;
-  /** Gives each member its connection to that store. Default: the store itself. */
-  readonly connect?: (shared: Store) => Store;
 }
 
 const hourMs = 3_600_000;
@@ -83,8 +77,6 @@ export async function startFleet({
   budgetWatchShare = 1,
   breakerResetMs = 50,
   aheadMs = [],
-  store,
-  connect = (shared) => shared,
 }: FleetOptions = {}): Promise<Fleet> {
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
   let clock = Math.floor(Date.now() / hourMs) * hourMs; // a full hour, because the budget counts per clock hour
@@ -92,7 +84,7 @@ export async function startFleet({
   const now = () => clock;
   // Real time passes a thousandth as fast: enough to tell what came first.
   const monotonic = () => clock + real.monotonicNow() / 1000;
-  const shared = store ? on(undefined, store) : on({ now, monotonicNow: monotonic }, new SharedStore() as Store);
+  const shared = on({ now, monotonicNow: monotonic }, new SharedStore());
   const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
@@ -114,16 +106,14 @@ export async function startFleet({
       random: () => 0,
     };
     const events: TokenEvent[] = [];
-    const budgetLeft: number[] = [];
     const { broker, jobs, links, stop } = clocks.run(own, () =>
       wireServices({
         config,
         log: createLogger('silent', { write: () => {} }),
         metrics: Object.assign(new Metrics(), {
           onTokenEvent: (event: TokenEvent) => events.push(event),
-          onBudget: (left: number) => budgetLeft.push(left),
         }),
-        store: connect(shared),
+        store: shared,
         sealer: new Sealer([{ from: 'client-secret', secret: new Secret('fleet-secret') }]),
         baseUrl: sandbox.url,
         credentials: () => credentials,
@@ -134,7 +124,6 @@ export async function startFleet({
       jobs: on(own, jobs),
       links: on(own, links),
       events,
-      budgetLeft,
       stop,
     };
   });
@@ -163,7 +152,7 @@ export async function startFleet({
 }
 
 /** `target`, whose methods run on `own` clocks. */
-function on<Target extends object>(own: Clocks | undefined, target: Target): Target {
+function on<Target extends object>(own: Clocks, target: Target): Target {
   return new Proxy(target, {
     get: (_, name) => {
       const value = Reflect.get(target, name);
