@@ -1,6 +1,5 @@
-import type { Trail } from '../process/Trail.js';
 import type { SealedStore, SubjectField } from './SealedStore.js';
-import type { Codec, Entry } from './StoredEntries.js';
+import type { Entry, Keeping } from './StoredEntries.js';
 
 /**
  * Runs work once there is a place for it.
@@ -20,8 +19,6 @@ export interface ReadRequest<Value> {
   readonly inPlace?: InPlace | undefined;
   /** Who reads. A refusal that concerns another holder is not shared with this one. */
   readonly holder?: string | undefined;
-  /** The trail of the reader's operation. */
-  readonly trail?: Trail | undefined;
 }
 
 export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
@@ -29,11 +26,8 @@ export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
 /** What memory had: an acceptable entry, none, or one that is too old or refused. */
 export type ReadReason = 'held' | 'absent' | 'outdated';
 
-export interface LeasedCacheOptions<Value> {
+export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   readonly store: SealedStore;
-  readonly codec: Codec<Value>;
-  /** How long the store keeps a value, in milliseconds. */
-  readonly ttlMs: (value: Value) => number;
   /** The label of metrics. */
   readonly kind: string;
   readonly maxEntries: number;

@@ -82,7 +82,6 @@ describe('Traces', () => {
       'http.route': '/graphql',
       'url.path': '/graphql',
       'url.scheme': 'http',
-      'network.protocol.version': '1.1',
       'http.response.status_code': 200,
       'graphql.operation.type': 'query',
       'gateway.operation': 'refreshJob',
