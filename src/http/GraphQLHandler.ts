@@ -3,14 +3,13 @@ import type { Holder, Places } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify } from '../auth/identify.js';
 import type { GatewayError } from '../errors/errors.js';
-import type { AddressOf } from '../network/peer.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import type { Operations } from '../operations/Operations.js';
 import { ResultStream } from '../operations/ResultStream.js';
 import { type Dialect, plainJson, readAccept, type StreamTransport } from './accept.js';
 import { headersOf, refuseInTurn, writeJson } from './answering.js';
 import { type EventStreamOptions, shuttingDown, writeAsStream, writeStream } from './EventStream.js';
-import { HttpFacts } from './facts.js';
+import { type AddressOf, HttpFacts } from './facts.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
 import { type Origins, refuseOtherGets } from './origins.js';
 

@@ -21,7 +21,7 @@ export interface HttpServerOptions {
   /** Called for a request that has no route, before it is answered. */
   readonly onNotFound?: Handler;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
-  readonly before: (request: IncomingMessage, response: ServerResponse) => boolean;
+  readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean;
   readonly log: Pick<Logger, 'error'>;
   readonly timeouts?: Pick<ServerOptions, 'headersTimeout' | 'requestTimeout' | 'connectionsCheckingInterval'>;
 }
@@ -102,21 +102,21 @@ export class HttpServer {
     if (this.#draining) return;
     this.#draining = true;
     const startedAt = performance.now();
-    const untilMs = (ms: number) => Math.max(0, startedAt + ms - performance.now());
+    const elapsedMs = () => performance.now() - startedAt;
     // New connections are still accepted, so that load balancers see the readiness probe fail.
     if (timeoutMs > 0) await pause(Math.min(1000, timeoutMs / 4));
     const closed = once(this.server, 'close');
     // Requests wait meanwhile: once answered, clients connect anew.
-    this.#closingListener = this.#closeListener(Math.min(250, timeoutMs / 8), untilMs((timeoutMs * 3) / 4));
+    this.#closingListener = this.#closeListener(Math.min(250, timeoutMs / 8), timeoutMs / 2);
     await this.#closingListener;
     this.#closingListener = undefined;
-    // Idle connections stay open for a while: a request may already be on its way.
-    await Promise.race([closed, pause(untilMs(Math.min(3000, timeoutMs / 2)))]);
-    const closingIdle = setInterval(() => this.server.closeIdleConnections(), 20);
-    await Promise.race([closed, pause(untilMs(timeoutMs))]);
-    clearInterval(closingIdle);
-    for (const socket of this.#sockets) socket.destroy();
+    const ending = setInterval(() => {
+      if (elapsedMs() >= timeoutMs) for (const socket of this.#sockets) socket.destroy();
+      // Idle connections stay open for a while: a request may already be on its way.
+      else if (elapsedMs() >= Math.min(3000, timeoutMs / 2)) this.server.closeIdleConnections();
+    }, 20);
     await closed;
+    clearInterval(ending);
   }
 
   /**
@@ -138,7 +138,7 @@ export class HttpServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (this.#closingListener !== undefined) await this.#closingListener;
-    if (this.options.before(request, response)) return;
+    if (this.options.before?.(request, response)) return;
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;
     const end = url.indexOf('?');

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { followSecret, loadConfig } from '../../../src/config/config.js';
-import { followPemFiles, type Pem, readPemFiles } from '../../../src/network/pemFiles.js';
+import { followPemFiles, type Pem } from '../../../src/network/pemFiles.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { issueCertificate } from '../../support/certificate.js';
 import { together } from '../../support/together.js';
@@ -108,7 +108,7 @@ describe('A certificate and its key that are renewed by a symbolic link', () => 
     const lines: string[] = [];
     const log = createLogger('info', { write: (line) => lines.push(line) });
     const renewed = new Promise<Pem>((resolve) => {
-      stops.push(followPemFiles(files, readPemFiles(files), log, resolve));
+      stops.push(followPemFiles(files, log, resolve));
     });
     await sleep(1500); // it has looked at what is in use
     point('two');
@@ -142,7 +142,7 @@ describe('A certificate chain that is written in place', () => {
         used.push(material);
         resolve();
       };
-      stops.push(followPemFiles(files, readPemFiles(files), log, use));
+      stops.push(followPemFiles(files, log, use));
     });
     writeFileSync(live.keyFile, readFileSync(renewed.keyFile));
     // The end of a chain is a certificate more, so that without it the pair still fits.
