@@ -7,7 +7,7 @@ import { follow } from '../config/files.js';
 import { GatewayError } from '../errors/errors.js';
 import { withoutByteOrderMark } from '../process/json.js';
 import { badRequest, type Client, type GraphQLRequest, isObject } from './GraphQLRequest.js';
-import type { OperationFacts } from './OperationContext.js';
+import type { OperationFacts } from './Operation.js';
 
 /** An operation whose document is not listed: it runs only because the mode is `report`. */
 export interface UntrustedDocument extends Client {
