@@ -1,4 +1,3 @@
-import { developerHeaders } from './auth/developerToken.js';
 import { startAuthentication } from './auth/startAuthentication.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { RequestContext } from './context/RequestContext.js';
@@ -117,9 +116,9 @@ async function start(config: Config, options: GatewayOptions, started: Started):
 
 /** What an explorer sends with an operation, or a hint what it has to. */
 const explorerHeaders = {
-  developer: developerHeaders,
-  disabled: async () => ({}),
-  jwt: async () => ({ Authorization: 'Bearer <put an access token here>' }),
+  developer: {},
+  disabled: {},
+  jwt: { Authorization: 'Bearer <put an access token here>' },
 } as const;
 
 interface Drained {

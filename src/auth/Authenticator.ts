@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/config.js';
 import { unauthenticated } from '../errors/errors.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
-import { developerPolicy } from './developerToken.js';
+import { developerPolicy } from './developerPolicy.js';
 import type { AgentFor } from './fetchJson.js';
 import { IssuerKeys, type IssuerKeysOptions } from './IssuerKeys.js';
 import { boundRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';

@@ -115,10 +115,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
       const entry = await underway.catch((error) => {
         if (!isRefusalOfAnother(error, reader.holder)) throw error;
       });
-      if (entry && this.#willDo(entry, reader)) {
-        reader.trail?.read('shared');
-        return entry;
-      }
+      if (entry && this.#willDo(entry, reader)) return entry;
     }
   }
 
@@ -158,7 +155,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
           const stored = entryOf(turn.stored, this.options.codec);
           const entry = stored && this.#keepStored(reader, stored);
           const tier = awaited === undefined ? 'store' : 'waited';
-          if (entry && this.#willDo(entry, reader)) return this.#answer(reader, entry, tier, reason);
+          if (entry && this.#willDo(entry, reader)) return this.#answer(entry, tier, reason);
           refused = turn.stored.version;
           break;
         }
@@ -177,7 +174,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
           pauseMs = Math.min(2 * pauseMs, longestPauseMs);
           break;
         default:
-          return this.#answer(reader, await this.#work(reader, place, owner), 'fetched', reason);
+          return this.#answer(await this.#work(reader, place, owner), 'fetched', reason);
       }
     }
   }
@@ -227,9 +224,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
     return reader.takesFetchedMeanwhile === true && entry.readAt >= reader.askedAt && entry.readAt <= performance.now();
   }
 
-  #answer({ trail }: Reader<Value>, entry: Entry<Value>, tier: CacheTier, reason: ReadReason): Entry<Value> {
+  #answer(entry: Entry<Value>, tier: CacheTier, reason: ReadReason): Entry<Value> {
     this.options.onRead?.(this.options.kind, tier, reason);
-    trail?.read(tier);
     return entry;
   }
 

@@ -1,4 +1,3 @@
-import type { Trail } from '../process/Trail.js';
 import type { SealedStore, SubjectField } from './SealedStore.js';
 import type { Codec, Entry } from './StoredEntries.js';
 
@@ -20,8 +19,6 @@ export interface ReadRequest<Value> {
   readonly inPlace?: InPlace | undefined;
   /** Who reads. A refusal that concerns another holder is not shared with this one. */
   readonly holder?: string | undefined;
-  /** The trail of the reader's operation. */
-  readonly trail?: Trail | undefined;
 }
 
 export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';

@@ -80,7 +80,6 @@ export class RefreshJobs implements MemoryKeeper {
     const id = idOf(taxpayerId, jobId);
     const held = this.#cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
     if (held !== undefined) {
-      call.trail?.read('memory');
       if (!this.#isCurrent(held, renewedAtMs) && !this.#renewed.has(held)) this.#renew(taxpayerId, jobId, held, call);
       return viewOf(held);
     }
@@ -108,7 +107,6 @@ export class RefreshJobs implements MemoryKeeper {
     const id = idOf(taxpayerId, jobId);
     const entry = await this.#cache.read(id, {
       holder,
-      trail,
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
       takesFetchedMeanwhile: true,
       fetch: async (endsAt) => {

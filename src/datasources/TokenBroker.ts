@@ -90,10 +90,7 @@ export class TokenBroker implements MemoryKeeper {
   record(id: TaxpayerId, maxAgeMs = Infinity, call: ReadCall = {}): TokenView | Promise<TokenView> {
     const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
     const held = this.#cache.held(id, acceptable);
-    if (held !== undefined) {
-      call.trail?.read('memory');
-      return this.#viewOf(held);
-    }
+    if (held !== undefined) return this.#viewOf(held);
     const look = () => this.#find(id, acceptable, call).catch((error) => this.#staleFor(error, id));
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
   }
@@ -204,8 +201,7 @@ export class TokenBroker implements MemoryKeeper {
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, more: Partial<ReadRequest<TokenAnswer>> = {}) {
     const fetch = (endsAt: number) => this.#fetch(id, endsAt, call);
-    const { holder, trail } = call;
-    return this.#cache.read(id, { holder, trail, acceptable, fetch, ...more });
+    return this.#cache.read(id, { holder: call.holder, acceptable, fetch, ...more });
   }
 
   async #fetch(id: TaxpayerId, endsAt: number, call: ReadCall): Promise<TokenAnswer> {

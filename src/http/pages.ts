@@ -8,8 +8,8 @@ import type { Handler, Routes } from './HttpServer.js';
 export interface ExplorerOptions {
   /** The explorers' tabs. */
   readonly operations: readonly string[];
-  /** Request headers that they start with; called each time one is opened. */
-  readonly headers: () => Promise<Readonly<Record<string, string>>>;
+  /** Request headers that they start with. */
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** The pages of both explorers, by their path. */
@@ -73,14 +73,13 @@ async function readBuilt(path: string) {
   return { page, tag: `"${hash('sha256', page)}"` };
 }
 
-/** What the explorers begin with. JSON, which pages of other origins cannot read: it may hold a token. */
+/** What the explorers begin with. */
 function optionsOf({ operations, headers }: ExplorerOptions): Handler {
-  return onRead(async (_, response) => {
-    const shown = JSON.stringify(await headers(), null, 2);
-    const defaultTabs = operations.map((query) => ({ query, headers: shown }));
-    const options = { title: 'Taxpayer gateway', endpoint: '/graphql', subscriptionsProtocol: 'WS' };
-    writePage(response, 200, 'application/json', JSON.stringify({ ...options, headers: shown, defaultTabs }));
-  });
+  const shown = JSON.stringify(headers, null, 2);
+  const defaultTabs = operations.map((query) => ({ query, headers: shown }));
+  const options = { title: 'Taxpayer gateway', endpoint: '/graphql', subscriptionsProtocol: 'WS' };
+  const body = JSON.stringify({ ...options, headers: shown, defaultTabs });
+  return onRead((_, response) => writePage(response, 200, 'application/json', body));
 }
 
 /** Answers GET and HEAD by `handler`. */

@@ -1,6 +1,5 @@
 import type { Config } from '../config/config.js';
 import type { OperationRecord } from '../operations/Operation.js';
-import type { Trail } from '../process/Trail.js';
 import type { LineLimit } from './LineLimit.js';
 
 /** Writes one line for each operation at its end. */
@@ -72,13 +71,6 @@ function ownFields({ context, events }: OperationRecord, ms: number, traceId: st
     calls: calls?.map(({ endpoint, ms, result }) => ({ endpoint, ms: Math.round(ms), result })),
     callCount: callCount > (calls?.length ?? 0) ? callCount : undefined,
     tokenCalls: tokenCalls > 0 ? tokenCalls : undefined,
-    tiers: trail && tiersOf(trail),
     traceId,
   };
-}
-
-/** How many reads each tier answered; undefined when there was none. */
-function tiersOf({ memory, store, service, shared }: Trail) {
-  const tiers = Object.entries({ memory, store, service, shared }).filter(([, reads]) => reads > 0);
-  return tiers.length > 0 ? Object.fromEntries(tiers) : undefined;
 }

@@ -1,6 +1,6 @@
 import type { Agent, IncomingMessage } from 'node:http';
 import { type Attributes, type Context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
-import { ExportResultCode, getNumberFromEnv, parseTraceParent } from '@opentelemetry/core';
+import { ExportResultCode, parseTraceParent } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
@@ -53,10 +53,7 @@ export class Tracing {
     const resource = defaultResource()
       .merge(resourceFromAttributes(own))
       .merge(detectResources({ detectors: [envDetector] }));
-    // With none or less, the SDK would send empty batches without end.
-    const isEndless = (getNumberFromEnv('OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 1) < 1;
-    const batches = isEndless ? { maxExportBatchSize: 512 } : {};
-    const spanProcessors = [new BatchSpanProcessor(watched(exporter, onSent), batches)];
+    const spanProcessors = [new BatchSpanProcessor(watched(exporter, onSent))];
     this.#provider = new BasicTracerProvider({ resource, spanProcessors });
     this.#tracer = this.#provider.getTracer('taxpayer-gateway', version);
   }
@@ -118,7 +115,7 @@ export class Tracing {
 }
 
 /** The name of a request's span, and what the conventions require of it. A path that is not ours may hold anything. */
-function httpOf({ method = '', url = '', socket, httpVersion }: IncomingMessage) {
+function httpOf({ method = '', url = '', socket }: IncomingMessage) {
   const [path = ''] = url.split('?', 1);
   const route = knownPaths.has(path) ? path : undefined;
   const attributes: Attributes = {
@@ -126,7 +123,6 @@ function httpOf({ method = '', url = '', socket, httpVersion }: IncomingMessage)
     'http.route': route,
     'url.path': route ?? '/REDACTED',
     'url.scheme': 'encrypted' in socket ? 'https' : 'http',
-    'network.protocol.version': httpVersion,
   };
   return { name: [knownMethods.has(method) ? method : 'HTTP', route].filter(Boolean).join(' '), attributes };
 }

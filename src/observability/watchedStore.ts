@@ -13,8 +13,9 @@ export async function openWatchedStore({ config, log, metrics }: Surroundings): 
     begins: 'store unavailable, continuing without it',
     ends: 'store available again',
   });
-  const opened = await openStore(cache.url, {
+  return openStore(cache.url, {
     waitMs: drainTimeoutMs,
+    onCommand: metrics.onStoreCommand,
     onDegraded: (error) => {
       metrics.storeDegraded.set(1);
       episode.see(error.trouble, storeCause(store, error));
@@ -25,24 +26,6 @@ export async function openWatchedStore({ config, log, metrics }: Surroundings): 
     },
     onSetAside: (file) => {
       log.error({ file }, 'the file in the directory of CACHE_URL was damaged: what could be read of it is used');
-    },
-  });
-  return timed(opened, metrics.onStoreCommand);
-}
-
-/** Times each command of a store, also one that fails. */
-function timed<S extends object>(store: S, onCommand: (command: string, seconds: number) => void): S {
-  return new Proxy(store, {
-    get(target, name) {
-      const member: unknown = Reflect.get(target, name);
-      if (typeof member !== 'function') return member;
-      return (...given: unknown[]): unknown => {
-        const beganAt = performance.now();
-        const result: unknown = member.apply(target, given);
-        const end = () => onCommand(String(name), (performance.now() - beganAt) / 1000);
-        if (result instanceof Promise) result.then(end, end);
-        return result;
-      };
     },
   });
 }

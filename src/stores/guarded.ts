@@ -8,6 +8,8 @@ export interface Guard {
   /** The store cannot be used, or takes no writes; `detail` as in {@link StoreError}. */
   readonly onDegraded?: ((error: StoreError) => void) | undefined;
   readonly onRecovered?: ((afterMs: number) => void) | undefined;
+  /** An operation has ended, in whatever way. */
+  readonly onCommand?: ((command: string, seconds: number) => void) | undefined;
 }
 
 /** Operations without an answer, in a row, after which the store counts as degraded. */
@@ -20,7 +22,7 @@ const isRefusal = ({ trouble }: StoreError) => ['read-only', 'full', 'not-permit
  * `store` with a time limit and a circuit: after two operations in a row without an answer, all are refused at once until a
  * probe, a small write each second, is done. Nothing stands in for the store: callers know what to do without it.
  */
-export function guarded(store: Store, { limitMs, onDegraded, onRecovered }: Guard): Store {
+export function guarded(store: Store, { limitMs, onDegraded, onRecovered, onCommand }: Guard): Store {
   /** Without an answer, in a row. The first tells why: later ones are often only its consequence, such as a reconnect. */
   let unanswered: StoreError[] = [];
   let degraded: { readonly error: StoreError; readonly since: number } | undefined;
@@ -50,6 +52,7 @@ export function guarded(store: Store, { limitMs, onDegraded, onRecovered }: Guar
     <Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>) =>
     async (...args: Args): Promise<T> => {
       if (degraded !== undefined && !isRefusal(degraded.error)) throw degraded.error;
+      const startedAt = performance.now();
       try {
         const answer = await timeLimit(() => work.apply(store, args as never), limitMs);
         unanswered = [];
@@ -58,6 +61,8 @@ export function guarded(store: Store, { limitMs, onDegraded, onRecovered }: Guar
         const known = error instanceof StoreError ? error : new StoreError('failed');
         failed(known);
         throw known;
+      } finally {
+        onCommand?.(work.name, (performance.now() - startedAt) / 1000);
       }
     };
 

@@ -70,9 +70,8 @@ describe('The line of an operation', () => {
         clientVersion: 'v'.repeat(64),
         ms: expect.any(Number),
         calls: [{ endpoint: 'taxpayerToken', ms: expect.any(Number), result: 'ok' }],
-        tiers: { service: 1 },
       },
-      { ...common, requestId: 'hot', client: 'job', tiers: { memory: 1 } },
+      { ...common, requestId: 'hot', client: 'job' },
     ]);
     expect(JSON.stringify(operations())).not.toMatch(/null|\[\]|\{\}|""|:0[,}]/);
     for (const planted of ['own', 'Grace', 'Ada']) expect(gateway.logs.join('')).not.toContain(`"${planted}`);
@@ -95,7 +94,7 @@ describe('The line of an operation', () => {
       outcome: 'failed',
       calls: Array(3).fill({ endpoint: 'taxpayerToken', result: 'server-error' }),
     });
-    expect(shared).toMatchObject({ calls: [{ result: 'ok' }], tiers: { service: 1 } });
+    expect(shared).toMatchObject({ calls: [{ result: 'ok' }] });
   });
 
   it('is written by default for what called the token endpoint, is slow, a mutation, refused, or fails', async () => {

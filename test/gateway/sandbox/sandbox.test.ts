@@ -95,9 +95,9 @@ describe('The sandbox serves the interface of the service:', () => {
       { headers: { ...credentialHeaders, 'content-length': '2' }, body: '{}' },
     ],
     ['a query string', 400, `${tokenPath}?x=1`, { headers: credentialHeaders }],
-    ['another method', 405, tokenPath, { method: 'DELETE' }],
+    ['another method', 404, tokenPath, { method: 'DELETE' }],
     ['dot segments in disguise', 404, '/auth/tax-payer/%2E./token', {}],
-    ['an id that is no UTF-8', 400, '/auth/tax-payer/%FF/token', {}],
+    ['an id that is no UTF-8', 404, '/auth/tax-payer/%FF/token', {}],
   ])('refuses %s with %i and the text that must never reach a caller', async (_, status, path, sent) => {
     const answer = await call(path, sent);
     expect(answer.status).toBe(status);
