@@ -1,15 +1,11 @@
 import { startAuthentication } from './auth/startAuthentication.js';
-import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
-import { RequestContext } from './context/RequestContext.js';
-import { addressReader } from './http/facts.js';
+import { type Config, embeddedSandbox, type UpstreamCredentials } from './config/config.js';
+import { RequestContext, type Services } from './context/RequestContext.js';
 import type { HttpServer } from './http/HttpServer.js';
-import { OpenStreams } from './http/OpenStreams.js';
-import { Origins } from './http/origins.js';
-import { startHttp, startMetricsServer } from './http/startHttp.js';
-import { Unread } from './http/Unread.js';
+import type { OpenStreams } from './http/OpenStreams.js';
+import { edgeOf, startHttp, startMetricsServer } from './http/startHttp.js';
 import { WebSockets } from './live/WebSockets.js';
-import { Agents } from './network/agents.js';
-import { Episode } from './observability/Episode.js';
+import { startAgents } from './network/agents.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
@@ -83,35 +79,31 @@ async function start(config: Config, options: GatewayOptions, started: Started):
 
   const sandbox = started(config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined);
   const upstream = sandbox ? { baseUrl: sandbox.url, ...embeddedSandbox } : (config.upstream as UpstreamCredentials);
-  const ways = {
-    service: started(new Agents(config.proxies, config.service.tls, log)),
-    others: started(new Agents(config.proxies)),
-  };
+  const ways = started(startAgents(config, log));
   const surroundings = { config, log, metrics, ways };
   const tracing = started(await startTracing(surroundings, upstream.baseUrl));
+  const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
   const services = started(await startServices({ ...surroundings, upstream }));
-  const { identify, reasonNotReady } = started(startAuthentication(surroundings));
-  const operations = operationsOf(surroundings, services, tracing, plans);
+  const operations = operationsOf(surroundings, { ...services, decisions }, tracing, plans);
   await operations.start();
   started(operations); // only now: what has not started cannot be stopped
 
-  const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
   const { places } = services;
-  const unread = new Unread(places, stallMs);
-  const { mode } = config.auth;
-  const origins = new Origins({ allowed: config.corsOrigins, allowsLocal: mode === 'developer', log });
-  const addressOf = addressReader(config.trustedProxies);
-  const edge = { operations, identify, addressOf, places, unread, streams, origins, keepAliveMs };
+  const edge = edgeOf(surroundings, { operations, identify, places, stallMs, keepAliveMs });
   const sockets = new WebSockets({ ...edge, maxOperations: config.limits.subscriptions });
-  const firstQuery = sandbox?.firstQuery ?? '{ __typename }';
-  const explorer = { operations: explorerOperations(sandbox?.demo), headers: explorerHeaders[mode] };
-  const pages = { explorer, registry: metrics.registry, reasonNotReady };
-  const parts = { ...edge, ...pages, config, log, upgrade: sockets.upgrade.bind(sockets) };
+  const headers = explorerHeaders[config.auth.mode];
+  const parts = {
+    ...edge,
+    ...surroundings,
+    explorer: { operations: explorerOperations(sandbox?.demo), headers },
+    reasonNotReady,
+    upgrade: sockets.upgrade.bind(sockets),
+  };
   const metricsServer = await startMetricsServer(parts);
   started({ stop: () => metricsServer?.drain(0) });
   const { server, port } = await startHttp(parts);
-  started({ stop: () => drain(config.drainTimeoutMs, { streams, services, server }) });
-  return { port, sandbox, firstQuery, log };
+  started({ stop: () => drain(config.drainTimeoutMs, { streams: edge.streams, services, server }) });
+  return { port, sandbox, firstQuery: sandbox?.firstQuery ?? '{ __typename }', log };
 }
 
 /** What an explorer sends with an operation, or a hint what it has to. */
@@ -140,15 +132,9 @@ async function drain(timeoutMs: number, { streams, services, server }: Drained):
 }
 
 /** Loaded only where it is configured. */
-async function startTracing({ config: { traces, auth }, log, ways }: Surroundings, serviceUrl: string) {
-  if (traces === undefined) return undefined;
-  const { Tracing } = await import('./observability/Tracing.js');
-  const { url } = traces;
-  const texts = { begins: 'trace collector rejects spans', ends: 'trace collector accepts spans again' };
-  const episode = new Episode({ log, ...texts });
-  const onSent = (cause?: string) => episode.see(cause && 'not sent', cause);
-  const agent = ways?.others.agentFor(new URL(url));
-  return new Tracing({ url, agent, version: packageVersion(), serviceUrl, decisionUrl: auth.decision?.url, onSent });
+async function startTracing(surroundings: Surroundings, serviceUrl: string): Promise<Tracing | undefined> {
+  const { traces } = surroundings.config;
+  return traces && (await import('./observability/Tracing.js')).startTracing(surroundings, traces.url, serviceUrl);
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. It keeps no request, which could hold a tax id. */
@@ -160,7 +146,7 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
 
 function operationsOf(
   { config, log, metrics }: Surroundings,
-  services: RunningServices,
+  services: RunningServices & Services,
   tracing: Tracing | undefined,
   plans: GatewayOptions['plans'],
 ): Operations {

@@ -1,21 +1,39 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { prometheusContentType, type Registry } from 'prom-client';
-import type { Config } from '../config/config.js';
+import { prometheusContentType } from 'prom-client';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { listenProblem } from '../process/listenProblem.js';
+import type { Surroundings } from '../Surroundings.js';
 import { writePage } from './answering.js';
-import { HttpFacts } from './facts.js';
+import { addressReader, HttpFacts } from './facts.js';
 import { GraphQLHandler, type GraphQLHandlerOptions } from './GraphQLHandler.js';
 import { type Handler, HttpServer, type Routes } from './HttpServer.js';
+import { OpenStreams } from './OpenStreams.js';
+import { Origins } from './origins.js';
 import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
+import { Unread } from './Unread.js';
 
-export interface HttpParts extends GraphQLHandlerOptions {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly registry: Registry;
+interface EdgeOptions extends Pick<GraphQLHandlerOptions, 'operations' | 'identify' | 'places' | 'keepAliveMs'> {
+  readonly stallMs?: number | undefined;
+}
+
+/** What the transports have in common. */
+export function edgeOf(
+  { config, log, metrics }: Omit<Surroundings, 'ways'>,
+  options: EdgeOptions,
+): GraphQLHandlerOptions {
+  return {
+    ...options,
+    addressOf: addressReader(config.trustedProxies),
+    unread: new Unread(options.places, options.stallMs),
+    streams: new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change)),
+    origins: new Origins({ allowed: config.corsOrigins, allowsLocal: config.auth.mode === 'developer', log }),
+  };
+}
+
+export interface HttpParts extends GraphQLHandlerOptions, Omit<Surroundings, 'ways'> {
   readonly explorer: ExplorerOptions;
   /** Why requests should not be sent here now, if so. */
   readonly reasonNotReady: () => string | undefined;
@@ -105,6 +123,6 @@ function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
   ];
 }
 
-function metricsRoute({ registry }: HttpParts): Routes[number] {
+function metricsRoute({ metrics: { registry } }: HttpParts): Routes[number] {
   return ['/metrics', async (_, response) => writePage(response, 200, prometheusContentType, await registry.metrics())];
 }

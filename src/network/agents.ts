@@ -7,6 +7,20 @@ import type { Secret } from '../config/secret.js';
 import type { Logger } from '../observability/log.js';
 import { followPemFiles, type Pem, type PemFiles, readPemFiles } from './pemFiles.js';
 
+/** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
+export function startAgents({ proxies, service: { tls } }: Config, log?: Logger) {
+  const service = new Agents(proxies, tls, log);
+  const others = new Agents(proxies);
+  return {
+    service,
+    others,
+    stop: () => {
+      service.stop();
+      others.stop();
+    },
+  };
+}
+
 /** How calls reach remote parties: through which proxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), and with which certificates. */
 export class Agents {
   readonly #shared = new Map<string, HttpAgent>();

@@ -4,9 +4,21 @@ import { ExportResultCode, parseTraceParent } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
+import { packageVersion } from '../config/config.js';
 import type { OperationRecord } from '../operations/Operation.js';
 import { pause } from '../process/pause.js';
 import type { CallMade } from '../process/Trail.js';
+import type { Surroundings } from '../Surroundings.js';
+import { Episode } from './Episode.js';
+
+/** Starts tracing. */
+export function startTracing({ config: { auth }, log, ways }: Surroundings, url: string, serviceUrl: string) {
+  const texts = { begins: 'trace collector rejects spans', ends: 'trace collector accepts spans again' };
+  const episode = new Episode({ log, ...texts });
+  const onSent = (cause?: string) => episode.see(cause && 'not sent', cause);
+  const agent = ways.others.agentFor(new URL(url));
+  return new Tracing({ url, agent, version: packageVersion(), serviceUrl, decisionUrl: auth.decision?.url, onSent });
+}
 
 export interface TracingOptions {
   /** Where spans are posted to. */

@@ -7,11 +7,12 @@ import type { ClientLinks } from '../../src/datasources/ClientLinks.js';
 import type { FreshnessRule } from '../../src/datasources/freshness.js';
 import { identifierReader } from '../../src/datasources/identifiers.js';
 import type { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
+import { startDatasources } from '../../src/datasources/startDatasources.js';
 import type { TokenBroker, TokenEvent } from '../../src/datasources/TokenBroker.js';
 import type { GatewayError } from '../../src/errors/errors.js';
+import { startAgents } from '../../src/network/agents.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import { wireServices } from '../../src/services.js';
 import type { Store } from '../../src/stores/Store.js';
 import { environmentFor } from './gateway.js';
 import { real, replacePlatform, restorePlatform } from './platform.js';
@@ -116,13 +117,14 @@ export async function startFleet({
     const events: TokenEvent[] = [];
     const budgetLeft: number[] = [];
     const { broker, jobs, links, stop } = clocks.run(own, () =>
-      wireServices({
+      startDatasources({
         config,
         log: createLogger('silent', { write: () => {} }),
         metrics: Object.assign(new Metrics(), {
           onTokenEvent: (event: TokenEvent) => events.push(event),
           onBudget: (left: number) => budgetLeft.push(left),
         }),
+        ways: startAgents(config),
         store: connect(shared),
         sealer: new Sealer([{ from: 'client-secret', secret: new Secret('fleet-secret') }]),
         baseUrl: sandbox.url,

@@ -4,13 +4,11 @@ import { identifier } from '../../src/auth/identify.js';
 import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import { RequestContext } from '../../src/context/RequestContext.js';
-import { addressReader } from '../../src/http/facts.js';
 import { GraphQLHandler } from '../../src/http/GraphQLHandler.js';
 import { type Handler, HttpServer } from '../../src/http/HttpServer.js';
-import { OpenStreams } from '../../src/http/OpenStreams.js';
-import { Origins } from '../../src/http/origins.js';
-import { Unread } from '../../src/http/Unread.js';
+import { edgeOf } from '../../src/http/startHttp.js';
 import { WebSockets } from '../../src/live/WebSockets.js';
+import { startAgents } from '../../src/network/agents.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { Operations } from '../../src/operations/Operations.js';
@@ -38,6 +36,7 @@ export async function startGatewayOf(
     upstream: { baseUrl: 'http://127.0.0.1:9', clientId: 'a', clientSecret: new Secret('b') },
     log,
     metrics,
+    ways: startAgents(config),
   });
   const { places, quota } = services;
   const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
@@ -55,16 +54,7 @@ export async function startGatewayOf(
   });
   await engine.start();
   const identify = identifier(new Authenticator(config.auth), () => undefined);
-  const given = {
-    operations: engine,
-    identify,
-    addressOf: addressReader(undefined),
-    places,
-    unread: new Unread(places),
-  };
-  const streams = new OpenStreams(() => {});
-  const origins = new Origins({ allowed: [], allowsLocal: false, log });
-  const options = { ...given, streams, origins };
+  const options = edgeOf({ config, log, metrics }, { operations: engine, identify, places });
   const sockets = new WebSockets({ ...options, maxOperations: 10 });
   const handler = new GraphQLHandler(options);
   const http = new HttpServer({

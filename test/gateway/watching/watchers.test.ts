@@ -2,6 +2,7 @@ import { subscribe } from 'node:diagnostics_channel';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { UpstreamCredentials } from '../../../src/config/config.js';
 import type { JobId, TaxpayerId } from '../../../src/datasources/identifiers.js';
+import { startAgents } from '../../../src/network/agents.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { Metrics } from '../../../src/observability/Metrics.js';
 import { type RunningServices, startServices } from '../../../src/services.js';
@@ -49,6 +50,7 @@ async function start(env: Environment = {}, bounds: Bounds = {}): Promise<Runnin
     upstream: config.upstream as UpstreamCredentials,
     log: createLogger('error'),
     metrics,
+    ways: startAgents(config),
   });
   return running;
 }
