@@ -13,7 +13,6 @@ import type { GatewayError } from '../../src/errors/errors.js';
 import { startAgents } from '../../src/network/agents.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import type { Store } from '../../src/stores/Store.js';
 import { environmentFor } from './gateway.js';
 import { real, replacePlatform, restorePlatform } from './platform.js';
 import { type Sandbox, startSandbox } from './sandbox.js';
@@ -26,7 +25,6 @@ export interface Member {
   readonly links: ClientLinks;
   /** The broker's events, in order. */
   readonly events: TokenEvent[];
-  readonly budgetLeft: number[];
 }
 
 export interface Fleet {
@@ -58,10 +56,6 @@ export interface FleetOptions {
   readonly breakerResetMs?: number;
   /** How far the clock of each member is ahead of the fleet's, in milliseconds. Default 0. */
   readonly aheadMs?: readonly number[];
-  /** The store that all members share. Default: a memory store on the fleet's clock. */
-  readonly store?: Store;
-  /** Gives each member its connection to that store. Default: the store itself. */
-  readonly connect?: (shared: Store) => Store;
 }
 
 const hourMs = 3_600_000;
@@ -84,8 +78,6 @@ export async function startFleet({
   budgetWatchShare = 1,
   breakerResetMs = 50,
   aheadMs = [],
-  store,
-  connect = (shared) => shared,
 }: FleetOptions = {}): Promise<Fleet> {
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
   let clock = Math.floor(Date.now() / hourMs) * hourMs; // a full hour, because the budget counts per clock hour
@@ -93,7 +85,7 @@ export async function startFleet({
   const now = () => clock;
   // Real time passes a thousandth as fast: enough to tell what came first.
   const monotonic = () => clock + real.monotonicNow() / 1000;
-  const shared = store ? on(undefined, store) : on({ now, monotonicNow: monotonic }, new SharedStore() as Store);
+  const shared = on({ now, monotonicNow: monotonic }, new SharedStore());
   const upstream = { baseUrl: sandbox.url, clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
@@ -115,17 +107,15 @@ export async function startFleet({
       random: () => 0,
     };
     const events: TokenEvent[] = [];
-    const budgetLeft: number[] = [];
     const { broker, jobs, links, stop } = clocks.run(own, () =>
       startDatasources({
         config,
         log: createLogger('silent', { write: () => {} }),
         metrics: Object.assign(new Metrics(), {
           onTokenEvent: (event: TokenEvent) => events.push(event),
-          onBudget: (left: number) => budgetLeft.push(left),
         }),
         ways: startAgents(config),
-        store: connect(shared),
+        store: shared,
         sealer: new Sealer([{ from: 'client-secret', secret: new Secret('fleet-secret') }]),
         upstream,
       }),
@@ -135,7 +125,6 @@ export async function startFleet({
       jobs: on(own, jobs),
       links: on(own, links),
       events,
-      budgetLeft,
       stop,
     };
   });
@@ -164,7 +153,7 @@ export async function startFleet({
 }
 
 /** `target`, whose methods run on `own` clocks. */
-function on<Target extends object>(own: Clocks | undefined, target: Target): Target {
+function on<Target extends object>(own: Clocks, target: Target): Target {
   return new Proxy(target, {
     get: (_, name) => {
       const value = Reflect.get(target, name);
