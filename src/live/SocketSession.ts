@@ -172,7 +172,7 @@ export class SocketSession {
       this.#refuseMore();
       const turn = quota.admit(facts);
       if (turn !== undefined) await turn;
-      const asked = { ...requestOf('POST', parameters, operations.limits.metadataDepth), size };
+      const asked = { ...requestOf('POST', parameters), size };
       operation = operations.prepare(asked, facts, 'ws');
     } catch (error) {
       return this.#sendError(running, operations.refuse(error, facts, 'ws'), size);
