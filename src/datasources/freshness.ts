@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { TokenEntry } from './tokenAnswer.js';
 import type { TokenRecord } from './wire.js';
 
 /** How long a record is fresh: a share of the time it had been unchanged when it was read (RFC 9111, 4.2.2), within bounds. */
@@ -34,12 +35,14 @@ export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs: unchang
 }
 
 /**
- * For how long a record that is read now has been unchanged: since the first reading with the same content, `agoMs` ago and
- * before, or since its creation if this is the first reading.
+ * For how long a record that is read now has been unchanged: since the first reading with the same content or, if this is the
+ * first reading, since its creation.
  */
-export function unchangedForMs(record: TokenRecord, before?: Reading & { readonly agoMs: number }): number {
-  if (before !== undefined)
-    return isSame(before.record, record) ? before.unchangedForMs + Math.max(0, before.agoMs) : 0;
+export function unchangedForMs(record: TokenRecord, before?: Pick<TokenEntry, 'value' | 'readAt'>): number {
+  if (before?.value.kind === 'record') {
+    const agoMs = Math.max(0, performance.now() - before.readAt);
+    return isSame(before.value.record, record) ? before.value.unchangedForMs + agoMs : 0;
+  }
   const createdAt = Date.parse((!record.faults && record.createdAt) || '');
   return Math.max(0, Date.now() - createdAt) || 0; // no number without a date
 }

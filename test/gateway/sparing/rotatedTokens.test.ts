@@ -287,27 +287,6 @@ describe('in memory', () => {
         expect(calls()).toBe(2);
       });
 
-      it('is not read anew when there was no place for it until its second was over: nobody may be asking any more', async () => {
-        const { control } = fleet.sandbox;
-        const call = { holder: 'somebody' };
-        const read = ({ taxpayer, job }: ReturnType<typeof newJob>) => one.jobs.status(taxpayer, job, undefined, call);
-        const wanted = newJob();
-        await shown(10, wanted);
-        const places = 32;
-        const gate = 'others';
-        control.arm({ endpoint: 'refreshJob', fault: { gate }, times: places });
-        const reading = Array.from({ length: places }, () => read(newJob()));
-        await until(() => calls() === 1 + places);
-        fleet.advance(960);
-        read(wanted);
-        await new Promise(setImmediate);
-        fleet.advance(40);
-        control.release(gate);
-        await Promise.all(reading);
-        await read(newJob());
-        expect(calls()).toBe(1 + places + 1);
-      });
-
       it('is shown until its second is over when it could not be read anew, which is tried once', async () => {
         const { control } = fleet.sandbox;
         const wanted = newJob();
