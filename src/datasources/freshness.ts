@@ -23,15 +23,10 @@ export function isFinal({ status }: TokenRecord): boolean {
   return finalStatuses.includes(status);
 }
 
-/** How long a record is fresh at least of which a part could not be read: the service may mend it soon. */
-const brokenFreshMs = 5000;
-
-/** How long what was read is fresh from then on, in milliseconds. */
+/** How long what was read is fresh from then on, in milliseconds. A part that could not be read may be mended. */
 export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs: unchangedMs }: Reading): number {
-  const usualMs = isFinal(record) ? rule.maxMs : Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedMs));
-  // Where the broken part stays, the time doubles up to the usual one.
-  const brokenMs = record.faults && Math.max(brokenFreshMs, unchangedMs);
-  return Math.round(Math.min(usualMs, brokenMs ?? usualMs));
+  if (isFinal(record) && !record.faults) return rule.maxMs;
+  return Math.round(Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedMs)));
 }
 
 /**
