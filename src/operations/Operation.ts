@@ -36,8 +36,6 @@ export interface OperationContext {
   readonly requestId: string;
   readonly holder: Holder;
   readonly trail: Trail;
-  /** Bytes of the largest answer allowed. */
-  readonly maxAnswerBytes: number;
 }
 
 /** Nothing will run. `mistake`, `refusal`: see {@link Answer}. */

@@ -57,7 +57,7 @@ export class Operations {
     this.limits = limits;
     this.#apollo = createApolloServer(schema, log);
     this.#known = new KnownOperations({ schema, limits, introspection, plans, apollo: this.#apollo });
-    this.#exit = new Exit({ places, hooks, openSchema: introspection });
+    this.#exit = new Exit({ places, maxAnswerBytes: limits.answerBytes, hooks, openSchema: introspection });
   }
 
   /** @throws Error in one line when the trusted documents cannot be read */
