@@ -124,6 +124,6 @@ const bytesPerCharacter = 16;
 const smallRequest = 1024;
 
 /** Bytes of memory that a request takes while its answer is awaited, or its stream is open. */
-export function heldBytesOf({ request: { size = 0 } }: Operation): number {
+export function heldBytesOf({ request: { size } }: Operation): number {
   return size > smallRequest ? bytesPerCharacter * size : 0;
 }
