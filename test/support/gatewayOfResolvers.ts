@@ -4,9 +4,9 @@ import { identifier } from '../../src/auth/identify.js';
 import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import { RequestContext } from '../../src/context/RequestContext.js';
+import { edgeOf } from '../../src/http/edge.js';
 import { GraphQLHandler } from '../../src/http/GraphQLHandler.js';
 import { type Handler, HttpServer } from '../../src/http/HttpServer.js';
-import { edgeOf } from '../../src/http/startHttp.js';
 import { WebSockets } from '../../src/live/WebSockets.js';
 import { startAgents } from '../../src/network/agents.js';
 import { createLogger } from '../../src/observability/log.js';
@@ -55,7 +55,7 @@ export async function startGatewayOf(
   await engine.start();
   const identify = identifier(new Authenticator(config.auth), () => undefined);
   const options = edgeOf({ config, log, metrics }, { operations: engine, identify, places });
-  const sockets = new WebSockets({ ...options, maxOperations: 10 });
+  const sockets = new WebSockets(options);
   const handler = new GraphQLHandler(options);
   const http = new HttpServer({
     host: '127.0.0.1',
