@@ -1,5 +1,5 @@
 import type { SealedStore, SubjectField } from './SealedStore.js';
-import type { Codec, Entry } from './StoredEntries.js';
+import type { Entry, Keeping } from './StoredEntries.js';
 
 /**
  * Runs work once there is a place for it.
@@ -26,11 +26,8 @@ export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
 /** What memory had: an acceptable entry, none, or one that is too old or refused. */
 export type ReadReason = 'held' | 'absent' | 'outdated';
 
-export interface LeasedCacheOptions<Value> {
+export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   readonly store: SealedStore;
-  readonly codec: Codec<Value>;
-  /** How long the store keeps a value, in milliseconds. */
-  readonly ttlMs: (value: Value) => number;
   /** The label of metrics. */
   readonly kind: string;
   readonly maxEntries: number;

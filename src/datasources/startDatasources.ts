@@ -1,7 +1,7 @@
 import { CallQueue } from '../admission/CallQueue.js';
 import { boundsFor, type Holder, Places } from '../admission/Places.js';
 import { Forgets } from '../cache/Forgets.js';
-import { leaseMarginMs } from '../cache/keepLease.js';
+import { leaseMarginMs } from '../cache/LeasedCache.js';
 import { SealedStore, scopeOf } from '../cache/SealedStore.js';
 import type { Sealer } from '../cache/sealing.js';
 import type { Secret } from '../config/secret.js';

@@ -1,10 +1,11 @@
-import { type SpawnOptions, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { postQuery } from '../support/gateway.js';
+import { run } from './support/run.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-package-'));
@@ -63,19 +64,3 @@ describe('The package', () => {
     }
   }, 300_000);
 });
-
-function run(command: string, args: readonly string[], options: SpawnOptions = {}) {
-  const env = { ...process.env, NODE_OPTIONS: '', npm_config_update_notifier: 'false' };
-  const child = spawn(command, args, { env, ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-  let output = '';
-  child.stdout?.on('data', (chunk: Buffer) => {
-    output += chunk.toString();
-  });
-  child.stderr?.on('data', (chunk: Buffer) => {
-    // npm warns of what a machine's own configuration holds
-    if (!/^npm warn/.test(chunk.toString())) output += chunk.toString();
-  });
-  return new Promise<{ code: number | null; output: string }>((resolve, reject) => {
-    child.once('error', reject).once('close', (code) => resolve({ code, output }));
-  });
-}

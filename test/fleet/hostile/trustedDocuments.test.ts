@@ -68,7 +68,6 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
 
   test.each<[string, object]>([
     ['a document that is not listed', { query: '{ __typename }' }],
-    ['a listed one with something added', { query: `${listed} query More { __typename }` }],
     ['an id that is not listed', { documentId: 'nobody' }],
     ['an id from the prototype', { documentId: '__proto__' }],
     ['a text and the id of another', { query: listed, documentId: 'other' }],
@@ -77,7 +76,6 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
       { query: '{ __typename }', extensions: { persistedQuery: { version: 1, sha256Hash: 'x' } } },
     ],
     ['introspection', { query: '{ __schema { queryType { name } } }' }],
-    ['what is not GraphQL', { query: '{{{' }],
   ])('%s is refused in words that name the setting', async (_, body) => {
     const answer = await send(body);
     expect(answer).toMatchObject({
@@ -102,7 +100,6 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
   test.each<[string, unknown, string]>([
     ['is not JSON', '{', 'TRUSTED_DOCUMENTS_FILE is not JSON'],
     ['has another format', { ...manifest, format: 'x' }, 'see format'],
-    ['has another version', { ...manifest, version: 2 }, 'see version'],
     ['holds an operation without a body', { ...manifest, operations: [{ id: 'a' }] }, 'see operations.0.body'],
     [
       'gives an id to two documents',
@@ -115,7 +112,6 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
       'is not GraphQL, see "a\\nb"',
     ],
     ['is a map with something else than a text', { hash: other, more: [] }, '{ hash: text }, see more'],
-    ['is a map with what is not GraphQL', { hash: '"' }, 'is not GraphQL, see "hash"'],
     ['is a list', [], '{ hash: text }, see the whole'],
   ])('a file that %s is refused in one line that names it', async (_, content, words) => {
     const file = write('bad.json', content);

@@ -5,11 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { freePort } from '../../support/freePort.js';
 import {
   environmentFor,
   type GatewayProcess,
-  launchGateway,
   postQuery,
   spawnGateway,
   startTestGateway,
@@ -114,30 +112,6 @@ describe('told to end under a load of new connections, a gateway', () => {
 });
 
 describe('a gateway that is told to end', () => {
-  it('when it has only just begun to listen answers who connects', async () => {
-    const port = await freePort();
-    const launched = launchGateway(environment({ PORT: String(port) }));
-    child = launched.child;
-    const origin = `http://127.0.0.1:${port}`;
-    await until(async () => (await ask(origin, '/health/ready')).status === 200, 10_000);
-    child.kill('SIGTERM');
-    const outcomes = await Promise.all(Array.from({ length: 60 }, () => ask(origin)));
-    expect(outcomes.filter(({ status }) => status !== 200)).toEqual([]);
-    expect(await launched.exited).toBe(0);
-  });
-
-  it('and stalls until it wants to close answers who connected meanwhile', async () => {
-    await start({});
-    const stopped = gateway.stop();
-    await until(async () => (await ask(gateway.origin, '/health/ready')).status === 503);
-    process.kill(gateway.pid, 'SIGSTOP');
-    const clients = Array.from({ length: 60 }, () => ask(gateway.origin));
-    await delay(1500); // it accepts new connections for 1000 ms
-    process.kill(gateway.pid, 'SIGCONT');
-    expect((await Promise.all(clients)).filter(({ status }) => status !== 200)).toEqual([]);
-    expect(await stopped).toBe(0);
-  });
-
   it('is not ready at once, and still answers new connections for a moment, with connection: close', async () => {
     await start({});
     expect(await ask(gateway.origin, '/health/ready')).toMatchObject({ status: 200, connection: 'keep-alive' });

@@ -60,20 +60,6 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** The same in DER, as a file of its own. */
-function der(pemFile: string): string {
-  const [, base64 = ''] = /-----BEGIN[^-]*-----([^-]*)/.exec(readFileSync(pemFile, 'utf8')) ?? [];
-  writeFileSync(`${pemFile}.der`, Buffer.from(base64, 'base64'));
-  return `${pemFile}.der`;
-}
-
-/** Several in one file. */
-function joined(...files: readonly string[]): string {
-  const whole = `${files.join('+').replaceAll(/[^+]*\//g, '')}.pem`;
-  writeFileSync(file(whole), Buffer.concat(files.map((one) => readFileSync(one))));
-  return file(whole);
-}
-
 function install({ certFile, keyFile }: CertificateFiles): void {
   copyFileSync(certFile, inUse.certFile);
   copyFileSync(keyFile, inUse.keyFile);
@@ -238,18 +224,6 @@ test.each([
   [{ UPSTREAM_CA_FILE: file('absent') }, 'UPSTREAM_CA_FILE cannot be read (ENOENT)'],
   [
     { UPSTREAM_CERT_FILE: server.certFile, UPSTREAM_KEY_FILE: other.keyFile },
-    'UPSTREAM_KEY_FILE does not hold the private key of the first certificate in UPSTREAM_CERT_FILE',
-  ],
-  [
-    { UPSTREAM_CERT_FILE: der(server.certFile), UPSTREAM_KEY_FILE: server.keyFile },
-    'UPSTREAM_CERT_FILE does not hold a certificate in PEM',
-  ],
-  [
-    { UPSTREAM_CERT_FILE: server.certFile, UPSTREAM_KEY_FILE: der(server.keyFile) },
-    'UPSTREAM_KEY_FILE does not hold a private key in PEM without a passphrase',
-  ],
-  [
-    { UPSTREAM_CERT_FILE: joined(authority.certFile, server.certFile), UPSTREAM_KEY_FILE: server.keyFile },
     'UPSTREAM_KEY_FILE does not hold the private key of the first certificate in UPSTREAM_CERT_FILE',
   ],
 ])('%j ends the start with one line', async (env, line) => {

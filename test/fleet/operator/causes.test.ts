@@ -1,7 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { Episode } from '../../../src/observability/Episode.js';
-import { createLogger } from '../../../src/observability/log.js';
 import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
 import { freePort } from '../../support/freePort.js';
@@ -36,27 +34,6 @@ async function lineWith(logs: readonly string[], message: string): Promise<Line>
     await delay(10);
   }
 }
-
-describe('An episode of trouble', () => {
-  itMostlyWaits('is told once when it begins and once when it is over, with its length and count', async () => {
-    const logs: string[] = [];
-    const log = createLogger('info', { write: (line) => void logs.push(line) });
-    const episode = new Episode({ log, about: { endpoint: 'one' }, begins: 'begins', ends: 'ends', quietMs: 50 });
-    for (let n = 0; n < 100; n += 1) {
-      episode.see('network', 'ECONNREFUSED');
-      episode.see(undefined); // in between: not the end
-    }
-    episode.see('invalid', 'status: missing');
-    await delay(100);
-    for (let n = 0; n < 2; n += 1) episode.see(undefined);
-    expect(linesOf(logs)).toMatchObject([
-      { endpoint: 'one', trouble: 'network', cause: 'ECONNREFUSED', msg: 'begins', level: 'warn' },
-      { endpoint: 'one', trouble: 'invalid', cause: 'status: missing', msg: 'begins' },
-      { trouble: 'network', count: 100, durationMs: expect.any(Number), msg: 'ends', level: 'info' },
-      { trouble: 'invalid', count: 1, msg: 'ends' },
-    ]);
-  });
-});
 
 describe('What the service did is said with its cause:', () => {
   const planted = 'planted-value';

@@ -99,17 +99,6 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     expect(callsFor(taxpayer.id)).toBe(2);
   }, 60_000);
 
-  it('is asked for once while queries for it go on everywhere', async () => {
-    const taxpayer = addTaxpayer();
-    for (const each of fleet) expect(await ask(each, taxpayer)).toEqual(['before', 'before']);
-    startLoad([taxpayer]);
-    rename(taxpayer);
-    const { request } = await commandJson(env, 'forget', taxpayer.id);
-    await until(() => fleet.every((each) => each.output().includes(request)), withinMs);
-    expect(await Promise.all(fleet.map((each) => ask(each, taxpayer)))).toEqual(fleet.map(() => ['after', 'after']));
-    expect(callsFor(taxpayer.id)).toBe(2);
-  }, 60_000);
-
   it('is not kept by a process that was reading it meanwhile', async () => {
     const [each] = fleet as [GatewayProcess];
     const taxpayer = addTaxpayer();

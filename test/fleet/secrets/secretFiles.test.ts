@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   mkdirSync,
@@ -12,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, describe, expect, it } from '@jest/globals';
+import { afterAll, describe, expect } from '@jest/globals';
 import { followSecret, loadConfig } from '../../../src/config/config.js';
 import { followPemFiles, type Pem } from '../../../src/network/pemFiles.js';
 import { createLogger } from '../../../src/observability/log.js';
@@ -78,16 +77,6 @@ describe('A secret file that is written in place', () => {
   });
 });
 
-describe('A secret that comes from a pipe', () => {
-  it('is read, once', () => {
-    const script = `printf the-secret | "$0" --import "$1" --input-type=module --eval "$2"`;
-    const child = `
-      import { readValue } from '${new URL('../../../src/config/files.ts', import.meta.url)}';
-      console.log(readValue('/dev/stdin'));`;
-    expect(execFileSync('sh', ['-c', script, process.execPath, 'tsx', child]).toString()).toBe('the-secret\n');
-  });
-});
-
 describe('A certificate and its key that are renewed by a symbolic link', () => {
   itMostlyWaits('are never looked at apart', async () => {
     const directory = scratch();
@@ -117,41 +106,5 @@ describe('A certificate and its key that are renewed by a symbolic link', () => 
     expect(lines.map((line) => JSON.parse(line) as object)).toEqual([
       expect.objectContaining({ level: 'info', settings: ['TLS_CERT_FILE', 'TLS_KEY_FILE'] }),
     ]);
-  });
-});
-
-describe('A certificate chain that is written in place', () => {
-  itMostlyWaits('is used when it is complete, also when the key is complete before', async () => {
-    const directory = scratch();
-    const names = (name: string) => ({
-      certFile: join(directory, `${name}.crt`),
-      keyFile: join(directory, `${name}.key`),
-    });
-    const [live, renewed, issuer] = [names('live'), names('renewed'), names('issuer')];
-    for (const [name, files] of Object.entries({ live, renewed, issuer })) issueCertificate(name, files);
-    const chain = [readFileSync(renewed.certFile, 'utf8'), readFileSync(issuer.certFile, 'utf8')];
-
-    const files = {
-      cert: { setting: 'TLS_CERT_FILE', file: live.certFile },
-      key: { setting: 'TLS_KEY_FILE', file: live.keyFile },
-    };
-    const used: Pem[] = [];
-    const complete = new Promise<void>((resolve) => {
-      const log = createLogger('silent');
-      const use = (material: Pem) => {
-        used.push(material);
-        resolve();
-      };
-      stops.push(followPemFiles(files, log, use));
-    });
-    writeFileSync(live.keyFile, readFileSync(renewed.keyFile));
-    // The end of a chain is a certificate more, so that without it the pair still fits.
-    await writeSlowly(live.certFile, [
-      chain.join('').slice(0, chain[0]?.length),
-      ...pieces.map(() => '\n'),
-      chain[1] ?? '',
-    ]);
-    await complete;
-    expect(used.map(({ cert }) => cert?.includes(chain[1] ?? ''))).toEqual([true]);
   });
 });

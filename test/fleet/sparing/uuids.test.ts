@@ -63,30 +63,6 @@ describe('An id in the form of a UUID', () => {
     expect(paths(gateway)).toEqual([`/auth/tax-payer/${ID}/token`, `/tax-payer/${ID}/refresh/${JOB}`]);
   });
 
-  it('is sent as the caller wrote it also where another field leads to it', async () => {
-    const query = `query ($id: ID!, $jobId: ID!) {
-      taxpayer(id: $id) { id refreshJob(jobId: $jobId) { jobId } token { taxpayer { token(maxAgeSeconds: 60) { status } } } }
-    }`;
-    const { data } = await gateway.query(query, { id: ID, jobId: JOB });
-    expect(data).toMatchObject({ taxpayer: { id, refreshJob: { jobId }, token: { taxpayer: {} } } });
-    expect(paths(gateway)).toEqual([`/auth/tax-payer/${ID}/token`, `/tax-payer/${ID}/refresh/${JOB}`]);
-  });
-
-  it('is one among representations', async () => {
-    const query = `query ($r: [_Any!]!) {
-      _entities(representations: $r) { ... on TaxpayerToken { taxpayerId } ... on Taxpayer { id } ... on RefreshJob { jobId } }
-    }`;
-    const r = [ID, id].flatMap((taxpayerId) => [
-      { __typename: 'TaxpayerToken', taxpayerId },
-      { __typename: 'Taxpayer', id: taxpayerId },
-      { __typename: 'RefreshJob', taxpayerId, jobId: taxpayerId === ID ? JOB : jobId },
-    ]);
-    const { data } = await gateway.query(query, { r });
-    const found = [{ taxpayerId: id }, { id }, { jobId }];
-    expect(data).toEqual({ _entities: [...found, ...found] });
-    expect(paths(gateway)).toHaveLength(2);
-  });
-
   it('is one to those who watch, polled as one of them wrote it', async () => {
     const updates = await Promise.all(
       [
@@ -104,15 +80,6 @@ describe('An id in the form of a UUID', () => {
       }),
     );
     expect(paths(gateway).at(-1)).toMatch(/^\/auth\/tax-payer\/[\dA-F-]{36}\/token$/);
-  });
-
-  it('is found at a service that itself writes capitals, and answers about no other', async () => {
-    const shouted = gateway.sandbox.control.addTaxpayer({ name: 'Loud' }).id.toUpperCase();
-    gateway.sandbox.control.addTaxpayer({ id: shouted, name: 'Louder' });
-    const query = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId name } }';
-    expect((await gateway.query(query, { id: shouted })).data).toEqual({
-      taxpayerToken: { taxpayerId: shouted.toLowerCase(), name: 'Louder' },
-    });
   });
 
   it('is no example for other ids, in which upper and lower case differ', async () => {

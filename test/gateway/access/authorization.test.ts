@@ -130,14 +130,6 @@ describe('what is shared between callers', () => {
     expect(answer.data).toEqual({ mine: { name: `Name of ${own}` }, theirs: null });
     expect(errorsOf(answer)).toEqual([{ path: ['theirs'], code: 'FORBIDDEN' }]);
   });
-
-  test('one _entities call answers what is allowed and nothing else', async () => {
-    const document = 'query($r: [_Any!]!) { _entities(representations: $r) { ... on TaxpayerToken { name } } }';
-    const r = [own, existing].map((taxpayerId) => ({ __typename: 'TaxpayerToken', taxpayerId }));
-    const answer = await send(document, { r }, await tokenFor(everyScope, [own]));
-    expect(answer.data).toEqual({ _entities: [{ name: `Name of ${own}` }, null] });
-    expect(codesOf(answer)).toEqual(['FORBIDDEN']);
-  });
 });
 
 describe('the access token', () => {

@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 // A certified OpenID provider, with nothing but its address told to the gateway.
@@ -51,7 +50,6 @@ async function publish(...keys: JWK[]): Promise<void> {
     clientDefaults: { id_token_signed_response_alg: 'ES256' },
     clients: [
       { client_id: 'batch', ...ofMachine },
-      { client_id: 'with-dpop', ...ofMachine, dpop_bound_access_tokens: true },
       { client_id: audience, client_secret: 'secret', redirect_uris: [callback] },
     ],
     features: {
@@ -145,55 +143,5 @@ describe.each<Environment>([{}, { AUTH_TOKEN_TYPES: 'at+jwt' }])('With a real pr
     expect(await read(gateway, person.id_token)).toMatch(
       isStrict ? /accepted type \(typ\)/ : /^This is not an access token/,
     );
-  });
-
-  it('an ID token without a nonce, which shows nothing of what it is, gives no right', async () => {
-    const { id_token } = await signIn();
-    const answer = await read(await gatewayWith(env), id_token);
-    expect(answer).toMatch(env['AUTH_TOKEN_TYPES'] ? /accepted type \(typ\)/ : /scope/);
-  });
-
-  it('a token that is bound to a DPoP key is refused in words', async () => {
-    const { privateKey, publicKey } = await generateKeyPair('ES256');
-    const proof = await new SignJWT({ htm: 'POST', htu: `${issuer}/token`, jti: randomUUID() })
-      .setProtectedHeader({ alg: 'ES256', typ: 'dpop+jwt', jwk: await exportJWK(publicKey) })
-      .setIssuedAt()
-      .sign(privateKey);
-    const { access_token, token_type } = await ask('with-dpop', machine, { dpop: proof });
-    expect(token_type).toBe('DPoP');
-    expect(await read(await gatewayWith(env), access_token)).toMatch(/does not support bound tokens$/);
-  });
-});
-
-describe('While a real provider rotates its keys', () => {
-  it('tokens of the new key are taken at once, those of the old one as long as it is published', async () => {
-    const [old, next] = [await newKey('old'), await newKey('next')];
-    await publish(old);
-    const gateway = await gatewayWith();
-    const ofOld = (await ask('batch', machine)).access_token;
-    expect(await read(gateway, ofOld)).toBe('AUTHORIZED');
-    await publish(next, old);
-    expect(await read(gateway, (await ask('batch', machine)).access_token)).toBe('AUTHORIZED');
-    expect(await read(gateway, ofOld)).toBe('AUTHORIZED');
-  });
-
-  it('tokens of a key that was withdrawn are refused once the new set is read, also remembered ones', async () => {
-    await publish(await newKey('withdrawn'));
-    const gateway = await gatewayWith();
-    const withdrawn = (await ask('batch', machine)).access_token;
-    expect(await read(gateway, withdrawn)).toBe('AUTHORIZED');
-    await publish(await newKey('only'));
-    expect(await read(gateway, (await ask('batch', machine)).access_token)).toBe('AUTHORIZED');
-    expect(await read(gateway, withdrawn)).toMatch(/not signed with a key that its issuer publishes/);
-  });
-
-  it('an outage is not noticed', async () => {
-    await publish(await newKey('steady'));
-    const gateway = await gatewayWith();
-    const [known, unknown] = [await ask('batch', machine), await ask('batch', machine)];
-    expect(await read(gateway, known.access_token)).toBe('AUTHORIZED');
-    server.removeAllListeners('request').on('request', ({ socket }) => socket.destroy());
-    expect(await read(gateway, known.access_token)).toBe('AUTHORIZED');
-    expect(await read(gateway, unknown.access_token)).toBe('AUTHORIZED');
   });
 });

@@ -241,17 +241,6 @@ describe('A caller', () => {
     expect(response.headers.get('content-type')).toBe(`${responseJson}; charset=utf-8`);
     expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
   });
-
-  it('without a scope gets what it may see, with 294', async () => {
-    const response = await ask(await provider.watcherOf([authorized]));
-    expect([response.status, await response.json()]).toMatchObject([
-      294,
-      {
-        data: { __typename: 'Query', taxpayerToken: { status: 'AUTHORIZED', accessToken: null } },
-        errors: [{ path: ['taxpayerToken', 'accessToken'], extensions: { code: 'FORBIDDEN' } }],
-      },
-    ]);
-  });
 });
 
 function stream(text: string): ReadableStream {

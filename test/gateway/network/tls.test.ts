@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { Agent, get } from 'node:https';
+import { get } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,16 +35,6 @@ function presented(): Promise<string> {
       socket.destroy();
     });
     socket.on('error', reject);
-  });
-}
-
-/** Undefined when the request was lost. */
-function statusBy(agent: Agent): Promise<number | undefined> {
-  return new Promise((resolve) => {
-    const url = `https://127.0.0.1:${gateway.gateway.port}/health/live`;
-    get(url, { agent, rejectUnauthorized: false }, (response) => {
-      response.resume().once('end', () => resolve(response.statusCode));
-    }).once('error', () => resolve(undefined));
   });
 }
 
@@ -84,24 +74,6 @@ describe('HTTPS', () => {
     expect(await presented()).toBe('first');
     issueCertificate('second', { certFile, keyFile });
     await until(async () => (await presented()) === 'second');
-  });
-
-  test('renews the pair under load without a request lost', async () => {
-    let done = false;
-    const statuses = new Set<number | undefined>();
-    const agents = [new Agent({ keepAlive: true }), new Agent({ keepAlive: false })];
-    const loads = agents.map(async (agent) => {
-      while (!done) statuses.add(await statusBy(agent));
-    });
-    try {
-      issueCertificate('third', { certFile, keyFile });
-      await until(async () => (await presented()) === 'third');
-    } finally {
-      done = true;
-      await Promise.all(loads);
-      for (const agent of agents) agent.destroy();
-    }
-    expect([...statuses]).toEqual([200]);
   });
 
   test('with a certificate that is not there ends the process with one line', async () => {

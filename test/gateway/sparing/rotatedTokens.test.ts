@@ -121,17 +121,6 @@ describe('a token that the service no longer takes', () => {
     expect(calls()).toBe(2);
   });
 
-  it('is fetched again when the successor that another process fetched is outdated too', async () => {
-    const { control, id, addJob, member, calls } = await scene(2);
-    await member(0).broker.credential(id);
-    control.rotateToken(id);
-    expect(await outcomeOf(member(1).jobs.status(id, addJob(1)))).toBe('answered');
-    fleet.advance(coolDownMs);
-    control.rotateToken(id);
-    expect(await outcomeOf(member(0).jobs.status(id, addJob(2)))).toBe('answered');
-    expect(calls()).toBe(3);
-  });
-
   it('costs two calls a minute at most while every token is refused, and jobs and the record are asked for', async () => {
     const { control, id, addJob, member, calls } = await scene(2);
     const job = addJob(1);
@@ -143,16 +132,6 @@ describe('a token that the service no longer takes', () => {
     }
     expect(calls()).toBeLessThanOrEqual(2 * 10);
     expect(calls()).toBeGreaterThanOrEqual(10);
-  });
-
-  it('fetches once more after the cool-down when the service still refuses', async () => {
-    const { control, id, addJob, member, calls } = await scene();
-    const job = addJob(1);
-    control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
-    await outcomeOf(member(0).jobs.status(id, job));
-    fleet.advance(coolDownMs);
-    expect(await outcomeOf(member(0).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
-    expect(calls()).toBe(3);
   });
 });
 
@@ -235,38 +214,6 @@ describe('in memory', () => {
       return !(answer instanceof Promise);
     };
 
-    it('forgets the jobs of one taxpayer and of nobody else', async () => {
-      const [mine, other] = [newJob(), newJob()];
-      for (const { taxpayer, job } of [mine, other]) await one.jobs.status(taxpayer, job);
-      one.jobs.forget((id) => id === mine.taxpayer);
-      expect([await isHeld(mine), await isHeld(other)]).toEqual([false, true]);
-      one.jobs.forget(() => true);
-      expect(await isHeld(other)).toBe(false);
-    });
-
-    it('drops from memory what the store keeps no longer: a status that can change after an hour', async () => {
-      const wanted = newJob();
-      await one.jobs.status(wanted.taxpayer, wanted.job);
-      fleet.advance(3_600_000 - 1);
-      one.jobs.dropExpired();
-      expect(await isHeld(wanted, Infinity)).toBe(true);
-      fleet.advance(1);
-      one.jobs.dropExpired();
-      expect(await isHeld(wanted, Infinity)).toBe(false);
-    });
-
-    it('tells for how long a status has not changed', async () => {
-      const { taxpayer, job } = newJob();
-      const first = await one.jobs.status(taxpayer, job);
-      fleet.advance(5000);
-      const second = await one.jobs.status(taxpayer, job);
-      expect(second.observedAt).toBe(first.observedAt + 5000);
-      expect(second.unchangedForMs - first.unchangedForMs).toBeGreaterThanOrEqual(5000);
-      fleet.sandbox.control.updateJob(taxpayer, job, { status: 'completed' });
-      fleet.advance(5000);
-      expect(await one.jobs.status(taxpayer, job)).toMatchObject({ unchangedForMs: 0 });
-    });
-
     describe('that is shown until it is old', () => {
       const shown = async (times: number, { taxpayer, job }: ReturnType<typeof newJob>) => {
         for (let n = 0; n < times; n += 1) await one.jobs.status(taxpayer, job);
@@ -285,27 +232,6 @@ describe('in memory', () => {
         await shown(11, wanted);
         await until(async () => (await one.jobs.status(taxpayer, job)).job.status === 'completed');
         expect(calls()).toBe(2);
-      });
-
-      it('is not read anew when there was no place for it until its second was over: nobody may be asking any more', async () => {
-        const { control } = fleet.sandbox;
-        const call = { holder: 'somebody' };
-        const read = ({ taxpayer, job }: ReturnType<typeof newJob>) => one.jobs.status(taxpayer, job, undefined, call);
-        const wanted = newJob();
-        await shown(10, wanted);
-        const places = 32;
-        const gate = 'others';
-        control.arm({ endpoint: 'refreshJob', fault: { gate }, times: places });
-        const reading = Array.from({ length: places }, () => read(newJob()));
-        await until(() => calls() === 1 + places);
-        fleet.advance(960);
-        read(wanted);
-        await new Promise(setImmediate);
-        fleet.advance(40);
-        control.release(gate);
-        await Promise.all(reading);
-        await read(newJob());
-        expect(calls()).toBe(1 + places + 1);
       });
 
       it('is shown until its second is over when it could not be read anew, which is tried once', async () => {

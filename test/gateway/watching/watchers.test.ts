@@ -168,23 +168,6 @@ describe('Watchers of a job', () => {
     await pass(() => honest.includes('end'));
     expect([hostile, honest]).toEqual(Array(2).fill(['processing', 'completed', 'end']));
   });
-
-  it('are followed for their longest time, and not polled for once they have gone', async () => {
-    const { jobWatches } = await start({}, { jobs: { watchMaxMs: 100_000 } });
-    const [job, other] = [addJob(), addJob()];
-    const beganAt = Date.now();
-    const seen = watch(job);
-    const watches = Array.from({ length: 20 }, () => jobWatches.watch(other.ids));
-    await Promise.all(watches.map((each) => each.next()));
-    expect(jobWatches.polled).toBe(2);
-    const waiting = watches.map((each) => each.next());
-    await Promise.all(watches.map((each) => each.return()));
-    expect(await Promise.all(waiting)).toEqual(waiting.map(() => ({ value: undefined, done: true })));
-    await pass(() => seen.includes('end'));
-    expect(Date.now() - beganAt).toBe(100_000);
-    expect(seen).toEqual(['processing', 'end']);
-    expect([jobWatches.polled, other.polls()]).toEqual([0, 1]);
-  });
 });
 
 describe('Watchers of a record', () => {
