@@ -1,4 +1,4 @@
-import type { LiveTransport } from '../operations/OperationRecord.js';
+import type { LiveTransport } from '../operations/Operation.js';
 
 /** All open sockets and streams: counted, and told when the process drains. */
 export class OpenStreams {

@@ -9,10 +9,8 @@ import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
 import type { Edge } from '../http/edge.js';
-import type { Answer } from '../operations/answer.js';
 import { clientOf, requestOf } from '../operations/GraphQLRequest.js';
-import type { Operation } from '../operations/Operation.js';
-import type { OperationFacts, RequestFacts } from '../operations/OperationContext.js';
+import type { Answer, Operation, OperationFacts, RequestFacts } from '../operations/Operation.js';
 import { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/pause.js';
 import {
@@ -174,7 +172,7 @@ export class SocketSession {
     let operation: Operation;
     try {
       this.#refuseMore();
-      const read = () => ({ ...requestOf('POST', parameters, operations.limits.metadataDepth), size });
+      const read = () => ({ ...requestOf('POST', parameters), size });
       operation = operations.prepare(await operations.admit(facts, read), facts, 'ws');
     } catch (error) {
       return this.#sendError(running, operations.refuse(error, facts, 'ws'), size);

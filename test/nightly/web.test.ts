@@ -58,8 +58,6 @@ function addressOf(child: ChildProcess): Promise<string> {
   });
 }
 
-describe('npm start in examples/web', () => {});
-
 describe('The example web app', () => {
   it('leads from a link by the hosted page to an authorized taxpayer and a completed job', async () => {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });

@@ -7,7 +7,6 @@ const packages = {
   'redis-server': 'redis-server',
   'redis-cli': 'redis-tools',
   chromium: 'chromium',
-  squid: 'squid',
   prometheus: 'prometheus',
   promtool: 'prometheus',
   kubectl: 'kubernetes-client',

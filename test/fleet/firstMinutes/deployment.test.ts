@@ -165,7 +165,6 @@ type Settings = Readonly<Record<string, string>>;
 interface Service {
   readonly build?: string;
   readonly image?: string;
-  readonly command?: readonly string[];
   readonly environment?: Settings;
   readonly volumes?: readonly string[];
   readonly ports?: readonly string[];
@@ -188,14 +187,12 @@ interface Deployment {
   readonly metadata: { readonly name: string };
   readonly spec: {
     readonly selector: { readonly matchLabels: object };
-    readonly template: { readonly metadata: { readonly labels: Settings }; readonly spec: Pod };
+    readonly template: { readonly spec: Pod };
   };
 }
 
 interface Pod {
-  readonly volumes: readonly { readonly secret?: { readonly secretName: string } }[];
   readonly terminationGracePeriodSeconds: number;
-  readonly topologySpreadConstraints: readonly { readonly labelSelector: { readonly matchLabels: object } }[];
   readonly containers: readonly {
     readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };
     readonly ports: readonly { readonly name: string; readonly containerPort: number }[];

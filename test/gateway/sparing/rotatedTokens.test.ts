@@ -35,22 +35,6 @@ describe('a token that the service no longer takes', () => {
     expect(calls()).toBe(2);
   });
 
-  it('does not evict its successor when its 401 comes late', async () => {
-    const { control, id, addJob, member, calls } = await scene(2);
-    const [early, late] = [addJob(1), addJob(2)];
-    await member(0).broker.credential(id);
-    control.rotateToken(id);
-    control.arm({ endpoint: 'refreshJob', fault: { gate: 'late' }, times: 1 });
-    const lateRead = outcomeOf(member(0).jobs.status(id, late));
-    await control.whenCalled('refreshJob', 1);
-    expect(await outcomeOf(member(1).jobs.status(id, early))).toBe('answered');
-    const successor = await member(1).broker.credential(id);
-    control.release('late');
-    expect(await lateRead).toBe('answered');
-    expect(calls()).toBe(2);
-    expect((await member(0).broker.credential(id)).version).toBe(successor.version);
-  });
-
   it('is not fetched again for a late 401 when the service gave the very same token anew', async () => {
     const { control, id, addJob, member, calls } = await scene(2);
     const jobs = [addJob(1), addJob(2), addJob(3)];
@@ -59,36 +43,6 @@ describe('a token that the service no longer takes', () => {
     const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
     expect(outcomes).toEqual(['answered', 'answered', 'answered']);
     expect(calls()).toBe(2);
-  });
-
-  it('is fetched anew when its successor was asked for before it was refused', async () => {
-    const { control, id, addJob, member, calls } = await scene();
-    const { broker, jobs } = member(0);
-    await broker.credential(id);
-    fleet.advance(coolDownMs);
-    control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'slow' }, times: 1 });
-    const record = broker.record(id);
-    await control.whenCalled('taxpayerToken', 2);
-    control.rotateToken(id); // the answer on its way still has the token from before
-    const job = outcomeOf(jobs.status(id, addJob(1)));
-    await until(() => member(0).events.includes('credential-replaced'));
-    control.release('slow');
-    expect(await job).toBe('answered');
-    await record;
-    expect(calls()).toBe(3);
-  });
-
-  it('is replaced twice when what the store has was replaced meanwhile as well', async () => {
-    const { control, id, addJob, member, calls } = await scene(2);
-    const [one, other, third] = [addJob(1), addJob(2), addJob(3)];
-    await member(0).broker.credential(id);
-    control.rotateToken(id);
-    expect(await outcomeOf(member(1).jobs.status(id, one))).toBe('answered');
-    fleet.advance(coolDownMs);
-    control.rotateToken(id);
-    expect(await outcomeOf(member(0).jobs.status(id, other))).toBe('answered');
-    expect(await outcomeOf(member(1).jobs.status(id, third))).toBe('answered');
-    expect(calls()).toBe(3);
   });
 
   it('ends in TAXPAYER_NOT_AUTHORIZED when its successor is refused too, and in no further fetch for a minute', async () => {
