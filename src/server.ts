@@ -82,8 +82,8 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const ways = started(startAgents(config, log));
   const surroundings = { config, log, metrics, ways };
   const tracing = started(await startTracing(surroundings, upstream.baseUrl));
+  const services = started(await startServices({ ...surroundings, upstream })); // first: it fails with one line, and no other
   const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
-  const services = started(await startServices({ ...surroundings, upstream }));
   const operations = operationsOf(surroundings, { ...services, decisions }, tracing, plans);
   await operations.start();
   started(operations); // only now: what has not started cannot be stopped
