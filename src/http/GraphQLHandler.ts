@@ -19,7 +19,7 @@ export class GraphQLHandler {
 
   /** Never rejects: every failure becomes an answer in GraphQL's form. `eventsOnly`: on `/graphql/stream`. */
   async handle(request: IncomingMessage, response: ServerResponse, eventsOnly = false): Promise<void> {
-    const { operations, identify, addressOf, unread, origins } = this.edge;
+    const { operations, quota, identify, addressOf, unread, origins } = this.edge;
     const { json, stream } = formsFor(request, eventsOnly);
     // A client that takes no JSON gets even the answer to a query as a stream.
     const transport = json === undefined ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http';
@@ -34,22 +34,23 @@ export class GraphQLHandler {
       const identity = identifying instanceof Promise ? await identifying : identifying;
       const holder = holderOf(identity.caller);
       const known = facts.of(identity);
+      const turn = quota.admit(known);
+      if (turn !== undefined) await turn;
       // An EventSource can add no header to its GET: where a stream is the only form, the page was checked instead.
-      const read = () => readGraphQLRequest(request, holder, this.edge, json === undefined);
-      const asked = await operations.admit(known, read);
+      const asked = await readGraphQLRequest(request, holder, this.edge, json === undefined);
       const operation = operations.prepare(asked, known, transport, stream);
       if (operation.work.way === 'events') this.#admitStream(request, response, holder);
       const running = operations.run(operation);
       const result = running instanceof Promise ? await running : running;
       const isStream = result instanceof ResultStream;
-      if (!isStream && result.kind === 'refusal') return await refuseInTurn(response, operations, result, facts);
-      const headers = headersOf(facts.requestId, operations.rateLimitOf(known));
+      if (!isStream && result.kind === 'refusal') return await refuseInTurn(response, quota, result, facts);
+      const headers = headersOf(facts.requestId, quota.limitOf(known));
       if (isStream) return await writeStream(result, response, operation, headers, this.edge);
       if (operation.transport === 'http') writeJson(response, result, json ?? plainJson, headers);
       else writeAsStream(response, result, operation.transport as StreamTransport, headers);
       unread.holdAnswer(response, holder);
     } catch (error) {
-      await refuseInTurn(response, operations, operations.refuse(error, facts, transport), facts);
+      await refuseInTurn(response, quota, operations.refuse(error, facts, transport), facts);
     }
   }
 

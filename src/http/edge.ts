@@ -1,4 +1,5 @@
 import type { Places } from '../admission/Places.js';
+import type { Quota } from '../admission/Quota.js';
 import type { Identify } from '../auth/identify.js';
 import type { Operations } from '../operations/Operations.js';
 import type { Surroundings } from '../Surroundings.js';
@@ -9,6 +10,7 @@ import { Unread } from './Unread.js';
 
 interface EdgeOptions {
   readonly operations: Operations;
+  readonly quota: Quota;
   readonly identify: Identify;
   readonly places: Places;
   /** How long a client may read nothing while data waits for it, in milliseconds. Default 30000. */
@@ -18,7 +20,7 @@ interface EdgeOptions {
 }
 
 /** What the transports have in common. */
-export interface Edge extends Pick<EdgeOptions, 'operations' | 'identify' | 'places'> {
+export interface Edge extends Pick<EdgeOptions, 'operations' | 'quota' | 'identify' | 'places'> {
   readonly addressOf: AddressOf;
   readonly unread: Unread;
   readonly streams: OpenStreams;

@@ -8,7 +8,7 @@ import { isBodyInUtf8, isJson } from './accept.js';
 import type { Edge } from './edge.js';
 
 /** `places` count the bytes of a body that arrives in several chunks. */
-type ReadOptions = Pick<Edge, 'places' | 'operations'>;
+type ReadOptions = Pick<Edge, 'places' | 'operations' | 'quota'>;
 
 /** From this size in bytes on, the time to parse a body is charged to its caller. */
 const largeBody = 16_384;
@@ -38,7 +38,7 @@ export async function readGraphQLRequest(
   try {
     return requestOfBody(bytes, options);
   } finally {
-    if (beganAt !== undefined) options.operations.noteWork(holder, beganAt);
+    if (beganAt !== undefined) options.quota.noteWork(holder, beganAt);
   }
 }
 
