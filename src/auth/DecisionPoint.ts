@@ -93,12 +93,6 @@ export class DecisionPoint {
     return Promise.all(answers);
   }
 
-  /** Calls `look` when a decision expires; returns how to cancel that. */
-  whenOver({ until }: Decision, look: () => void): () => void {
-    const timer = setTimeout(look, Math.max(until - performance.now(), 0)).unref();
-    return () => clearTimeout(timer);
-  }
-
   /** @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call */
   private async decide(caller: Caller, asker: Asker, questions: readonly Question[]): Promise<readonly Decision[]> {
     const leavePlace = asker.takePlace?.();
