@@ -132,7 +132,9 @@ async function drain(
 /** Loaded only where it is configured. */
 async function startTracing(surroundings: Surroundings, serviceUrl: string): Promise<Tracing | undefined> {
   const { traces } = surroundings.config;
-  return traces && (await import('./observability/Tracing.js')).startTracing(surroundings, traces.url, serviceUrl);
+  if (traces === undefined) return undefined;
+  const { Tracing } = await import('./observability/Tracing.js');
+  return new Tracing(surroundings, traces.url, serviceUrl);
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. It keeps no request, which could hold a tax id. */
