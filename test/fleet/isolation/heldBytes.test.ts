@@ -1,6 +1,5 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { WebSocket } from 'ws';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import {
   environmentFor,
@@ -10,6 +9,7 @@ import {
   startTestGateway,
   type TestGateway,
 } from '../../support/gateway.js';
+import { rawSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { eventReader } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
@@ -60,18 +60,12 @@ async function firstsOfStreams(origin: string, authorization: string, requests: 
 
 /** The first message of each subscription on one socket. */
 async function firstsOnSocket(origin: string, authorization: string, requests: readonly object[]) {
-  const socket = new WebSocket(`${origin.replace('http', 'ws')}/graphql`, 'graphql-transport-ws');
-  const firsts: string[] = [];
-  socket.on('message', (data) => {
-    const text = String(data);
-    if (text.includes('connection_ack')) {
-      for (const [n, payload] of requests.entries())
-        socket.send(JSON.stringify({ id: `${n}`, type: 'subscribe', payload }));
-    } else if (text.includes('"next"')) firsts.push(text);
-  });
-  socket.once('open', () => socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization } })));
-  await until(() => firsts.length === requests.length);
-  return { firsts, end: () => socket.terminate() };
+  const socket = rawSocket(origin);
+  await socket.init({ authorization });
+  for (const [n, payload] of requests.entries()) socket.send({ id: `${n}`, type: 'subscribe', payload });
+  const firsts = () => socket.received.filter(({ type }) => type === 'next').map((message) => JSON.stringify(message));
+  await until(() => firsts().length === requests.length);
+  return { firsts: firsts(), end: socket.end };
 }
 
 const metadataTimes = (count: number) =>
