@@ -10,7 +10,7 @@ import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
-import type { OperationHooks } from './operations/OperationRecord.js';
+import type { OperationHooks } from './operations/Operation.js';
 import { Operations } from './operations/Operations.js';
 import { TrustedDocuments } from './operations/TrustedDocuments.js';
 import { pause } from './process/pause.js';

@@ -1,11 +1,10 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
-import { BoundedCache } from '../process/BoundedCache.js';
+import { BoundedCache, heldBytes } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
 import type { Place, Turn } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { MemoryKeeper } from './Forgets.js';
-import { heldBytes } from './heldBytes.js';
 import type { CacheTier, InPlace, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
 import type { SealedStore, SubjectField } from './SealedStore.js';
 import { decodeFailure, type Entry, encodeFailure, entryOf, isFromBefore, leftMs, outcomeOf } from './StoredEntries.js';

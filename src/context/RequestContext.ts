@@ -11,7 +11,7 @@ import type { jobWatcher, recordWatcher } from '../datasources/watchers.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError } from '../errors/errors.js';
 import type { AuditEvent, AuditLog } from '../observability/AuditLog.js';
-import type { OperationContext, OperationFacts } from '../operations/OperationContext.js';
+import type { OperationContext, OperationFacts } from '../operations/Operation.js';
 import { isNestedWithin, pathOfInfinity } from '../process/json.js';
 import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';

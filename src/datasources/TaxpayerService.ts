@@ -3,7 +3,6 @@ import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/err
 import type { Pauses } from '../upstream/Pauses.js';
 import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/ResilientFetch.js';
 import { TryFailure } from '../upstream/readAnswer.js';
-import { serviceUrl } from '../upstream/serviceUrl.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall } from './reading.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
@@ -127,6 +126,21 @@ export class TaxpayerService {
     if (status < 400) throw contractBreach(reason);
     throw new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', { reason });
   }
+}
+
+/**
+ * The one place that builds a URL of the service (interface, part 4). Each segment becomes exactly one path segment: `URL`
+ * collapses `.` and `..`, which `encodeURIComponent` leaves alone, so they are refused (TypeError) here as well as where
+ * ids enter.
+ */
+export function serviceUrl(baseUrl: string, ...segments: readonly string[]): string {
+  const path = segments.map((segment) => {
+    if (segment === '' || segment === '.' || segment === '..' || !segment.isWellFormed()) {
+      throw new TypeError('Expected a path segment, found an empty, dot or malformed one');
+    }
+    return encodeURIComponent(segment);
+  });
+  return `${baseUrl.replace(/\/+$/, '')}/${path.join('/')}`;
 }
 
 const noAccess = 'The service refuses access to this taxpayer';

@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../errors/errors.js';
-import type { Answer } from '../operations/answer.js';
-import type { Operation } from '../operations/Operation.js';
+import type { Answer, Operation } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/atTime.js';
 import type { StreamTransport } from './accept.js';

@@ -1,4 +1,4 @@
-import type { LiveTransport } from '../operations/OperationRecord.js';
+import type { LiveTransport } from '../operations/Operation.js';
 import { pause } from '../process/pause.js';
 
 /** How to close one socket or response: after finishing queries and mutations, with a reason; or at once. */

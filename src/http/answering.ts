@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type Answer, partialSuccess } from '../operations/answer.js';
-import type { RequestFacts } from '../operations/OperationContext.js';
+import { type Answer, partialSuccess, type RequestFacts } from '../operations/Operation.js';
 import type { Operations } from '../operations/Operations.js';
 import { pause } from '../process/pause.js';
 import { type Dialect, plainJson, readAccept } from './accept.js';

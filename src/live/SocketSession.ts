@@ -8,10 +8,8 @@ import { credentialsOfSocket } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
-import type { Answer } from '../operations/answer.js';
 import { clientOf, requestOf } from '../operations/GraphQLRequest.js';
-import type { Operation } from '../operations/Operation.js';
-import type { OperationFacts, RequestFacts } from '../operations/OperationContext.js';
+import type { Answer, Operation, OperationFacts, RequestFacts } from '../operations/Operation.js';
 import { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/atTime.js';
 import {

@@ -4,7 +4,7 @@ import type { CacheTier, ReadReason } from '../cache/ReadRequest.js';
 import { packageVersion } from '../config/config.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { errorCodes } from '../errors/errors.js';
-import { type OperationRecord, transports } from '../operations/OperationRecord.js';
+import { type OperationRecord, transports } from '../operations/Operation.js';
 import type { ValueKind } from '../schema/Vocabulary.js';
 import { type Endpoint, endpoints, type TryOutcome } from '../upstream/ResilientFetch.js';
 

@@ -5,7 +5,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { packageVersion } from '../config/config.js';
-import type { OperationRecord } from '../operations/OperationRecord.js';
+import type { OperationRecord } from '../operations/Operation.js';
 import { pause } from '../process/pause.js';
 import type { CallMade } from '../process/Trail.js';
 import type { Surroundings } from '../Surroundings.js';
@@ -71,7 +71,7 @@ export class Tracing {
   }
 
   /** Makes the spans of an operation that has ended. Returns the id of its trace, if it has one. */
-  onEnd({ facts, transport, label, type, outcome, status, codes, trail }: OperationRecord): string | undefined {
+  onEnd({ facts, transport, label, type, outcome, status, codes, context }: OperationRecord): string | undefined {
     const { request, startedAt } = facts;
     const http = request && httpOf(request);
     const attributes: Attributes = {
@@ -92,7 +92,7 @@ export class Tracing {
     const span = this.#tracer.startSpan(name, begin, caller);
     if (outcome === 'failed') span.setStatus({ code: SpanStatusCode.ERROR });
     if (span.isRecording())
-      for (const call of trail?.calls ?? []) this.#called(call, trace.setSpan(ROOT_CONTEXT, span));
+      for (const call of context?.trail.calls ?? []) this.#called(call, trace.setSpan(ROOT_CONTEXT, span));
     span.end(performance.now());
     return span.isRecording() || caller !== ROOT_CONTEXT ? span.spanContext().traceId : undefined;
   }

@@ -5,14 +5,24 @@ import type { Holder } from '../admission/Places.js';
 import type { Asker } from '../admission/Quota.js';
 import { holderOf } from '../auth/caller.js';
 import { GatewayError } from '../errors/errors.js';
-import type { Answer, Result } from './answer.js';
-import { Exit } from './Exit.js';
+import { Exit, noCauses, noCodes } from './Exit.js';
 import { createApolloServer, type Logger } from './executeByApollo.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 import { type KnownOperation, KnownOperations } from './KnownOperations.js';
-import { heldBytesOf, type Operation, refusal } from './Operation.js';
-import type { OperationContext, OperationFacts, RequestFacts } from './OperationContext.js';
-import type { LiveTransport, OperationHooks, OperationType, Transport } from './OperationRecord.js';
+import {
+  type Answer,
+  heldBytesOf,
+  type LiveTransport,
+  type Operation,
+  type OperationContext,
+  type OperationFacts,
+  type OperationHooks,
+  type OperationType,
+  type RequestFacts,
+  type Result,
+  refusal,
+  type Transport,
+} from './Operation.js';
 import type { ResultStream } from './ResultStream.js';
 import type { OperationLimits } from './size.js';
 import { laterFieldMs, type SubscribeOptions, subscribe } from './subscribe.js';
@@ -111,7 +121,21 @@ export class Operations {
     }
     const { label = 'none', type = 'none', name } = known ?? {};
     const context = this.options.contextFor(facts);
-    return { facts, transport, label, type, name, context, request: request ?? asked, work };
+    return {
+      facts,
+      transport,
+      label,
+      type,
+      name,
+      work,
+      context,
+      request: request ?? asked,
+      codes: noCodes,
+      causes: noCauses,
+      outcome: 'ok',
+      status: undefined,
+      events: undefined,
+    };
   }
 
   /**

@@ -7,9 +7,8 @@ import {
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
 import type { DocumentNode, GraphQLSchema } from 'graphql';
-import type { Result } from './answer.js';
 import type { Variables } from './GraphQLRequest.js';
-import type { OperationContext } from './OperationContext.js';
+import type { OperationContext, Result } from './Operation.js';
 
 export type Logger = NonNullable<ApolloServerOptions<OperationContext>['logger']>;
 

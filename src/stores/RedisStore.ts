@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { Cluster, type Redis } from 'ioredis';
+import { timeLimit } from './guarded.js';
 import { createRedisClient, keepConnected, parseRedisUrl } from './redisClient.js';
-import { closed, connectionFault, storeErrorOf, wasNotSent } from './redisFaults.js';
+import { closed, connectionFault, isOfAnotherType, storeErrorOf, wasNotSent } from './redisFaults.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
 import type { Field, Item, Outcome, Place, PutWhen, Store, Turn, Wish } from './Store.js';
 import { StoreError } from './StoreError.js';
-import { timeLimit } from './timeLimit.js';
 
 const connectWaitMs = 1000; // how long opening waits for the first connection, which then goes on in the background
 
@@ -116,11 +116,13 @@ export class RedisStore implements Store {
     ...args: readonly (string | Buffer | number)[]
   ): Promise<T> {
     if (this.#closing) throw new StoreError('closed');
-    const work = (): Promise<T> => this.#client[script](`txgw:${key}`, ...args);
+    const name = `txgw:${key}`;
+    const work = (): Promise<T> => this.#client[script](name, ...args);
     try {
       return await work().catch(async (error) => {
-        if (!wasNotSent(error)) throw error;
-        await this.#reconnected();
+        if (isOfAnotherType(error)) await this.#client.unlink(name);
+        else if (wasNotSent(error)) await this.#reconnected();
+        else throw error;
         return work();
       });
     } catch (error) {

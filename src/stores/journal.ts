@@ -17,7 +17,7 @@ export interface JournalOptions {
   readonly waitMs: number;
   /** Told once when writing begins to fail, and when everything is written again. */
   readonly onDegraded?: ((error: StoreError) => void) | undefined;
-  readonly onRecovered?: ((afterMs: number) => void) | undefined;
+  readonly onRecovered?: (() => void) | undefined;
   /** The file was damaged; the readable part is used, and the whole is kept under this name. */
   readonly onSetAside?: ((file: string) => void) | undefined;
 }
@@ -57,7 +57,7 @@ export class Journal {
   #mostBytes = 0;
   #changed = new Set<string>();
   #writing: Promise<void> | undefined;
-  #failure: { readonly error: StoreError; readonly at: number } | undefined;
+  #failure: StoreError | undefined;
   #isClosed = false;
   readonly #timer = setInterval(() => void this.#look(), retryMs).unref();
 
@@ -97,7 +97,7 @@ export class Journal {
     this.#mostBytes = -1;
     await this.#writing; // that write may have begun before
     await this.#writeOnce();
-    if (this.#failure !== undefined) throw this.#failure.error;
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   async close(): Promise<void> {
@@ -198,12 +198,11 @@ export class Journal {
 
   #failed(error: StoreError): void {
     if (this.#failure === undefined) this.options.onDegraded?.(error);
-    this.#failure ??= { error, at: performance.now() };
+    this.#failure ??= error;
   }
 
   #worked(): void {
-    if (this.#failure === undefined) return;
-    this.options.onRecovered?.(performance.now() - this.#failure.at);
+    if (this.#failure !== undefined) this.options.onRecovered?.();
     this.#failure = undefined;
   }
 

@@ -50,17 +50,11 @@ export function parseRedisUrl(url: string) {
 export function createRedisClient(address: RedisAddress): Redis | Cluster {
   const { username, password, tls, nodes } = address;
   let reconnectedAt = Number.NEGATIVE_INFINITY;
-  let isReconnecting = false;
-  const backoff = (attempt: number) => {
-    const atOnce = isReconnecting;
-    isReconnecting = false;
-    return atOnce ? 0 : Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2);
-  };
+  const backoff = (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2);
   const reconnectOnError = (error: Error & { readonly command?: { readonly name: string } }) => {
     if (error.command?.name === 'select') return true; // the driver would go on in database 0
     if (!error.message.includes('READONLY') || performance.now() - reconnectedAt < reconnectEveryMs) return false;
     reconnectedAt = performance.now();
-    isReconnecting = true;
     return true;
   };
   const offline = { lazyConnect: true, enableOfflineQueue: false };

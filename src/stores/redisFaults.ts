@@ -35,10 +35,8 @@ export function connectionFault(error: Error, known: StoreError | undefined): St
 /** The connection ended without a reason. */
 export const closed = new StoreError('unreachable', undefined, 'ECONNRESET');
 
-/** The first word of an error the server replied with, such as `WRONGTYPE`. */
-export function replyCode(error: unknown): string | undefined {
-  return replyOf(error)?.split(' ', 1)[0];
-}
+/** The key holds something that is not ours. */
+export const isOfAnotherType = (error: unknown): boolean => replyOf(error)?.startsWith('WRONGTYPE') === true;
 
 /** The driver had no connection to send the command on, so it can be tried again without doing anything twice. */
 export const wasNotSent = (error: unknown): boolean =>
@@ -49,7 +47,7 @@ const isTimeout = (error: unknown): boolean => error instanceof Error && error.m
 /** What the server replied. Older servers wrap the error of a script; the driver wraps those of a cluster and of sentinels. */
 function replyOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
-  if (error.name === 'ReplyError') return error.message.replace(/^ERR Error running script .*?: -(?=[A-Z]+ )/, '');
+  if (error.name === 'ReplyError') return error.message.replace(/^ERR Error running script .*?: -?(?=[A-Z]+ )/, '');
   if ('lastNodeError' in error) return replyOf(error.lastNodeError);
   return /^All sentinels are unreachable.* Last error: ([A-Z]+ .*)/.exec(error.message)?.[1];
 }

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { serviceUrl } from '../../../src/upstream/serviceUrl.js';
+import { serviceUrl } from '../../../src/datasources/TaxpayerService.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import type { LoggedRequest } from '../../support/requestLog.js';
 

@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { stripIgnoredCharacters } from 'graphql';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { until } from '../../support/until.js';
 
@@ -171,7 +170,7 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     ['the default of a variable', '$metadata', '($metadata: JSONObject = { value: "078-05-1120" })'],
     ['a comment', '$metadata # 078-05-1120\n', '($metadata: JSONObject)'],
   ])(
-    'names a document that holds an SSN as %s by a hash without it, which tells nothing to who tries all',
+    'gives no hash of a document that holds an SSN as %s: who tries all would find it',
     async (_, value, more = '') => {
       const file = write('all.json', { a: named('A') });
       await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
@@ -181,23 +180,9 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
       const [line, ...rest] = linesOf('untrusted document');
       expect(rest).toEqual([]);
       expect(line).toMatchObject({ operation: 'createClientLink', client: 'web', requestId: expect.any(String) });
-      const emptied = query
-        .replace(/#.*/, '')
-        .replace(/"+[-\d]+"+/, '""')
-        .replace(/\d[\d.]+/, '0');
-      expect(line).toMatchObject({ hash: digest('sha256', stripIgnoredCharacters(emptied)) });
-      expect(gateway?.logs.join('')).not.toContain(digest('sha256', query));
+      expect(line).not.toHaveProperty('hash');
     },
   );
-
-  it('names documents that differ in nothing but values by one hash', async () => {
-    await start({ TRUSTED_DOCUMENTS_FILE: write('all.json', {}), TRUSTED_DOCUMENTS_MODE: 'report' });
-    for (const id of ['"a"', '"b"', '"""c"""', '7']) await send({ query: `{ taxpayer(id: ${id}) { id } }` });
-    await gateway?.stop();
-    const hashes = linesOf('untrusted document').map(({ hash }) => hash);
-    const [texts, numbers] = ['{taxpayer(id:""){id}}', '{taxpayer(id:0){id}}'].map((text) => digest('sha256', text));
-    expect(new Set(hashes)).toEqual(new Set([texts, numbers]));
-  });
 
   it('tells Apollo’s clients to send the text of an id that is not listed, and refuses other ids', async () => {
     const file = write('all.json', { a: named('A') });
