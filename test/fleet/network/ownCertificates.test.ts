@@ -1,7 +1,4 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,7 +10,6 @@ import { startGateway } from '../../../src/server.js';
 import { type CertificateFiles, makeAuthority } from '../../support/certificate.js';
 import { startCollector } from '../../support/collector.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
-import { freePort } from '../../support/freePort.js';
 import {
   type Environment,
   environmentFor,
@@ -80,12 +76,6 @@ async function start(env: Environment): Promise<TestGateway> {
   return gateway;
 }
 
-const canConnect = (port: number) =>
-  new Promise<boolean>((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true)).once('error', () => resolve(false));
-    socket.once('connect', () => socket.destroy());
-  });
-
 const codesOf = ({ errors }: { errors?: readonly { extensions: { code: string } }[] }) =>
   errors?.map(({ extensions }) => extensions.code);
 
@@ -142,19 +132,10 @@ describe('the service', () => {
   });
 });
 
-test('a service that refuses our certificate has certainly not carried out a creation', async () => {
-  const port = await freePort();
-  const files = ['-cert', server.certFile, '-key', server.keyFile, '-CAfile', authority.certFile];
-  const picky = ['-accept', `127.0.0.1:${port}`, ...files, '-Verify', '1', '-verify_return_error', '-quiet'];
-  const child = spawn('openssl', ['s_server', ...picky], { stdio: 'ignore' });
-  stops.push(async () => {
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-  });
-  await until(() => canConnect(port));
-  const { query, logs } = await start({
-    ...{ UPSTREAM_BASE_URL: `HTTPS://127.0.0.1:${port}`, UPSTREAM_CA_FILE: authority.certFile },
-  });
+test('a service that wants a certificate of ours has certainly not carried out a creation', async () => {
+  const { url } = await tlsFront(service.url, wantsClients());
+  const env = { UPSTREAM_BASE_URL: url.replace('https', 'HTTPS'), UPSTREAM_CA_FILE: authority.certFile };
+  const { query, logs } = await start(env);
   expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
   expect(logs.join('')).toContain('ALERT_CERTIFICATE_REQUIRED');
 });
