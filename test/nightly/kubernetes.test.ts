@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../src/config/config.js';
 import { needPrograms } from '../support/programs.js';
+import { scratch } from '../support/scratch.js';
 import { run } from './support/run.js';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
@@ -93,7 +93,7 @@ describe.each(['development', 'production'])('The overlay %s', (environment) => 
   });
 
   it('starts the gateway; the printed secrets are refused by name in production', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-secrets-'));
+    const folder = scratch();
     const inPod = Object.entries(settings).map(([name, value]) => [
       name,
       name.endsWith('_FILE') ? join(folder, value.split('/').at(-1) ?? '') : value,
@@ -112,7 +112,6 @@ describe.each(['development', 'production'])('The overlay %s', (environment) => 
       write({ 'client-secret': 'our-own', 'cache-encryption-key': key, 'router-secret': 'our-own-of-the-router' });
     }
     const config = loadConfig(env);
-    rmSync(folder, { recursive: true });
     expect(config.warnings.filter((line) => line.includes('is not a setting'))).toEqual([]);
     expect(config.cache.url).toMatch(/^rediss?:/);
     expect(config.introspection).toBe(environment === 'development');

@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { settings } from '../../../src/config/settings.js';
 import { issueCertificate } from '../../support/certificate.js';
 import { startTestGateway } from '../../support/gateway.js';
+import { scratch } from '../../support/scratch.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -19,10 +19,6 @@ const instructions = read('Dockerfile')
   .replace(/\\\n/g, ' ')
   .split('\n')
   .filter((line) => line !== '' && !line.startsWith('#'));
-const scratch: string[] = [];
-afterAll(() => {
-  for (const folder of scratch) rmSync(folder, { recursive: true, force: true });
-});
 
 describe('The Dockerfile', () => {
   const last = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')));
@@ -40,8 +36,7 @@ describe('The Dockerfile', () => {
   });
 
   it.each(['plain HTTP', 'HTTPS'])('finds a gateway healthy over %s, and one that is not there not', async (form) => {
-    const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-health-'));
-    scratch.push(folder);
+    const folder = scratch();
     const tls = { TLS_CERT_FILE: join(folder, 'tls.crt'), TLS_KEY_FILE: join(folder, 'tls.key') };
     issueCertificate('localhost', { certFile: tls.TLS_CERT_FILE, keyFile: tls.TLS_KEY_FILE });
     const env = form === 'HTTPS' ? tls : {};

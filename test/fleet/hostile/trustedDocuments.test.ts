@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readListed } from '../../../src/operations/TrustedDocuments.js';
 import { type Answer, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { scratch } from '../../support/scratch.js';
 
-const directory = mkdtempSync(join(tmpdir(), 'trusted-documents-'));
+const directory = scratch();
 const listed = 'query Type {\n  __typename\n}';
 const other = 'query Other { other: __typename }';
 const id = createHash('sha256').update(listed).digest('hex');
@@ -31,7 +31,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await gateway?.stop();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 async function send(body: object, headers: Readonly<Record<string, string>> = {}) {

@@ -1,5 +1,4 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TlsOptions } from 'node:tls';
@@ -23,10 +22,11 @@ import { startIssuerMetadata } from '../../support/issuerMetadata.js';
 import { startRedis } from '../../support/redis.js';
 import { runCommand } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 import { startTlsFront } from '../../support/tlsFront.js';
 import { until } from '../../support/until.js';
 
-const directory = mkdtempSync(join(tmpdir(), 'own-certificates-'));
+const directory = scratch();
 const file = (name: string) => join(directory, name);
 const authority = makeAuthority(directory, 'authority');
 const other = makeAuthority(directory, 'other');
@@ -53,7 +53,6 @@ afterEach(async () => {
 
 afterAll(async () => {
   await service?.stop();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 function install({ certFile, keyFile }: CertificateFiles): void {

@@ -1,10 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -21,6 +20,7 @@ import { startIssuerMetadata } from '../../support/issuerMetadata.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { commandJson, runCommand } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 
 const commandNames = ['check', 'inspect', 'forget', 'pseudonym', 'sandbox'];
 const takesNoId = ['check', 'sandbox'];
@@ -42,7 +42,7 @@ let redis: TestRedis;
 let env: Environment;
 let gateway: GatewayProcess;
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'commands-'));
+  directory = scratch();
   redis = await startRedis();
   sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'planted-client-secret-8123' });
   env = {
@@ -56,7 +56,6 @@ afterAll(async () => {
   await gateway.stop();
   await sandbox.stop();
   await redis.stop();
-  await rm(directory, { recursive: true, force: true });
 });
 
 /** A taxpayer whose record and two jobs are stored, with ids that must not be seen. */

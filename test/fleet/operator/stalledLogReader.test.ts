@@ -1,8 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { closeSync, constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,6 +11,7 @@ import { startTrustedProvider, type TrustedProvider } from '../../support/authen
 import { freePort } from '../../support/freePort.js';
 import { environmentFor } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
 const entry = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
@@ -46,7 +46,7 @@ let fifo: string;
 let origin: string;
 let child: ChildProcess;
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'stalled-reader-'));
+  directory = scratch();
   fifo = join(directory, 'log');
   execFileSync('mkfifo', [fifo]);
 });
@@ -55,7 +55,6 @@ afterEach(async () => {
     child.kill('SIGKILL');
     await once(child, 'exit');
   }
-  rmSync(directory, { recursive: true, force: true });
 });
 
 /** Starts a gateway that logs to `stdout` and resolves when it serves; its log is not looked at for that. */

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
@@ -11,6 +10,7 @@ import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGatew
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { monitorCommands, startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 import { streamReader } from '../../support/streamReader.js';
 
 // Values that can be recognised are planted wherever something confidential may be, every operation is driven through
@@ -79,7 +79,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
   let collector: Awaited<ReturnType<typeof startCollector>>;
   let entitled: Readonly<Record<string, string>>;
   let stranger: Readonly<Record<string, string>>;
-  const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-canary-'));
+  const directory = scratch();
   const monitored: string[] = [];
   const refusedAnswers: string[] = [];
   const shown: string[] = [];
@@ -128,7 +128,6 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
     await sandbox?.stop();
     await provider?.stop();
     await collector?.stop();
-    rmSync(directory, { recursive: true, force: true });
   });
 
   test('while every operation meets every fault', async () => {

@@ -1,22 +1,21 @@
 import { randomBytes } from 'node:crypto';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
 let sandbox: Sandbox;
 let root: string;
 beforeAll(async () => {
   sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
-  root = mkdtempSync(join(tmpdir(), 'damaged-store-'));
+  root = scratch();
 });
 afterAll(async () => {
   await sandbox.stop();
-  rmSync(root, { recursive: true });
 });
 
 const running: GatewayProcess[] = [];

@@ -1,12 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { afterEach, expect, it } from '@jest/globals';
 import { makeAuthority } from '../../support/certificate.js';
 import { environmentFor, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startRedis, startRedisCluster, type TestRedis } from '../../support/redis.js';
 import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 import { startTlsFront } from '../../support/tlsFront.js';
 
 const stops: (() => unknown)[] = [];
@@ -104,8 +103,7 @@ for (const [what, user] of [
 
 /** The address, as of a plain Redis, of one that is behind TLS. */
 async function tlsPort(): Promise<string> {
-  const directory = mkdtempSync(join(tmpdir(), 'unusable-redis-'));
-  stops.push(() => rmSync(directory, { recursive: true }));
+  const directory = scratch();
   const { certFile, keyFile } = makeAuthority(directory, 'authority');
   const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
   const front = await startTlsFront((await redis()).url, certificate);

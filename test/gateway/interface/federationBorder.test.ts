@@ -1,12 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
+import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
-const directory = mkdtempSync(join(tmpdir(), 'router-secret-'));
+const directory = scratch();
 const sdl = '{ _service { sdl } }';
 let gateway: TestGateway | undefined;
 let provider: IdentityProvider | undefined;
@@ -16,8 +16,6 @@ afterEach(async () => {
   await provider?.stop();
   provider = undefined;
 });
-
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 async function codesFor(secret: string | undefined, query = sdl): Promise<string[]> {
   const headers = secret === undefined ? {} : { 'x-gateway-router-secret': secret };
