@@ -11,7 +11,7 @@ import { type IdentityProvider, startIdentityProvider } from '../../support/iden
 import { monitorCommands, startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
-import { streamReader } from '../../support/streamReader.js';
+import { postEvents, streamReader } from '../../support/streamReader.js';
 
 // Values that can be recognised are planted wherever something confidential may be, every operation is driven through
 // every fault of the sandbox by a caller who may and one who may not, and then every byte that left the process is searched.
@@ -266,11 +266,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
 
   /** What somebody who follows a taxpayer is sent first. */
   async function firstEvent(id: string, headers: Readonly<Record<string, string>>): Promise<string> {
-    const response = await fetch(`${gateway.origin}/graphql/stream`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
-      body: JSON.stringify({ query: followRecord, variables: { id } }),
-    });
+    const response = await postEvents(gateway, { query: followRecord, variables: { id } }, headers);
     const events = streamReader(response);
     const event = await events.next('\n\n');
     await events.cancel();
