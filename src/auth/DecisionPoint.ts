@@ -39,8 +39,8 @@ export interface DecisionPointOptions {
   readonly url: string;
   /** HTTP agents. Default: Node's own. */
   readonly agent?: AgentFor | undefined;
-  /** Asked for at each call. Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
-  readonly token?: (() => Secret | undefined) | undefined;
+  /** Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
+  readonly token?: Secret | undefined;
   /** How long a permission is cached, in milliseconds. */
   readonly ttlMs: number;
   readonly onCall?: (call: DecisionCall) => void;
@@ -129,7 +129,7 @@ export class DecisionPoint {
     signal: AbortSignal,
   ) {
     const { url, agent, onCall } = this.options;
-    const token = this.options.token?.()?.reveal();
+    const token = this.options.token?.reveal();
     const evaluations = questions.map(({ action: name, taxpayer }) => ({
       action: { name },
       resource: { type: 'taxpayer', id: taxpayer },

@@ -8,6 +8,7 @@ import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { Agents } from '../network/agents.js';
 import { readListed } from '../operations/TrustedDocuments.js';
+import { codeOf } from '../process/codeOf.js';
 import { openExistingStore } from '../stores/openStore.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
@@ -96,8 +97,8 @@ async function directory(path: string): Promise<string> {
 async function answering(setting: string, url: string, { agentFor: agent }: Agents): Promise<string> {
   const startedAt = performance.now();
   const signal = AbortSignal.timeout(limitMs) as never;
-  const response = await fetch(url, { redirect: 'manual', signal, agent }).catch(({ code = 'no answer in time' }) => {
-    throw new Error(`${setting} does not answer: ${code}`);
+  const response = await fetch(url, { redirect: 'manual', signal, agent }).catch((error: unknown) => {
+    throw new Error(`${setting} does not answer: ${codeOf(error) ?? 'no answer in time'}`);
   });
   (response.body as Readable | null)?.on('error', () => undefined).destroy();
   return `${setting} answers (${response.status}) in ${msSince(startedAt)} ms`;

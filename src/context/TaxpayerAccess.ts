@@ -1,5 +1,5 @@
 import type { Decision, DecisionPoint } from '../auth/DecisionPoint.js';
-import type { JobId, TaxpayerId } from '../datasources/identifiers.js';
+import { identifiers, type JobId, type TaxpayerId } from '../datasources/identifiers.js';
 import type { LatestValue } from '../datasources/LatestValue.js';
 import { isTerminal, type JobView } from '../datasources/RefreshJobs.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
@@ -40,14 +40,14 @@ export class TaxpayerAccess {
    */
   refreshJob(jobId: string, waitSeconds?: number): JobView | Promise<JobView> {
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
-    const id = this.context.named(this.services.ids.jobId(jobId), jobId);
+    const id = this.context.named(identifiers.jobId(jobId), jobId);
     const view = this.services.jobs.status(this.id, id, undefined, this.context);
     return this.shown('job-shown', waitMs > 0 ? this.settled(id, view, waitMs) : view);
   }
 
   /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
-    const id = this.context.named(this.services.ids.jobId(jobId), jobId);
+    const id = this.context.named(identifiers.jobId(jobId), jobId);
     return this.watch((options) => this.services.jobWatches.watch([this.id, id], options));
   }
 

@@ -26,11 +26,10 @@ export async function readGraphQLRequest(
   options: ReadOptions,
   simpleGet: boolean,
 ): Promise<GraphQLRequest> {
-  const { metadataDepth } = options.operations.limits;
   if (request.method === 'GET') {
     if (!simpleGet) refuseSimpleRequest(request);
     const { url = '' } = request;
-    return { ...requestOf('GET', parametersOfQuery(url), metadataDepth), size: url.length };
+    return { ...requestOf('GET', parametersOfQuery(url)), size: url.length };
   }
   if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405, { allow: 'GET, POST' });
   const contentType = request.headers['content-type'];
@@ -116,7 +115,7 @@ function requestOfBody(bytes: Buffer, { operations }: ReadOptions): GraphQLReque
   const json = attempt(mistake, () => parseJson(body));
   if (Array.isArray(json)) throw badRequest('Batches of operations are not served: send one operation per request');
   if (!isObject(json)) throw badRequest('The body must be a JSON object with a query');
-  return { ...requestOf('POST', json, operations.limits.metadataDepth), body, size: body.length };
+  return { ...requestOf('POST', json), body, size: body.length };
 }
 
 function parametersOfQuery(url: string): Record<string, unknown> {

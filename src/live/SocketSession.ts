@@ -170,7 +170,7 @@ export class SocketSession {
     let operation: Operation;
     try {
       this.#refuseMore();
-      const read = () => ({ ...requestOf('POST', parameters, operations.limits.metadataDepth), size });
+      const read = () => ({ ...requestOf('POST', parameters), size });
       operation = operations.prepare(await operations.admit(facts, read), facts, 'ws');
     } catch (error) {
       return this.#sendError(running, operations.refuse(error, facts, 'ws'), size);

@@ -6,6 +6,7 @@ import { defaultResource, detectResources, envDetector, resourceFromAttributes }
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { packageVersion } from '../config/config.js';
 import type { OperationRecord } from '../operations/Operation.js';
+import { codeOf } from '../process/codeOf.js';
 import { pause } from '../process/pause.js';
 import type { CallMade } from '../process/Trail.js';
 import type { Surroundings } from '../Surroundings.js';
@@ -161,6 +162,5 @@ function watched(exporter: SpanExporter, onSent: TracingOptions['onSent']): Span
 /** The status of an answer, or the code of a connection error; never a message, which may hold an address with a password. */
 function causeOf(error: unknown): string {
   const { code } = (error ?? {}) as { readonly code?: unknown };
-  if (typeof code === 'number') return `HTTP ${code}`;
-  return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : 'no answer in time';
+  return typeof code === 'number' ? `HTTP ${code}` : (codeOf(error) ?? 'no answer in time');
 }

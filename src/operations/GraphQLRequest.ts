@@ -1,5 +1,5 @@
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
-import { isNestedWithin } from '../process/json.js';
+import { isNestedWithin, maxMetadataDepth } from '../process/json.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
 
@@ -20,14 +20,10 @@ export interface GraphQLRequest {
 
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
 const levelsAroundMetadata = 10;
+const maxDepth = maxMetadataDepth + levelsAroundMetadata;
 
 /** Checks the shape of what a caller sent. Nesting comes first: values are then walked recursively. @throws GatewayError */
-export function requestOf(
-  method: 'GET' | 'POST',
-  parameters: Readonly<Record<string, unknown>>,
-  maxMetadataDepth: number,
-): GraphQLRequest {
-  const maxDepth = maxMetadataDepth + levelsAroundMetadata;
+export function requestOf(method: 'GET' | 'POST', parameters: Readonly<Record<string, unknown>>): GraphQLRequest {
   for (const name of ['variables', 'extensions']) {
     const value = parameters[name];
     if (!isNestedWithin(value, maxDepth)) {

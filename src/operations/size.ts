@@ -13,7 +13,6 @@ import { GatewayError } from '../errors/errors.js';
 /** How large an operation may be; the setting of each is MAX_ and its name. */
 export interface OperationLimits {
   readonly bodyBytes: number;
-  readonly metadataDepth: number;
   readonly depth: number;
   readonly aliases: number;
   readonly directives: number;

@@ -5,7 +5,7 @@ import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import type { ClientLinks } from '../../src/datasources/ClientLinks.js';
 import type { FreshnessRule } from '../../src/datasources/freshness.js';
-import { identifierReader } from '../../src/datasources/identifiers.js';
+import { identifiers } from '../../src/datasources/identifiers.js';
 import type { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
 import { startDatasources } from '../../src/datasources/startDatasources.js';
 import type { TokenBroker, TokenEvent } from '../../src/datasources/TokenBroker.js';
@@ -30,7 +30,7 @@ export interface Member {
 export interface Fleet {
   readonly sandbox: Sandbox;
   readonly members: readonly Member[];
-  readonly ids: ReturnType<typeof identifierReader>;
+  readonly ids: typeof identifiers;
   /** Epoch milliseconds, by the clock of the fleet. */
   now(): number;
   /** Lets time pass for every member and the store. */
@@ -86,7 +86,7 @@ export async function startFleet({
   // Real time passes a thousandth as fast: enough to tell what came first.
   const monotonic = () => clock + real.monotonicNow() / 1000;
   const shared = on({ now, monotonicNow: monotonic }, new SharedStore());
-  const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
+  const upstream = { baseUrl: sandbox.url, clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
     ...defaults,
@@ -117,8 +117,7 @@ export async function startFleet({
         ways: startAgents(config),
         store: shared,
         sealer: new Sealer([{ from: 'client-secret', secret: new Secret('fleet-secret') }]),
-        baseUrl: sandbox.url,
-        credentials: () => credentials,
+        upstream,
       }),
     );
     return {
@@ -133,7 +132,7 @@ export async function startFleet({
   return {
     sandbox,
     members: wired,
-    ids: identifierReader(256),
+    ids: identifiers,
     now,
     advance: (ms) => {
       clock += ms;
@@ -143,7 +142,7 @@ export async function startFleet({
     },
     rotateSecret: (secret) => {
       sandbox.control.setClientSecret(secret);
-      credentials.clientSecret = new Secret(secret);
+      upstream.clientSecret.renew(secret);
     },
     stop: async () => {
       for (const member of wired) member.stop();

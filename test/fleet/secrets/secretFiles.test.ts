@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, write
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect } from '@jest/globals';
-import { followSecret, loadConfig } from '../../../src/config/config.js';
+import { followSecrets, loadConfig, type UpstreamCredentials } from '../../../src/config/config.js';
 import { followPemFiles, type Pem } from '../../../src/network/pemFiles.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { issueCertificate } from '../../support/certificate.js';
@@ -39,7 +39,8 @@ describe('A secret file that is written in place', () => {
     const lines: string[] = [];
     const log = createLogger('info', { write: (line) => lines.push(line) });
     const config = loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
-    stops.push(followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (next) => taken.push(next.reveal())));
+    const { clientSecret } = config.upstream as UpstreamCredentials;
+    stops.push(followSecrets(config, log, () => taken.push(clientSecret.reveal())));
     return { file, taken, lines };
   };
 

@@ -11,7 +11,7 @@ beforeAll(async () => {
     { MAX_DEPTH: '3', MAX_ALIASES: '2', MAX_TOKENS: '40', MAX_BODY_BYTES: '2000', MAX_REPRESENTATIONS: '1' },
     {},
     planMode,
-    { bounds: { limits: { directives: 2, rootFields: 2, mutationFields: 1, metadataDepth: 2, idLength: 4 } } },
+    { bounds: { limits: { directives: 2, rootFields: 2, mutationFields: 1 } } },
   );
 });
 
@@ -85,8 +85,8 @@ describe('an error names the limit and its value', () => {
     ],
     ['MAX_TOKENS', 'at most 40 tokens', `{ ${'__typename '.repeat(40)} }`],
     ['MAX_BODY_BYTES', 'at most 2000 bytes', `{ __typename } # ${'x'.repeat(2000)}`],
-    ['levels', 'at most 2 levels', create, { m: metadata(4) }],
-    ['levels', 'at most 12 levels', create, { m: metadata(30) }],
+    ['levels', 'at most 20 levels', create, { m: metadata(24) }],
+    ['levels', 'at most 30 levels', create, { m: metadata(40) }],
     ['MAX_REPRESENTATIONS', 'at most 1 items', entities, { r: [taxpayer, taxpayer] }],
   ];
   test.each(rows.map(([name, value, query, variables = {}]) => ({ name, value, query, variables })))(

@@ -1,7 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { UpstreamCredentials } from '../../../src/config/config.js';
-import type { JobId, TaxpayerId } from '../../../src/datasources/identifiers.js';
+import { identifiers, type JobId, type TaxpayerId } from '../../../src/datasources/identifiers.js';
 import { startAgents } from '../../../src/network/agents.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { Metrics } from '../../../src/observability/Metrics.js';
@@ -183,12 +183,12 @@ describe('Watchers of a record', () => {
     follow(running.recordWatches.watch(id), ({ record, stale }) => record.status + (stale ? ', stale' : ''));
 
   it('are told at once what a job of the process found out, and nothing of a token that was replaced by itself', async () => {
-    const { jobs, ids } = await start({ TOKEN_FRESH_SECONDS: '3600' });
+    const { jobs } = await start({ TOKEN_FRESH_SECONDS: '3600' });
     const taxpayer = addTaxpayer();
     const { jobId } = sandbox.control.addJob({ taxpayerId: taxpayer.id, endsAs: null });
     const seen = watch(taxpayer.id);
     await answered(() => seen.length === 1);
-    const readJob = () => jobs.status(taxpayer.id, ids.jobId(jobId));
+    const readJob = () => jobs.status(taxpayer.id, identifiers.jobId(jobId));
     for (const status of ['CREATED', 'AUTHORIZED']) {
       taxpayer.become(status);
       sandbox.control.rotateToken(taxpayer.id);
