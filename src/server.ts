@@ -82,8 +82,9 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const ways = started(startAgents(config, log));
   const surroundings = { config, log, metrics, ways };
   const tracing = started(await startTracing(surroundings, upstream.baseUrl));
-  const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
   const services = started(await startServices({ ...surroundings, upstream }));
+  // After the store, which may be what cannot be used: then its line is the only one.
+  const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
   const operations = operationsOf(surroundings, { ...services, decisions }, tracing, plans);
   await operations.start();
   started(operations); // only now: what has not started cannot be stopped
