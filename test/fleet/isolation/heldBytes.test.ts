@@ -81,7 +81,7 @@ describe('a process with a heap of 256 MB', () => {
 
   beforeAll(async () => {
     provider = await startTrustedProvider();
-    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    sandbox = await startSandbox();
     id = sandbox.control.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } }).id;
     gateway = await spawnGateway({
       ...environmentFor(sandbox),

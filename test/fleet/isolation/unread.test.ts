@@ -114,7 +114,7 @@ it('an event stream that nobody reads ends with its token', async () => {
 });
 
 it('what one caller leaves unread is bounded; another is served', async () => {
-  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  const sandbox = await startSandbox();
   cleanups.push(() => sandbox.stop());
   const provider = await startTrustedProvider();
   cleanups.push(() => provider.stop());

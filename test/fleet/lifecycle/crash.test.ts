@@ -29,7 +29,7 @@ let gateway: GatewayProcess | undefined;
 beforeAll(async () => {
   directory = scratch();
   writeFileSync(join(directory, 'bugs.mjs'), bugs);
-  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  sandbox = await startSandbox();
 });
 afterEach(async () => {
   await gateway?.kill();

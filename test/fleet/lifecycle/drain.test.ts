@@ -15,7 +15,7 @@ import { until } from '../../support/until.js';
 
 let sandbox: Sandbox;
 beforeAll(async () => {
-  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  sandbox = await startSandbox();
 });
 afterAll(() => sandbox.stop());
 

@@ -29,7 +29,7 @@ let directory: string;
 let sandbox: Sandbox;
 beforeAll(async () => {
   directory = scratch();
-  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  sandbox = await startSandbox();
 });
 afterAll(async () => {
   await sandbox.stop();

@@ -31,7 +31,7 @@ let gateway: TestGateway | undefined;
 const stops: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
-  service = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  service = await startSandbox();
   secured = await startTlsFront(service.url, tlsOptions());
 });
 

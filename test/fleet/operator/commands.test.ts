@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import {
   type Environment,
   environmentFor,
@@ -15,7 +16,6 @@ import {
   postQuery,
   spawnGateway,
 } from '../../support/gateway.js';
-import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { commandJson, runCommand } from '../../support/runCommand.js';
@@ -169,16 +169,13 @@ describe('pseudonym', () => {
 });
 
 describe('check', () => {
-  let identityProvider: IdentityProvider;
+  let identityProvider: TrustedProvider;
   let configured: Environment;
   beforeAll(async () => {
-    identityProvider = await startIdentityProvider();
+    identityProvider = await startTrustedProvider();
     configured = {
       ...env,
-      AUTH_MODE: 'jwt',
-      AUTH_JWKS_URL: identityProvider.jwksUrl,
-      AUTH_ISSUER: identityProvider.issuer,
-      AUTH_AUDIENCE: identityProvider.audience,
+      ...identityProvider.env,
     };
   });
   afterAll(() => identityProvider.stop());

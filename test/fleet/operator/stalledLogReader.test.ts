@@ -32,7 +32,7 @@ let provider: TrustedProvider;
 let query: string;
 beforeAll(async () => {
   provider = await startTrustedProvider();
-  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  sandbox = await startSandbox();
   const ids = Array.from({ length: taxpayersPerRequest }, () => sandbox.control.addTaxpayer().id);
   query = `{ ${ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { accessToken }`).join(' ')} }`;
 });

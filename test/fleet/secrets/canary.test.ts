@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { findCanaries, spellingsOf } from '../../support/canaries.js';
 import { startCollector } from '../../support/collector.js';
 import type { Fault } from '../../support/fault.js';
 import { faultSamples } from '../../support/faults.js';
 import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../../support/gateway.js';
-import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { monitorCommands, startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
@@ -71,7 +71,7 @@ test('the search finds a value in every encoding it looks for, within other text
  * masked message of INTERNAL_SERVER_ERROR (no fault of the service becomes a bug of ours).
  */
 describe.each(['file', 'redis'] as const)('with a store in %s, nothing confidential is found', (kind) => {
-  let provider: IdentityProvider;
+  let provider: TrustedProvider;
   let sandbox: Sandbox;
   let gateway: GatewayProcess;
   let redis: TestRedis | undefined;
@@ -86,7 +86,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
   const found = { ...canaries };
 
   beforeAll(async () => {
-    provider = await startIdentityProvider();
+    provider = await startTrustedProvider();
     collector = await startCollector();
     sandbox = await startSandbox({ clientId: 'canary-client', clientSecret: canaries['client secret'] ?? '' });
     if (kind === 'redis') {
@@ -100,10 +100,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
       LOG_OPERATIONS: 'all',
       AUDIT: 'all',
       CACHE_URL: redis?.url ?? `file:${directory}`,
-      AUTH_MODE: 'jwt',
-      AUTH_JWKS_URL: provider.jwksUrl,
-      AUTH_ISSUER: provider.issuer,
-      AUTH_AUDIENCE: provider.audience,
+      ...provider.env,
       FEDERATION_SHARED_SECRET: canaries['router secret'],
       RATE_LIMIT_PER_MINUTE: '0',
       TOKEN_BUDGET_PER_HOUR: '0',

@@ -11,7 +11,7 @@ import { until } from '../../support/until.js';
 let sandbox: Sandbox;
 let root: string;
 beforeAll(async () => {
-  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  sandbox = await startSandbox();
   root = scratch();
 });
 afterAll(async () => {

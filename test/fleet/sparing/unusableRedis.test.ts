@@ -88,7 +88,7 @@ for (const [what, user] of [
   it(`The driver of Redis writes no line of its own between those of the log: ${what}`, async () => {
     const server = await redis();
     await server.command('ACL', 'SETUSER', 'app', 'on', '>planted-password', '~*', '&*', '+@all', '-info');
-    const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    const sandbox = await startSandbox();
     stops.push(sandbox.stop);
     const env = { ...environmentFor(sandbox), CACHE_URL: `redis://${user}:planted-password@127.0.0.1:${server.port}` };
     const gateway = await spawnGateway(env);

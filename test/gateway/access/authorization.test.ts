@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { resolvers } from '../../../src/resolvers/index.js';
 import { buildSchema } from '../../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../../src/schema/Provider.js';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
 import { type TaxpayerPath, taxpayerPaths, taxpayerTypes } from '../../support/taxpayerPaths.js';
 
@@ -14,7 +14,7 @@ const schema = buildSchema({ resolvers, providers: defaultProviders });
 const paths = taxpayerPaths(schema);
 const everyScope = ['client-links:create', 'taxpayers:read', 'taxpayer-tokens:read', 'refresh-jobs:read'];
 
-let provider: IdentityProvider;
+let provider: TrustedProvider;
 let gateway: TestGateway;
 const existing = 'taxpayer-that-exists';
 const missing = 'taxpayer-that-does-not';
@@ -23,12 +23,9 @@ const own = 'taxpayer-of-the-caller';
 const subject = 'Ada Lovelace';
 
 beforeAll(async () => {
-  provider = await startIdentityProvider();
+  provider = await startTrustedProvider();
   gateway = await startTestGateway({
-    AUTH_MODE: 'jwt',
-    AUTH_JWKS_URL: provider.jwksUrl,
-    AUTH_ISSUER: provider.issuer,
-    AUTH_AUDIENCE: provider.audience,
+    ...provider.env,
   });
   for (const id of [existing, own]) {
     gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
