@@ -49,9 +49,9 @@ export interface Gateway {
 type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Part;
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `WebSockets` → `Operations` (admit, prepare,
- * run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service. The
- * parts start from the service on, so that each finds what it needs, and stop in reverse.
+ * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `WebSockets` → `Quota` (admit) → `Operations`
+ * (prepare, run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
+ * The parts start from the service on, so that each finds what it needs, and stop in reverse.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
@@ -82,15 +82,14 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const ways = started(startAgents(config, log));
   const surroundings = { config, log, metrics, ways };
   const tracing = started(await startTracing(surroundings, upstream.baseUrl));
-  const services = started(await startServices({ ...surroundings, upstream }));
-  // After the store, which may be what cannot be used: then its line is the only one.
+  const services = started(await startServices({ ...surroundings, upstream })); // first: it fails with one line, and no other
   const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
   const operations = operationsOf(surroundings, { ...services, decisions }, tracing, plans);
   await operations.start();
   started(operations); // only now: what has not started cannot be stopped
 
-  const { places } = services;
-  const edge = edgeOf(surroundings, { operations, identify, places, stallMs, keepAliveMs });
+  const { places, quota } = services;
+  const edge = edgeOf(surroundings, { operations, quota, identify, places, stallMs, keepAliveMs });
   const sockets = new WebSockets({ ...edge, maxOperations: config.limits.subscriptions });
   const headers = explorerHeaders[config.auth.mode];
   const parts = {

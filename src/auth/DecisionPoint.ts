@@ -46,7 +46,7 @@ export interface DecisionPointOptions {
   readonly onCall?: (call: DecisionCall) => void;
 }
 
-/** Time for a call and its retry together, in milliseconds. */
+/** Time for a call, in milliseconds. */
 const deadlineMs = 1000;
 /** How long a refusal is cached at most, in milliseconds. */
 const refusedMs = 5000;
@@ -104,14 +104,8 @@ export class DecisionPoint {
     const leavePlace = asker.takePlace?.();
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     const askedAt = performance.now();
-    const signal = AbortSignal.timeout(deadlineMs);
-    const call = (repetition: number) => this.#call(caller, { ...asker, repetition }, questions, signal);
     try {
-      // The decision point may have closed a kept-alive connection, and asking twice changes nothing.
-      const answers = await call(0).catch((error: NoAnswer) => {
-        if (error.fault !== 'network') throw error;
-        return call(1);
-      });
+      const answers = await this.#call(caller, asker, questions);
       return answers.map(({ decision: isAllowed }) => {
         return { isAllowed, until: askedAt + Math.min(this.options.ttlMs, isAllowed ? Infinity : refusedMs) };
       });
@@ -122,12 +116,7 @@ export class DecisionPoint {
     }
   }
 
-  async #call(
-    { subject: id, properties }: Caller,
-    { requestId, trail, repetition }: Asker & { readonly repetition: number },
-    questions: readonly Question[],
-    signal: AbortSignal,
-  ) {
+  async #call({ subject: id, properties }: Caller, { requestId, trail }: Asker, questions: readonly Question[]) {
     const { url, agent, onCall } = this.options;
     const token = this.options.token?.reveal();
     const evaluations = questions.map(({ action: name, taxpayer }) => ({
@@ -150,7 +139,7 @@ export class DecisionPoint {
         },
         body: JSON.stringify({ subject: { type: 'user', id, properties }, ...(isOne ? one : { evaluations }) }),
         agent,
-        signal,
+        signal: AbortSignal.timeout(deadlineMs),
       });
       const read = decided.safeParse(isOne ? { evaluations: [answer] } : answer).data?.evaluations;
       if (read?.length !== questions.length) throw new NoAnswer('answer', 'the answer does not decide what was asked');
@@ -161,7 +150,7 @@ export class DecisionPoint {
     } finally {
       const ms = performance.now() - startedAt;
       const outcome = failure?.fault ?? 'ok';
-      trail?.call({ endpoint, result: outcome, startedAt, ms, repetition });
+      trail?.call({ endpoint, result: outcome, startedAt, ms });
       onCall?.({ outcome, cause: failure?.message, seconds: ms / 1000 });
     }
   }

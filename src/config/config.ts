@@ -1,8 +1,9 @@
 import { createRequire } from 'node:module';
 import { tokenType } from '../auth/verifyToken.js';
 import type { PemFiles } from '../network/pemFiles.js';
+import { isLoopback } from '../process/isLoopback.js';
 import { follow, readValue, valueIn } from './files.js';
-import { audiencesOf, explorersAreOpen, type Facts, isLoopback, rules, warningsOf } from './rules.js';
+import { audiencesOf, explorersAreOpen, type Facts, rules, warningsOf } from './rules.js';
 import { Secret } from './secret.js';
 import { type Parsed, type Setting, type SettingName, settings } from './settings.js';
 

@@ -1,4 +1,5 @@
 import { closest, distance } from 'fastest-levenshtein';
+import { isLoopback } from '../process/isLoopback.js';
 import { webUrl } from './forms.js';
 import { type Parsed, type SettingName, settings } from './settings.js';
 
@@ -23,10 +24,6 @@ export function audiencesOf(s: Facts, issuer: string): string[] {
   return audiencesIn(s).flatMap(([first = '', second]) =>
     second === undefined ? first : first === issuer ? second : [],
   );
-}
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
 /** What settings must be beside each other; where one is not, the setting and the words are the line of the problem. */

@@ -25,8 +25,8 @@ export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is sh
   retryAfterSeconds: 1,
 });
 
-const { message, code, retryable, retryAfterSeconds } = shuttingDown;
-const interruption = { payload: null, errors: [{ message, extensions: { code, retryable, retryAfterSeconds } }] };
+const { message, code, retryAfterSeconds } = shuttingDown;
+const interruption = { payload: null, errors: [{ message, extensions: { code, retryable: true, retryAfterSeconds } }] };
 
 export const streamFormats: Readonly<Record<StreamTransport, StreamFormat>> = {
   /** `graphql-sse`, in its distinct connections mode. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Holder, Places } from '../admission/Places.js';
+import type { Quota } from '../admission/Quota.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify } from '../auth/identify.js';
 import type { GatewayError } from '../errors/errors.js';
@@ -15,6 +16,7 @@ import { type Origins, refuseOtherGets } from './origins.js';
 
 export interface GraphQLHandlerOptions extends EventStreamOptions {
   readonly operations: Operations;
+  readonly quota: Quota;
   readonly identify: Identify;
   readonly addressOf: AddressOf;
   readonly places: Places;
@@ -27,7 +29,7 @@ export class GraphQLHandler {
 
   /** Never rejects: every failure becomes an answer in GraphQL's form. `eventsOnly`: on `/graphql/stream`. */
   async handle(request: IncomingMessage, response: ServerResponse, eventsOnly = false): Promise<void> {
-    const { operations, identify, addressOf, unread, origins } = this.options;
+    const { operations, quota, identify, addressOf, unread, origins } = this.options;
     const { json, stream } = formsFor(request, eventsOnly);
     // A client that takes no JSON gets even the answer to a query as a stream.
     const transport = json === undefined ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http';
@@ -42,22 +44,23 @@ export class GraphQLHandler {
       const identity = identifying instanceof Promise ? await identifying : identifying;
       const holder = holderOf(identity.caller);
       const known = facts.of(identity);
+      const turn = quota.admit(known);
+      if (turn !== undefined) await turn;
       // An EventSource can add no header to its GET: where a stream is the only form, the page was checked instead.
-      const read = () => readGraphQLRequest(request, holder, this.options, json === undefined);
-      const asked = await operations.admit(known, read);
+      const asked = await readGraphQLRequest(request, holder, this.options, json === undefined);
       const operation = operations.prepare(asked, known, transport, stream);
       if (operation.work.way === 'events') this.#admitStream(request, response, holder);
       const running = operations.run(operation);
       const result = running instanceof Promise ? await running : running;
       const isStream = result instanceof ResultStream;
-      if (!isStream && result.kind === 'refusal') return await refuseInTurn(response, operations, result, facts);
-      const headers = headersOf(facts.requestId, operations.rateLimitOf(known));
+      if (!isStream && result.kind === 'refusal') return await refuseInTurn(response, quota, result, facts);
+      const headers = headersOf(facts.requestId, quota.limitOf(known));
       if (isStream) return await writeStream(result, response, operation, headers, this.options);
       if (operation.transport === 'http') writeJson(response, result, json ?? plainJson, headers);
       else writeAsStream(response, result, operation.transport as StreamTransport, headers);
       unread.holdAnswer(response, holder);
     } catch (error) {
-      await refuseInTurn(response, operations, operations.refuse(error, facts, transport), facts);
+      await refuseInTurn(response, quota, operations.refuse(error, facts, transport), facts);
     }
   }
 

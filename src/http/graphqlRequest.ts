@@ -1,6 +1,7 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Holder, Places, Release } from '../admission/Places.js';
+import type { Quota } from '../admission/Quota.js';
 import { withoutStack } from '../errors/errors.js';
 import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
 import type { Operations } from '../operations/Operations.js';
@@ -11,6 +12,7 @@ export interface ReadOptions {
   /** Counts the bytes of a body that arrives in several chunks. */
   readonly places: Places;
   readonly operations: Operations;
+  readonly quota: Quota;
 }
 
 /** From this size in bytes on, the time to parse a body is charged to its caller. */
@@ -41,7 +43,7 @@ export async function readGraphQLRequest(
   try {
     return requestOfBody(bytes, options);
   } finally {
-    if (beganAt !== undefined) options.operations.noteWork(holder, beganAt);
+    if (beganAt !== undefined) options.quota.noteWork(holder, beganAt);
   }
 }
 

@@ -15,7 +15,8 @@ import { Origins } from './origins.js';
 import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
 import { Unread } from './Unread.js';
 
-interface EdgeOptions extends Pick<GraphQLHandlerOptions, 'operations' | 'identify' | 'places' | 'keepAliveMs'> {
+interface EdgeOptions
+  extends Pick<GraphQLHandlerOptions, 'operations' | 'quota' | 'identify' | 'places' | 'keepAliveMs'> {
   readonly stallMs?: number | undefined;
 }
 

@@ -95,7 +95,7 @@ export class SocketSession {
     const beganAt = performance.now();
     const text = String(data);
     const message = readMessage(text);
-    this.options.operations.noteWork(this.#holder, beganAt);
+    this.options.quota.noteWork(this.#holder, beganAt);
     switch (message?.type) {
       case MessageType.ConnectionInit:
         void this.#authenticate(message.payload);
@@ -165,13 +165,15 @@ export class SocketSession {
   }
 
   async #run(running: Running, facts: OperationFacts, parameters: Parameters, size: number): Promise<void> {
-    const { operations, streams } = this.options;
+    const { operations, quota, streams } = this.options;
     const { id, left } = running;
     let operation: Operation;
     try {
       this.#refuseMore();
-      const read = () => ({ ...requestOf('POST', parameters), size });
-      operation = operations.prepare(await operations.admit(facts, read), facts, 'ws');
+      const turn = quota.admit(facts);
+      if (turn !== undefined) await turn;
+      const asked = { ...requestOf('POST', parameters), size };
+      operation = operations.prepare(asked, facts, 'ws');
     } catch (error) {
       return this.#sendError(running, operations.refuse(error, facts, 'ws'), size);
     }
@@ -271,7 +273,7 @@ export class SocketSession {
 
   /** Charges a message as refusals; closes the socket when the caller has had too many. */
   #charge(characters: number): void {
-    const waitMs = this.options.operations.waitOfRefusal(this.facts, turnsOf(characters));
+    const waitMs = this.options.quota.waitOfRefusal(this.facts, turnsOf(characters));
     if (waitMs === Number.POSITIVE_INFINITY) this.#close(tryAgainLater, 'Too many messages');
   }
 
