@@ -1,17 +1,9 @@
 import type { LiveTransport } from '../operations/Operation.js';
-import { pause } from '../process/pause.js';
 
-/** How to close one socket or response: after finishing queries and mutations, with a reason; or at once. */
-interface OpenStream {
-  readonly shutDown: () => void;
-  readonly destroy: () => void;
-}
-
-/** All open sockets and streams: counted, and closed together when the process drains. */
+/** All open sockets and streams: counted, and told when the process drains. */
 export class OpenStreams {
-  readonly #open = new Set<OpenStream>();
+  readonly #open = new Set<() => void>();
   #draining = false;
-  #emptied = () => {};
 
   constructor(private readonly onChange: (transport: LiveTransport, change: 1 | -1) => void) {}
 
@@ -19,26 +11,21 @@ export class OpenStreams {
     return this.#draining;
   }
 
-  /** Adds a stream; returns a function that removes it, which may be called more than once. */
-  add(transport: LiveTransport, stream: OpenStream): () => void {
-    this.#open.add(stream);
+  /**
+   * Adds a stream; returns a function that removes it, which may be called more than once. `shutDown` closes it with a reason,
+   * after finishing queries and mutations.
+   */
+  add(transport: LiveTransport, shutDown: () => void): () => void {
+    this.#open.add(shutDown);
     this.onChange(transport, 1);
     return () => {
-      if (!this.#open.delete(stream)) return;
-      this.onChange(transport, -1);
-      if (this.#open.size === 0) this.#emptied();
+      if (this.#open.delete(shutDown)) this.onChange(transport, -1);
     };
   }
 
-  /** Closes every stream, and resolves when all are closed; destroys those still open after `timeoutMs`. */
-  async drain(timeoutMs: number): Promise<void> {
+  /** Shuts every stream down. Those that take too long end with their connections. */
+  shutDown(): void {
     this.#draining = true;
-    if (this.#open.size === 0) return;
-    const emptied = new Promise<void>((resolve) => {
-      this.#emptied = resolve;
-    });
-    for (const stream of [...this.#open]) stream.shutDown();
-    await Promise.race([emptied, pause(timeoutMs, { ref: false })]);
-    for (const stream of [...this.#open]) stream.destroy();
+    for (const shutDown of [...this.#open]) shutDown();
   }
 }
