@@ -225,7 +225,7 @@ describe('of what the commands print', () => {
     }
     expect(new Set(results.map(({ code }) => code))).toEqual(new Set([0, 1, 2]));
     const printed = results.map(({ stdout, stderr }) => stdout + stderr).join('\n');
-    expect(printed).toMatch(/token: record/);
+    expect(printed).toMatch(/token record/);
     expect(findCanaries(printed, planted)).toEqual([]);
   }, 240_000);
 });
