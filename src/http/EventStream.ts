@@ -83,7 +83,8 @@ export async function writeStream(
 
   if (response.destroyed) return void result.return();
   const remove = streams.add(form, () => end(interruption));
-  const forgetExpiry = atTime(caller.expiresAt + lastWordsMs, () => response.destroy()); // even if the client has read nothing
+  // Even if the client has read nothing.
+  const forgetExpiry = atTime(caller.expiresAt + lastWordsMs, () => response.destroy());
   const beating = setInterval(() => {
     if (response.writableLength === 0) void write(heartbeat);
   }, keepAliveMs);

@@ -10,7 +10,7 @@ import { writePage } from './answering.js';
 import type { Edge } from './edge.js';
 import { HttpFacts } from './facts.js';
 import { GraphQLHandler } from './GraphQLHandler.js';
-import { type Handler, HttpServer, type Routes } from './HttpServer.js';
+import { answerNotFound, type Handler, HttpServer, type Routes } from './HttpServer.js';
 import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
 
 export interface HttpParts extends Edge, Surroundings {
@@ -36,15 +36,16 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   const routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
   if (config.metricsPort === undefined) routes.push(metricsRoute(parts));
   if (config.introspection) routes.push(...explorerRoutes(parts.explorer));
-  const onNotFound: Handler = (request, response) => {
+  const notFound: Handler = (request, response) => {
     const facts = new HttpFacts(response, addressOf(request));
     response.setHeader('x-request-id', facts.requestId);
     operations.turnAway(undefined, 'no such path', facts, 'http', 404);
+    answerNotFound(request, response);
   };
   const { host, port, tls: files } = config;
   const before = origins.answer.bind(origins);
   const tls = files && readPemFiles(files);
-  const server = new HttpServer({ host, port, tls, routes: new Map(routes), onNotFound, before, log });
+  const server = new HttpServer({ host, port, tls, routes: new Map(routes), notFound, before, log });
   server.server.on('upgrade', upgrade);
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');

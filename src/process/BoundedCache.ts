@@ -7,7 +7,11 @@ export class BoundedCache<Value extends Thing, Key extends Thing = string> exten
   readonly #max: number;
 
   constructor({ max, ...options }: LRUCache.Options<Key, Value, unknown> & { readonly max: number }) {
-    super({ maxSize: max, sizeCalculation: () => 1, ...options } as LRUCache.Options<Key, Value, unknown>);
+    super({ maxSize: max, sizeCalculation: () => 1, ttlResolution: 0, ...options } as LRUCache.Options<
+      Key,
+      Value,
+      unknown
+    >);
     this.#max = max;
   }
 
