@@ -1,4 +1,4 @@
-import { closest, distance } from 'fastest-levenshtein';
+import { closest } from 'fastest-levenshtein';
 import { isLoopback } from '../process/isLoopback.js';
 import { webUrl } from './forms.js';
 import { type Parsed, type SettingName, settings } from './settings.js';
@@ -96,11 +96,9 @@ export function warningsOf(env: Readonly<Record<string, string>>): string[] {
   });
 }
 
-/** The setting that is meant by a name that begins like one, or has a letter wrong: `UPSTREAM_BASEURL`, `UPSTRAEM_BASE_URL`. */
+/** The setting that is meant by a name that begins like one: `UPSTREAM_BASEURL`. */
 function nearestTo(name: string): string | undefined {
-  if (names.includes(name) || name === 'FTP_PROXY') return undefined;
-  const [begin = ''] = /^[A-Z]+_/.exec(name) ?? [];
-  const beginsLikeOurs = !ofOthers.test(name) && names.some((each) => begin !== '' && each.startsWith(begin));
-  const nearest = closest(name, names);
-  return beginsLikeOurs || (nearest.includes('_') && distance(nearest, name) <= 2) ? nearest : undefined;
+  const [begin] = /^[A-Z]+_/.exec(name) ?? [];
+  const beginsLikeOurs = begin !== undefined && !ofOthers.test(name) && names.some((each) => each.startsWith(begin));
+  return beginsLikeOurs && !names.includes(name) ? closest(name, names) : undefined;
 }

@@ -16,7 +16,7 @@ import { isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/jso
 import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 
-/** What every request works with; wired once in `services.ts`. */
+/** What every request works with; started once, in `services.ts`. */
 export interface Services {
   readonly broker: TokenBroker;
   readonly jobs: RefreshJobs;

@@ -1,19 +1,14 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import type { Holder, Places, Release } from '../admission/Places.js';
-import type { Quota } from '../admission/Quota.js';
+import type { Holder, Release } from '../admission/Places.js';
 import { withoutStack } from '../errors/errors.js';
 import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
-import type { Operations } from '../operations/Operations.js';
 import { parseJson } from '../process/json.js';
 import { isBodyInUtf8, isJson } from './accept.js';
+import type { Edge } from './edge.js';
 
-export interface ReadOptions {
-  /** Counts the bytes of a body that arrives in several chunks. */
-  readonly places: Places;
-  readonly operations: Operations;
-  readonly quota: Quota;
-}
+/** `places` count the bytes of a body that arrives in several chunks. */
+type ReadOptions = Pick<Edge, 'places' | 'operations' | 'quota'>;
 
 /** From this size in bytes on, the time to parse a body is charged to its caller. */
 const largeBody = 16_384;

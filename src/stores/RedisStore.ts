@@ -8,6 +8,8 @@ import type { Field, Item, Outcome, Place, PutWhen, Store, Turn, Wish } from './
 import { StoreError } from './StoreError.js';
 
 const connectWaitMs = 1000; // how long opening waits for the first connection, which then goes on in the background
+/** How long an operation waits for a reconnect, after a failover or when the server closed the connection. */
+const reconnectWaitMs = 100;
 
 /** A store in Redis or Valkey (one server, behind sentinels, or a cluster), shared by any number of machines. */
 export class RedisStore implements Store {
@@ -24,9 +26,8 @@ export class RedisStore implements Store {
   static async open(url: string): Promise<RedisStore> {
     const client = createRedisClient(parseRedisUrl(url));
     const store = new RedisStore(client);
-    const failed = new Promise<void>((resolve) => client.once('error', () => resolve()));
-    const connected = client.connect().catch(store.#onFault);
-    await timeLimit(() => Promise.race([connected, failed]), connectWaitMs).catch(store.#onFault);
+    client.connect().catch(store.#onFault);
+    await ready(client, connectWaitMs).catch(store.#onFault);
     return store;
   }
 
@@ -121,7 +122,7 @@ export class RedisStore implements Store {
     try {
       return await work().catch(async (error) => {
         if (isOfAnotherType(error)) await this.#client.unlink(name);
-        else if (wasNotSent(error)) await ready(this.#client);
+        else if (wasNotSent(error)) await ready(this.#client, reconnectWaitMs).catch(() => undefined);
         else throw error;
         return work();
       });
@@ -131,13 +132,8 @@ export class RedisStore implements Store {
   }
 }
 
-/**
- * Waits briefly for a reconnect (after a failover, or when the server closed the connection). Ends at the first failure to
- * connect, so that a dead server costs no time.
- */
-async function ready(client: Redis | Cluster): Promise<void> {
-  await once(client, 'ready', { signal: AbortSignal.timeout(100) }).catch(() => undefined);
-}
+/** Waits for a connection. Rejects at the first failure to connect, so that a dead server costs no time. */
+const ready = (client: Redis | Cluster, withinMs: number) => timeLimit(() => once(client, 'ready'), withinMs);
 
 /** Disconnects within a second: a client that is between two connections never emits `end`. */
 async function end(client: Redis | Cluster): Promise<void> {
