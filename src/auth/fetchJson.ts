@@ -36,6 +36,5 @@ export async function fetchJson(url: string, init: RequestInit & { readonly sign
     if (type === 'max-size') throw new NoAnswer('answer', `larger than ${maxBodyBytes} bytes`);
     throw new NoAnswer('network', codeOf(error) ?? 'the connection was lost');
   }
-  // Balancers end idle connections by a 408, which may cross a request that was not read.
-  throw new NoAnswer(status === 408 ? 'network' : 'answer', `HTTP ${status}`, status);
+  throw new NoAnswer('answer', `HTTP ${status}`, status);
 }

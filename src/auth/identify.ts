@@ -1,5 +1,4 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import type { Secret } from '../config/secret.js';
 import type { Authenticator } from './Authenticator.js';
 import { type Caller, router } from './caller.js';
@@ -37,25 +36,9 @@ export function identifier(authenticator: Authenticator, secrets: Secret | undef
   };
 }
 
-/** The credentials in the headers of a request. */
-export function credentialsOf({ headers }: IncomingMessage): Credentials {
-  return {
-    authorization: headers.authorization,
-    routerSecret: textOf(headers['x-gateway-router-secret']),
-  };
-}
-
-/** The credentials in the parameters of `connection_init`, in any letter case; the headers of the upgrade supply the rest. */
-export function credentialsOfSocket(
-  parameters: Readonly<Record<string, unknown>> | undefined,
-  request: IncomingMessage,
-): Credentials {
-  const given = new Map(Object.entries(parameters ?? {}).map(([name, value]) => [name.toLowerCase(), textOf(value)]));
-  const shown = credentialsOf(request);
-  return {
-    authorization: given.get('authorization') ?? shown.authorization,
-    routerSecret: given.get('x-gateway-router-secret') ?? shown.routerSecret,
-  };
+/** The credentials among headers of a request or parameters of a socket, whose names are in lower case. */
+export function credentialsOf(shown: Readonly<Record<string, unknown>>): Credentials {
+  return { authorization: textOf(shown['authorization']), routerSecret: textOf(shown['x-gateway-router-secret']) };
 }
 
 /** A value that is not a string becomes an empty one, which is refused: it must not count as absent. */

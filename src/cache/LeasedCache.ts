@@ -62,7 +62,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     this.#longestHoldMs = workMs + leaseMarginMs;
     this.#memory = new BoundedCache({
       max: maxEntries,
-      maxSize: options.maxBytes ?? Math.floor(getHeapStatistics().heap_size_limit / 4),
+      maxSize: Math.floor(getHeapStatistics().heap_size_limit / 4),
       // The size of the encoded value, because a secret hides its text.
       sizeCalculation: ({ value }) => heldBytes(codec.encode(value)),
     });

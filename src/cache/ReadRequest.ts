@@ -31,8 +31,6 @@ export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   /** The label of metrics. */
   readonly kind: string;
   readonly maxEntries: number;
-  /** Most memory the entries take, in bytes as `heldBytes` counts them. Default: a quarter of the heap limit. */
-  readonly maxBytes?: number;
   /** Time limit of the work under the lease, in milliseconds. The lease is renewed for as long plus `leaseMarginMs`. */
   readonly workMs: number;
   /** The field of the store that holds the entry with this id. */

@@ -9,10 +9,9 @@ import { type Config, loadConfig } from '../config/config.js';
 import { Agents } from '../network/agents.js';
 import { readListed } from '../operations/TrustedDocuments.js';
 import { codeOf } from '../process/codeOf.js';
-import { openExistingStore } from '../stores/openStore.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
-import { storeProblem } from './openStoreOf.js';
+import { withStore } from './withStore.js';
 
 /** Longest time for one part, in milliseconds. */
 const limitMs = 5000;
@@ -64,23 +63,16 @@ async function found(part: string, look: () => Promise<string>) {
 async function store(url: string): Promise<string> {
   if (url === 'memory:') return 'memory: each process has its own';
   if (url.startsWith('file:')) return directory(resolve(url.slice('file:'.length)));
-  try {
-    const opened = await openExistingStore(url, 'write');
-    try {
-      const startedAt = performance.now();
-      const bytes = Buffer.from('check');
-      // Several, because a cluster keeps them on several servers.
-      const keys = Array.from({ length: 8 }, () => `check-${crypto.randomUUID()}`);
-      await Promise.all(keys.map((key) => opened.put(key, bytes, limitMs, 'always')));
-      const deleted = await Promise.all(keys.map((key) => opened.deleteIf(key, bytes)));
-      if (!deleted.every(Boolean)) throw new StoreError('misconfigured', 'it loses writes');
-      return `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`;
-    } finally {
-      await opened.close();
-    }
-  } catch (error) {
-    throw new Error(error instanceof StoreError ? storeProblem(url, error) : 'CACHE_URL cannot be used');
-  }
+  return withStore(url, 'write', async (opened) => {
+    const startedAt = performance.now();
+    const bytes = Buffer.from('check');
+    // Several, because a cluster keeps them on several servers.
+    const keys = Array.from({ length: 8 }, () => `check-${crypto.randomUUID()}`);
+    await Promise.all(keys.map((key) => opened.put(key, bytes, limitMs, 'always')));
+    const deleted = await Promise.all(keys.map((key) => opened.deleteIf(key, bytes)));
+    if (!deleted.every(Boolean)) throw new StoreError('misconfigured', 'it loses writes');
+    return `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`;
+  });
 }
 
 /** The gateway creates the directory, if it may write to the nearest parent that exists. */

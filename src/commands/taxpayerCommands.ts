@@ -11,7 +11,7 @@ import { AuditLog } from '../observability/AuditLog.js';
 import { LineLimit } from '../observability/LineLimit.js';
 import { createLogger } from '../observability/log.js';
 import { type Command, UsageError } from './Command.js';
-import { withStoreOf } from './openStoreOf.js';
+import { withStoreOf } from './withStore.js';
 
 /** Kinds, ages, freshness and cool-downs of what is stored about a taxpayer; never a token, a name or a status. */
 export const inspect: Command = {

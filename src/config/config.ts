@@ -1,8 +1,9 @@
 import { createRequire } from 'node:module';
 import { tokenType } from '../auth/verifyToken.js';
 import type { PemFiles } from '../network/pemFiles.js';
+import { isLoopback } from '../process/isLoopback.js';
 import { follow, readValue, valueIn } from './files.js';
-import { audiencesOf, explorersAreOpen, type Facts, isLoopback, rules, warningsOf } from './rules.js';
+import { audiencesOf, explorersAreOpen, type Facts, rules, warningsOf } from './rules.js';
 import { Secret } from './secret.js';
 import { type Parsed, type Setting, type SettingName, settings } from './settings.js';
 
@@ -147,14 +148,6 @@ function factsOf(parsed: Parsed, problems: ReadonlyMap<SettingName, string>): Fa
   };
 }
 
-/** What nobody needs to set, documented with what it bounds. */
-const fixed = {
-  answerBytes: 8 * 1024 * 1024,
-  directives: 50,
-  rootFields: 60,
-  mutationFields: 5,
-};
-
 function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
   const isProduction = s.NODE_ENV === 'production';
   const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
@@ -209,7 +202,8 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
       mode: s.TRUSTED_DOCUMENTS_MODE ?? 'enforce',
     },
     limits: {
-      ...fixed,
+      /** Not a setting: nobody needs another. */
+      answerBytes: 8 * 1024 * 1024,
       requestsPerMinute: s.RATE_LIMIT_PER_MINUTE ?? (s.mode === 'jwt' ? 1200 : 0),
       bodyBytes: s.MAX_BODY_BYTES,
       depth: s.MAX_DEPTH,

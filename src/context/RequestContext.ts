@@ -16,14 +16,13 @@ import { isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/jso
 import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 
-/** What every request works with; wired once in `services.ts`. */
+/** What every request works with; started once, in `services.ts`. */
 export interface Services {
   readonly broker: TokenBroker;
   readonly jobs: RefreshJobs;
   readonly jobWatches: ReturnType<typeof jobWatcher>;
   readonly recordWatches: ReturnType<typeof recordWatcher>;
   readonly links: ClientLinks;
-  readonly maxAnswerBytes: number;
   readonly places: Places;
   readonly audit: AuditLog;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
@@ -38,7 +37,6 @@ export class RequestContext implements OperationContext, ReadCall {
   readonly holder: string | undefined;
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
-  readonly maxAnswerBytes: number;
   /** See `ReadCall`. */
   written: Map<string, string> | undefined;
   private reads: DataLoader<Read, unknown, string> | undefined;
@@ -55,7 +53,6 @@ export class RequestContext implements OperationContext, ReadCall {
     this.holder = holderOf(facts.caller);
     this.requestId = facts.requestId;
     this.fromRouter = facts.fromRouter;
-    this.maxAnswerBytes = services.maxAnswerBytes;
   }
 
   /** Aborts when the caller has gone. */

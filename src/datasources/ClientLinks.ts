@@ -64,7 +64,6 @@ export class ClientLinks {
     maxSize: 16 * 1024 * 1024, // bytes
     sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
     ttl: idempotencyTtlMs - 1, // lru-cache still returns an entry whose age equals its ttl
-    ttlResolution: 0,
   });
 
   constructor(private readonly options: ClientLinksOptions) {}

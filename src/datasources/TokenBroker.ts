@@ -13,7 +13,6 @@ import {
   absenceMs,
   knownOf,
   notAuthorized,
-  readingOf,
   refusalName,
   type TokenAnswer,
   type TokenEntry,
@@ -215,8 +214,7 @@ export class TokenBroker implements MemoryKeeper {
         };
         return this.options.service.tokenRecord(id, { holder, trail, written, endsAt, beforeTry });
       });
-      const before = this.#cache.peek(id);
-      return { kind: 'record', record, unchangedForMs: unchangedForMs(record, before && readingOf(before)) };
+      return { kind: 'record', record, unchangedForMs: unchangedForMs(record, this.#cache.peek(id)) };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.options.onEvent('absent-remembered');

@@ -50,9 +50,5 @@ export function notAuthorized(): GatewayError {
   });
 }
 
-export function readingOf({ value, readAt }: TokenEntry) {
-  return value.kind === 'record' ? { ...value, agoMs: performance.now() - readAt } : undefined;
-}
-
 /** The name of the mark of a taxpayer's refused token. */
 export const refusalName = (id: string) => ['token', 'refused', id];

@@ -8,7 +8,7 @@ import { pause } from '../process/pause.js';
 import { leavesMuchUnread, pathAndQueryOf, stopReading, UpgradableRequest } from './connections.js';
 
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
-export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 export type Routes = (readonly [path: string, handler: Handler])[];
 
@@ -18,8 +18,8 @@ export interface HttpServerOptions {
   readonly tls: Pem | undefined;
   /** By exact path, for every method. */
   readonly routes: ReadonlyMap<string, Handler>;
-  /** Called for a request that has no route, before it is answered. */
-  readonly onNotFound?: Handler;
+  /** Answers a request that has no route. */
+  readonly notFound?: Handler;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean;
   readonly log: Pick<Logger, 'error'>;
@@ -142,10 +142,8 @@ export class HttpServer {
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;
     const end = url.indexOf('?');
-    const handler = this.options.routes.get(end === -1 ? url : url.slice(0, end));
-    if (handler !== undefined) return handler(request, response);
-    this.options.onNotFound?.(request, response);
-    response.writeHead(404, plainText).end('Not found\n');
+    const { routes, notFound = answerNotFound } = this.options;
+    await (routes.get(end === -1 ? url : url.slice(0, end)) ?? notFound)(request, response);
   }
 
   /** Responses that add to every head what all must have: `setHeader` would cost several times as much. */
@@ -172,6 +170,8 @@ export class HttpServer {
     else response.writeHead(500, plainText).end('Internal server error\n');
   }
 }
+
+export const answerNotFound: Handler = (_, response) => response.writeHead(404, plainText).end('Not found\n');
 
 function contextOf(tls: Pem) {
   return { ...tls, minVersion: 'TLSv1.2' } as const;

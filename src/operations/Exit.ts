@@ -1,6 +1,6 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import type { GraphQLFormattedError } from 'graphql';
-import type { Holder, Places } from '../admission/Places.js';
+import type { Places } from '../admission/Places.js';
 import { type ErrorCode, failureCodes, GatewayError } from '../errors/errors.js';
 import { causesOf, isBug, maskError } from '../errors/maskError.js';
 import {
@@ -19,6 +19,7 @@ import {
 
 export interface ExitOptions {
   readonly places: Places;
+  readonly maxAnswerBytes: number;
   readonly hooks: OperationHooks;
   /** Whether messages may reveal what the schema holds. */
   readonly openSchema: boolean;
@@ -41,7 +42,10 @@ export class Exit {
     const answer = this.answer(operation, result);
     // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
     const needsRoom = answer.bytes > smallAnswer && operation.type !== 'mutation';
-    if (needsRoom) this.refuseWithoutRoom(operation.context.holder, answer.bytes);
+    const noRoom = needsRoom
+      ? this.options.places.refusalOf('bytes', operation.context.holder, answer.bytes)
+      : undefined;
+    if (noRoom !== undefined) throw noRoom;
     return this.end(operation, answer);
   }
 
@@ -68,7 +72,7 @@ export class Exit {
   /** One answer of an operation, which may have further ones. */
   answer(operation: Operation, { data, errors }: Result): Answer {
     if (data === undefined) return this.refusal(operation, { kind: 'mistake', errors: errors ?? [] });
-    const { maxAnswerBytes } = operation.context;
+    const { maxAnswerBytes } = this.options;
     const masked = errors && this.#masked(errors, operation.facts);
     const answer = masked ? { errors: masked, data } : { data };
     const text = leftAfter(answer, maxAnswerBytes) < 0 ? undefined : JSON.stringify(answer);
@@ -98,12 +102,6 @@ export class Exit {
     record.status = statusFor(record, answer);
     this.options.hooks.onEnd(record);
     return answer;
-  }
-
-  /** @throws GatewayError RATE_LIMITED */
-  refuseWithoutRoom(holder: Holder, bytes: number): void {
-    const refusal = bytes > 0 ? this.options.places.refusalOf('bytes', holder, bytes) : undefined;
-    if (refusal !== undefined) throw refusal;
   }
 
   /** Sorts by position in the document, those without one last, then by path, so that the order does not depend on which call failed first. */

@@ -1,6 +1,6 @@
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
-import { atTime } from '../process/atTime.js';
+import { atTime } from '../process/pause.js';
 import type { Answer } from './Operation.js';
 
 export interface ResultStreamOptions {

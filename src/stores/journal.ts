@@ -178,7 +178,6 @@ export class Journal {
   /** Each second: says that this process lives, sees whether directory and lock are still its own, and tries again. */
   async #look(): Promise<void> {
     try {
-      await access(this.directory, constants.W_OK);
       await this.lock.renew();
     } catch (error) {
       this.#failed(storeErrorOf(error));

@@ -45,7 +45,7 @@ export function parseRedisUrl(url: string) {
 
 /**
  * A client that never queues commands while disconnected, never repeats one, and reconnects for ever. It does not connect
- * until told to. Its connection errors are ignored: failing commands report them.
+ * until told to. Who uses it listens to its connection errors.
  */
 export function createRedisClient(address: RedisAddress): Redis | Cluster {
   const { username, password, tls, nodes } = address;
@@ -81,27 +81,24 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     failoverDetector: true,
     ...(tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
   };
-  const client =
-    address.mode === 'cluster'
-      ? new Cluster([...nodes], {
-          ...offline,
-          redisOptions: common,
-          clusterRetryStrategy: backoff,
-          clusterNodeRetryStrategy: backoff,
-          slotsRefreshTimeout: 1000,
-          maxRedirections: 4,
-          // A certificate names hosts, so under TLS host names must not be replaced by addresses.
-          ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
-        })
-      : new Redis({
-          ...offline,
-          ...common,
-          ...(address.mode === 'sentinel' ? { sentinels: [...nodes], ...sentinel } : nodes[0]),
-          db: address.database,
-          retryStrategy: backoff,
-        });
-  client.on('error', () => undefined);
-  return client;
+  return address.mode === 'cluster'
+    ? new Cluster([...nodes], {
+        ...offline,
+        redisOptions: common,
+        clusterRetryStrategy: backoff,
+        clusterNodeRetryStrategy: backoff,
+        slotsRefreshTimeout: 1000,
+        maxRedirections: 4,
+        // A certificate names hosts, so under TLS host names must not be replaced by addresses.
+        ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
+      })
+    : new Redis({
+        ...offline,
+        ...common,
+        ...(address.mode === 'sentinel' ? { sentinels: [...nodes], ...sentinel } : nodes[0]),
+        db: address.database,
+        retryStrategy: backoff,
+      });
 }
 
 /** Pause before a client that has given up reconnects, in milliseconds. */

@@ -29,8 +29,7 @@ export function connectionFault(error: Error, known: StoreError | undefined): St
   const code = error.message.startsWith('Protocol error') ? 'EPROTO' : codeOf(error);
   if (code === undefined) return known; // such as that nothing can be sent
   if (code !== 'ECONNRESET' && code !== 'EPIPE') return new StoreError('unreachable', undefined, code);
-  // A server that refuses says why once, and from then on only closes.
-  return known === undefined || ['unreachable', 'timed-out'].includes(known.trouble) ? closed : known;
+  return known ?? closed; // a server that refuses says why once, and from then on only closes
 }
 
 /** The connection ended without a reason. */
