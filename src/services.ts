@@ -52,7 +52,6 @@ export async function startServices(surroundings: Surroundings & { readonly upst
       const general = { operation: common.operation };
       lines.pass({ level: 'warn', message: 'untrusted document', requestId, common, general });
     },
-    maxAnswerBytes: config.limits.answerBytes,
     quota,
     /** Ends watches, connections, timers and the store. */
     stop: async () => {

@@ -148,14 +148,6 @@ function factsOf(parsed: Parsed, problems: ReadonlyMap<SettingName, string>): Fa
   };
 }
 
-/** What nobody needs to set, documented with what it bounds. */
-const fixed = {
-  answerBytes: 8 * 1024 * 1024,
-  directives: 50,
-  rootFields: 60,
-  mutationFields: 5,
-};
-
 function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
   const isProduction = s.NODE_ENV === 'production';
   const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
@@ -210,7 +202,8 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
       mode: s.TRUSTED_DOCUMENTS_MODE ?? 'enforce',
     },
     limits: {
-      ...fixed,
+      /** Not a setting: nobody needs another. */
+      answerBytes: 8 * 1024 * 1024,
       requestsPerMinute: s.RATE_LIMIT_PER_MINUTE ?? (s.mode === 'jwt' ? 1200 : 0),
       bodyBytes: s.MAX_BODY_BYTES,
       depth: s.MAX_DEPTH,

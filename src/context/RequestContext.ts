@@ -23,7 +23,6 @@ export interface Services {
   readonly jobWatches: ReturnType<typeof jobWatcher>;
   readonly recordWatches: ReturnType<typeof recordWatcher>;
   readonly links: ClientLinks;
-  readonly maxAnswerBytes: number;
   readonly places: Places;
   readonly audit: AuditLog;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
@@ -38,7 +37,6 @@ export class RequestContext implements OperationContext, ReadCall {
   readonly holder: string | undefined;
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
-  readonly maxAnswerBytes: number;
   /** See `ReadCall`. */
   written: Map<string, string> | undefined;
   private reads: DataLoader<Read, unknown, string> | undefined;
@@ -55,7 +53,6 @@ export class RequestContext implements OperationContext, ReadCall {
     this.holder = holderOf(facts.caller);
     this.requestId = facts.requestId;
     this.fromRouter = facts.fromRouter;
-    this.maxAnswerBytes = services.maxAnswerBytes;
   }
 
   /** Aborts when the caller has gone. */

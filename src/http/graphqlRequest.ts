@@ -26,7 +26,7 @@ export async function readGraphQLRequest(
   if (request.method === 'GET') {
     if (!simpleGet) refuseSimpleRequest(request);
     const { url = '' } = request;
-    return { ...requestOf('GET', parametersOfQuery(url)), size: url.length };
+    return requestOf('GET', parametersOfQuery(url), url.length);
   }
   if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405, { allow: 'GET, POST' });
   const contentType = request.headers['content-type'];
@@ -112,7 +112,7 @@ function requestOfBody(bytes: Buffer, { operations }: ReadOptions): GraphQLReque
   const json = attempt(mistake, () => parseJson(body));
   if (Array.isArray(json)) throw badRequest('Batches of operations are not served: send one operation per request');
   if (!isObject(json)) throw badRequest('The body must be a JSON object with a query');
-  return { ...requestOf('POST', json), body, size: body.length };
+  return { ...requestOf('POST', json, body.length), body };
 }
 
 function parametersOfQuery(url: string): Record<string, unknown> {

@@ -174,8 +174,7 @@ export class SocketSession {
       this.#refuseMore();
       const turn = quota.admit(facts);
       if (turn !== undefined) await turn;
-      const asked = { ...requestOf('POST', parameters), size };
-      operation = operations.prepare(asked, facts, 'ws');
+      operation = operations.prepare(requestOf('POST', parameters, size), facts, 'ws');
     } catch (error) {
       return this.#sendError(running, operations.refuse(error, facts, 'ws'), size);
     }

@@ -19,6 +19,7 @@ import {
 
 export interface ExitOptions {
   readonly places: Places;
+  readonly maxAnswerBytes: number;
   readonly hooks: OperationHooks;
   /** Whether messages may reveal what the schema holds. */
   readonly openSchema: boolean;
@@ -71,7 +72,7 @@ export class Exit {
   /** One answer of an operation, which may have further ones. */
   answer(operation: Operation, { data, errors }: Result): Answer {
     if (data === undefined) return this.refusal(operation, { kind: 'mistake', errors: errors ?? [] });
-    const { maxAnswerBytes } = operation.context;
+    const { maxAnswerBytes } = this.options;
     const masked = errors && this.#masked(errors, operation.facts);
     const answer = masked ? { errors: masked, data } : { data };
     const text = leftAfter(answer, maxAnswerBytes) < 0 ? undefined : JSON.stringify(answer);

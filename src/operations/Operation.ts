@@ -36,8 +36,6 @@ export interface OperationContext {
   readonly requestId: string;
   readonly holder: Holder;
   readonly trail: Trail;
-  /** Bytes of the largest answer allowed. */
-  readonly maxAnswerBytes: number;
 }
 
 /** Nothing will run. `mistake`, `refusal`: see {@link Answer}. */
@@ -126,6 +124,6 @@ const bytesPerCharacter = 16;
 const smallRequest = 1024;
 
 /** Bytes of memory that a request takes while its answer is awaited, or its stream is open. */
-export function heldBytesOf({ request: { size = 0 } }: Operation): number {
+export function heldBytesOf({ request: { size } }: Operation): number {
   return size > smallRequest ? bytesPerCharacter * size : 0;
 }

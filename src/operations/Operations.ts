@@ -38,7 +38,6 @@ export interface OperationsOptions extends SubscribeOptions {
 
 /** Most request bodies that are kept parsed, and the longest of them in characters. */
 const keptRequests = { max: 1000, longest: 2048 };
-const noVariables = Object.freeze({});
 
 /**
  * The path of every operation, on any transport, once {@link Quota.admit} has let its caller in: {@link prepare} (what is
@@ -57,7 +56,7 @@ export class Operations {
     this.limits = limits;
     this.#apollo = createApolloServer(schema, log);
     this.#known = new KnownOperations({ schema, limits, introspection, plans, apollo: this.#apollo });
-    this.#exit = new Exit({ places, hooks, openSchema: introspection });
+    this.#exit = new Exit({ places, maxAnswerBytes: limits.answerBytes, hooks, openSchema: introspection });
   }
 
   /** @throws Error in one line when the trusted documents cannot be read */
@@ -89,7 +88,7 @@ export class Operations {
       known = this.#find(request);
       if (known.type === 'subscription') transport = streamAs;
       refuseWrongWay(request.method, known.type, transport);
-      work = known.check(request.variables ?? noVariables);
+      work = known.check(request.variables);
       if (known.rootFields > 1) quota.takeFields(facts, known.rootFields - 1); // `admit` counted the first
       if (trusted !== undefined && request === asked) trusted.report(asked.query ?? '', known.label, facts);
       if (known.isKept && known.type === 'query') this.#keep(asked);
@@ -166,7 +165,7 @@ export class Operations {
   #keep(asked: GraphQLRequest): void {
     const { body } = asked;
     if (body !== undefined && body.length <= keptRequests.longest) {
-      this.requests.set(body, { ...asked, body: undefined, size: undefined });
+      this.requests.set(body, { ...asked, body: undefined, size: 0 });
     }
   }
 

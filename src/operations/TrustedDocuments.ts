@@ -64,7 +64,7 @@ export class TrustedDocuments {
    * @throws GatewayError BAD_USER_INPUT (400)
    */
   resolve({ query, documentId, extensions }: GraphQLRequest): string | undefined {
-    const id = documentId ?? (extensions?.['persistedQuery'] as { readonly sha256Hash?: unknown } | null)?.sha256Hash;
+    const id = documentId ?? (extensions['persistedQuery'] as { readonly sha256Hash?: unknown } | null)?.sha256Hash;
     const byId = this.#listed.byId.get(id);
     const document = query === undefined ? byId : this.#listed.withText(query);
     if (document !== undefined && (id === undefined || byId === document)) return document;
@@ -87,11 +87,11 @@ export class TrustedDocuments {
 export function withDocument(request: GraphQLRequest, documents: TrustedDocuments | undefined): GraphQLRequest {
   const { query, documentId, extensions } = request;
   // An automatic persisted query has an answer of its own, which tells Apollo's clients to send the text.
-  const hasId = Boolean(extensions?.['persistedQuery'] ?? (documents && documentId));
+  const hasId = Boolean(extensions['persistedQuery'] ?? (documents && documentId));
   if (!query && !hasId) throw badRequest('The request must have a query');
   if (query) refuseManyLines(query);
   const trusted = documents?.resolve(request);
-  return trusted === undefined ? request : { ...request, query: trusted, extensions: undefined };
+  return trusted === undefined ? request : { ...request, query: trusted };
 }
 
 /** Most lines of a document: graphql-js counts them again for each location that it reports. */

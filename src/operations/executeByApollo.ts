@@ -24,7 +24,7 @@ export function createApolloServer(schema: GraphQLSchema, logger: Logger): Apoll
     persistedQueries: false,
     documentStore: null,
     logger,
-    formatError: (_, error) => error as never, // `answerOf` masks errors
+    formatError: (_, error) => error as never, // `Exit` masks errors
     plugins: [
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginInlineTraceDisabled(),

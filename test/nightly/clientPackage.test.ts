@@ -1,25 +1,24 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { build } from 'esbuild';
 import { buildSchema } from 'graphql';
+import { scratch } from '../support/scratch.js';
 import { run } from './support/run.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = join(root, 'packages/client');
 const tools = join(root, 'test/nightly/node_modules');
 const env = { ...process.env, NODE_OPTIONS: '', npm_config_update_notifier: 'false', npm_config_loglevel: 'error' };
-const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-client-'));
+const directory = scratch();
 const json = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'));
 let tarball: string;
 
 beforeAll(async () => {
-  await succeed('npm', ['pack', folder, '--ignore-scripts', '--pack-destination', scratch], root);
-  tarball = join(scratch, readdirSync(scratch).find((name) => name.endsWith('.tgz')) ?? '');
+  await succeed('npm', ['pack', folder, '--ignore-scripts', '--pack-destination', directory], root);
+  tarball = join(directory, readdirSync(directory).find((name) => name.endsWith('.tgz')) ?? '');
 }, 120_000);
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 describe('taxpayer-gateway-client', () => {
   it('has the version of the gateway, no dependency, and the range of graphql that the gateway is tested with', () => {

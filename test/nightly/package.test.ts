@@ -1,22 +1,21 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { postQuery } from '../support/gateway.js';
+import { scratch } from '../support/scratch.js';
 import { run } from './support/run.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-package-'));
-const app = join(scratch, 'app');
+const directory = scratch();
+const app = join(directory, 'app');
 let tarball: string;
 
 beforeAll(async () => {
-  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', scratch], { cwd: root });
-  tarball = join(scratch, readdirSync(scratch).find((name) => name.endsWith('.tgz')) ?? '');
+  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', directory], { cwd: root });
+  tarball = join(directory, readdirSync(directory).find((name) => name.endsWith('.tgz')) ?? '');
 }, 120_000);
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 describe('The package', () => {
   it('is small', () => {

@@ -14,7 +14,7 @@ interface Sent {
 /** Two gateways over one sandbox, of which one makes plans. */
 export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
   const provider = await startTrustedProvider();
-  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'secret', jobDurationMs: 86_400_000 });
+  const sandbox = await startSandbox({ jobDurationMs: 86_400_000 });
   const lines: string[] = [];
   const own = { CACHE_URL: 'memory:', RATE_LIMIT_PER_MINUTE: '0', LOG_OPERATIONS: 'all' };
   const config = configWith(bounds, { ...environmentFor(sandbox), ...provider.env, ...own, ...env });

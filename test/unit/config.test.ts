@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { ConfigError, loadConfig } from '../../src/config/config.js';
 import { type SettingName, settings } from '../../src/config/settings.js';
+import { scratch } from '../support/scratch.js';
 
 const service = { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/', UPSTREAM_CLIENT_ID: 'a', UPSTREAM_CLIENT_SECRET: 'b' };
 const open = { ...service, AUTH_MODE: 'disabled' };
@@ -29,9 +29,8 @@ const problemsOf = (env: Env): readonly string[] => {
 
 let directory: string;
 beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), 'config-test-'));
+  directory = scratch();
 });
-afterAll(() => rmSync(directory, { recursive: true }));
 
 describe('Without any variable', () => {
   it('the gateway serves its sandbox to the local developer', () => {

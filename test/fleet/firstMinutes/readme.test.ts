@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Browser, type Page } from 'playwright-core';
 import { launchBrowser } from '../../support/browser.js';
 import { type Answer, postQuery } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
+import { scratch } from '../../support/scratch.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
@@ -20,9 +20,8 @@ const [commands, firstQuery, firstAnswer, createLink, follow, realService, ...ot
 
 let directory: string;
 beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), 'readme-test-'));
+  directory = scratch();
 });
-afterAll(() => rmSync(directory, { recursive: true }));
 
 let stop: (() => Promise<void>) | undefined;
 afterEach(async () => {

@@ -182,7 +182,7 @@ describe('a process with a heap of 256 MB', () => {
   const message = 'The answer must have at most 8388608 bytes';
 
   beforeAll(async () => {
-    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    sandbox = await startSandbox();
     const control = sandbox.control;
     large = Array.from({ length: 12 }, () => control.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } }).id);
     gateway = await spawnGateway({

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readListed } from '../../../src/operations/TrustedDocuments.js';
 import { type Answer, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { scratch } from '../../support/scratch.js';
 
-const directory = mkdtempSync(join(tmpdir(), 'trusted-documents-'));
+const directory = scratch();
 const listed = 'query Type {\n  __typename\n}';
 const other = 'query Other { other: __typename }';
 const id = createHash('sha256').update(listed).digest('hex');
@@ -31,7 +31,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await gateway?.stop();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 async function send(body: object, headers: Readonly<Record<string, string>> = {}) {
@@ -69,7 +68,6 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
   test.each<[string, object]>([
     ['a document that is not listed', { query: '{ __typename }' }],
     ['an id that is not listed', { documentId: 'nobody' }],
-    ['an id from the prototype', { documentId: '__proto__' }],
     ['a text and the id of another', { query: listed, documentId: 'other' }],
     [
       'automatic registration',
@@ -99,7 +97,6 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
 
   test.each<[string, unknown, string]>([
     ['is not JSON', '{', 'TRUSTED_DOCUMENTS_FILE is not JSON'],
-    ['has another format', { ...manifest, format: 'x' }, 'see format'],
     ['holds an operation without a body', { ...manifest, operations: [{ id: 'a' }] }, 'see operations.0.body'],
     [
       'gives an id to two documents',
@@ -112,7 +109,6 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
       'is not GraphQL, see "a\\nb"',
     ],
     ['is a map with something else than a text', { hash: other, more: [] }, '{ hash: text }, see more'],
-    ['is a list', [], '{ hash: text }, see the whole'],
   ])('a file that %s is refused in one line that names it', async (_, content, words) => {
     const file = write('bad.json', content);
     const problem = await readListed([write('good.json', manifest), file]).catch(({ message }) => message);

@@ -138,7 +138,7 @@ describe('a caller at the bound', () => {
 });
 
 it('parts of messages that are not complete are counted: too many of one caller close the socket', async () => {
-  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  const sandbox = await startSandbox();
   cleanups.push(() => sandbox.stop());
   const provider = await startTrustedProvider();
   cleanups.push(() => provider.stop());

@@ -1,8 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import {
@@ -13,11 +10,12 @@ import {
   startTestGateway,
 } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
 let sandbox: Sandbox;
 beforeAll(async () => {
-  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  sandbox = await startSandbox();
 });
 afterAll(() => sandbox.stop());
 
@@ -124,7 +122,7 @@ describe('a gateway that is told to end', () => {
   });
 
   it('waits for what the service was asked for a client that has gone: a link is not lost', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'links-'));
+    const directory = scratch();
     await start({ CACHE_URL: `file:${directory}`, DRAIN_TIMEOUT_MS: '30000' });
     const gate = 'after the signal';
     sandbox.control.arm({ endpoint: 'createClientLink', fault: { gate }, times: 1 });
@@ -142,7 +140,6 @@ describe('a gateway that is told to end', () => {
     await start({ CACHE_URL: `file:${directory}` });
     expect(await postQuery(gateway.origin, create)).toMatchObject({ data: { createClientLink: { replayed: true } } });
     expect(await gateway.stop()).toBe(0);
-    rmSync(directory, { recursive: true });
   });
 
   it('answers what takes longer than idle connections are kept', async () => {

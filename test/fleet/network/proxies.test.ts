@@ -1,10 +1,8 @@
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Secret } from '../../../src/config/secret.js';
 import { Agents } from '../../../src/network/agents.js';
@@ -16,9 +14,10 @@ import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { runCommand } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 import { startTlsFront } from '../../support/tlsFront.js';
 
-const directory = mkdtempSync(join(tmpdir(), 'proxies-'));
+const directory = scratch();
 const authority = makeAuthority(directory, 'authority');
 const server = authority.issue('server', 'DNS:service.test');
 const link = 'mutation { createClientLink(input: {}) { replayed } }';
@@ -32,7 +31,7 @@ let gateway: TestGateway | undefined;
 const stops: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
-  service = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  service = await startSandbox();
   secured = await startTlsFront(service.url, tlsOptions());
 });
 
@@ -47,7 +46,6 @@ afterEach(async () => {
 afterAll(async () => {
   await secured?.stop();
   await service?.stop();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 const tlsOptions = () => ({ cert: readFileSync(server.certFile), key: readFileSync(server.keyFile) });

@@ -41,12 +41,6 @@ describe('What the service did is said with its cause:', () => {
     ['a status', { status: 503 }, { trouble: 'server-error', cause: 'HTTP 503' }],
     ['a reset', { cut: 'before' }, { trouble: 'network', cause: 'ECONNRESET' }],
     ['silence', { gate: 'never' }, { trouble: 'timeout', cause: 'no answer in time' }],
-    ['HTML', faults.html, { trouble: 'invalid', cause: 'the body is not JSON' }],
-    [
-      'null in place of a record',
-      { body: 'null' },
-      { trouble: 'invalid', cause: 'the body: expected object, found null' },
-    ],
     ['a missing member', { set: { provider_id: undefined } }, { trouble: 'invalid', cause: 'provider_id: missing' }],
     [
       'a member of another type',
@@ -58,7 +52,6 @@ describe('What the service did is said with its cause:', () => {
       { status: 200, body: JSON.stringify(whole(planted)) },
       { trouble: 'invalid', cause: 'taxpayer_id: of another taxpayer' },
     ],
-    ['429', { status: 429 }, { trouble: 'rate-limited', cause: /^HTTP 429/ }],
     ['401', { status: 401 }, { trouble: 'credentials-rejected', cause: /^HTTP 401/ }],
   ];
   for (const [name, fault, { trouble, cause }] of causes)

@@ -31,7 +31,7 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
   let load: Promise<unknown>;
 
   beforeAll(async () => {
-    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    sandbox = await startSandbox();
     redis = await startRedis();
     env = { ...environmentFor(sandbox), CACHE_URL: redis.url, TOKEN_BUDGET_PER_HOUR: '0' };
     fleet = await Promise.all(Array.from({ length: 4 }, () => spawnGateway(env)));

@@ -1,14 +1,4 @@
-import {
-  appendFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect } from '@jest/globals';
@@ -16,6 +6,7 @@ import { followSecrets, loadConfig, type UpstreamCredentials } from '../../../sr
 import { followPemFiles, type Pem } from '../../../src/network/pemFiles.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { issueCertificate } from '../../support/certificate.js';
+import { scratch } from '../../support/scratch.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
@@ -30,12 +21,6 @@ const stops: (() => unknown)[] = [];
 afterAll(() => {
   for (const stop of stops.reverse()) stop();
 });
-
-function scratch(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'secret-files-'));
-  stops.push(() => rmSync(directory, { recursive: true }));
-  return directory;
-}
 
 /** As an editor or a script does that writes in place, only slower. */
 async function writeSlowly(path: string, parts: readonly string[]): Promise<void> {

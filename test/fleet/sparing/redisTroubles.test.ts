@@ -12,7 +12,7 @@ const day = 24 * 3_600_000;
 
 async function build() {
   const redis = await startRedis();
-  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  const sandbox = await startSandbox();
   const { control } = sandbox;
   const gateways: TestGateway[] = [];
   const env = { CACHE_URL: redis.url, UPSTREAM_BASE_URL: sandbox.url, TOKEN_BUDGET_PER_HOUR: '0' };

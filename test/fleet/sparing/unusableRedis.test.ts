@@ -1,12 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { afterEach, expect, it } from '@jest/globals';
 import { makeAuthority } from '../../support/certificate.js';
 import { environmentFor, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startRedis, startRedisCluster, type TestRedis } from '../../support/redis.js';
 import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 import { startTlsFront } from '../../support/tlsFront.js';
 
 const stops: (() => unknown)[] = [];
@@ -89,7 +88,7 @@ for (const [what, user] of [
   it(`The driver of Redis writes no line of its own between those of the log: ${what}`, async () => {
     const server = await redis();
     await server.command('ACL', 'SETUSER', 'app', 'on', '>planted-password', '~*', '&*', '+@all', '-info');
-    const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    const sandbox = await startSandbox();
     stops.push(sandbox.stop);
     const env = { ...environmentFor(sandbox), CACHE_URL: `redis://${user}:planted-password@127.0.0.1:${server.port}` };
     const gateway = await spawnGateway(env);
@@ -104,8 +103,7 @@ for (const [what, user] of [
 
 /** The address, as of a plain Redis, of one that is behind TLS. */
 async function tlsPort(): Promise<string> {
-  const directory = mkdtempSync(join(tmpdir(), 'unusable-redis-'));
-  stops.push(() => rmSync(directory, { recursive: true }));
+  const directory = scratch();
   const { certFile, keyFile } = makeAuthority(directory, 'authority');
   const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
   const front = await startTlsFront((await redis()).url, certificate);

@@ -97,17 +97,12 @@ describe('A caller whose taxpayer has a UUID', () => {
   }`;
   const scope = 'taxpayers:read taxpayer-tokens:read';
 
-  it.each<[string, () => [claim: string, asked: string]]>([
-    ['capitals for a claim in lower case', () => [id, ID]],
-    ['lower case for a claim in capitals', () => [ID, id]],
-    ['capitals for a claim in capitals', () => [ID, ID]],
-  ])('is let in by %s', async (_, written) => {
-    const [claim, asked] = written();
-    const headers = { authorization: await provider.watcherOf([claim], 300, scope) };
-    expect((await guarded.query(query, { id: asked }, headers)).data).toEqual({
+  it('is let in by capitals for a claim in lower case', async () => {
+    const headers = { authorization: await provider.watcherOf([id], 300, scope) };
+    expect((await guarded.query(query, { id: ID }, headers)).data).toEqual({
       taxpayerToken: { taxpayerId: id, accessToken: expect.any(String) },
     });
-    expect(paths(guarded)).toEqual([`/auth/tax-payer/${asked}/token`]);
+    expect(paths(guarded)).toEqual([`/auth/tax-payer/${ID}/token`]);
   });
 
   it('is asked about in lower case at a decision point, and once', async () => {

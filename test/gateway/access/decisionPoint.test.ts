@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
 // Tokens of these callers list no taxpayer: whom they may see is known to the decision point alone.
@@ -185,7 +185,7 @@ describe('The decision point is not asked', () => {
 });
 
 it('The token for the decision point follows its file; one that cannot be one is refused, and the one in use stays', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'decision-token-'));
+  const directory = scratch();
   const file = join(directory, 'token');
   writeFileSync(file, 'Basic dXNlcjpwYXNz\n');
   const other = await startTestGateway({
@@ -210,7 +210,6 @@ it('The token for the decision point follows its file; one that cannot be one is
     expect(other.logs.join('')).not.toMatch(/dXNlcjpwYXNz|another-credential/);
   } finally {
     await other.stop();
-    rmSync(directory, { recursive: true });
   }
 });
 

@@ -5,7 +5,7 @@ import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/de
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
-import { eventReader } from '../../support/streamReader.js';
+import { eventReader, postEvents } from '../../support/streamReader.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
@@ -141,11 +141,7 @@ async function overSocket(id: string, headers: Headers): Promise<() => Promise<u
 }
 
 async function overEvents(id: string, headers: Headers): Promise<() => Promise<unknown>> {
-  const response = await fetch(`${gateway.origin}/graphql/stream`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
-    body: JSON.stringify({ query: follow, variables: { id } }),
-  });
+  const response = await postEvents(gateway, { query: follow, variables: { id } }, headers);
   // What is refused with a status of its own is an answer of plain HTTP.
   if (response.status !== 200) return () => response.json();
   const events = eventReader(response);

@@ -130,10 +130,8 @@ describe('The body of a client link', () => {
     [{}, {}],
     [{ metadata: null, settings: null, idempotencyKey: null }, {}],
     [{ idempotencyKey: 'never-sent-on' }, {}],
-    [{ settings: {} }, {}],
     [{ settings: { flowType: null, transcripts: null, prefillData: null } }, {}],
     [{ settings: { transcripts: { actr: null }, prefillData: { personalInfo: {}, address: { zip: null } } } }, {}],
-    [{ metadata: {} }, { metadata: {} }],
     [{ settings: { flowType: '' } }, { settings: { flowType: '' } }],
     [{ settings: { transcripts: { w2: [] } } }, { settings: { transcripts: { W2: [] } } }],
     [

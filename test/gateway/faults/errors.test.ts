@@ -67,7 +67,6 @@ describe('An error', () => {
 describe('A value that was sent is not read again', () => {
   it.each([
     ['a string where an object is expected', `mutation { createClientLink(input: "${secret}") { replayed } }`],
-    ['a string where an Int is expected', `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: "${secret}") { status } }`],
     [
       'a number where a string is expected',
       `mutation { createClientLink(input: { idempotencyKey: ${digits} }) { replayed } }`,
@@ -77,12 +76,6 @@ describe('A value that was sent is not read again', () => {
       `mutation { createClientLink(input: { idempotencyKey: ${secret} }) { replayed } }`,
     ],
     ['a list where an ID is expected', `{ taxpayerToken(taxpayerId: ["${secret}", [${digits}]]) { status } }`],
-    ['an object where an ID is expected', `{ taxpayerToken(taxpayerId: { ssn: "${secret}" }) { status } }`],
-    ['a string for metadata', `mutation { createClientLink(input: { metadata: "${secret}" }) { replayed } }`],
-    [
-      'a list for metadata',
-      `mutation { createClientLink(input: { metadata: [${digits}, "${secret}"] }) { replayed } }`,
-    ],
     [
       'a block string',
       `mutation { createClientLink(input: { settings: """\n ${secret} \\""" "${digits}" found Name\n""" }) { replayed } }`,
@@ -97,16 +90,13 @@ describe('A value that was sent is not read again', () => {
       `mutation { createClientLink(input: { metadata: { ${secret}: 1, ${secret}: 2 } }) { replayed } }`,
     ],
     ['a string in a wrong place', `{ taxpayer(id: "a" "${secret}") { id } }`],
-    ['a number in a wrong place', `{ taxpayer(id: ${digits} -${digits}) { id } }`],
     ['a name in a wrong place', `{ taxpayer(id: "a" ${secret} }`],
     ['an unfinished string', `{ taxpayer(id: "${secret}\n") { id } }`],
     ['a bad escape', `{ taxpayer(id: "\\x${secret}") { id } }`],
-    ['a character of no meaning', `{ taxpayer(id: '${secret}') { id } }`],
     [
       'a wrong default of a variable',
       `query ($x: Int = "${secret}") { taxpayerToken(taxpayerId: "1", maxAgeSeconds: $x) { status } }`,
     ],
-    ['an id too long', `{ taxpayer(id: "${secret.repeat(40)}") { id } }`],
     ['an id that cannot be one', `{ taxpayer(id: "${secret}/..") { id } }`],
     ['a number out of the allowed range', `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: -${digits}) { status } }`],
   ])('when it is %s', async (_, query) => {
@@ -120,11 +110,9 @@ describe('A value that was sent is not read again', () => {
     ['a wrong member', { idempotencyKey: { [secret]: digits } }],
     ['an unknown member', { [secret]: digits }],
     ['a member that looks like a message', { [`x" is not defined by type "${secret}`]: 1 }],
-    ['deep down', { settings: { prefillData: { personalInfo: { ssn: [secret, { a: digits }] } } } }],
     ['metadata', { metadata: secret }],
     ['a key too long', { idempotencyKey: secret.repeat(40) }],
     ['a transcript', { settings: { transcripts: { w2: [[secret]] } } }],
-    ['too deep', { metadata: JSON.parse(`${'{"a":'.repeat(40)}"${secret}"${'}'.repeat(40)}`) }],
   ])('when a variable is %s', async (_, input) => {
     const query = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
     const errors = await expectNoEcho({ query, variables: { input } });
@@ -134,7 +122,6 @@ describe('A value that was sent is not read again', () => {
   it.each<[string, object]>([
     ['the operation name', { query: '{ __typename }', operationName: `${secret} ${digits}` }],
     ['the operation name, no string', { query: '{ __typename }', operationName: { [secret]: digits } }],
-    ['the query, no string', { query: { [secret]: digits } }],
     ['the variables, no object', { query: '{ __typename }', variables: [secret, digits] }],
     ['the extensions, no object', { query: '{ __typename }', extensions: secret }],
     ['an unknown persisted query', { extensions: { persistedQuery: { version: 1, sha256Hash: secret } } }],

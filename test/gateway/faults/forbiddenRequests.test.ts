@@ -10,8 +10,7 @@ describe('A 403 of the service to the client credentials', () => {
   async function scene() {
     fleet = await startFleet({ size: 2, breakerResetMs: 30_000 });
     const { control } = fleet.sandbox;
-    const [one, two] = fleet.members;
-    if (!one || !two) throw new Error('The fleet has two members');
+    const [one, two] = fleet.members as [Member, Member];
     const ids = control.addTaxpayers(8).map((id) => fleet.ids.taxpayerId(id));
     const read = ({ broker }: Member, n: number, holder?: string) =>
       outcomeOf(broker.record(ids[n] as (typeof ids)[number], undefined, { holder }));

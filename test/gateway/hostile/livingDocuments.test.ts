@@ -1,20 +1,19 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
 let directory: string;
 let gateway: TestGateway | undefined;
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'living-documents-'));
+  directory = scratch();
 });
 afterEach(async () => {
   await gateway?.stop();
   gateway = undefined;
-  rmSync(directory, { recursive: true });
 });
 
 async function start(env: Environment): Promise<TestGateway> {

@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { parseJson } from '../../../src/process/json.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { scratch } from '../../support/scratch.js';
 import { type SendBody, transports } from '../../support/transports.js';
 
 // A double holds each integer up to 2^53, and some beyond. The others would arrive as their neighbours.
@@ -229,8 +227,7 @@ describe('a record of the service whose metadata has such an integer', () => {
   });
 
   it('is kept as what it is in the shared store', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-test-'));
-    stops.push(() => rmSync(directory, { recursive: true, force: true }));
+    const directory = scratch();
     const first = await start({ CACHE_URL: `file:${directory}` });
     spoil(first, 'spoilt');
     const query = `{ taxpayerToken(taxpayerId: "spoilt") { ${fields} } }`;

@@ -3,6 +3,7 @@ import { startTrustedProvider, type TrustedProvider } from '../../support/authen
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
+import { postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
 const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name accessToken } }';
@@ -210,11 +211,7 @@ describe('The line of an operation', () => {
   });
 
   async function readEvents(headers: Record<string, string>, body: object): Promise<void> {
-    const response = await fetch(`${gateway.origin}/graphql/stream`, {
-      method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json', 'graphql-client-name': 'watcher' },
-      body: JSON.stringify(body),
-    });
+    const response = await postEvents(gateway, body, { ...headers, 'graphql-client-name': 'watcher' });
     await response.text();
   }
 

@@ -5,6 +5,7 @@ import { freePort } from '../../support/freePort.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
+import { postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
 const stops: (() => Promise<unknown>)[] = [];
@@ -151,11 +152,7 @@ describe('Traces', () => {
   it('of an event stream last as long as the stream', async () => {
     const { spans } = await traced(async (gateway) => {
       const job = addJob(gateway);
-      const response = await fetch(`${gateway.origin}/graphql/stream`, {
-        method: 'POST',
-        headers: { ...caller, 'content-type': 'application/json', accept: 'text/event-stream' },
-        body: JSON.stringify({ query: watchJob, variables: job }),
-      });
+      const response = await postEvents(gateway, { query: watchJob, variables: job }, { ...caller });
       gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
       expect(await response.text()).toContain('COMPLETED');
     });

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../../support/fleet.js';
+import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 
 const input = { metadata: { case: 'C-1' }, settings: { prefillData: { personalInfo: { ssn: 'planted-ssn-000-11' } } } };
 const mine = { caller: 'caller-1', key: 'key-1' };
@@ -11,8 +11,7 @@ describe('createClientLink with an idempotency key', () => {
 
   async function scene(options: FleetOptions = {}) {
     fleet = await startFleet({ size: 2, ...options });
-    const [one, two] = fleet.members;
-    if (!one || !two) throw new Error('The fleet has two members');
+    const [one, two] = fleet.members as [Member, Member];
     const { control } = fleet.sandbox;
     return { one: one.links, two: two.links, control, posts: () => control.counters().createClientLink };
   }

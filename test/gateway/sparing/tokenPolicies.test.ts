@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { faults } from '../../support/faults.js';
-import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../../support/fleet.js';
+import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -15,8 +15,7 @@ describe('token policies', () => {
     fleet = await startFleet({ size: 2, ...fleetOptions });
     const taxpayer = fleet.sandbox.control.addTaxpayer({ status });
     const id = fleet.ids.taxpayerId(taxpayer.id);
-    const [one, two] = fleet.members;
-    if (!one || !two) throw new Error('The fleet has two members');
+    const [one, two] = fleet.members as [Member, Member];
     return { id, one, two, control: fleet.sandbox.control, calls: () => fleet.sandbox.control.tokenCalls(id) };
   }
 
@@ -151,8 +150,7 @@ describe('Clocks', () => {
       const id = fleet.ids.taxpayerId(control.addTaxpayer().id);
       control.addJob({ taxpayerId: id, jobId: 'j', endsAs: null });
       const job = fleet.ids.jobId('j');
-      const [one, two] = fleet.members;
-      if (!one || !two) throw new Error('The fleet has two members');
+      const [one, two] = fleet.members as [Member, Member];
       return { control, id, job, one, two };
     }
 

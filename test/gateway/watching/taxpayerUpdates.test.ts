@@ -3,7 +3,7 @@ import { startTrustedProvider, type TrustedProvider } from '../../support/authen
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
-import { eventReader } from '../../support/streamReader.js';
+import { eventReader, postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
 const query = `subscription ($taxpayerId: ID!) {
@@ -124,17 +124,9 @@ describe('taxpayerTokenUpdated', () => {
 });
 
 function post(variables: object): Promise<Response> {
-  return fetch(`${gateway.origin}/graphql/stream`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
-    body: JSON.stringify({ query, variables }),
-  });
+  return postEvents(gateway, { query, variables });
 }
 
 function watchAs(authorization: string, taxpayerId: string, document = query): Promise<Response> {
-  return fetch(`${guarded.origin}/graphql/stream`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },
-    body: JSON.stringify({ query: document, variables: { taxpayerId } }),
-  });
+  return postEvents(guarded, { query: document, variables: { taxpayerId } }, { authorization });
 }

@@ -24,7 +24,7 @@ subscribe('http.client.response.finish', () => {
 });
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  sandbox = await startSandbox();
 });
 afterAll(() => sandbox.stop());
 beforeEach(() => {
