@@ -21,7 +21,8 @@ export const inspect: Command = {
     const id = identifiers.taxpayerId(argument);
     return withStoreOf(config, 'read', async ({ sealer, sealed }) => {
       const taxpayer = sealer.digest('taxpayer', id);
-      const entries = (await sealed.fields(id)).map((field) => describe(field, config));
+      const fields = [...(await sealed.fields(id))].sort((one, other) => other.name.localeCompare(one.name)); // the token first
+      const entries = fields.map((field) => describe(field, config));
       const coolDown = await sealed.mark(refusalName(id));
       if (coolDown) entries.push({ what: 'cool-down after a refusal', keptForSeconds: seconds(coolDown.leftMs) });
       const about = `taxpayer ${taxpayer} in ${sealed.kind}`;

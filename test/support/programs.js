@@ -7,6 +7,7 @@ const packages = {
   'redis-server': 'redis-server',
   'redis-cli': 'redis-tools',
   chromium: 'chromium',
+  jq: 'jq',
   prometheus: 'prometheus',
   promtool: 'prometheus',
   kubectl: 'kubernetes-client',

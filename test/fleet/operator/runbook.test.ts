@@ -1,0 +1,127 @@
+import { execFile } from 'node:child_process';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import {
+  type Environment,
+  environmentFor,
+  type GatewayProcess,
+  postQuery,
+  spawnGateway,
+} from '../../support/gateway.js';
+import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
+import { startRedis, type TestRedis } from '../../support/redis.js';
+import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const page = readFileSync(`${root}docs/runbook.md`, 'utf8');
+const questions = [...page.matchAll(/^## (.*)\n[\s\S]*?^```bash\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/gm)].map(
+  ([, question = '', commands = '', output = '']) => ({ question, commands, output }),
+);
+
+/** What differs from one run to the next: hashes, request ids, times, numbers, addresses. */
+const withoutChance = (text: string) =>
+  text
+    .replace(/[\w-]{8}-[\w-]{4}-[\w-]{4}-[\w-]{4}-[\w-]{12}/g, '<request>')
+    .replace(/(?<![\w-])[\w-]{43}(?![\w-])/g, '<hash>')
+    .replace(/\b[0-9a-f]{64}\b/g, '<digest>')
+    .replace(/(?<=(?:version|job) )[\w-]{12}(?![\w-])/g, '<hash>')
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+    .replace(/https?:\/\/[\w.:]+\/?/g, '<address>')
+    .replace(/\b\d+ keys?$/m, '2 keys')
+    .replace(/"version":"[^"]*"/, '"version":<version>')
+    .replace(/\b\d+(\.\d+)?(?:e\+\d+)?\b/g, '<number>');
+
+let sandbox: Sandbox;
+let redis: TestRedis;
+let identityProvider: IdentityProvider;
+let gateway: GatewayProcess;
+let env: Environment;
+let directory: string;
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'runbook-'));
+  [redis, sandbox, identityProvider] = await Promise.all([
+    startRedis(),
+    startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' }),
+    startIdentityProvider(),
+  ]);
+  env = {
+    ...environmentFor(sandbox),
+    CACHE_URL: redis.url,
+    AUTH_MODE: 'jwt',
+    AUTH_JWKS_URL: identityProvider.jwksUrl,
+    AUTH_ISSUER: identityProvider.issuer,
+    AUTH_AUDIENCE: identityProvider.audience,
+    RATE_LIMIT_PER_MINUTE: '3',
+    AUDIT: 'all',
+    TRUSTED_DOCUMENTS_FILE: join(directory, 'persisted-documents.json'),
+    TRUSTED_DOCUMENTS_MODE: 'report',
+  };
+  writeFileSync(env['TRUSTED_DOCUMENTS_FILE'] ?? '', '{}');
+  const { taxpayerId, jobId } = sandbox.demo.jobs.completed;
+  const token = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
+  const job = `{ refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { status } }`;
+  const asker = async (sub: string, client: string) => {
+    const scope = 'taxpayers:read refresh-jobs:read taxpayers:any';
+    const authorization = `Bearer ${await identityProvider.token({ sub, scope })}`;
+    const headers = { authorization, 'apollographql-client-name': client, 'apollographql-client-version': '2.1' };
+    return (query: string) => postQuery(gateway.origin, query, query === token ? { id: taxpayerId } : {}, headers);
+  };
+
+  // A first run, whose log ends with its process: what is combined with other lines is in it.
+  gateway = await spawnGateway(env);
+  const [web, batch] = [await asker('grace', 'web'), await asker('batch-job', 'nightly')];
+  sandbox.control.setLatency(1200);
+  expect((await web(token)).errors).toBeUndefined();
+  sandbox.control.setLatency(0);
+  expect((await web(job)).errors).toBeUndefined();
+  for (let n = 0; n < 3; n++) expect((await batch(token)).errors).toBeUndefined();
+  // The minute may end meanwhile.
+  for (let refused = 0; refused < 3; ) if ((await batch(token)).status === 429) refused += 1;
+  await gateway.stop();
+  const firstLog = gateway.output();
+  gateway = await spawnGateway(env);
+  const log = join(directory, 'gateway.log');
+  writeFileSync(log, firstLog + gateway.output());
+  gateway.child.stdout?.on('data', (text) => appendFileSync(log, text));
+}, 120_000);
+
+afterAll(async () => {
+  await gateway.stop();
+  await Promise.all([redis.stop(), sandbox.stop(), identityProvider.stop()]);
+  rmSync(directory, { recursive: true });
+});
+
+/** Runs the commands as an operator would, with what they name replaced by what is here. */
+async function run(commands: string): Promise<string> {
+  const here = commands
+    .replaceAll('npx taxpayer-gateway', `node ${root}dist/main.js`)
+    .replaceAll('http://localhost:4000', gateway.origin)
+    .replaceAll('https://id.example/', identityProvider.issuer)
+    .replaceAll('-d yesterday', '-d today')
+    .replace(/^jq /gm, `${'jq'} `);
+  const options = { cwd: directory, env: { ...process.env, ...env } };
+  return (await promisify(execFile)('sh', ['-c', `set -e; ${here}`], options)).stdout;
+}
+
+it('has eight questions', () => {
+  expect(questions).toHaveLength(8);
+});
+
+describe.each(questions)('$question', ({ commands, output }) => {
+  it('is answered by what the page says, and the answer looks like the one on the page', async () => {
+    const answer = await run(commands);
+    expect(withoutChance(answer).trimEnd()).toBe(withoutChance(output).trimEnd());
+    expect(answer).not.toMatch(/not real|sandbox-token|grace|batch-job/);
+  }, 30_000);
+});
+
+it('finds every call to the token endpoint, by caller', async () => {
+  const { commands = '' } = questions.find(({ question }) => question === 'Who uses up the token budget?') ?? {};
+  const found = (await run(commands)).trim().split('\n').slice(1);
+  expect(found.map((line) => JSON.parse(line).tokenCalls)).toEqual([sandbox.control.counters().taxpayerToken]);
+});
