@@ -158,6 +158,12 @@ describe('A caller whose token lists no taxpayer', () => {
     ]);
   });
 
+  it('is asked about for as many requests as come one after the other', async () => {
+    point.allow(subject, many);
+    for (const id of many.slice(50, 90)) expect(codesOf(await read(id))).toEqual([]);
+    expect(point.asked).toHaveLength(40);
+  });
+
   it('passes every path to a taxpayer when allowed, and none when not', async () => {
     // A gateway that no other caller has asked within the last second: beside others, so many requests in a row are refused.
     const alone = await start();
