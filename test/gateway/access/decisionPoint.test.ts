@@ -164,6 +164,14 @@ describe('A caller whose token lists no taxpayer', () => {
     expect(point.asked).toHaveLength(40);
   });
 
+  it('is asked about again five seconds after a refusal, however long a permission counts', async () => {
+    const id = many[10] as string;
+    expect(codesOf(await read(id))).toEqual(['FORBIDDEN']);
+    point.allow(subject, [id]);
+    await until(async () => codesOf(await read(id)).length === 0, 10_000);
+    expect(point.asked).toHaveLength(2);
+  });
+
   it('passes every path to a taxpayer when allowed, and none when not', async () => {
     // A gateway that no other caller has asked within the last second: beside others, so many requests in a row are refused.
     const alone = await start();
