@@ -1,8 +1,9 @@
 // Prints a token for the developer mode of the gateway (npm run dev:token). Nothing but the token goes to standard output.
 
 import { parseArgs } from 'node:util';
+import { SignJWT } from 'jose';
 import { allScopes, type Scope } from '../src/auth/caller.js';
-import { developerToken } from '../src/auth/developerToken.js';
+import { developer } from '../src/auth/developerPolicy.js';
 
 const usage = `Prints a token that the gateway accepts in developer mode (npm start without configuration).
 
@@ -28,8 +29,14 @@ try {
   const seconds = values['ttl-seconds'];
   if (!/^[1-9]\d{0,7}$/.test(seconds)) throw new Error('--ttl-seconds must be a whole number from 1 to 99999999.');
   const scopes = readScopes(values.scope, values.taxpayer);
-  const token = () => developerToken(values.subject, scopes, values.taxpayer, Number(seconds));
-  process.stdout.write(values.help ? usage : `${await token()}\n`);
+  const token = new SignJWT({ scope: scopes.join(' '), taxpayer_ids: values.taxpayer })
+    .setProtectedHeader({ alg: developer.algorithm })
+    .setIssuer(developer.issuer)
+    .setAudience(developer.audience)
+    .setSubject(values.subject)
+    .setIssuedAt()
+    .setExpirationTime(`${seconds}s`);
+  process.stdout.write(values.help ? usage : `${await token.sign(developer.key)}\n`);
 } catch (error) {
   process.stderr.write(`dev-token: ${(error as Error).message}\n`);
   process.exitCode = 1;

@@ -26,7 +26,7 @@ const problems: string[] = [];
 
 keep('src/schema/schema.graphql', sdl);
 keep('packages/client/schema.graphql', clientSdl(sdl));
-keep('packages/client/src/errorCodes.ts', read('src/errors/errorCodes.ts'));
+keep('packages/client/src/generated/errorCodes.ts', read('src/errors/errorCodes.ts'));
 await keepGenerated();
 keepPrinted('docs/configuration.md', { settings: settingRows(false), standard: settingRows(true) });
 keepPrinted('.env.example', { settings: envEntries() });

@@ -1,5 +1,5 @@
 import type { Config } from './config/config.js';
-import type { Agents } from './network/agents.js';
+import type { startAgents } from './network/agents.js';
 import type { Logger } from './observability/log.js';
 import type { Metrics } from './observability/Metrics.js';
 
@@ -8,6 +8,5 @@ export interface Surroundings {
   readonly config: Config;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
-  readonly ways?: Readonly<Record<'service' | 'others', Agents>>;
+  readonly ways: ReturnType<typeof startAgents>;
 }

@@ -1,21 +1,16 @@
-import { developerHeaders } from './auth/developerToken.js';
 import { startAuthentication } from './auth/startAuthentication.js';
-import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
-import { RequestContext } from './context/RequestContext.js';
+import { type Config, embeddedSandbox, type UpstreamCredentials } from './config/config.js';
+import { RequestContext, type Services } from './context/RequestContext.js';
+import { type Edge, edgeOf } from './http/edge.js';
 import type { HttpServer } from './http/HttpServer.js';
-import { OpenStreams } from './http/OpenStreams.js';
-import { Origins } from './http/origins.js';
 import { startHttp, startMetricsServer } from './http/startHttp.js';
-import { Unread } from './http/Unread.js';
 import { WebSockets } from './live/WebSockets.js';
-import { Agents } from './network/agents.js';
-import { addressReader } from './network/peer.js';
-import { Episode } from './observability/Episode.js';
+import { startAgents } from './network/agents.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
-import type { OperationHooks } from './operations/OperationRecord.js';
+import type { OperationHooks } from './operations/Operation.js';
 import { Operations } from './operations/Operations.js';
 import { TrustedDocuments } from './operations/TrustedDocuments.js';
 import { pause } from './process/pause.js';
@@ -54,9 +49,9 @@ export interface Gateway {
 type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Part;
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `WebSockets` → `Operations` (admit, prepare,
- * run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service. The
- * parts start from the service on, so that each finds what it needs, and stop in reverse.
+ * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `WebSockets` → `Quota` (admit) → `Operations`
+ * (prepare, run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
+ * The parts start from the service on, so that each finds what it needs, and stop in reverse.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
@@ -84,72 +79,62 @@ async function start(config: Config, options: GatewayOptions, started: Started):
 
   const sandbox = started(config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined);
   const upstream = sandbox ? { baseUrl: sandbox.url, ...embeddedSandbox } : (config.upstream as UpstreamCredentials);
-  const ways = {
-    service: started(new Agents(config.proxies, config.service.tls, log)),
-    others: started(new Agents(config.proxies)),
-  };
+  const ways = started(startAgents(config, log));
   const surroundings = { config, log, metrics, ways };
   const tracing = started(await startTracing(surroundings, upstream.baseUrl));
-  const services = started(await startServices({ ...surroundings, upstream }));
-  const { identify, reasonNotReady } = started(startAuthentication(surroundings));
-  const operations = operationsOf(surroundings, services, tracing, plans);
+  const services = started(await startServices({ ...surroundings, upstream })); // first: it fails with one line, and no other
+  const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
+  const operations = operationsOf(surroundings, { ...services, decisions }, tracing, plans);
   await operations.start();
   started(operations); // only now: what has not started cannot be stopped
 
-  const streams = new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change));
-  const { places } = services;
-  const unread = new Unread(places, stallMs);
-  const { mode } = config.auth;
-  const origins = new Origins({ allowed: config.corsOrigins, allowsLocal: mode === 'developer', log });
-  const addressOf = addressReader(config.trustedProxies);
-  const edge = { operations, identify, addressOf, places, unread, streams, origins, keepAliveMs };
-  const sockets = new WebSockets({ ...edge, maxOperations: config.limits.subscriptions });
-  const firstQuery = sandbox?.firstQuery ?? '{ __typename }';
-  const explorer = { operations: explorerOperations(sandbox?.demo), headers: explorerHeaders[mode] };
-  const pages = { explorer, registry: metrics.registry, reasonNotReady };
-  const parts = { ...edge, ...pages, config, log, upgrade: sockets.upgrade.bind(sockets) };
+  const { places, quota } = services;
+  const edge = edgeOf(surroundings, { operations, quota, identify, places, stallMs, keepAliveMs });
+  const sockets = new WebSockets(edge);
+  const headers = explorerHeaders[config.auth.mode];
+  const parts = {
+    ...edge,
+    ...surroundings,
+    explorer: { operations: explorerOperations(sandbox?.demo), headers },
+    reasonNotReady,
+    upgrade: sockets.upgrade.bind(sockets),
+  };
   const metricsServer = await startMetricsServer(parts);
   started({ stop: () => metricsServer?.drain(0) });
   const { server, port } = await startHttp(parts);
-  started({ stop: () => drain(config.drainTimeoutMs, { streams, services, server }) });
-  return { port, sandbox, firstQuery, log };
+  started({ stop: () => drain(config.drainTimeoutMs, edge, services, server) });
+  return { port, sandbox, firstQuery: sandbox?.firstQuery ?? '{ __typename }', log };
 }
 
 /** What an explorer sends with an operation, or a hint what it has to. */
 const explorerHeaders = {
-  developer: developerHeaders,
-  disabled: async () => ({}),
-  jwt: async () => ({ Authorization: 'Bearer <put an access token here>' }),
+  developer: {},
+  disabled: {},
+  jwt: { Authorization: 'Bearer <put an access token here>' },
 } as const;
 
-interface Drained {
-  readonly streams: OpenStreams;
-  readonly services: RunningServices;
-  readonly server: HttpServer;
-}
-
 /** Answers what is in flight. Takes `timeoutMs` milliseconds at most. */
-async function drain(timeoutMs: number, { streams, services, server }: Drained): Promise<void> {
+async function drain(
+  timeoutMs: number,
+  { streams }: Edge,
+  services: RunningServices,
+  server: HttpServer,
+): Promise<void> {
   const over = pause(timeoutMs, { ref: false });
   // Streams first: once the watchers stop, the streams that they feed would seem to end normally.
-  const drained = streams.drain(timeoutMs);
+  streams.shutDown();
   services.stopWatches();
   await server.drain(timeoutMs);
-  await drained;
   // Also wait for calls to the service whose callers have left: their results are worth storing.
   await Promise.race([services.calls.whenIdle(), over]);
 }
 
 /** Loaded only where it is configured. */
-async function startTracing({ config: { traces, auth }, log, ways }: Surroundings, serviceUrl: string) {
+async function startTracing(surroundings: Surroundings, serviceUrl: string): Promise<Tracing | undefined> {
+  const { traces } = surroundings.config;
   if (traces === undefined) return undefined;
   const { Tracing } = await import('./observability/Tracing.js');
-  const { url } = traces;
-  const texts = { begins: 'trace collector rejects spans', ends: 'trace collector accepts spans again' };
-  const episode = new Episode({ log, ...texts });
-  const onSent = (cause?: string) => episode.see(cause && 'not sent', cause);
-  const agent = ways?.others.agentFor(new URL(url));
-  return new Tracing({ url, agent, version: packageVersion(), serviceUrl, decisionUrl: auth.decision?.url, onSent });
+  return new Tracing(surroundings, traces.url, serviceUrl);
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. It keeps no request, which could hold a tax id. */
@@ -161,7 +146,7 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
 
 function operationsOf(
   { config, log, metrics }: Surroundings,
-  services: RunningServices,
+  services: RunningServices & Services,
   tracing: Tracing | undefined,
   plans: GatewayOptions['plans'],
 ): Operations {

@@ -1,15 +1,20 @@
+import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
+import { BoundedCache, heldBytes } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
-import type { Place, Turn, Wish } from '../stores/Store.js';
+import type { Place, Turn } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
-import { type EntryMemory, entryMemory } from './entryMemory.js';
 import type { MemoryKeeper } from './Forgets.js';
-import { keepLease, leaseMarginMs, leaseMs } from './keepLease.js';
-import type { CacheTier, InPlace, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
-import type { SubjectField } from './SealedStore.js';
-import { decodeFailure, type Entry, encodeFailure, entryOf } from './StoredEntries.js';
-import { isFromBefore, leftMs, outcomeOf, WriteBack } from './WriteBack.js';
+import type { CacheTier, InPlace, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
+import type { SealedStore, SubjectField } from './SealedStore.js';
+import { decodeFailure, type Entry, encodeFailure, entryOf, isFromBefore, leftMs, outcomeOf } from './StoredEntries.js';
+import { WriteBack } from './WriteBack.js';
 
+/** How long a lease lasts without renewal, in milliseconds. Others wait this long for a holder that died. */
+const leaseMs = 3000;
+const renewEveryMs = 1000; // two renewals in a row may be late or lost
+/** How much longer than its work a holder may keep the lease, in milliseconds, for slow timers and a paused event loop. */
+export const leaseMarginMs = 2000;
 /** Pauses between two looks at a lease that another process holds, in milliseconds: they double, with jitter. */
 const firstPauseMs = 20;
 const longestPauseMs = 200;
@@ -18,19 +23,24 @@ const failureTtlMs = 10_000;
 
 const atOnce: InPlace = async (work) => work();
 
-interface Reader<Value> extends ReadRequest<Value> {
+interface Reader<Value> {
   readonly id: string;
   readonly field: SubjectField;
-  /** By the monotonic clock. */
-  readonly askedAt: number;
+  readonly acceptable: (entry: Entry<Value>) => boolean;
+  readonly fetch: () => Promise<Entry<Value>>;
   /** Whether the subject was forgotten during the read: the result is then not kept. */
   isForgotten: boolean;
 }
 
 /** A read in flight. */
 interface Flight<Value> {
-  readonly reader: { readonly field: SubjectField; isForgotten: boolean };
+  readonly reader: Pick<Reader<Value>, 'field' | 'isForgotten'>;
   readonly entry: Promise<Entry<Value>>;
+}
+
+interface Loaded<Value> {
+  readonly entry: Entry<Value>;
+  readonly tier: CacheTier;
 }
 
 /**
@@ -41,17 +51,21 @@ interface Flight<Value> {
  * A cold read has ten steps; the comments below number them.
  */
 export class LeasedCache<Value> implements MemoryKeeper {
-  readonly #memory: EntryMemory<Value>;
+  /** The least recently used is evicted first. A value above the bound in bytes is not kept. */
+  readonly #memory: BoundedCache<Entry<Value>>;
   readonly #flights = new Map<string, Flight<Value>>();
-  /** Reads that wait for a place, by holder and id: a holder without a free place must not hold up another holder's read. */
-  readonly #waiting = new Map<string, Promise<Entry<Value> | undefined>>();
-  readonly #writeBack: WriteBack<Value>;
+  readonly #writeBack = new WriteBack((id) => this.#save(id));
   readonly #longestHoldMs: number;
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
-    this.#longestHoldMs = options.workMs + leaseMarginMs;
-    this.#memory = entryMemory(options);
-    this.#writeBack = new WriteBack(options, this.#memory);
+    const { workMs, maxEntries, codec } = options;
+    this.#longestHoldMs = workMs + leaseMarginMs;
+    this.#memory = new BoundedCache({
+      max: maxEntries,
+      maxSize: Math.floor(getHeapStatistics().heap_size_limit / 4),
+      // The size of the encoded value, because a secret hides its text.
+      sizeCalculation: ({ value }) => heldBytes(codec.encode(value)),
+    });
   }
 
   /** Whether the entry was fetched less than `ageMs` ago. One from the future (the store's clock was set back) is not young. */
@@ -100,68 +114,66 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   async #join(id: string, request: ReadRequest<Value>): Promise<Entry<Value>> {
-    const field = this.options.fieldOf(id);
-    const reader: Reader<Value> = { ...request, id, field, askedAt: performance.now(), isForgotten: false };
-    // A reader without `inPlace` may hold a place already, so it must not wait for those who wait for one: '' names nobody.
-    const wait = request.inPlace ? JSON.stringify([request.holder, id]) : '';
+    const { holder, inPlace = atOnce, takesFetchedMeanwhile = false } = request;
+    const askedAt = performance.now();
+    const isFetchedMeanwhile = ({ readAt }: Entry<Value>) => readAt >= askedAt && readAt <= performance.now();
+    const reader: Reader<Value> = {
+      id,
+      field: this.options.fieldOf(id),
+      acceptable: (entry) => request.acceptable(entry) || (takesFetchedMeanwhile && isFetchedMeanwhile(entry)),
+      fetch: () => this.#fetch(request),
+      isForgotten: false,
+    };
     for (;;) {
-      const underway = this.#flights.get(id)?.entry ?? this.#waiting.get(wait);
-      if (underway === undefined) {
-        const entry = await this.#begin(reader, wait);
+      const underWay = this.#flights.get(id);
+      if (underWay === undefined) {
+        const entry = await inPlace(() => this.#begin(reader));
         if (entry !== undefined) return entry;
-        continue; // another holder's reader began it meanwhile
+        continue; // another reader began it meanwhile
       }
       // 2. The read is under way: its entry may be too old for this reader, its refusal may concern only the other.
-      const entry = await underway.catch((error) => {
-        if (!isRefusalOfAnother(error, reader.holder)) throw error;
+      const entry = await underWay.entry.catch((error) => {
+        if (!isRefusalOfAnother(error, holder)) throw error;
       });
-      if (entry && this.#willDo(entry, reader)) {
-        reader.trail?.read('shared');
-        return entry;
-      }
+      if (entry && reader.acceptable(entry)) return entry;
     }
   }
 
-  /** 3. Registers a read once there is a place for it; undefined when one is under way by then. */
-  #begin(reader: Reader<Value>, wait: string): Promise<Entry<Value> | undefined> {
-    const { id, inPlace = atOnce } = reader;
-    let hasPlace = false;
-    const read = inPlace(() => {
-      hasPlace = true;
-      const hasWaited = this.#waiting.delete(wait);
-      const held = hasWaited ? this.held(id, (entry) => this.#willDo(entry, reader)) : undefined;
-      if (held !== undefined || this.#flights.has(id)) return held;
-      const entry = this.#load(reader).finally(() => {
+  /** 3. Registers the read of a reader that has a place; undefined when one is under way by then. */
+  #begin(reader: Reader<Value>): Entry<Value> | Promise<Entry<Value>> | undefined {
+    const { id } = reader;
+    const held = this.held(id, reader.acceptable); // it may have waited for its place
+    if (held !== undefined || this.#flights.has(id)) return held;
+    const reason = this.#memory.has(id) ? 'outdated' : 'absent';
+    const entry = this.#load(reader)
+      .then((loaded) => {
+        this.options.onRead?.(this.options.kind, loaded.tier, reason);
+        return loaded.entry;
+      })
+      .finally(() => {
         if (!reader.isForgotten) this.#flights.delete(id);
       });
-      this.#flights.set(id, { reader, entry });
-      return entry;
-    });
-    if (!hasPlace) this.#waiting.set(wait, read);
-    read.catch(() => hasPlace || this.#waiting.delete(wait)); // no place came free in time
-    return read;
+    this.#flights.set(id, { reader, entry });
+    return entry;
   }
 
   /** Asks the store until it answers, or this reader may fetch. */
-  async #load(reader: Reader<Value>): Promise<Entry<Value>> {
-    const reason = this.#memory.has(reader.id) ? 'outdated' : 'absent';
-    const startedAt = performance.now();
+  async #load(reader: Reader<Value>): Promise<Loaded<Value>> {
+    const { store, codec, workMs } = this.options;
+    const waitsUntil = performance.now() + this.#longestHoldMs + workMs;
     const owner = crypto.randomUUID();
-    const place = this.options.store.placeOf(reader.field);
-    let before = this.peek(reader.id);
+    const place = store.placeOf(reader.field);
     let refused: string | undefined;
     let awaited: string | undefined;
     for (let pauseMs = firstPauseMs; ; ) {
-      const turn = await this.#acquire(place, { owner, leaseMs, refused, awaited });
+      const turn = await store.acquire(place, { owner, leaseMs, refused, awaited }).catch(alone);
       switch (turn.state) {
         case 'found': {
           // 4. The store has an entry. Memory keeps an old one too: it can be shown when the service fails.
-          const stored = entryOf(turn.stored, this.options.codec);
+          const stored = entryOf(turn.stored, codec);
           const entry = stored && this.#keepStored(reader, stored);
-          const tier = awaited === undefined ? 'store' : 'waited';
-          if (entry && this.#willDo(entry, reader)) return this.#answer(reader, entry, tier, reason);
+          if (entry && reader.acceptable(entry)) return { entry, tier: awaited === undefined ? 'store' : 'waited' };
           refused = turn.stored.version;
-          before = this.peek(reader.id) ?? entry ?? before; // memory may evict it before the fetch
           break;
         }
         case 'failed': {
@@ -174,36 +186,30 @@ export class LeasedCache<Value> implements MemoryKeeper {
         case 'held':
           // 6. Another process reads it.
           awaited = turn.owner;
-          if (performance.now() - startedAt > this.#longestHoldMs + this.options.workMs) throw upstreamTimeout();
+          if (performance.now() > waitsUntil) throw upstreamTimeout();
           await pause(pauseMs * (0.5 + Math.random() / 2));
           pauseMs = Math.min(2 * pauseMs, longestPauseMs);
           break;
-        default:
-          return this.#answer(reader, await this.#work(reader, place, owner, before), 'fetched', reason);
+        case 'taken': {
+          const forgottenAt = performance.now() - turn.forgottenMs;
+          return { entry: await this.#work(reader, place, owner, forgottenAt), tier: 'fetched' };
+        }
       }
     }
   }
 
-  /** `alone`: the store does not answer, or cannot give a lease. */
-  async #acquire(place: Place, wish: Wish): Promise<Turn<unknown, unknown> | { readonly state: 'alone' }> {
-    try {
-      return await this.options.store.acquire(place, wish);
-    } catch (error) {
-      if (error instanceof StoreError && error.trouble !== 'closed') return { state: 'alone' };
-      throw error;
-    }
-  }
-
   /** Fetches, then writes the result and releases the lease: also without an answer it may have been granted. */
-  async #work(reader: Reader<Value>, place: Place, owner: string, before?: Entry<Value>): Promise<Entry<Value>> {
+  async #work(reader: Reader<Value>, place: Place, owner: string, forgottenAt: number): Promise<Entry<Value>> {
     const { store } = this.options;
     // 7. Nobody else reads it, or the store cannot tell.
     const letGo = keepLease(store, place, owner, this.#longestHoldMs);
     try {
-      const entry = await this.#fetch(reader, before);
+      const entry = await reader.fetch();
       // 8. The store takes it, or (10) is asked again each second.
       this.#keep(reader, entry);
-      const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options)).catch(() => false);
+      const isFromBeforeForgetting = (entry.startedAt ?? entry.readAt) < forgottenAt;
+      const outcome = isFromBeforeForgetting ? undefined : outcomeOf(entry, this.options);
+      const isSaved = await store.settle(place, owner, outcome).catch(() => false);
       if (!isSaved) this.#writeBack.later(reader.id);
       return entry;
     } catch (error) {
@@ -217,34 +223,55 @@ export class LeasedCache<Value> implements MemoryKeeper {
     }
   }
 
-  async #fetch({ fetch }: Reader<Value>, before?: Entry<Value>): Promise<Entry<Value>> {
+  async #fetch({ fetch }: ReadRequest<Value>): Promise<Entry<Value>> {
     const startedAt = performance.now();
-    const value = await fetch(startedAt + this.options.workMs, before);
+    const value = await fetch(startedAt + this.options.workMs);
     const version = crypto.randomUUID();
     return { version, value, readAt: performance.now(), fetchedAt: Date.now(), startedAt };
   }
 
-  #willDo(entry: Entry<Value>, reader: Reader<Value>): boolean {
-    if (reader.acceptable(entry)) return true;
-    return reader.takesFetchedMeanwhile === true && entry.readAt >= reader.askedAt && entry.readAt <= performance.now();
-  }
-
-  #answer({ trail }: Reader<Value>, entry: Entry<Value>, tier: CacheTier, reason: ReadReason): Entry<Value> {
-    this.options.onRead?.(this.options.kind, tier, reason);
-    trail?.read(tier);
-    return entry;
+  /** 10. Asks the store again, which did not take an entry that memory still has: in place of a fetch it is written. */
+  async #save(id: string): Promise<void> {
+    const own = this.#memory.peek(id);
+    if (own === undefined) return;
+    const isInMemory = () => this.#memory.peek(id) === own;
+    await this.#load({
+      id,
+      field: this.options.fieldOf(id),
+      acceptable: (stored) => stored.version === own.version || !isFromBefore(stored, own),
+      fetch: async () => own,
+      get isForgotten() {
+        return !isInMemory();
+      },
+    });
   }
 
   /** Of equal versions memory keeps its own, which has the readers' views; otherwise the store knows better. */
   #keepStored(reader: Reader<Value>, stored: Entry<Value>): Entry<Value> {
     const held = this.#memory.get(reader.id);
     if (held?.version === stored.version) return held;
-    const isWorse = held !== undefined && this.#writeBack.has(reader.id) && isFromBefore(stored, held);
-    if (!isWorse) this.#keep(reader, stored);
+    if (held === undefined || !isFromBefore(stored, held)) this.#keep(reader, stored);
     return stored;
   }
 
   #keep({ id, isForgotten }: Reader<Value>, entry: Entry<Value>): void {
     if (!isForgotten) this.#memory.set(id, entry);
   }
+}
+
+/** A store that does not answer is done without: the reader fetches, as if it had the lease. */
+function alone(error: unknown): Turn<never, never> {
+  if (error instanceof StoreError && error.trouble !== 'closed') return { state: 'taken', forgottenMs: Infinity };
+  throw error;
+}
+
+/** Renews a lease for `longestMs`, or until the returned function is called. A lost lease does not end the work. */
+function keepLease(store: SealedStore, place: Place, owner: string, longestMs: number): () => void {
+  const endsAt = performance.now() + longestMs;
+  const renew = async () => {
+    const isHeld = performance.now() < endsAt && (await store.renew(place, owner, leaseMs));
+    if (!isHeld) clearInterval(timer);
+  };
+  const timer = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
+  return () => clearInterval(timer);
 }

@@ -1,6 +1,5 @@
-import type { Trail } from '../process/Trail.js';
 import type { SealedStore, SubjectField } from './SealedStore.js';
-import type { Codec, Entry } from './StoredEntries.js';
+import type { Entry, Keeping } from './StoredEntries.js';
 
 /**
  * Runs work once there is a place for it.
@@ -14,14 +13,12 @@ export interface ReadRequest<Value> {
   readonly acceptable: (entry: Entry<Value>) => boolean;
   /** Whether any entry will do that was fetched since the reader asked. */
   readonly takesFetchedMeanwhile?: boolean;
-  /** Asks the service until `endsAt` (monotonic) at most; `before` is the newest known entry, which was not acceptable. */
-  readonly fetch: (endsAt: number, before?: Entry<Value>) => Promise<Value>;
+  /** Asks the service until `endsAt` (monotonic) at most. */
+  readonly fetch: (endsAt: number) => Promise<Value>;
   /** For the reader that begins a read; those who join one under way need no place. Default: at once. */
   readonly inPlace?: InPlace | undefined;
   /** Who reads. A refusal that concerns another holder is not shared with this one. */
   readonly holder?: string | undefined;
-  /** The trail of the reader's operation. */
-  readonly trail?: Trail | undefined;
 }
 
 export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
@@ -29,16 +26,11 @@ export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
 /** What memory had: an acceptable entry, none, or one that is too old or refused. */
 export type ReadReason = 'held' | 'absent' | 'outdated';
 
-export interface LeasedCacheOptions<Value> {
+export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   readonly store: SealedStore;
-  readonly codec: Codec<Value>;
-  /** How long the store keeps a value, in milliseconds. */
-  readonly ttlMs: (value: Value) => number;
   /** The label of metrics. */
   readonly kind: string;
   readonly maxEntries: number;
-  /** Most memory the entries take, in bytes as `heldBytes` counts them. Default: a quarter of the heap limit. */
-  readonly maxBytes?: number;
   /** Time limit of the work under the lease, in milliseconds. The lease is renewed for as long plus `leaseMarginMs`. */
   readonly workMs: number;
   /** The field of the store that holds the entry with this id. */

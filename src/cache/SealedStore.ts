@@ -38,18 +38,13 @@ const againMs = 1000;
 const forgottenList = ['forgotten'];
 const maxOwnMarks = 5000;
 
-/** A mark that this process wrote. `endsAt` is monotonic. */
-interface OwnMark {
-  readonly value: unknown;
-  readonly endsAt: number;
-}
-
 /**
  * JSON values in a {@link Store} that sees neither names nor values: names are HMACs, values are encrypted and bound to
  * record, field and version. What does not decrypt or parse (tampered, foreign, moved) is an undefined value.
  */
 export class SealedStore {
-  readonly #ownMarks = new BoundedCache<OwnMark>({ max: maxOwnMarks });
+  /** The values of the marks that this process wrote. */
+  readonly #ownMarks = new BoundedCache<string>({ max: maxOwnMarks });
 
   constructor(private readonly options: SealedStoreOptions) {}
 
@@ -132,11 +127,10 @@ export class SealedStore {
   }
 
   /** Writes a mark, a value that holds back calls of the fleet for `ttlMs`, unless there is one that lasts longer. */
-  async setMark(name: ItemName, value: unknown, ttlMs: number): Promise<void> {
-    const endsAt = performance.now() + ttlMs;
+  async setMark(name: ItemName, value: string, ttlMs: number): Promise<void> {
     const key = this.keyOf(name);
-    if ((this.#ownMarks.get(key)?.endsAt ?? 0) >= endsAt) return;
-    this.#ownMarks.set(key, { value, endsAt });
+    if (this.#ownMarks.getRemainingTTL(key) >= ttlMs) return;
+    this.#ownMarks.set(key, value, { ttl: ttlMs });
     await this.put(name, { value, ttlMs }, ttlMs, 'if-longer').catch(() => undefined);
   }
 
@@ -149,9 +143,8 @@ export class SealedStore {
     const item = await this.#itemAt(key).catch(() => undefined);
     const shared = item?.value as { readonly value: unknown; readonly ttlMs: number } | undefined;
     if (item && shared && item.leftMs <= shared.ttlMs) return { ...item, value: shared.value };
-    const own = this.#ownMarks.get(key);
-    const leftMs = (own?.endsAt ?? 0) - performance.now();
-    return own && leftMs > 0 ? { value: own.value, leftMs } : undefined;
+    const leftMs = this.#ownMarks.getRemainingTTL(key);
+    return leftMs > 0 ? { value: this.#ownMarks.get(key), leftMs } : undefined;
   }
 
   async erase(name: ItemName): Promise<boolean> {

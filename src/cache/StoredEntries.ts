@@ -36,6 +36,27 @@ export function entryOf<Value>(
   }
 }
 
+/** Whether `stored` was fetched before the fetch of `own` began. */
+export const isFromBefore = <Value>(stored: Entry<Value>, own: Entry<Value>): boolean =>
+  stored.readAt < (own.startedAt ?? own.readAt);
+
+export interface Keeping<Value> {
+  readonly codec: Codec<Value>;
+  /** How long the store keeps a value, in milliseconds. */
+  readonly ttlMs: (value: Value) => number;
+}
+
+/** How long the entry may still be kept, in milliseconds. */
+export const leftMs = <Value>({ value, readAt }: Entry<Value>, { ttlMs }: Keeping<Value>): number =>
+  ttlMs(value) - Math.max(0, performance.now() - readAt);
+
+/** The entry as the store takes it. */
+export function outcomeOf<Value>(entry: Entry<Value>, keeping: Keeping<Value>) {
+  const { version, value, readAt } = entry;
+  const ageMs = performance.now() - readAt;
+  return { version, value: keeping.codec.encode(value), ageMs, ttlMs: leftMs(entry, keeping) };
+}
+
 export function encodeFailure({ code, message, retryAfterSeconds, reason }: GatewayError) {
   return { code, message, retryAfterSeconds, reason };
 }

@@ -1,13 +1,9 @@
-/** A command besides serving. Each is loaded when it is called. */
+/** A command besides serving. Each is loaded when it is called; what it is for says the help of `runCommand.ts`. */
 export interface Command {
-  /** What it does, in a few words. */
-  readonly does: string;
-  /** What else there is to know, in whole sentences. */
-  readonly details: string;
   /** Whether its argument is a taxpayer; otherwise it has none. */
   readonly takesTaxpayer?: boolean;
-  /** Its options besides --json and --help, which take a value: their name, and what they are. */
-  readonly options?: Readonly<Record<string, string>>;
+  /** Its options besides --json and --help. */
+  readonly options?: Readonly<Record<string, { readonly type: 'string' }>>;
   run(argument: string, options: Readonly<Record<string, string | undefined>>): Promise<Finding>;
 }
 

@@ -8,22 +8,18 @@ import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { Agents } from '../network/agents.js';
 import { readListed } from '../operations/TrustedDocuments.js';
-import { openExistingStore } from '../stores/openStore.js';
+import { codeOf } from '../process/codeOf.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
-import { storeProblem } from './openStoreOf.js';
-
-/** A part of what is configured, and what finds out whether it works: a few words, or an error whose message says why not. */
-type Part = readonly [part: string, look: () => string | Promise<string>];
+import { withStore } from './withStore.js';
 
 /** Longest time for one part, in milliseconds. */
 const limitMs = 5000;
 
+/** Tests the configuration and whether everything it names can be reached, without credentials and without a token call. */
 export const check: Command = {
-  does: 'tests the configuration and whether everything it names can be reached',
-  details: 'It sends no credentials to the service and makes no token call.',
   async run() {
-    const parts = await Promise.all(partsOf(loadConfig()).map(found));
+    const parts = await Promise.all(partsOf(loadConfig()));
     return {
       ok: parts.every(({ ok }) => ok),
       data: { parts },
@@ -32,7 +28,29 @@ export const check: Command = {
   },
 };
 
-async function found([part, look]: Part) {
+function partsOf({ auth, cache, proxies, service, trustedDocuments, upstream, warnings }: Config) {
+  const others = new Agents(proxies);
+  const { decision, issuers } = auth;
+  const parts = [
+    found('configuration', async () => ['complete', ...warnings].join('; ')),
+    trustedDocuments &&
+      found('trusted documents', async () => `${(await readListed(trustedDocuments.paths)).byId.size} in all lists`),
+    found('store', () => store(cache.url)),
+    ...issuers.map((place) =>
+      found(`key set of ${place.issuer}`, async () => {
+        const { keys } = await readIssuerKeys({ ...place, agentFor: others.agentFor });
+        return keys.length === 1 ? '1 key' : `${keys.length} keys`;
+      }),
+    ),
+    decision && found('decision point', () => answering('AUTH_DECISION_URL', decision.url, others)),
+    upstream !== 'embedded-sandbox' &&
+      found('service', () => answering('UPSTREAM_BASE_URL', upstream.baseUrl, new Agents(proxies, service.tls))),
+  ];
+  return parts.filter((part) => !!part);
+}
+
+/** Whether a part works: a few words, or those of the error that says why not. */
+async function found(part: string, look: () => Promise<string>) {
   try {
     return { part, ok: true, detail: await look() };
   } catch (error) {
@@ -41,55 +59,20 @@ async function found([part, look]: Part) {
   }
 }
 
-function partsOf({ auth, cache, proxies, service, trustedDocuments, upstream, warnings }: Config): readonly Part[] {
-  const others = new Agents(proxies);
-  const { decision, issuers } = auth;
-  const parts: (Part | false | undefined)[] = [
-    ['configuration', () => ['complete', ...warnings].join('; ')],
-    trustedDocuments && [
-      'trusted documents',
-      async () => `${(await readListed(trustedDocuments.paths)).byId.size} in all lists`,
-    ],
-    ['store', () => store(cache.url)],
-    ...issuers.map(
-      (place): Part => [
-        `key set of ${place.issuer}`,
-        async () => {
-          const { keys } = await readIssuerKeys({ ...place, agentFor: others.agentFor });
-          return keys.length === 1 ? '1 key' : `${keys.length} keys`;
-        },
-      ],
-    ),
-    decision && ['decision point', () => answering('AUTH_DECISION_URL', decision.url, others)],
-    upstream !== 'embedded-sandbox' && [
-      'service',
-      () => answering('UPSTREAM_BASE_URL', upstream.baseUrl, new Agents(proxies, service.tls)),
-    ],
-  ];
-  return parts.filter((part) => !!part);
-}
-
 /** In Redis, writes and deletes items that no gateway looks for. A directory may be in use: it is only looked at. */
 async function store(url: string): Promise<string> {
   if (url === 'memory:') return 'memory: each process has its own';
   if (url.startsWith('file:')) return directory(resolve(url.slice('file:'.length)));
-  try {
-    const opened = await openExistingStore(url, 'write');
-    try {
-      const startedAt = performance.now();
-      const bytes = Buffer.from('check');
-      // Several, because a cluster keeps them on several servers.
-      const keys = Array.from({ length: 8 }, () => `check-${crypto.randomUUID()}`);
-      await Promise.all(keys.map((key) => opened.put(key, bytes, limitMs, 'always')));
-      const deleted = await Promise.all(keys.map((key) => opened.deleteIf(key, bytes)));
-      if (!deleted.every(Boolean)) throw new StoreError('misconfigured', 'it loses writes');
-      return `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`;
-    } finally {
-      await opened.close();
-    }
-  } catch (error) {
-    throw new Error(error instanceof StoreError ? storeProblem(url, error) : 'CACHE_URL cannot be used');
-  }
+  return withStore(url, 'write', async (opened) => {
+    const startedAt = performance.now();
+    const bytes = Buffer.from('check');
+    // Several, because a cluster keeps them on several servers.
+    const keys = Array.from({ length: 8 }, () => `check-${crypto.randomUUID()}`);
+    await Promise.all(keys.map((key) => opened.put(key, bytes, limitMs, 'always')));
+    const deleted = await Promise.all(keys.map((key) => opened.deleteIf(key, bytes)));
+    if (!deleted.every(Boolean)) throw new StoreError('misconfigured', 'it loses writes');
+    return `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`;
+  });
 }
 
 /** The gateway creates the directory, if it may write to the nearest parent that exists. */
@@ -106,8 +89,8 @@ async function directory(path: string): Promise<string> {
 async function answering(setting: string, url: string, { agentFor: agent }: Agents): Promise<string> {
   const startedAt = performance.now();
   const signal = AbortSignal.timeout(limitMs) as never;
-  const response = await fetch(url, { redirect: 'manual', signal, agent }).catch(({ code = 'no answer in time' }) => {
-    throw new Error(`${setting} does not answer: ${code}`);
+  const response = await fetch(url, { redirect: 'manual', signal, agent }).catch((error: unknown) => {
+    throw new Error(`${setting} does not answer: ${codeOf(error) ?? 'no answer in time'}`);
   });
   (response.body as Readable | null)?.on('error', () => undefined).destroy();
   return `${setting} answers (${response.status}) in ${msSince(startedAt)} ms`;

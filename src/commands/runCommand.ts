@@ -1,7 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
-import { ConfigError } from '../config/ConfigError.js';
-import { packageVersion } from '../config/config.js';
+import { ConfigError, packageVersion } from '../config/config.js';
 import { GatewayError } from '../errors/errors.js';
 import { listenProblem } from '../process/listenProblem.js';
 import { StoreError } from '../stores/StoreError.js';
@@ -9,40 +8,75 @@ import { type Command, type Finding, UsageError } from './Command.js';
 
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
   check: async () => (await import('./check.js')).check,
-  inspect: async () => (await import('./inspect.js')).inspect,
-  forget: async () => (await import('./forget.js')).forget,
-  pseudonym: async () => (await import('./pseudonym.js')).pseudonym,
+  inspect: async () => (await import('./taxpayerCommands.js')).inspect,
+  forget: async () => (await import('./taxpayerCommands.js')).forget,
+  pseudonym: async () => (await import('./taxpayerCommands.js')).pseudonym,
   sandbox: async () => (await import('./sandbox.js')).sandbox,
 };
 
+const help = [
+  'taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service',
+  '',
+  '  taxpayer-gateway',
+  '      starts the gateway',
+  '  taxpayer-gateway check',
+  '      tests the configuration and whether everything it names can be reached; sends the service no credentials',
+  '  taxpayer-gateway inspect <taxpayerId>',
+  '      shows what is stored about a taxpayer: ages, freshness and cool-downs, never a token, a name or a status',
+  '  taxpayer-gateway forget <taxpayerId>',
+  '      erases what is stored about a taxpayer, and within 5 seconds what the processes of the fleet hold in memory.',
+  '      After a failure repeat it: not everything is erased. With CACHE_URL=file:<directory>, stop the gateway, run',
+  '      this and start it: nothing else is lost',
+  '  taxpayer-gateway pseudonym <taxpayerId>',
+  '  taxpayer-gateway pseudonym --issuer <iss claim> <sub claim>',
+  '      prints the hash that stands for a taxpayer or a caller in the log; those by earlier keys follow',
+  '  taxpayer-gateway sandbox [options]',
+  '      starts a stand-in for the service alone, until SIGTERM or SIGINT',
+  '      --host <address>          default 127.0.0.1, in a container 0.0.0.0',
+  '      --port <number>           default 4010, 0 is a free one',
+  '      --client-id <text>        default sandbox-client',
+  '      --client-secret <text>    default sandbox-secret-not-real',
+  '',
+  'With - as <taxpayerId> it is read from standard input. With --json a command prints one JSON object.',
+  'Exit codes: 0 success, 1 a problem was found, 2 wrong arguments.',
+  '',
+  'Without configuration the gateway serves http://localhost:4000/graphql with an embedded sandbox of the service.',
+  'Settings are environment variables, which all commands but sandbox need too: PORT, UPSTREAM_BASE_URL, AUTH_ISSUER,',
+  'CACHE_URL and those in docs/configuration.md of this package.',
+];
+
 const flag = { type: 'boolean' } as const;
-const flags = { json: flag, help: { ...flag, short: 'h' } } as const;
+const flags = { json: flag, help: { ...flag, short: 'h' }, version: { ...flag, short: 'v' } } as const;
 
 /** Runs what the arguments ask for and returns the exit code: 0 all is well, 1 a problem was found, 2 wrong arguments. */
-export async function runCommand([name = '', ...args]: readonly string[]): Promise<number> {
+export async function runCommand(args: readonly string[]): Promise<number> {
   // The driver of Redis prints warnings, which are no findings of a command.
   Object.assign(console, { warn: () => {}, error: () => {} });
-  const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
   const json = args.includes('--json');
   try {
-    const { ok, data, lines } = load ? await run(name, await load(), args) : await aboutProgram([name, ...args]);
+    const { ok, data, lines } = await run(args);
     process.stdout.write(json ? `${JSON.stringify({ ok, ...data })}\n` : `${lines.join('\n')}\n`);
     return ok ? 0 : 1;
   } catch (error) {
     const usage = usageProblem(error);
-    const problems = usage === undefined ? problemsOf(error) : [usage];
-    const help = usage === undefined ? [] : [`See taxpayer-gateway ${load ? `${name} ` : ''}--help`];
+    const problems = usage === undefined ? problemsOf(error) : [usage, 'See taxpayer-gateway --help'];
     if (json) process.stdout.write(`${JSON.stringify({ ok: false, problems })}\n`);
-    else process.stderr.write(`${[...problems, ...help].join('\n')}\n`);
+    else process.stderr.write(`${problems.join('\n')}\n`);
     return usage === undefined ? 1 : 2;
   }
 }
 
-async function run(name: string, command: Command, args: string[]): Promise<Finding> {
-  const { takesTaxpayer = false, options = {} } = command;
-  const own = Object.fromEntries(Object.keys(options).map((option) => [option, { type: 'string' } as const]));
-  const { values, positionals } = parseArgs({ args, options: { ...flags, ...own }, allowPositionals: true });
-  if (values['help']) return shown(helpOf(name, command));
+async function run([name = '', ...more]: readonly string[]): Promise<Finding> {
+  const command = Object.hasOwn(commands, name) ? await commands[name]?.() : undefined;
+  if (command === undefined && !name.startsWith('-')) {
+    const names = Object.keys(commands).join(', ');
+    throw new UsageError(`Unknown command. Commands: ${names}; without one the gateway starts`);
+  }
+  const { takesTaxpayer = false, options } = command ?? {};
+  const args = command ? more : [name, ...more];
+  const { values, positionals } = parseArgs({ args, options: { ...flags, ...options }, allowPositionals: true });
+  if (values.version) return shown([packageVersion()]);
+  if (command === undefined || values.help) return shown(help);
   if (positionals.length !== Number(takesTaxpayer)) {
     throw new UsageError(`Expected ${takesTaxpayer ? 'one taxpayerId' : 'no argument'}, found ${positionals.length}`);
   }
@@ -52,73 +86,11 @@ async function run(name: string, command: Command, args: string[]): Promise<Find
   return command.run(given, values as Readonly<Record<string, string | undefined>>);
 }
 
-async function aboutProgram(args: string[]): Promise<Finding> {
-  if (args[0]?.startsWith('-') === false) {
-    const names = Object.keys(commands).join(', ');
-    throw new UsageError(`Unknown command. Commands: ${names}; without one the gateway starts`);
-  }
-  const { values } = parseArgs({ args, options: { ...flags, version: { ...flag, short: 'v' } } });
-  if (values.version) return shown([packageVersion()]);
-  const loaded = Object.entries(commands).map(async ([name, load]) => {
-    const command = await load();
-    return [usageOf(name, command), command.does] as const;
-  });
-  return shown([
-    'taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service',
-    '',
-    'Usage:',
-    ...table([
-      ['taxpayer-gateway', 'starts the gateway'],
-      ...(await Promise.all(loaded)),
-      ['taxpayer-gateway [<command>] --help', 'shows this text, or the options of a command'],
-    ]),
-    '',
-    exitCodes,
-    '',
-    'Without configuration it serves http://localhost:4000/graphql with an embedded sandbox of the service. Settings are environment variables:',
-    'PORT, UPSTREAM_BASE_URL, AUTH_ISSUER, CACHE_URL and those in docs/configuration.md of this package.',
-  ]);
-}
-
-const exitCodes =
-  'All but sandbox need the environment variables of the gateway. Exit codes: 0 success, 1 a problem was found, 2 wrong arguments.';
-
-const usageOf = (name: string, { takesTaxpayer }: Command) =>
-  `taxpayer-gateway ${name}${takesTaxpayer ? ' <taxpayerId>' : ''}`;
-
-const taxpayerArgument = [
-  '<taxpayerId>',
-  "the service's id of the taxpayer, or - to read it from standard input",
-] as const;
-
-function helpOf(name: string, command: Command): string[] {
-  const { details, does, options = {}, takesTaxpayer } = command;
-  return [
-    `Usage: ${usageOf(name, command)} [options]`,
-    '',
-    `It ${does}. ${details}`,
-    '',
-    ...table([
-      ...(takesTaxpayer ? [taxpayerArgument] : []),
-      ...Object.entries(options).map(([option, meaning]) => [`--${option} <value>`, meaning] as const),
-      ['--json', 'print one JSON object'],
-    ]),
-    '',
-    exitCodes,
-  ];
-}
-
-function table(rows: readonly (readonly [string, string])[]): string[] {
-  const width = Math.max(...rows.map(([first]) => first.length)) + 3;
-  return rows.map(([first, second]) => `  ${first.padEnd(width)}${second}`);
-}
-
 const shown = (lines: readonly string[]): Finding => ({ ok: true, data: { text: lines.join('\n') }, lines });
 
 /** One line for each thing that is wrong; an error that is not ours is a bug, and its message may quote anything. */
 function problemsOf(error: unknown): readonly string[] {
   if (error instanceof ConfigError) return error.problems;
-  if (error instanceof GatewayError) return (error.violations ?? []).map(({ path, message }) => `${path} ${message}`);
   if (error instanceof StoreError) return [error.message];
   return [
     listenProblem(error, '--port') ?? `A bug of the gateway: ${error instanceof Error ? error.name : typeof error}`,
@@ -128,9 +100,8 @@ function problemsOf(error: unknown): readonly string[] {
 /** What was wrong with the call, without quoting any argument: it may be an id. Undefined for another error. */
 function usageProblem(error: unknown): string | undefined {
   if (error instanceof UsageError) return error.message;
-  const { code = '' } = error as { readonly code?: string };
-  if (code === 'BAD_USER_INPUT') return 'The id is malformed';
-  return code.startsWith('ERR_PARSE_ARGS')
+  if (error instanceof GatewayError) return 'The id is malformed';
+  return String((error as NodeJS.ErrnoException).code).startsWith('ERR_PARSE_ARGS')
     ? 'There is no such option, or it lacks its value or takes none; an id that begins with - can be given after --'
     : undefined;
 }

@@ -1,30 +1,19 @@
 import { startSandbox } from '../sandbox/Sandbox.js';
 import { type Command, UsageError } from './Command.js';
 
+const value = { type: 'string' } as const;
+
+/** A stand-in for the service alone: for a gateway in another container, or for tests of other programs. */
 export const sandbox: Command = {
-  does: 'starts a stand-in for the service alone',
-  details: 'For a gateway in another container, or for tests of other programs. It ends on SIGTERM or SIGINT.',
-  options: {
-    host: 'address to listen on; default 127.0.0.1, in a container 0.0.0.0',
-    port: 'port to listen on; default 4010, 0 is a free one',
-    'client-id': 'default sandbox-client',
-    'client-secret': 'default sandbox-secret-not-real',
-    'api-version': 'the accepted Service-API-Version; default 2024-01-01',
-    'job-duration-ms': 'how long a job stays processing after it is first read; default 15000',
-  },
+  options: { host: value, port: value, 'client-id': value, 'client-secret': value },
   async run(_, given) {
-    const number = (name: string) => {
-      const { [name]: text = '' } = given;
-      if (name in given && !/^\d{1,9}$/.test(text)) throw new UsageError(`--${name} must be a whole number`);
-      return name in given ? Number(text) : undefined;
-    };
+    const { host, port = '4010' } = given;
+    if (!/^\d{1,9}$/.test(port)) throw new UsageError('--port must be a whole number');
     const { url, demo, stop } = await startSandbox({
-      host: given['host'],
-      port: number('port') ?? 4010,
+      host,
+      port: Number(port),
       clientId: given['client-id'] ?? 'sandbox-client',
       clientSecret: given['client-secret'] ?? 'sandbox-secret-not-real',
-      apiVersion: given['api-version'],
-      jobDurationMs: number('job-duration-ms'),
     });
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());
     const ids = Object.entries(demo.taxpayerIds).map(([name, id]) => `${name}: ${id}`);

@@ -1,8 +1,9 @@
-import { loadConfig } from '../config/config.js';
+import { type Config, loadConfig, packageVersion } from '../config/config.js';
 import { createLogger, type Logger } from '../observability/log.js';
 import { StandardOutput } from '../observability/StandardOutput.js';
-import { startGateway } from '../server.js';
-import { announce } from './startupScreen.js';
+import type { DemoData } from '../sandbox/demoData.js';
+import { type Gateway, startGateway } from '../server.js';
+import { shownStore } from '../stores/openStore.js';
 
 /** Serves as the environment says, until a signal. */
 export async function serve(): Promise<void> {
@@ -59,4 +60,53 @@ function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
   };
   // All that Node.js would end the process by and that supervisors, terminals and process managers send.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) process.on(signal, onSignal);
+}
+
+/** Tells where everything is: a readable screen in a terminal, one JSON line anywhere else. */
+function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, output: StandardOutput): void {
+  const { upstream, auth } = config;
+  const origin = originOf(config, port);
+  const places = {
+    graphql: `${origin}/graphql`,
+    ...(config.introspection && { apolloSandbox: `${origin}/`, graphiql: `${origin}/graphiql` }),
+    health: `${origin}/health/ready`,
+    metrics: config.metricsPort === undefined ? `${origin}/metrics` : `port ${config.metricsPort}`,
+    service: upstream === 'embedded-sandbox' ? `embedded sandbox at ${sandbox?.url}` : upstream.baseUrl,
+    store: shownStore(config.cache.url),
+    callers: auth.mode === 'jwt' ? auth.issuers.map(({ issuer }) => issuer).join(', ') : `AUTH_MODE=${auth.mode}`,
+    version: `${packageVersion()} on Node.js ${process.versions.node}`,
+  };
+  const demo = sandbox?.demo;
+  for (const warning of config.warnings) log.warn(warning);
+  if (output.isTerminal) output.write(screen(places, firstQuery, demo));
+  else log.info({ ...places, ...(demo && { firstQuery, demo }) }, 'ready');
+}
+
+function originOf(config: Config, port: number): string {
+  const everywhere = ['127.0.0.1', '::1', '0.0.0.0', '::'].includes(config.host);
+  const host = everywhere ? 'localhost' : config.host.includes(':') ? `[${config.host}]` : config.host;
+  return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
+}
+
+function screen(places: object, firstQuery: string, demo: DemoData | undefined): string {
+  const rows = [
+    ...Object.entries(places),
+    ...Object.entries(demo?.taxpayerIds ?? {}).map(([name, id]) => [`demo taxpayer ${name}`, id]),
+    ...Object.entries(demo?.jobs ?? {}).map(([name, { jobId }]) => [`demo job ${name} of authorized`, jobId]),
+  ];
+  const lines = rows.map(([name, value]) => `  ${name.padEnd(42)}${value}`);
+  return [
+    '',
+    'Taxpayer gateway: ready',
+    '',
+    ...lines,
+    '',
+    'First query:',
+    '',
+    firstQuery,
+    '',
+    'Ctrl-C ends it.',
+    '',
+    '',
+  ].join('\n');
 }

@@ -1,17 +1,22 @@
 import { createRequire } from 'node:module';
-import type { Scope } from '../auth/caller.js';
 import { tokenType } from '../auth/verifyToken.js';
 import type { PemFiles } from '../network/pemFiles.js';
-import { ConfigError } from './ConfigError.js';
+import { isLoopback } from '../process/isLoopback.js';
 import { follow, readValue, valueIn } from './files.js';
-import { audiencesOf, type Facts, isLoopback, rules } from './rules.js';
+import { audiencesOf, explorersAreOpen, type Facts, rules, warningsOf } from './rules.js';
 import { Secret } from './secret.js';
 import { type Parsed, type Setting, type SettingName, settings } from './settings.js';
-import { explorersAreOpen, warningsOf } from './warnings.js';
 
 /** The version in our package.json. */
 export function packageVersion(): string {
   return createRequire(import.meta.url)('taxpayer-gateway/package.json').version;
+}
+
+/** Everything wrong with the configuration, one line each; the lines never hold a value. */
+export class ConfigError extends Error {
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join('\n'));
+  }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -19,8 +24,12 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** What the process runs with: parsed once, complete. Secrets are {@link Secret}s. */
 export type Config = ReturnType<typeof assemble>;
 
-/** The files that secrets came from, with what was read. */
-type SecretFiles = Partial<Record<SettingName, { readonly path: string; readonly read: Secret }>>;
+/** A secret that is renewed when its file is. */
+interface SecretFile {
+  readonly setting: SettingName;
+  readonly path: string;
+  readonly secret: Secret;
+}
 
 /**
  * Reads the settings from an environment, by default the process's own. An empty variable counts as unset, and a line
@@ -30,35 +39,33 @@ type SecretFiles = Partial<Record<SettingName, { readonly path: string; readonly
  */
 export function loadConfig(environment: Environment = process.env): Config {
   const env = Object.fromEntries(Object.entries(environment).map(([name, value = '']) => [name, valueIn(value)]));
-  const files: SecretFiles = {};
   const problems = new Map<SettingName, string>();
   const names = Object.keys(settings) as SettingName[];
-  const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, files, problems)])) as Parsed;
-  const facts = factsOf(parsed, env, problems);
+  const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, problems)])) as Parsed;
+  const facts = factsOf(parsed, problems);
   for (const [name, isSo, words] of rules) {
     if (!problems.has(name) && !isSo(facts)) problems.set(name, `${name} ${words}`);
   }
   const warnings = warningsOf(env);
   if (problems.size > 0) throw new ConfigError([...problems.values(), ...warnings]);
-  return assemble(facts, env, files, warnings);
+  return assemble(facts, env, warnings);
 }
 
 /** The value of a setting. If it is unset or wrong: its default, or undefined for an optional setting. */
-function parse(env: Environment, name: SettingName, files: SecretFiles, problems: Map<SettingName, string>): unknown {
+function parse(env: Environment, name: SettingName, problems: Map<SettingName, string>): unknown {
   const { schema, fallback, optional, secret, example }: Setting = settings[name];
   try {
-    const text = readText(env, name, files);
-    if (text === undefined) return optional ? undefined : schema.parse(fallback);
+    const text = readText(env, name);
     // Anybody knows it. The printed URLs hold nothing confidential, and may well be somebody's own.
-    const isExample = secret && !text.includes('://') && text.split(/[,\s]+/).includes(example);
+    const isExample = secret && !text?.includes('://') && text?.split(/[,\s]+/).includes(example);
     if (isExample && env['NODE_ENV'] === 'production') {
       throw new Error('is the example of the documentation: expected one of your own with NODE_ENV=production');
     }
-    return parsedValue(name, text);
+    if (text !== undefined) return parsedValue(name, text);
   } catch (error) {
     problems.set(name, `${name} ${(error as Error).message}`);
-    return optional ? undefined : schema.parse(fallback);
   }
+  return optional ? undefined : schema.parse(fallback);
 }
 
 /** @throws Error whose message says what the value must be */
@@ -68,17 +75,13 @@ function parsedValue(name: SettingName, text: string): unknown {
   return result.data;
 }
 
-function readText(env: Environment, name: SettingName, files: SecretFiles): string | undefined {
+function readText(env: Environment, name: SettingName): string | undefined {
   // As in curl, the name in lower case comes first.
   const direct = (name.endsWith('_PROXY') && env[name.toLowerCase()]) || env[name] || undefined;
-  // Kubernetes sets it to an address for a Service that is called metrics.
-  if (name === 'METRICS_PORT' && /^(tcp|udp|sctp):\/\//.test(direct ?? '')) return undefined;
   const path = settings[name].secret && env[`${name}_FILE`];
   if (!path) return direct;
   if (direct) throw new Error(`and ${name}_FILE are both set: expected one of them`);
-  const text = readFile(path);
-  files[name] = { path, read: new Secret(text) };
-  return text;
+  return readFile(path);
 }
 
 function readFile(path: string): string {
@@ -97,36 +100,44 @@ interface Log {
   readonly warn: (fields: object, message: string) => void;
 }
 
-/**
- * Follows the file that a secret came from, if it came from one: `use` gets each value that the file is changed to and that
- * can be used. Returns what stops it.
- */
-export function followSecret<Name extends SettingName>(
-  { secretFiles }: Pick<Config, 'secretFiles'>,
-  setting: Name,
-  log: Log,
-  use: (value: NonNullable<Parsed[Name]>) => void,
-): () => void {
-  const file = secretFiles[setting];
-  if (file === undefined) return () => {};
-  let inUse = file.read.reveal();
-  return follow([file.path], () => {
-    try {
-      const text = readFile(file.path);
-      if (text === inUse) return;
-      use(parsedValue(setting, text) as NonNullable<Parsed[Name]>);
-      inUse = text;
-      log.info({ setting }, 'a secret was renewed from its file');
-    } catch (error) {
-      const problem = `${setting} ${(error as Error).message}`;
-      log.warn({ problem }, 'the new content of a secret file cannot be used: the secret in use stays');
-    }
+/** Those of whose files the process takes each new content; the others count as they were at the start. */
+const renewable = ['UPSTREAM_CLIENT_SECRET', 'AUTH_DECISION_TOKEN', 'FEDERATION_SHARED_SECRET'] as const;
+
+function secretFilesOf(parsed: Parsed, env: Environment): SecretFile[] {
+  return renewable.flatMap((setting) => {
+    const [secret, path] = [parsed[setting], env[`${setting}_FILE`]];
+    return secret && path ? { setting, path, secret } : [];
   });
+}
+
+/** Renews secrets from their files, and tells which. Content that cannot be used is left alone. Returns what stops it. */
+export function followSecrets(
+  { secretFiles }: Pick<Config, 'secretFiles'>,
+  log: Log,
+  onRenewed: (setting: SettingName) => void,
+): () => void {
+  const stops = secretFiles.map(({ setting, path, secret }) =>
+    follow([path], () => {
+      try {
+        const renewed = (parsedValue(setting, readFile(path)) as Secret).reveal();
+        if (renewed === secret.reveal()) return;
+        secret.renew(renewed);
+        onRenewed(setting);
+        log.info({ setting }, 'a secret was renewed from its file');
+      } catch (error) {
+        const problem = `${setting} ${(error as Error).message}`;
+        log.warn({ problem }, 'the new content of a secret file cannot be used: the secret in use stays');
+      }
+    }),
+  );
+  return () => {
+    for (const stop of stops) stop();
+  };
 }
 
 const upstreamNames = ['UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIENT_SECRET'] as const;
 
-function factsOf(parsed: Parsed, env: Environment, problems: ReadonlyMap<SettingName, string>): Facts {
+function factsOf(parsed: Parsed, problems: ReadonlyMap<SettingName, string>): Facts {
   const isSandbox = upstreamNames.every((name) => parsed[name] === undefined && !problems.has(name));
   const isNamed = parsed.AUTH_ISSUER !== undefined || parsed.AUTH_JWKS_URL !== undefined;
   return {
@@ -134,21 +145,10 @@ function factsOf(parsed: Parsed, env: Environment, problems: ReadonlyMap<Setting
     isSandbox,
     mode: parsed.AUTH_MODE ?? (isSandbox && !isNamed ? 'developer' : 'jwt'),
     host: parsed.HOST ?? (isSandbox ? '127.0.0.1' : '0.0.0.0'),
-    isSet: (...names) => names.some((name) => env[name] || env[`${name}_FILE`]),
   };
 }
 
-/** What nobody needs to set, documented with what it bounds. */
-const fixed = {
-  answerBytes: 8 * 1024 * 1024,
-  directives: 50,
-  rootFields: 60,
-  mutationFields: 5,
-  metadataDepth: 20,
-  idLength: 256,
-};
-
-function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings: readonly string[]) {
+function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
   const isProduction = s.NODE_ENV === 'production';
   const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
   const isOpen = !s.isSandbox && !isLoopback(s.host) && !isProduction && s.INTROSPECTION === undefined;
@@ -169,7 +169,7 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
       tls: filesOf(s, 'UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE'),
       apiVersion: s.UPSTREAM_API_VERSION,
       timeoutMs: s.UPSTREAM_TIMEOUT_MS,
-      deadlineMs: s.UPSTREAM_DEADLINE_MS ?? Math.max(10_000, s.UPSTREAM_TIMEOUT_MS),
+      deadlineMs: s.UPSTREAM_DEADLINE_MS,
       breakerResetMs: s.BREAKER_RESET_MS,
       maxResponseBytes: 1024 * 1024,
     },
@@ -189,10 +189,11 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
     },
     jobs: {
       pollMinMs: s.JOB_POLL_MIN_MS,
-      pollMaxMs: s.JOB_POLL_MAX_MS ?? Math.max(30_000, s.JOB_POLL_MIN_MS),
+      pollMaxMs: Math.max(s.JOB_POLL_MAX_MS, s.JOB_POLL_MIN_MS),
       watchMaxMs: 3_600_000,
     },
     auth: authOf(s),
+    /** Several while they are rotated, separated by commas. */
     routerSecrets: s.FEDERATION_SHARED_SECRET,
     corsOrigins: s.CORS_ORIGINS ?? (isProduction ? [] : sandboxOrigins),
     introspection: s.INTROSPECTION ?? !isProduction,
@@ -201,7 +202,8 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
       mode: s.TRUSTED_DOCUMENTS_MODE ?? 'enforce',
     },
     limits: {
-      ...fixed,
+      /** Not a setting: nobody needs another. */
+      answerBytes: 8 * 1024 * 1024,
       requestsPerMinute: s.RATE_LIMIT_PER_MINUTE ?? (s.mode === 'jwt' ? 1200 : 0),
       bodyBytes: s.MAX_BODY_BYTES,
       depth: s.MAX_DEPTH,
@@ -211,22 +213,16 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
       connections: s.MAX_CONNECTIONS,
       subscriptions: s.MAX_SUBSCRIPTIONS,
     },
-    secretFiles: secretFiles as Readonly<SecretFiles>,
+    secretFiles: secretFilesOf(s, env),
     warnings: isOpen ? [...warnings, explorersAreOpen] : warnings,
   });
 }
 
 /** A fixed freshness is a learned one with a share of 0. */
-function freshnessOf(s: Parsed) {
-  const fixedSeconds = s.TOKEN_FRESH_SECONDS;
-  if (fixedSeconds !== undefined) {
-    return { share: 0, minMs: 1000 * fixedSeconds, maxMs: 1000 * Math.max(fixedSeconds, 86_400) };
-  }
-  return {
-    share: s.TOKEN_FRESH_SHARE,
-    minMs: 1000 * s.TOKEN_FRESH_MIN_SECONDS,
-    maxMs: 1000 * s.TOKEN_FRESH_MAX_SECONDS,
-  };
+function freshnessOf({ TOKEN_FRESH_SECONDS: fixed, ...s }: Parsed) {
+  const minMs = 1000 * (fixed ?? s.TOKEN_FRESH_MIN_SECONDS);
+  const maxMs = Math.max(minMs, 1000 * s.TOKEN_FRESH_MAX_SECONDS);
+  return { share: fixed === undefined ? s.TOKEN_FRESH_SHARE : 0, minMs, maxMs };
 }
 
 /** What the gateway presents to its embedded sandbox. */
@@ -272,7 +268,7 @@ function authOf(s: Facts) {
     })),
     rights: {
       scopesClaims: s.AUTH_SCOPES_CLAIM,
-      scopesMap: s.AUTH_SCOPES_MAP ?? new Map<string, Scope[]>(),
+      scopesMap: s.AUTH_SCOPES_MAP,
       taxpayersClaim: s.AUTH_TAXPAYERS_CLAIM,
     },
     tokenTypes: s.AUTH_TOKEN_TYPES.map((type) => tokenType(type) ?? type),

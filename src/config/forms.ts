@@ -87,18 +87,10 @@ function isProxy(address: string): boolean {
   }
 }
 
-/** As in curl: separated by commas or spaces. */
-export const proxyExceptions = z
-  .string()
-  .transform((entries) => entries.split(/[\s,]+/).filter(Boolean))
-  .pipe(
-    z.array(
-      fitting(
-        (entry) => !entry.includes('/'),
-        'must be host names and addresses, separated by commas; ranges such as 10.0.0.0/8 are not supported',
-      ),
-    ),
-  );
+export const proxyException = fitting(
+  (entry) => !/[\s/]/.test(entry),
+  'must be host names and addresses, separated by commas; ranges such as 10.0.0.0/8 are not supported',
+);
 
 const isAddressRange = (address: string) => {
   try {
@@ -118,7 +110,7 @@ export const base64Key = fitting(
   'must be 32 bytes in base64',
 );
 
-export const routerSecret = text.min(16, 'must have at least 16 characters');
+export const routerSecrets = list(text.min(16, 'must have at least 16 characters')).transform((all) => all.join(','));
 
 /** What an Authorization header can carry: a token, or a scheme and a token (RFC 9110 section 11.4). */
 export const decisionToken = fitting(

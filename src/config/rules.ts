@@ -1,5 +1,7 @@
+import { closest } from 'fastest-levenshtein';
+import { isLoopback } from '../process/isLoopback.js';
 import { webUrl } from './forms.js';
-import type { Parsed, SettingName } from './settings.js';
+import { type Parsed, type SettingName, settings } from './settings.js';
 
 /** The parsed settings, and what follows from several of them. */
 export interface Facts extends Parsed {
@@ -7,8 +9,6 @@ export interface Facts extends Parsed {
   readonly isSandbox: boolean;
   readonly mode: NonNullable<Parsed['AUTH_MODE']>;
   readonly host: string;
-  /** Whether the environment has one of these. */
-  readonly isSet: (...names: readonly SettingName[]) => boolean;
 }
 
 type Rule = readonly [setting: SettingName, isSo: (s: Facts) => boolean, words: string];
@@ -26,25 +26,16 @@ export function audiencesOf(s: Facts, issuer: string): string[] {
   );
 }
 
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
-}
-
 /** What settings must be beside each other; where one is not, the setting and the words are the line of the problem. */
 export const rules: readonly Rule[] = [
   needed('UPSTREAM_BASE_URL', isService, 'UPSTREAM_CLIENT_ID or UPSTREAM_CLIENT_SECRET'),
   needed('UPSTREAM_CLIENT_ID', isService, 'UPSTREAM_BASE_URL'),
   needed('UPSTREAM_CLIENT_SECRET', isService, 'UPSTREAM_BASE_URL'),
-  needed('UPSTREAM_CERT_FILE', (s) => s.isSet('UPSTREAM_KEY_FILE'), 'UPSTREAM_KEY_FILE'),
-  needed('UPSTREAM_KEY_FILE', (s) => s.isSet('UPSTREAM_CERT_FILE'), 'UPSTREAM_CERT_FILE'),
-  [
-    'UPSTREAM_BASE_URL',
-    (s) => !s.isSet('UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE') || !!s.UPSTREAM_BASE_URL?.startsWith('https:'),
-    'must be an https: URL with UPSTREAM_CA_FILE or UPSTREAM_CERT_FILE',
-  ],
-  needed('TLS_CERT_FILE', (s) => s.isSet('TLS_KEY_FILE', 'TLS_CLIENT_CA_FILE'), 'TLS_KEY_FILE or TLS_CLIENT_CA_FILE'),
-  needed('TLS_KEY_FILE', (s) => s.isSet('TLS_CERT_FILE'), 'TLS_CERT_FILE'),
-  needed('TRUSTED_DOCUMENTS_FILE', (s) => s.isSet('TRUSTED_DOCUMENTS_MODE'), 'TRUSTED_DOCUMENTS_MODE'),
+  needed('UPSTREAM_CERT_FILE', (s) => !!s.UPSTREAM_KEY_FILE, 'UPSTREAM_KEY_FILE'),
+  needed('UPSTREAM_KEY_FILE', (s) => !!s.UPSTREAM_CERT_FILE, 'UPSTREAM_CERT_FILE'),
+  needed('TLS_CERT_FILE', (s) => !!(s.TLS_KEY_FILE ?? s.TLS_CLIENT_CA_FILE), 'TLS_KEY_FILE or TLS_CLIENT_CA_FILE'),
+  needed('TLS_KEY_FILE', (s) => !!s.TLS_CERT_FILE, 'TLS_CERT_FILE'),
+  needed('TRUSTED_DOCUMENTS_FILE', (s) => !!s.TRUSTED_DOCUMENTS_MODE, 'TRUSTED_DOCUMENTS_MODE'),
   [
     'AUTH_MODE',
     (s) => s.mode !== 'developer' || s.isSandbox,
@@ -67,7 +58,6 @@ export const rules: readonly Rule[] = [
     (s) => !isJwt(s) || !!s.AUTH_JWKS_URL || issuersOf(s).every((issuer) => webUrl.safeParse(issuer).success),
     'must be http: or https: URLs without query or fragment, as discovery needs them; expected AUTH_JWKS_URL otherwise',
   ],
-  ['AUTH_ISSUER', (s) => new Set(issuersOf(s)).size === issuersOf(s).length, 'must not name an issuer twice'],
   [
     'AUTH_AUDIENCE',
     (s) => audiencesIn(s).every(([first = '', own, more]) => !own || (issuersOf(s).includes(first) && !more)),
@@ -78,33 +68,37 @@ export const rules: readonly Rule[] = [
     (s) => issuersOf(s).every((issuer) => audiencesOf(s, issuer).length > 0),
     'must name one for each of AUTH_ISSUER',
   ],
-  needed(
-    'AUTH_DECISION_URL',
-    (s) => s.isSet('AUTH_DECISION_TOKEN', 'AUTH_DECISION_CLAIMS', 'AUTH_DECISION_TTL_SECONDS'),
-    'AUTH_DECISION_TOKEN, AUTH_DECISION_CLAIMS or AUTH_DECISION_TTL_SECONDS',
-  ),
-  [
-    'AUTH_DECISION_URL',
-    (s) => s.mode !== 'disabled' || s.AUTH_DECISION_URL === undefined,
-    'is about callers with access tokens: expected without AUTH_MODE=disabled',
-  ],
-  needed('METRICS_PORT', (s) => s.isSet('TLS_CLIENT_CA_FILE'), 'TLS_CLIENT_CA_FILE, for probes without a certificate'),
-  ['METRICS_PORT', (s) => s.METRICS_PORT !== s.PORT, 'must differ from PORT'],
-  ['JOB_POLL_MAX_MS', (s) => (s.JOB_POLL_MAX_MS ?? Infinity) >= s.JOB_POLL_MIN_MS, 'must not be below JOB_POLL_MIN_MS'],
-  [
-    'TOKEN_FRESH_SECONDS',
-    (s) =>
-      !s.TOKEN_FRESH_SECONDS || !s.isSet('TOKEN_FRESH_SHARE', 'TOKEN_FRESH_MIN_SECONDS', 'TOKEN_FRESH_MAX_SECONDS'),
-    'is a fixed freshness: expected without TOKEN_FRESH_SHARE, TOKEN_FRESH_MIN_SECONDS and TOKEN_FRESH_MAX_SECONDS',
-  ],
-  [
-    'TOKEN_FRESH_MIN_SECONDS',
-    (s) => s.TOKEN_FRESH_MIN_SECONDS <= s.TOKEN_FRESH_MAX_SECONDS,
-    '(60 unless set) must not be above TOKEN_FRESH_MAX_SECONDS (86400 unless set)',
-  ],
+  needed('METRICS_PORT', (s) => !!s.TLS_CLIENT_CA_FILE, 'TLS_CLIENT_CA_FILE, for probes without a certificate'),
 ];
 
 /** The setting has to have a value when `isNeeded`. */
 function needed(setting: SettingName, isNeeded: (s: Facts) => boolean, beside: string): Rule {
   return [setting, (s) => s[setting] !== undefined || !isNeeded(s), `is required with ${beside}`];
+}
+
+/** For a real service that listens beyond loopback. */
+export const explorersAreOpen =
+  'NODE_ENV is not production: introspection, the explorers and CORS for Apollo Sandbox are on for everyone who can reach HOST. Set NODE_ENV=production, or INTROSPECTION if this is meant';
+
+/** Begin like a setting, but are of Node.js, OpenTelemetry, curl, or a Kubernetes service with a name such as `cache`. */
+const ofOthers = /^(NODE|OTEL|HTTPS?|NO)_|_(SERVICE_(HOST|PORT)|PORT)(_|$)/;
+
+const names = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]));
+
+/** What looks like a typing mistake: worth a warning, not a refusal. */
+export function warningsOf(env: Readonly<Record<string, string>>): string[] {
+  return Object.entries(env).flatMap(([name, value]) => {
+    const nearest = nearestTo(name);
+    if (nearest !== undefined) return `${name} is not a setting: did you mean ${nearest}?`;
+    // A shell removes quotation marks; files of variables such as those of `docker run --env-file` keep them.
+    const isQuoted = names.includes(name) && /^(["']).*\1$/.test(value);
+    return isQuoted ? `${name} is in quotation marks, which count as part of it: did you mean that?` : [];
+  });
+}
+
+/** The setting that is meant by a name that begins like one: `UPSTREAM_BASEURL`. */
+function nearestTo(name: string): string | undefined {
+  const [begin] = /^[A-Z]+_/.exec(name) ?? [];
+  const beginsLikeOurs = begin !== undefined && !ofOthers.test(name) && names.some((each) => each.startsWith(begin));
+  return beginsLikeOurs && !names.includes(name) ? closest(name, names) : undefined;
 }

@@ -2,11 +2,10 @@ import { hash } from 'node:crypto';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import * as z from 'zod';
 import type { CallQueue } from '../admission/CallQueue.js';
-import { heldBytes } from '../cache/heldBytes.js';
 import type { InPlace } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
-import { BoundedCache } from '../process/BoundedCache.js';
+import { BoundedCache, heldBytes } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
@@ -19,7 +18,7 @@ export interface ClientLinksOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
   readonly calls: CallQueue;
-  /** Longest time a creation can be under way, in milliseconds. An older one that has no result will never get one. */
+  /** Longest time a creation can be under way, in milliseconds. */
   readonly workMs: number;
 }
 
@@ -36,12 +35,6 @@ const storedRecord = z.discriminatedUnion('state', [
 ]);
 type LinkRecord = z.output<typeof storedRecord>;
 
-/** The record of a key, and how long ago it was written, by the clock of the store. */
-interface Known {
-  readonly record: LinkRecord;
-  readonly ageMs: number;
-}
-
 interface Idempotency {
   readonly caller: string;
   readonly key: string;
@@ -56,10 +49,10 @@ interface Attempt {
 }
 
 /**
- * Creates client links; with an idempotency key at most one per caller and key while it is remembered. A record is written before the
- * request is sent, and it alone decides what a later try does: without a record the try sends the request, after a creation
- * it replays the link, while a creation is under way it waits. The outcome is unknown when that takes too long, or when the
- * record says `unknown` or cannot be read.
+ * Creates client links; with an idempotency key at most one per caller and key while it is remembered. A record is written
+ * before the request is sent, and it alone decides what a later try does: without a record the try sends the request, after
+ * a creation it replays the link, while a creation is under way it waits. The outcome is unknown when that takes longer than
+ * any creation, or when the record says `unknown` or cannot be read.
  *
  * Only the shared store can tell that no process has a record of a key. While the store does not answer, no request with a
  * key is sent, and only the keys whose records this process wrote itself are known.
@@ -71,7 +64,6 @@ export class ClientLinks {
     maxSize: 16 * 1024 * 1024, // bytes
     sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
     ttl: idempotencyTtlMs - 1, // lru-cache still returns an entry whose age equals its ttl
-    ttlResolution: 0,
   });
 
   constructor(private readonly options: ClientLinksOptions) {}
@@ -94,19 +86,18 @@ export class ClientLinks {
   }
 
   async #createOnce(attempt: Attempt, inPlace: InPlace): Promise<CreatedLink> {
-    const { workMs } = this.options;
-    const waitsUntil = performance.now() + 2 * workMs;
-    for (let known: Known | undefined; ; ) {
+    let waitsUntil: number | undefined;
+    for (let record: LinkRecord | undefined; ; ) {
       // No claim while a record exists, and no place for who waits.
-      const link = known === undefined ? await inPlace(() => this.#createIfNew(attempt)) : undefined;
+      const link = record === undefined ? await inPlace(() => this.#createIfNew(attempt)) : undefined;
       if (link !== undefined) return { link, replayed: false };
-      known = await this.#knownOf(attempt);
-      const { record, ageMs = 0 } = known ?? {};
+      record = await this.#recordOf(attempt);
       if (record && record.input !== attempt.input) {
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was already used with different input');
       }
       if (record?.state === 'created') return { link: record.link, replayed: true };
-      if (record?.state === 'unknown' || ageMs > workMs || performance.now() > waitsUntil) throw unknown();
+      waitsUntil ??= performance.now() + this.options.workMs;
+      if (record?.state === 'unknown' || performance.now() > waitsUntil) throw unknown();
       await pause(lookAgainMs);
     }
   }
@@ -133,14 +124,14 @@ export class ClientLinks {
     return link;
   }
 
-  async #knownOf({ name, text }: Attempt): Promise<Known | undefined> {
+  async #recordOf({ name, text }: Attempt): Promise<LinkRecord | undefined> {
     const own = this.#own.get(text);
-    if (own !== undefined) return { record: own, ageMs: idempotencyTtlMs - this.#own.getRemainingTTL(text) };
+    if (own !== undefined) return own;
     const item = await this.options.store.get(name).catch(cannotTell);
     if (item === undefined) return undefined;
     const { data } = storedRecord.safeParse(item.value);
     if (data === undefined) throw unknown(); // tampered with, or foreign
-    return { record: data, ageMs: idempotencyTtlMs - item.leftMs };
+    return data;
   }
 }
 

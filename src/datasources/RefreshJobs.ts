@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
-import type { InPlace } from '../cache/ReadRequest.js';
 import type { Entry } from '../cache/StoredEntries.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
@@ -80,35 +79,26 @@ export class RefreshJobs implements MemoryKeeper {
     const id = idOf(taxpayerId, jobId);
     const held = this.#cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
     if (held !== undefined) {
-      call.trail?.read('memory');
       if (!this.#isCurrent(held, renewedAtMs) && !this.#renewed.has(held)) this.#renew(taxpayerId, jobId, held, call);
       return viewOf(held);
     }
-    const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
-    const look = () => this.#read(taxpayerId, jobId, maxAgeMs, call, inPlace);
+    const look = () => this.#read(taxpayerId, jobId, maxAgeMs, call);
     return call.once?.(`job ${id}`, look) ?? look();
   }
 
-  /**
-   * Reads the status in the background. The read waits until this turn's answers are given, and is skipped if the status
-   * expires before a place is free: nobody may be asking any more. Its failure is ignored: the next caller meets it.
-   */
+  /** Reads the status in the background, after this turn's answers. A failure is ignored: the next caller meets it. */
   #renew(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder, written }: ReadCall): void {
     this.#renewed.add(entry);
-    const isShown = () => this.#cache.peek(idOf(taxpayerId, jobId)) === entry && this.#isCurrent(entry, sharedMs);
-    const renew = async () => {
-      if (isShown()) await this.#read(taxpayerId, jobId, renewedAtMs, { holder, written });
-    };
-    setImmediate(() => void this.options.calls.run(holder, renew).catch(() => undefined));
+    const renew = () => this.#read(taxpayerId, jobId, renewedAtMs, { holder, written });
+    setImmediate(() => void renew().catch(() => undefined));
   }
 
-  async #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall, inPlace?: InPlace) {
+  async #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall) {
     const { service, broker, onStatus } = this.options;
     const { holder, trail, written } = call;
     const id = idOf(taxpayerId, jobId);
     const entry = await this.#cache.read(id, {
       holder,
-      trail,
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
       takesFetchedMeanwhile: true,
       fetch: async (endsAt) => {
@@ -118,7 +108,7 @@ export class RefreshJobs implements MemoryKeeper {
         );
         return this.#observationOf(id, job);
       },
-      inPlace,
+      inPlace: (work) => this.options.calls.run(holder, work),
     });
     onStatus(taxpayerId, jobId, viewOf(entry));
     return viewOf(entry);

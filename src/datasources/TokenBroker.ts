@@ -13,7 +13,6 @@ import {
   absenceMs,
   knownOf,
   notAuthorized,
-  readingOf,
   refusalName,
   type TokenAnswer,
   type TokenEntry,
@@ -90,10 +89,7 @@ export class TokenBroker implements MemoryKeeper {
   record(id: TaxpayerId, maxAgeMs = Infinity, call: ReadCall = {}): TokenView | Promise<TokenView> {
     const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
     const held = this.#cache.held(id, acceptable);
-    if (held !== undefined) {
-      call.trail?.read('memory');
-      return this.#viewOf(held);
-    }
+    if (held !== undefined) return this.#viewOf(held);
     const look = () => this.#find(id, acceptable, call).catch((error) => this.#staleFor(error, id));
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
   }
@@ -116,7 +112,7 @@ export class TokenBroker implements MemoryKeeper {
   }
 
   /**
-   * A fresh record for watchers, within their share of the budget. Stale only where its token was refused.
+   * A fresh record for watchers, within their share of the budget.
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
@@ -139,13 +135,8 @@ export class TokenBroker implements MemoryKeeper {
   }
 
   async #find(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
-    const wasRefused = isRefused(this.#cache.peek(id));
     const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
-    const entry = await this.#read(id, acceptable, call, { inPlace, takesFetchedMeanwhile: true });
-    // A new token in place of a refused one starts a cool-down: jobs and records together cost one call per cool-down.
-    const isNew = this.#cache.isYoungerThan(entry, refetchCoolDownMs);
-    if (wasRefused && !isRefused(entry) && isNew) await this.#coolDown(id, entry.version);
-    return this.#told(id, entry);
+    return this.#told(id, await this.#read(id, acceptable, call, { inPlace, takesFetchedMeanwhile: true }));
   }
 
   /**
@@ -183,17 +174,14 @@ export class TokenBroker implements MemoryKeeper {
       const { value, version, readAt, startedAt = readAt } = entry;
       const { accessToken } = knownOf(value).record;
       try {
-        const answer = await read(accessToken);
-        this.#note(id, version, false);
-        return answer;
+        return await read(accessToken);
       } catch (error) {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
-      this.#note(id, version, true);
       // A token that was asked for during this call is refused as well: the service accepts none. One that was asked for
       // before may have been replaced since. Of one from another process only the time of its answer is known.
       if ((refused > 1 && startedAt >= beganAt) || refused === mostRefused) {
-        await this.#coolDown(id, version);
+        await this.options.store.setMark(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();
       }
       entry = await endingAt(endsAt, this.#replace(id, version, endsAt, call));
@@ -210,27 +198,12 @@ export class TokenBroker implements MemoryKeeper {
     return this.credential(id, refused, call);
   }
 
-  /** Starts the cool-down, in which no token is fetched to replace `version`. */
-  #coolDown(id: TaxpayerId, version: string): Promise<void> {
-    return this.options.store.setMark(refusalName(id), version, refetchCoolDownMs);
-  }
-
-  /** A refused token makes its record stale, to be read again after a cool-down at most; an accepted token undoes that. */
-  #note(id: TaxpayerId, version: string, wasRefused: boolean): void {
-    const held = this.#cache.peek(id);
-    if (held?.version !== version || isRefused(held) === wasRefused) return;
-    const view = this.#newView(held);
-    const freshMs = Math.min(view.freshMs, performance.now() - view.readAt + refetchCoolDownMs);
-    held.view = wasRefused ? { ...view, freshMs, stale: true } : view;
-  }
-
   #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, more: Partial<ReadRequest<TokenAnswer>> = {}) {
-    const fetch = (endsAt: number, before?: TokenEntry) => this.#fetch(id, endsAt, call, before);
-    const { holder, trail } = call;
-    return this.#cache.read(id, { holder, trail, acceptable, fetch, ...more });
+    const fetch = (endsAt: number) => this.#fetch(id, endsAt, call);
+    return this.#cache.read(id, { holder: call.holder, acceptable, fetch, ...more });
   }
 
-  async #fetch(id: TaxpayerId, endsAt: number, call: ReadCall, before?: TokenEntry): Promise<TokenAnswer> {
+  async #fetch(id: TaxpayerId, endsAt: number, call: ReadCall): Promise<TokenAnswer> {
     const { holder, trail, written } = call;
     try {
       const record = await this.#failures.run(id, (onCall) => {
@@ -241,7 +214,7 @@ export class TokenBroker implements MemoryKeeper {
         };
         return this.options.service.tokenRecord(id, { holder, trail, written, endsAt, beforeTry });
       });
-      return { kind: 'record', record, unchangedForMs: unchangedForMs(record, before && readingOf(before)) };
+      return { kind: 'record', record, unchangedForMs: unchangedForMs(record, this.#cache.peek(id)) };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.options.onEvent('absent-remembered');
@@ -262,15 +235,12 @@ export class TokenBroker implements MemoryKeeper {
 
   /** Always the same object for one entry, so that `Vocabulary` translates it once. */
   #viewOf(entry: TokenEntry): TokenView {
-    entry.view ??= this.#newView(entry);
+    if (entry.view === undefined) {
+      const { value, fetchedAt, readAt } = entry;
+      const known = knownOf(value);
+      const freshMs = freshMsOf(this.options.freshness, known);
+      entry.view = { record: known.record, fetchedAt, readAt, freshMs, stale: false } satisfies TokenView;
+    }
     return entry.view as TokenView;
   }
-
-  #newView({ value, fetchedAt, readAt }: TokenEntry): TokenView {
-    const known = knownOf(value);
-    const freshMs = freshMsOf(this.options.freshness, known);
-    return { record: known.record, fetchedAt, readAt, freshMs, stale: false };
-  }
 }
-
-const isRefused = (entry?: TokenEntry) => (entry?.view as TokenView | undefined)?.stale === true;

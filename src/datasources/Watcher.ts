@@ -180,7 +180,7 @@ class PollLoop<Key, View> {
       const view = await this.watched.read(this.key, this.#latest, state.call);
       if (!this.#ended) this.#publish(view);
     } catch (error) {
-      if (!this.#ended) this.#retryOrFail(error, state.call);
+      if (!this.#ended) this.#retryOrFail(error);
     }
   }
 
@@ -193,7 +193,7 @@ class PollLoop<Key, View> {
     else this.#schedule(this.watched.dueInMs(view));
   }
 
-  #retryOrFail(error: unknown, call: ReadCall): void {
+  #retryOrFail(error: unknown): void {
     // An error without a code is a bug of ours, which every poll would meet again.
     if (!(error instanceof GatewayError) || final.includes(error.code)) {
       for (const reader of this.#readers.keys()) reader.fail(error);
@@ -201,9 +201,8 @@ class PollLoop<Key, View> {
     }
     this.#failures += 1;
     if ([...this.#readers.values()].some(({ given }) => given === undefined)) this.#give(this.#standIn());
-    // A pause that concerns one reader only is ignored when the next poll is made for another.
-    const isForAll = error.onlyFor === undefined || error.onlyFor.holder !== call.holder || this.#readers.size === 1;
-    const askedMs = isForAll ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
+    // A refusal that concerns one reader makes no call, and the next poll may be made for another.
+    const askedMs = error.onlyFor === undefined ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     const { first, longest } = this.watched.retryMs;
     const pauseMs = Math.max(Math.min(longest, first * 2 ** this.#failures), askedMs);
     // With jitter, because all watchers wait for the same moment when the budget is spent.

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { TokenEntry } from './tokenAnswer.js';
 import type { TokenRecord } from './wire.js';
 
 /** How long a record is fresh: a share of the time it had been unchanged when it was read (RFC 9111, 4.2.2), within bounds. */
@@ -22,24 +23,21 @@ export function isFinal({ status }: TokenRecord): boolean {
   return finalStatuses.includes(status);
 }
 
-/** How long a record is fresh at least of which a part could not be read: the service may mend it soon. */
-const brokenFreshMs = 5000;
-
-/** How long what was read is fresh from then on, in milliseconds. */
+/** How long what was read is fresh from then on, in milliseconds. A part that could not be read may be mended. */
 export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs: unchangedMs }: Reading): number {
-  const usualMs = isFinal(record) ? rule.maxMs : Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedMs));
-  // Where the broken part stays, the time doubles up to the usual one.
-  const brokenMs = record.faults && Math.max(brokenFreshMs, unchangedMs);
-  return Math.round(Math.min(usualMs, brokenMs ?? usualMs));
+  if (isFinal(record) && !record.faults) return rule.maxMs;
+  return Math.round(Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedMs)));
 }
 
 /**
- * For how long a record that is read now has been unchanged: since the first reading with the same content, `agoMs` ago and
- * before, or since its creation if this is the first reading.
+ * For how long a record that is read now has been unchanged: since the first reading with the same content or, if this is the
+ * first reading, since its creation.
  */
-export function unchangedForMs(record: TokenRecord, before?: Reading & { readonly agoMs: number }): number {
-  if (before !== undefined)
-    return isSame(before.record, record) ? before.unchangedForMs + Math.max(0, before.agoMs) : 0;
+export function unchangedForMs(record: TokenRecord, before?: Pick<TokenEntry, 'value' | 'readAt'>): number {
+  if (before?.value.kind === 'record') {
+    const agoMs = Math.max(0, performance.now() - before.readAt);
+    return isSame(before.value.record, record) ? before.value.unchangedForMs + agoMs : 0;
+  }
   const createdAt = Date.parse((!record.faults && record.createdAt) || '');
   return Math.max(0, Date.now() - createdAt) || 0; // no number without a date
 }
@@ -49,6 +47,3 @@ export function isSame(one: TokenRecord, other: TokenRecord): boolean {
   const [a, b] = [one, other].map((record) => JSON.parse(JSON.stringify({ ...record, accessToken: undefined })));
   return isDeepStrictEqual(a, b);
 }
-
-/** A number from 0 to 1 that differs from version to version, and is the same in every process. */
-export const jitterOf = (version: string): number => Number.parseInt(version.slice(0, 8), 16) / 2 ** 32;

@@ -24,7 +24,7 @@ export interface TokenView {
   readonly readAt: number;
   /** How long it is fresh, from `readAt`, in milliseconds. */
   readonly freshMs: number;
-  /** Whether it is shown past its freshness because the service could not answer, or after the service refused its token. */
+  /** Whether it is shown past its freshness because the service could not answer. */
   readonly stale: boolean;
 }
 
@@ -48,10 +48,6 @@ export function notAuthorized(): GatewayError {
   return new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, {
     reason: "HTTP 401 to the taxpayer's token, a new one too",
   });
-}
-
-export function readingOf({ value, readAt }: TokenEntry) {
-  return value.kind === 'record' ? { ...value, agoMs: performance.now() - readAt } : undefined;
 }
 
 /** The name of the mark of a taxpayer's refused token. */

@@ -8,7 +8,7 @@ import { pause } from '../process/pause.js';
 import { leavesMuchUnread, pathAndQueryOf, stopReading, UpgradableRequest } from './connections.js';
 
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
-export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 export type Routes = (readonly [path: string, handler: Handler])[];
 
@@ -18,10 +18,10 @@ export interface HttpServerOptions {
   readonly tls: Pem | undefined;
   /** By exact path, for every method. */
   readonly routes: ReadonlyMap<string, Handler>;
-  /** Called for a request that has no route, before it is answered. */
-  readonly onNotFound?: Handler;
+  /** Answers a request that has no route. */
+  readonly notFound?: Handler;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
-  readonly before: (request: IncomingMessage, response: ServerResponse) => boolean;
+  readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean;
   readonly log: Pick<Logger, 'error'>;
   readonly timeouts?: Pick<ServerOptions, 'headersTimeout' | 'requestTimeout' | 'connectionsCheckingInterval'>;
 }
@@ -102,21 +102,21 @@ export class HttpServer {
     if (this.#draining) return;
     this.#draining = true;
     const startedAt = performance.now();
-    const untilMs = (ms: number) => Math.max(0, startedAt + ms - performance.now());
+    const elapsedMs = () => performance.now() - startedAt;
     // New connections are still accepted, so that load balancers see the readiness probe fail.
     if (timeoutMs > 0) await pause(Math.min(1000, timeoutMs / 4));
     const closed = once(this.server, 'close');
     // Requests wait meanwhile: once answered, clients connect anew.
-    this.#closingListener = this.#closeListener(Math.min(250, timeoutMs / 8), untilMs((timeoutMs * 3) / 4));
+    this.#closingListener = this.#closeListener(Math.min(250, timeoutMs / 8), timeoutMs / 2);
     await this.#closingListener;
     this.#closingListener = undefined;
-    // Idle connections stay open for a while: a request may already be on its way.
-    await Promise.race([closed, pause(untilMs(Math.min(3000, timeoutMs / 2)))]);
-    const closingIdle = setInterval(() => this.server.closeIdleConnections(), 20);
-    await Promise.race([closed, pause(untilMs(timeoutMs))]);
-    clearInterval(closingIdle);
-    for (const socket of this.#sockets) socket.destroy();
+    const ending = setInterval(() => {
+      if (elapsedMs() >= timeoutMs) for (const socket of this.#sockets) socket.destroy();
+      // Idle connections stay open for a while: a request may already be on its way.
+      else if (elapsedMs() >= Math.min(3000, timeoutMs / 2)) this.server.closeIdleConnections();
+    }, 20);
     await closed;
+    clearInterval(ending);
   }
 
   /**
@@ -138,14 +138,12 @@ export class HttpServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (this.#closingListener !== undefined) await this.#closingListener;
-    if (this.options.before(request, response)) return;
+    if (this.options.before?.(request, response)) return;
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;
     const end = url.indexOf('?');
-    const handler = this.options.routes.get(end === -1 ? url : url.slice(0, end));
-    if (handler !== undefined) return handler(request, response);
-    this.options.onNotFound?.(request, response);
-    response.writeHead(404, plainText).end('Not found\n');
+    const { routes, notFound = answerNotFound } = this.options;
+    await (routes.get(end === -1 ? url : url.slice(0, end)) ?? notFound)(request, response);
   }
 
   /** Responses that add to every head what all must have: `setHeader` would cost several times as much. */
@@ -172,6 +170,8 @@ export class HttpServer {
     else response.writeHead(500, plainText).end('Internal server error\n');
   }
 }
+
+export const answerNotFound: Handler = (_, response) => response.writeHead(404, plainText).end('Not found\n');
 
 function contextOf(tls: Pem) {
   return { ...tls, minVersion: 'TLSv1.2' } as const;

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIP, SocketAddress } from 'node:net';
+import proxyaddr from 'proxy-addr';
 import type { Caller } from '../auth/caller.js';
 import type { Identity } from '../auth/identify.js';
-import type { Answer } from '../operations/answer.js';
-import { type Client, clientOf } from '../operations/clientName.js';
-import type { OperationFacts } from '../operations/OperationContext.js';
+import { type Client, clientOf } from '../operations/GraphQLRequest.js';
+import type { Answer, OperationFacts } from '../operations/Operation.js';
 import { plainJson, readAccept } from './accept.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
@@ -12,6 +13,29 @@ const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
 export function requestIdOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && requestIdForm.test(given) ? given : crypto.randomUUID();
+}
+
+export type AddressOf = (request: IncomingMessage) => string | undefined;
+
+/**
+ * Tells the address of who asks: that of the connection or, where it is a trusted proxy's, the rightmost in `X-Forwarded-For`
+ * that is none. What is no address ends the list.
+ */
+export function addressReader(trustedProxies: readonly string[] | undefined): AddressOf {
+  if (trustedProxies === undefined) return ({ socket }) => socket.remoteAddress;
+  const isTrusted = proxyaddr.compile([...trustedProxies]);
+  return (request) => proxyaddr.all(request, isTrusted).map(canonical).findLast(Boolean);
+}
+
+/**
+ * The one way to write an address (RFC 5952), without a port, so that two of the same are equal texts. IPv4 in IPv6, as a socket
+ * shows its peer that listens on IPv6, is IPv4. Undefined for text that is no address.
+ */
+function canonical(text: string): string | undefined {
+  const [, inBrackets, plain] = /^(?:\[(.*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? [];
+  const address = inBrackets ?? plain ?? text;
+  if (isIP(address) !== 6) return isIP(address) === 4 ? address : undefined;
+  return new SocketAddress({ family: 'ipv6', address }).address.replace(/^::ffff:(?=\d+\.)/, '');
 }
 
 /** The facts of an HTTP request. Most requests need no abort signal, so it is created on first use. */

@@ -8,8 +8,8 @@ import type { Handler, Routes } from './HttpServer.js';
 export interface ExplorerOptions {
   /** The explorers' tabs. */
   readonly operations: readonly string[];
-  /** Request headers that they start with; called each time one is opened. */
-  readonly headers: () => Promise<Readonly<Record<string, string>>>;
+  /** Request headers that they start with. */
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** The pages of both explorers, by their path. */
@@ -58,13 +58,13 @@ const graphiql = [
 function pageOf(name: string, policy: readonly string[]): Handler {
   const csp = policy.join('; ');
   let reading: ReturnType<typeof readBuilt> | undefined;
-  return onRead(async (request, response) => {
+  return async (request, response) => {
     reading ??= readBuilt(`dist/${name}.html.gz`);
     const { page, tag } = await reading;
     const headers = ['cache-control', 'no-cache', 'etag', tag, 'content-security-policy', csp];
     if (request.headers['if-none-match'] === tag) response.writeHead(304, headers).end();
     else writePage(response, 200, 'text/html; charset=utf-8', page, [...headers, 'content-encoding', 'gzip']);
-  });
+  };
 }
 
 async function readBuilt(path: string) {
@@ -73,20 +73,11 @@ async function readBuilt(path: string) {
   return { page, tag: `"${hash('sha256', page)}"` };
 }
 
-/** What the explorers begin with. JSON, which pages of other origins cannot read: it may hold a token. */
+/** What the explorers begin with. */
 function optionsOf({ operations, headers }: ExplorerOptions): Handler {
-  return onRead(async (_, response) => {
-    const shown = JSON.stringify(await headers(), null, 2);
-    const defaultTabs = operations.map((query) => ({ query, headers: shown }));
-    const options = { title: 'Taxpayer gateway', endpoint: '/graphql', subscriptionsProtocol: 'WS' };
-    writePage(response, 200, 'application/json', JSON.stringify({ ...options, headers: shown, defaultTabs }));
-  });
-}
-
-/** Answers GET and HEAD by `handler`. */
-function onRead(handler: Handler): Handler {
-  return (request, response) => {
-    if (request.method === 'GET' || request.method === 'HEAD') return handler(request, response);
-    response.writeHead(405, ['allow', 'GET, HEAD', 'content-type', 'text/plain; charset=utf-8']).end('Use GET\n');
-  };
+  const shown = JSON.stringify(headers, null, 2);
+  const defaultTabs = operations.map((query) => ({ query, headers: shown }));
+  const options = { title: 'Taxpayer gateway', endpoint: '/graphql', subscriptionsProtocol: 'WS' };
+  const body = JSON.stringify({ ...options, headers: shown, defaultTabs });
+  return (_, response) => writePage(response, 200, 'application/json', body);
 }

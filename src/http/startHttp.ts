@@ -1,22 +1,21 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Registry } from 'prom-client';
-import type { Config } from '../config/config.js';
-import { refusedCertificates } from '../network/peer.js';
+import type { TLSSocket } from 'node:tls';
+import { prometheusContentType } from 'prom-client';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { listenProblem } from '../process/listenProblem.js';
+import type { Surroundings } from '../Surroundings.js';
+import { writePage } from './answering.js';
+import type { Edge } from './edge.js';
 import { HttpFacts } from './facts.js';
-import { GraphQLHandler, type GraphQLHandlerOptions } from './GraphQLHandler.js';
-import { type Handler, HttpServer, type HttpServerOptions, type Routes } from './HttpServer.js';
-import { liveness, metricsPage, readiness } from './health.js';
+import { GraphQLHandler } from './GraphQLHandler.js';
+import { answerNotFound, type Handler, HttpServer, type Routes } from './HttpServer.js';
 import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
 
-export interface HttpParts extends GraphQLHandlerOptions {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly registry: Registry;
+export interface HttpParts extends Edge, Surroundings {
   readonly explorer: ExplorerOptions;
+  /** Why requests should not be sent here now, if so. */
   readonly reasonNotReady: () => string | undefined;
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
@@ -25,9 +24,8 @@ export interface HttpParts extends GraphQLHandlerOptions {
 export async function startMetricsServer(parts: HttpParts): Promise<HttpServer | undefined> {
   const { config, log } = parts;
   if (config.metricsPort === undefined) return undefined;
-  const routes = new Map([...healthRoutes(parts), ...metricsRoutes(parts)]);
-  const { host, metricsPort: port } = config;
-  const server = new HttpServer({ host, port, tls: undefined, routes, before: () => false, log });
+  const routes = new Map([...healthRoutes(parts), metricsRoute(parts)]);
+  const server = new HttpServer({ host: config.host, port: config.metricsPort, tls: undefined, routes, log });
   await listen(server, 'METRICS_PORT');
   return server;
 }
@@ -35,25 +33,27 @@ export async function startMetricsServer(parts: HttpParts): Promise<HttpServer |
 /** Starts the server of PORT. @throws Error in one plain line */
 export async function startHttp(parts: HttpParts): Promise<{ readonly server: HttpServer; readonly port: number }> {
   const { config, log, operations, addressOf, origins, upgrade } = parts;
-  const routes: Routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
-  if (config.metricsPort === undefined) routes.push(...metricsRoutes(parts));
+  const routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
+  if (config.metricsPort === undefined) routes.push(metricsRoute(parts));
   if (config.introspection) routes.push(...explorerRoutes(parts.explorer));
-  const onNotFound: Handler = (request, response) => {
+  const notFound: Handler = (request, response) => {
     const facts = new HttpFacts(response, addressOf(request));
     response.setHeader('x-request-id', facts.requestId);
     operations.turnAway(undefined, 'no such path', facts, 'http', 404);
+    answerNotFound(request, response);
   };
-  const { host, port } = config;
-  const tls = config.tls && readPemFiles(config.tls);
-  const before: HttpServerOptions['before'] = (request, response) => origins.answer(request, response);
-  const server = new HttpServer({ host, port, tls, routes: new Map(routes), onNotFound, before, log });
+  const { host, port, tls: files } = config;
+  const before = origins.answer.bind(origins);
+  const tls = files && readPemFiles(files);
+  const server = new HttpServer({ host, port, tls, routes: new Map(routes), notFound, before, log });
   server.server.on('upgrade', upgrade);
-  if (tls?.ca) server.server.on('tlsClientError', refusedCertificates(log));
+  if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');
-  if (config.tls && tls) {
-    const unfollow = followPemFiles(config.tls, tls, log, (renewed) => server.renewTls(renewed));
-    server.server.once('close', unfollow);
-  }
+  if (files)
+    server.server.once(
+      'close',
+      followPemFiles(files, log, (renewed) => server.renewTls(renewed)),
+    );
   return { server, port: listeningOn };
 }
 
@@ -66,25 +66,44 @@ async function listen(server: HttpServer, setting: string): Promise<number> {
   }
 }
 
+/** Logs why certificates of clients are refused: each reason once a minute, so that nobody can flood the log. */
+function refusedCertificates(log: Logger): (error: NodeJS.ErrnoException, socket: TLSSocket) => void {
+  const toldAt = new Map<string, number>();
+  return ({ code = '' }, { authorizationError }) => {
+    const isMissing = code === 'ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE';
+    if (!isMissing && !authorizationError) return; // no certificate was wrong: a scan, or another protocol
+    const reason = isMissing ? 'no client certificate' : String(authorizationError);
+    if (performance.now() - (toldAt.get(reason) ?? Number.NEGATIVE_INFINITY) < 60_000) return;
+    toldAt.set(reason, performance.now());
+    log.warn({ reason }, 'a client is refused for its certificate');
+  };
+}
+
 function graphqlRoutes(parts: HttpParts): Routes {
-  const { config } = parts;
   const handler = new GraphQLHandler(parts);
   const answer: Handler = (request, response) => handler.handle(request, response);
-  const graphql = config.introspection ? orExplorer(answer) : answer;
-  const stream: Handler = (request, response) => handler.handle(request, response, true);
   return [
-    ['/graphql', graphql],
-    ['/graphql/stream', stream],
+    ['/graphql', parts.config.introspection ? orExplorer(answer) : answer],
+    ['/graphql/stream', (request, response) => handler.handle(request, response, true)],
   ];
 }
 
 function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
+  const json = 'application/json';
   return [
-    ['/health/live', liveness],
-    ['/health/ready', readiness(() => (streams.draining ? 'shutting down' : reasonNotReady()))],
+    // It says nothing about the service or the store: a restart would not mend those.
+    ['/health/live', (_, response) => writePage(response, 200, json, '{"status":"live"}\n')],
+    [
+      '/health/ready',
+      (_, response) => {
+        const reason = streams.draining ? 'shutting down' : reasonNotReady();
+        if (reason === undefined) writePage(response, 200, json, '{"status":"ready"}\n');
+        else writePage(response, 503, json, `${JSON.stringify({ status: 'not ready', reason })}\n`);
+      },
+    ],
   ];
 }
 
-function metricsRoutes({ registry }: HttpParts): Routes {
-  return [['/metrics', metricsPage(registry)]];
+function metricsRoute({ metrics: { registry } }: HttpParts): Routes[number] {
+  return ['/metrics', async (_, response) => writePage(response, 200, prometheusContentType, await registry.metrics())];
 }

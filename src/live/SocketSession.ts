@@ -4,17 +4,15 @@ import type { RawData, WebSocket } from 'ws';
 import { Pace } from '../admission/Pace.js';
 import type { Holder, Release } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
-import { credentialsOfSocket, type Identity } from '../auth/identify.js';
+import { credentialsOf } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
-import type { Answer } from '../operations/answer.js';
-import { clientOf } from '../operations/clientName.js';
-import { requestOf } from '../operations/GraphQLRequest.js';
-import type { Operation } from '../operations/Operation.js';
-import type { OperationFacts, RequestFacts } from '../operations/OperationContext.js';
+import type { Edge } from '../http/edge.js';
+import { clientOf, requestOf } from '../operations/GraphQLRequest.js';
+import type { Answer, Operation, OperationFacts, RequestFacts } from '../operations/Operation.js';
 import { ResultStream } from '../operations/ResultStream.js';
-import { atTime } from '../process/atTime.js';
+import { atTime } from '../process/pause.js';
 import {
   boundUnfinished,
   freeMessages,
@@ -26,7 +24,6 @@ import {
   tryAgainLater,
   turnsOf,
 } from './socketBounds.js';
-import type { WebSocketOptions } from './WebSockets.js';
 
 type Parameters = Readonly<Record<string, unknown>>;
 
@@ -46,11 +43,8 @@ interface Running {
 export class SocketSession {
   readonly #pace = new Pace(freeMessages);
   #hasInit = false;
-  #isClosing = false;
-  /** Whether the log tells how this socket ended: its refusal was logged, or it was authenticated. */
+  /** Whether the log tells what became of this socket: it was authenticated, or why not. */
   #isTold = false;
-  #identity: Identity | undefined;
-  #holder: Holder;
   #forgetExpiry = () => {};
   /** All operations; one that the client has completed counts until its work has ended. */
   readonly #working = new Set<Running>();
@@ -61,18 +55,16 @@ export class SocketSession {
     private readonly request: IncomingMessage,
     private facts: RequestFacts,
     private leavePlace: Release,
-    private readonly options: WebSocketOptions,
+    private readonly edge: Edge,
   ) {
-    const { streams, keepAliveMs } = options;
-    this.#holder = facts.remoteAddress;
+    const { streams, keepAliveMs } = edge;
     boundUnfinished(socket, request.socket, () => this.#roomForMessage());
-    const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
+    const remove = streams.add('ws', () => this.#shutDown());
     const initTimer = setTimeout(() => {
       if (!this.#hasInit) this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
     }, initTimeoutMs);
     keepAlive(socket, keepAliveMs);
-    // After a malformed frame `ws` closes the socket with the right code; the close event follows.
-    socket.on('error', () => this.#end());
+    socket.on('error', () => {}); // after a malformed frame `ws` closes the socket with the right code
     socket.on('message', (data) => this.#receive(data));
     socket.on('pong', (data) => this.#keepPace(data.length));
     socket.on('ping', (data) => {
@@ -82,32 +74,41 @@ export class SocketSession {
     socket.once('close', () => {
       clearTimeout(initTimer);
       remove();
-      this.#turnAway('The socket was closed before it was authenticated');
-      this.#end();
+      this.#end('The socket was closed before it was authenticated');
       this.leavePlace();
     });
     if (socket.protocol === '') this.#close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable');
   }
 
+  /** Whom what the socket holds counts against. */
+  get #holder(): Holder {
+    const { caller, remoteAddress } = this.facts;
+    return caller === undefined ? remoteAddress : holderOf(caller);
+  }
+
+  get #isOpen(): boolean {
+    return this.socket.readyState === this.socket.OPEN;
+  }
+
   #receive(data: RawData): void {
-    if (this.#isClosing) return;
+    if (!this.#isOpen) return;
     const beganAt = performance.now();
     const text = String(data);
     const message = readMessage(text);
-    this.options.operations.noteWork(this.#holder, beganAt);
+    this.edge.quota.noteWork(this.#holder, beganAt);
     switch (message?.type) {
       case MessageType.ConnectionInit:
         void this.#authenticate(message.payload);
         return;
       case MessageType.Ping:
         this.#keepPace(text.length);
-        void this.#send(JSON.stringify({ type: MessageType.Pong, payload: message.payload }));
+        void this.#send('{"type":"pong"}');
         return;
       case MessageType.Pong:
         this.#keepPace(text.length);
         return;
       case MessageType.Subscribe:
-        this.#subscribe(message.id, { ...message.payload }, text.length);
+        void this.#subscribe(message.id, { ...message.payload }, text.length);
         return;
       case MessageType.Complete:
         this.#complete(message.id, text.length);
@@ -119,19 +120,19 @@ export class SocketSession {
   async #authenticate(parameters: Parameters = {}): Promise<void> {
     if (this.#hasInit) return this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
     this.#hasInit = true;
-    const { identify, places, operations } = this.options;
-    const given = Object.entries(parameters).map(([name, value]) => [name.toLowerCase(), value]);
-    const client = clientOf({ ...this.request.headers, ...Object.fromEntries(given) });
-    this.facts = { ...this.facts, client };
+    const { identify, places, operations } = this.edge;
+    // The headers of the upgrade supply what the parameters do not name, in any letter case.
+    const given = Object.entries(parameters).filter(([, value]) => value != null);
+    const named = Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value]));
+    const shown = { ...this.request.headers, ...named };
+    this.facts = { ...this.facts, client: clientOf(shown) };
     try {
-      const identity = await identify(credentialsOfSocket(parameters, this.request));
-      if (this.#isClosing) return; // it was closed while the token was verified
-      const holder = holderOf(identity.caller);
-      const leavePlace = places.take('streams', holder);
+      const identity = await identify(credentialsOf(shown));
+      if (!this.#isOpen) return; // it was closed while the token was verified
+      const leavePlace = places.take('streams', holderOf(identity.caller));
       this.leavePlace();
       this.leavePlace = leavePlace;
-      this.#holder = holder;
-      this.#identity = identity;
+      this.facts = { ...this.facts, ...identity };
       this.#isTold = true;
       // Forbidden, not Unauthorized: clients do not reconnect after Unauthorized, but may have a new token.
       this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
@@ -144,35 +145,36 @@ export class SocketSession {
     }
   }
 
-  #subscribe(id: string, parameters: Parameters, size: number): void {
-    const identity = this.#identity;
-    if (identity === undefined) return void this.#close(CloseCode.Unauthorized, 'Unauthorized');
+  async #subscribe(id: string, parameters: Parameters, size: number): Promise<void> {
+    const { caller, fromRouter } = this.facts;
+    if (caller === undefined) return this.#close(CloseCode.Unauthorized, 'Unauthorized');
     if (this.#runningOf(id) !== undefined) {
-      return void this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+      return this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     }
     const running: Running = { id, left: new AbortController(), isSubscription: false };
     const known = { requestId: crypto.randomUUID(), startedAt: performance.now(), signal: running.left.signal };
-    const facts = { ...this.facts, ...identity, ...known };
+    const facts = { ...this.facts, ...known, caller, fromRouter };
     this.#working.add(running);
-    this.#run(running, facts, parameters, size)
-      .catch((error) => {
-        this.options.operations.refuse(error, facts, 'ws');
-        this.#close(CloseCode.InternalServerError, 'Internal server error');
-      })
-      .finally(() => {
-        this.#working.delete(running);
-        this.#closeWhenDrained();
-      });
+    try {
+      await this.#run(running, facts, parameters, size);
+    } catch (error) {
+      this.edge.operations.refuse(error, facts, 'ws');
+      this.#close(CloseCode.InternalServerError, 'Internal server error');
+    } finally {
+      this.#working.delete(running);
+      this.#closeWhenDrained();
+    }
   }
 
   async #run(running: Running, facts: OperationFacts, parameters: Parameters, size: number): Promise<void> {
-    const { operations, streams } = this.options;
+    const { operations, quota, streams } = this.edge;
     const { id, left } = running;
     let operation: Operation;
     try {
       this.#refuseMore();
-      const read = () => ({ ...requestOf('POST', parameters, operations.limits.metadataDepth), size });
-      operation = operations.prepare(await operations.admit(facts, read), facts, 'ws');
+      const turn = quota.admit(facts);
+      if (turn !== undefined) await turn;
+      operation = operations.prepare(requestOf('POST', parameters, size), facts, 'ws');
     } catch (error) {
       return this.#sendError(running, operations.refuse(error, facts, 'ws'), size);
     }
@@ -195,7 +197,7 @@ export class SocketSession {
 
   /** @throws GatewayError when no operation may begin now */
   #refuseMore(): void {
-    const { maxOperations, streams } = this.options;
+    const { maxOperations, streams } = this.edge;
     if (streams.draining) throw shuttingDown;
     if (this.#working.size <= maxOperations) return;
     const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
@@ -231,29 +233,24 @@ export class SocketSession {
   }
 
   #closeWhenDrained(): void {
-    if (this.options.streams.draining && this.#working.size === 0) this.#close(goingAway, 'shutting down');
+    if (this.edge.streams.draining && this.#working.size === 0) this.#close(goingAway, 'shutting down');
   }
 
   /** Ends all operations of the socket at once, and closes it with the reason. */
   #close(code: number, reason: string): void {
-    if (this.#isClosing) return;
-    this.#turnAway(reason);
-    this.#end();
+    if (!this.#isOpen) return;
+    this.#end(reason);
     // A close frame has room for 123 bytes.
     this.socket.close(code, Buffer.byteLength(reason) <= 123 ? reason : `${reason.slice(0, 40)}…`);
   }
 
-  #end(): void {
-    this.#isClosing = true;
+  /** Ends all operations. The log tells, once, why a socket ends that was not authenticated. */
+  #end(reason: string): void {
     this.#forgetExpiry();
     for (const { left } of this.#working) left.abort();
-  }
-
-  /** Reports, once, that a socket ends without having been authenticated. */
-  #turnAway(reason: string): void {
-    if (this.#isTold || this.options.streams.draining) return;
+    if (this.#isTold || this.edge.streams.draining) return;
     this.#isTold = true;
-    this.options.operations.turnAway(undefined, reason, this.facts, 'ws');
+    this.edge.operations.turnAway(undefined, reason, this.facts, 'ws');
   }
 
   #send(text: string): Promise<void> {
@@ -262,10 +259,10 @@ export class SocketSession {
 
   /** Resolves when the system has taken the message, so that senders wait for a slow peer. */
   async #write(bytes: number, write: (taken: () => void) => void): Promise<void> {
-    if (this.socket.readyState !== this.socket.OPEN) return;
+    if (!this.#isOpen) return;
     const taken = new Promise<void>((resolve) => write(resolve));
     const waiting = Math.min(bytes, this.socket.bufferedAmount);
-    const release = this.options.unread.hold(this.request.socket, this.#holder, waiting);
+    const release = this.edge.unread.hold(this.request.socket, this.#holder, waiting);
     await taken;
     release?.();
   }
@@ -277,15 +274,15 @@ export class SocketSession {
 
   /** Charges a message as refusals; closes the socket when the caller has had too many. */
   #charge(characters: number): void {
-    const waitMs = this.options.operations.waitOfRefusal({ ...this.facts, ...this.#identity }, turnsOf(characters));
+    const waitMs = this.edge.quota.waitOfRefusal(this.facts, turnsOf(characters));
     if (waitMs === Number.POSITIVE_INFINITY) this.#close(tryAgainLater, 'Too many messages');
   }
 
   /** Takes room for the longest message, or closes the socket. */
   #roomForMessage(): Release | undefined {
-    const { places, operations } = this.options;
+    const { places, operations } = this.edge;
     try {
-      if (this.#identity !== undefined) return places.take('bytes', this.#holder, operations.limits.bodyBytes);
+      if (this.facts.caller !== undefined) return places.take('bytes', this.#holder, operations.limits.bodyBytes);
       this.#close(tooBig, 'Too much before connection_ack');
     } catch (refusal) {
       this.#close(tryAgainLater, (refusal as GatewayError).message);

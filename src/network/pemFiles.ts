@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
-import { ConfigError } from '../config/ConfigError.js';
+import { ConfigError } from '../config/config.js';
 import { follow } from '../config/files.js';
 import type { Logger } from '../observability/log.js';
 
@@ -25,10 +25,10 @@ export function readPemFiles(files: PemFiles): Pem {
   return checked(files, Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : []))));
 }
 
-/** Calls `use` when the files have changed and fit together; until then the old ones stay in use. Returns how to stop. */
-export function followPemFiles(files: PemFiles, inUse: Pem, log: Logger, use: (pem: Pem) => void): () => void {
+/** Calls `use` when the files have changed and fit together; until then those in use stay. Returns how to stop. */
+export function followPemFiles(files: PemFiles, log: Logger, use: (pem: Pem) => void): () => void {
   const named = kinds.flatMap((kind) => files[kind] ?? []);
-  let latest = inUse;
+  let latest = readPemFiles(files);
   const onChange = () => {
     try {
       const pem = readPemFiles(files);

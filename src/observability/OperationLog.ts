@@ -1,31 +1,25 @@
 import type { Config } from '../config/config.js';
-import type { OperationRecord } from '../operations/OperationRecord.js';
-import type { Trail } from '../process/Trail.js';
+import type { OperationRecord } from '../operations/Operation.js';
 import type { LineLimit } from './LineLimit.js';
 
 /** Writes one line for each operation at its end. */
 export class OperationLog {
-  readonly #isOff: boolean;
-  /** Shortest duration of a successful operation that has a line, in milliseconds. */
-  readonly #fromMs: number;
-
   constructor(
     private readonly lines: LineLimit,
-    { which, slowMs }: Config['operationLog'],
-  ) {
-    this.#isOff = which === 'none';
-    this.#fromMs = this.#isOff ? Number.POSITIVE_INFINITY : which === 'all' ? 0 : slowMs;
-  }
+    private readonly options: Config['operationLog'],
+  ) {}
 
   /** Writes a line for an operation that failed, changed something, called the token endpoint or was slow. */
   end(record: OperationRecord, traceId?: string): void {
-    const { facts, outcome, type, trail, way } = record;
-    const ended = performance.now() - facts.startedAt;
+    const { facts, outcome, type, context, work } = record;
+    const { trail } = context ?? {};
+    const { which, slowMs } = this.options;
+    const ms = performance.now() - facts.startedAt;
     const hasTokenCalls = trail !== undefined && trail.tokenCalls > 0;
-    const isNotable = outcome !== 'ok' || type === 'mutation' || hasTokenCalls;
-    if (!isNotable && ended < this.#fromMs) return;
+    const isNotable = outcome !== 'ok' || type === 'mutation' || hasTokenCalls || ms >= slowMs;
+    if (!isNotable && which !== 'all') return;
     const audit = denialIn(record);
-    if (this.#isOff && audit === undefined) return;
+    if (which === 'none' && audit === undefined) return;
     const common = commonFields(record, audit);
     const line = {
       level: audit === undefined ? 'info' : 'audit',
@@ -34,8 +28,8 @@ export class OperationLog {
       common,
       caller: facts.caller,
       remoteAddress: audit && facts.remoteAddress,
-      own: ownFields(record, Math.round(ended * 10) / 10, traceId),
-      general: { audit, way, outcome, codes: common.codes },
+      own: ownFields(record, Math.round(ms * 10) / 10, traceId),
+      general: { audit, way: work.way, outcome, codes: common.codes },
     } as const;
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
     if (outcome === 'ok' || hasTokenCalls) this.lines.write(line);
@@ -45,13 +39,13 @@ export class OperationLog {
 
 /** The fields that equal operations have in common, whoever their caller is. */
 function commonFields(record: OperationRecord, audit: string | undefined) {
-  const { facts, transport, outcome, label, type, name, status, way, codes, causes } = record;
+  const { facts, transport, outcome, label, type, name, status, work, codes, causes } = record;
   return {
     audit,
     operation: label,
     operationName: name,
     type,
-    way,
+    way: work.way,
     transport,
     status,
     outcome,
@@ -68,7 +62,8 @@ function denialIn({ codes, label }: OperationRecord): 'token-refused' | 'access-
 }
 
 /** The fields of one operation alone. */
-function ownFields({ trail, events }: OperationRecord, ms: number, traceId: string | undefined) {
+function ownFields({ context, events }: OperationRecord, ms: number, traceId: string | undefined) {
+  const { trail } = context ?? {};
   const { calls, callCount = 0, tokenCalls = 0 } = trail ?? {};
   return {
     ms,
@@ -76,13 +71,6 @@ function ownFields({ trail, events }: OperationRecord, ms: number, traceId: stri
     calls: calls?.map(({ endpoint, ms, result }) => ({ endpoint, ms: Math.round(ms), result })),
     callCount: callCount > (calls?.length ?? 0) ? callCount : undefined,
     tokenCalls: tokenCalls > 0 ? tokenCalls : undefined,
-    tiers: trail && tiersOf(trail),
     traceId,
   };
-}
-
-/** How many reads each tier answered; undefined when there was none. */
-function tiersOf({ memory, store, service, shared }: Trail) {
-  const tiers = Object.entries({ memory, store, service, shared }).filter(([, reads]) => reads > 0);
-  return tiers.length > 0 ? Object.fromEntries(tiers) : undefined;
 }

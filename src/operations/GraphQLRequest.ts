@@ -1,5 +1,5 @@
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
-import { isNestedWithin } from '../process/json.js';
+import { isNestedWithin, maxMetadataDepth } from '../process/json.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
 
@@ -10,24 +10,26 @@ export interface GraphQLRequest {
   /** The id of a persisted document, in place of its text. */
   readonly documentId: string | undefined;
   readonly operationName: string | undefined;
-  readonly variables: Variables | undefined;
-  readonly extensions: Readonly<Record<string, unknown>> | undefined;
+  readonly variables: Variables;
+  readonly extensions: Readonly<Record<string, unknown>>;
   /** The text that the request was parsed from; undefined when the request came from the cache. */
   readonly body?: string | undefined;
-  /** Characters that the request was parsed from; undefined when it came from the cache, which holds it once for all. */
-  readonly size?: number | undefined;
+  /** Characters that the request was parsed from; 0 when it came from the cache, which holds it once for all. */
+  readonly size: number;
 }
+
+const none = Object.freeze({});
 
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
 const levelsAroundMetadata = 10;
+const maxDepth = maxMetadataDepth + levelsAroundMetadata;
 
 /** Checks the shape of what a caller sent. Nesting comes first: values are then walked recursively. @throws GatewayError */
 export function requestOf(
   method: 'GET' | 'POST',
   parameters: Readonly<Record<string, unknown>>,
-  maxMetadataDepth: number,
+  size: number,
 ): GraphQLRequest {
-  const maxDepth = maxMetadataDepth + levelsAroundMetadata;
   for (const name of ['variables', 'extensions']) {
     const value = parameters[name];
     if (!isNestedWithin(value, maxDepth)) {
@@ -45,8 +47,9 @@ export function requestOf(
     query: query ?? undefined,
     documentId: documentId ?? undefined,
     operationName: operationName || undefined,
-    variables: variables ?? undefined,
-    extensions: extensions ?? undefined,
+    variables: variables ?? none,
+    extensions: extensions ?? none,
+    size,
   };
 }
 
@@ -57,4 +60,32 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 /** A refusal of the request itself. The default status 422 is for a request that was read but cannot be executed. */
 export function badRequest(message: string, httpStatus = 422, more: GatewayErrorOptions = {}): GatewayError {
   return new GatewayError('BAD_USER_INPUT', message, { ...more, httpStatus });
+}
+
+/** The program that sent a request, as it calls itself. */
+export interface Client {
+  readonly client?: string;
+  readonly clientVersion?: string;
+}
+
+/** Longest name or version that is kept, in characters. */
+const longestName = 64;
+
+/**
+ * Name and version from the headers of Apollo's clients or those of the GraphQL Foundation, or the same names in the
+ * parameters of a socket; cut to 64 plain characters.
+ */
+export function clientOf(headers: Readonly<Record<string, unknown>>): Client {
+  const client = plain(headers['apollographql-client-name'] ?? headers['graphql-client-name']);
+  const clientVersion = plain(headers['apollographql-client-version'] ?? headers['graphql-client-version']);
+  return { ...(client && { client }), ...(clientVersion && { clientVersion }) };
+}
+
+function plain(text: unknown): string | undefined {
+  return typeof text === 'string'
+    ? text
+        .slice(0, 4 * longestName)
+        .replace(/[^\w .:/@+-]+/g, '')
+        .slice(0, longestName)
+    : undefined;
 }

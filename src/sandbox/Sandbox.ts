@@ -14,8 +14,6 @@ export interface SandboxOptions {
   readonly host?: string | undefined;
   /** Default 0: a free one. */
   readonly port?: number | undefined;
-  /** The only accepted Service-API-Version; default 2024-01-01. */
-  readonly apiVersion?: string | undefined;
   /** How long a job is processing after it is first read, in milliseconds; default 15,000. */
   readonly jobDurationMs?: number | undefined;
   /** Answers each request in place of the sandbox, whose own answer is {@link answerTo}. For tests. */
@@ -29,12 +27,11 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
  * hosted taxpayer flow and demo data.
  */
 export async function startSandbox(options: SandboxOptions) {
-  const { clientId, clientSecret, apiVersion = '2024-01-01', jobDurationMs = 15_000 } = options;
-  const { host = '127.0.0.1', port = 0 } = options;
+  const { clientId, clientSecret, host = '127.0.0.1', port = 0, jobDurationMs = 15_000 } = options;
   const { intercept = (received, response) => sendAnswer(response, answerTo(received)) } = options;
   const state = sandboxState(jobDurationMs);
   addDemoData(state);
-  const service = { state, clientId, clientSecret, apiVersion, url: '' };
+  const service = { state, clientId, clientSecret, url: '' };
   const server = createServer({ keepAliveTimeout: 65_000 }, (request, response) => {
     text(request)
       .then((body) => intercept({ route: routeOf(request), request, body, service }, response))

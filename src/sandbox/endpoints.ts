@@ -1,21 +1,24 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod';
 import { type Answer, errorAnswer, jsonAnswer } from './answers.js';
-import { frontPage, hostedPage } from './hostedPage.js';
+import { hostedPage } from './hostedPage.js';
 import type { SandboxState, SandboxTaxpayer } from './state.js';
 
-/** The endpoints of the service; `hostedPage` is a person in the taxpayer flow, `unknown` is off the contract. */
-const paths = {
-  createClientLink: { methods: ['POST'], path: /^\/client-links$/ },
-  taxpayerToken: { methods: ['GET'], path: /^\/auth\/tax-payer\/(?<taxpayerId>[^/]+)\/token$/ },
-  refreshJob: { methods: ['GET'], path: /^\/tax-payer\/(?<taxpayerId>[^/]+)\/refresh\/(?<jobId>[^/]+)$/ },
-  hostedPage: { methods: ['GET', 'POST'], path: /^\/c\/(?<linkId>[^/]+)\/?$/ },
+/** Method and path of each endpoint of the service; `hostedPage` is a person in the taxpayer flow. */
+const requestLines = {
+  createClientLink: /^POST \/client-links$/,
+  taxpayerToken: /^GET \/auth\/tax-payer\/(?<taxpayerId>[^/]+)\/token$/,
+  refreshJob: /^GET \/tax-payer\/(?<taxpayerId>[^/]+)\/refresh\/(?<jobId>[^/]+)$/,
+  hostedPage: /^(?:GET|POST) \/c\/(?<linkId>[^/]+)\/?$/,
 };
-export type ApiEndpoint = Exclude<keyof typeof paths, 'hostedPage'>;
+type Endpoint = keyof typeof requestLines;
+export type ApiEndpoint = Exclude<Endpoint, 'hostedPage'>;
 
-/** Where a request goes. The ids are empty where the path has none. */
-export type Route = typeof noIds &
-  ({ readonly endpoint: keyof typeof paths } | { readonly endpoint: 'unknown'; readonly answer: Answer });
+/** The only accepted Service-API-Version. */
+const apiVersion = '2024-01-01';
+
+/** Where a request goes; `unknown` is off the contract. The ids are empty where the path has none. */
+export type Route = { readonly endpoint: Endpoint | 'unknown' } & typeof noIds;
 
 const noIds = { taxpayerId: '', jobId: '', linkId: '' };
 
@@ -28,7 +31,6 @@ export interface Received {
     readonly state: SandboxState;
     readonly clientId: string;
     readonly clientSecret: string;
-    readonly apiVersion: string;
     /** Without trailing slash. */
     readonly url: string;
   };
@@ -39,34 +41,27 @@ export interface Received {
  * but `unknown`, so a client whose ids change the path is caught.
  */
 export function routeOf({ method = '', url = '' }: IncomingMessage): Route {
-  if (method === 'GET' && url === '/') return unknown(frontPage());
-  for (const [endpoint, { methods, path }] of Object.entries(paths)) {
-    const ids = path.exec(url.replace(/\?.*/s, ''));
-    if (!ids) continue;
-    const segments = Object.entries({ ...ids.groups });
-    if (segments.some(([, segment]) => /^(\.|%2e){1,2}$/i.test(segment))) break;
-    if (!methods.includes(method)) {
-      return unknown(errorAnswer(405, 'The path has another method', { allow: methods.join(', ') }));
-    }
+  for (const [endpoint, requestLine] of Object.entries(requestLines)) {
+    const ids = requestLine.exec(`${method} ${url.replace(/\?.*/s, '')}`);
+    const segments = Object.entries({ ...ids?.groups });
+    if (!ids || segments.some(([, segment]) => /^(\.|%2e){1,2}$/i.test(segment))) continue;
     try {
       const decoded = segments.map(([name, segment]) => [name, decodeURIComponent(segment)]);
-      return { endpoint: endpoint as keyof typeof paths, ...noIds, ...Object.fromEntries(decoded) };
+      return { endpoint: endpoint as Endpoint, ...noIds, ...Object.fromEntries(decoded) };
     } catch {
-      return unknown(errorAnswer(400, 'The path is not percent-encoded UTF-8'));
+      // Not UTF-8.
     }
   }
-  return unknown(errorAnswer(404, 'No such path'));
+  return { endpoint: 'unknown', ...noIds };
 }
-
-const unknown = (answer: Answer): Route => ({ endpoint: 'unknown', ...noIds, answer });
 
 /** Carries the request out and gives the right answer. */
 export function answerTo(received: Received): Answer {
   const { route, request, body, service } = received;
   const { endpoint } = route;
-  if (endpoint === 'unknown') return route.answer;
+  if (endpoint === 'unknown') return errorAnswer(404, 'No such path');
   if (endpoint === 'hostedPage') return hostedPage(service.state, route.linkId, request.method === 'POST' ? body : '');
-  const { authorization, 'service-api-version': version = service.apiVersion } = request.headers;
+  const { authorization, 'service-api-version': version = apiVersion } = request.headers;
   const clientBearer = `Bearer ${Buffer.from(`${service.clientId}:${service.clientSecret}`).toString('base64')}`;
   if (request.url?.includes('?')) return errorAnswer(400, 'The endpoint takes no query string');
   if (endpoint !== 'refreshJob' && authorization !== clientBearer) {
@@ -74,7 +69,7 @@ export function answerTo(received: Received): Answer {
   }
   if (!authorization) return errorAnswer(401, 'The access token is missing');
   if (endpoint === 'createClientLink') return createClientLink(received);
-  if (version !== service.apiVersion) return errorAnswer(400, 'Service-API-Version is not supported');
+  if (version !== apiVersion) return errorAnswer(400, 'Service-API-Version is not supported');
   if (body !== '') return errorAnswer(400, 'The endpoint takes no body');
   const taxpayer = inEitherCase(route.taxpayerId, (id) => service.state.taxpayers.get(id));
   if (!taxpayer) return errorAnswer(404, 'No such taxpayer');

@@ -1,4 +1,4 @@
-import { type Answer, answerOf } from './answers.js';
+import { type Answer, answerOf, errorAnswer } from './answers.js';
 import type { SandboxLink, SandboxState } from './state.js';
 
 /** The buttons of each status: the status that a button leads to, and what it says. */
@@ -6,62 +6,26 @@ const buttons: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   CREATED: { CONSENT_RECEIVED: 'Give consent' },
   CONSENT_RECEIVED: { TAX_AUTHORIZATION_SUBMITTED: 'Sign and submit' },
   TAX_AUTHORIZATION_SUBMITTED: { AUTHORIZED: 'Authority accepts', REJECTED: 'Authority declines' },
+  AUTHORIZED: { refresh: 'Start a data refresh' },
 };
 
 /**
  * The hosted flow behind a client link: where the taxpayer is, a button for each next step, and the query to follow along.
- * Plain HTML, no script. Only the buttons of the moment are taken: sent twice, or from an old tab, they change nothing.
+ * Plain HTML, no script. Only the buttons of the moment are taken: one from an old tab changes nothing.
  */
 export function hostedPage(state: SandboxState, linkId: string, form: string): Answer {
   const link = state.links.get(linkId);
-  if (!link) return page(404, 'This link does not exist', '<p>Ask for a new link where you got this one.</p>');
+  if (!link) return errorAnswer(404, 'No such link');
   const { id, taxpayer } = link;
-  const steps = stepsOf(link);
-  if (form === '') return page(200, 'Tax authorization', contentOf(link, steps));
+  const steps = buttons[taxpayer.status] ?? {};
+  if (form === '') return answerOf(200, 'text/html; charset=utf-8', page(link, steps), headers);
   const step = new URLSearchParams(form).get('step') ?? '';
-  if (!Object.hasOwn(steps, step)) {
-    // The page shows where the taxpayer is by now.
-  } else if (taxpayer.status === 'AUTHORIZED') {
-    link.jobId = state.addJob({ taxpayerId: taxpayer.id, completesTaxpayer: true }).jobId;
-  } else taxpayer.status = step;
+  if (Object.hasOwn(steps, step)) {
+    if (step !== 'refresh') taxpayer.status = step;
+    else link.jobId = state.addJob({ taxpayerId: taxpayer.id, completesTaxpayer: true }).jobId;
+  }
   // See Other, so that reloading the page does not send the form again.
   return answerOf(303, 'text/plain', '', { location: `/c/${id}`, 'cache-control': 'no-store' });
-}
-
-/** For whoever opens the address of the service in a browser. */
-export function frontPage(): Answer {
-  const content = '<p>It stands in for the service. Create a client link and open its <code>url</code>.</p>';
-  return page(200, 'Sandbox of a taxpayer gateway', content);
-}
-
-function stepsOf({ taxpayer: { status }, jobId }: SandboxLink): Readonly<Record<string, string>> {
-  // Another step after each refresh, so that a form that was sent twice starts one.
-  return status === 'AUTHORIZED' ? { [`refresh after ${jobId}`]: 'Start a data refresh' } : (buttons[status] ?? {});
-}
-
-function contentOf({ taxpayer: { id, name, status }, jobId }: SandboxLink, steps: Readonly<Record<string, string>>) {
-  const forms = Object.entries(steps).map(([step, words]) => `<button name="step" value="${step}">${words}</button>`);
-  const [query, note] = jobId
-    ? [
-        `{\n  refreshJob(taxpayerId: "${id}", jobId: "${jobId}") {\n    name\n    status\n    observedAt\n  }\n}`,
-        'About 15 seconds after the first query, the job and your status are COMPLETED.',
-      ]
-    : [
-        `{\n  taxpayerToken(taxpayerId: "${id}", maxAgeSeconds: 60) {\n    name\n    status\n  }\n}`,
-        'The gateway may go on showing a status for up to a minute after it has changed.',
-      ];
-  return `<p>In this sandbox you are both the taxpayer and the tax authority.</p>
-<dl>
-<dt>Name</dt><dd>${escaped(name)}</dd>
-<dt>Taxpayer id</dt><dd id="taxpayer-id">${id}</dd>
-<dt>Status</dt><dd id="taxpayer-status">${status}</dd>
-${jobId ? `<dt>Job id</dt><dd id="job-id">${jobId}</dd>` : ''}
-</dl>
-<h2>Next step</h2>
-${forms.length > 0 ? `<form method="post">${forms.join(' ')}</form>` : '<p>There is nothing left to do.</p>'}
-<h2>Follow along in GraphQL</h2>
-<p>${note}</p>
-<pre id="graphql-query" tabindex="0">${escaped(query)}</pre>`;
 }
 
 const style =
@@ -74,20 +38,40 @@ const headers = {
   'referrer-policy': 'no-referrer',
 };
 
-function page(status: number, title: string, content: string): Answer {
-  const html = `<!doctype html>
+function page({ taxpayer: { id, name, status }, jobId }: SandboxLink, steps: Readonly<Record<string, string>>): string {
+  const forms = Object.entries(steps).map(([step, words]) => `<button name="step" value="${step}">${words}</button>`);
+  const [query, note] = jobId
+    ? [
+        `{\n  refreshJob(taxpayerId: "${id}", jobId: "${jobId}") {\n    name\n    status\n    observedAt\n  }\n}`,
+        'About 15 seconds after the first query, the job and your status are COMPLETED.',
+      ]
+    : [
+        `{\n  taxpayerToken(taxpayerId: "${id}", maxAgeSeconds: 60) {\n    name\n    status\n  }\n}`,
+        'The gateway may go on showing a status for up to a minute after it has changed.',
+      ];
+  return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} – sandbox</title>
+<title>Tax authorization – sandbox</title>
 <style>${style}</style>
 <main>
-<h1>${title}</h1>
-${content}
+<h1>Tax authorization</h1>
+<p>In this sandbox you are both the taxpayer and the tax authority.</p>
+<dl>
+<dt>Name</dt><dd>${escaped(name)}</dd>
+<dt>Taxpayer id</dt><dd id="taxpayer-id">${id}</dd>
+<dt>Status</dt><dd id="taxpayer-status">${status}</dd>
+<dt>Refresh job</dt><dd id="job-id">${jobId ?? 'none'}</dd>
+</dl>
+<h2>Next step</h2>
+<form method="post">${forms.join(' ') || 'There is nothing left to do.'}</form>
+<h2>Follow along in GraphQL</h2>
+<p>${note}</p>
+<pre id="graphql-query" tabindex="0">${escaped(query)}</pre>
 </main>
 </html>
 `;
-  return answerOf(status, 'text/html; charset=utf-8', html, headers);
 }
 
 function escaped(text: string): string {

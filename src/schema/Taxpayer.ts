@@ -60,7 +60,7 @@ export class TaxpayerToken {
   @Always(() => GraphQLDateTime, 'When the gateway read this record from the service.') readonly fetchedAt: Date;
   @Always(
     () => Boolean,
-    'True when the record may be out of date: it is no longer fresh and the service could not be asked, or the service has since refused its access token.',
+    'True when the record may be out of date: it is no longer fresh, and the service could not be asked.',
   )
   readonly stale: boolean;
 

@@ -90,10 +90,7 @@ export class Vocabulary {
 
   /** Converts a view to its schema object, once per view. Returns a promise only for a promise. */
   show<View extends object, Shown>(type: ShownType<View, Shown>, view: View | Promise<View>): Shown | Promise<Shown> {
-    return view instanceof Promise ? view.then((ready) => this.shown(type, ready)) : this.shown(type, view);
-  }
-
-  shown<View extends object, Shown>(type: ShownType<View, Shown>, view: View): Shown {
+    if (view instanceof Promise) return view.then((ready) => this.show(type, ready));
     const known = this.#shown.get(view);
     if (known !== undefined) return known as Shown;
     const shown = new type(view, this);

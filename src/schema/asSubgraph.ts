@@ -11,7 +11,7 @@ import type { RequestContext } from '../context/RequestContext.js';
 import { badInput, GatewayError } from '../errors/errors.js';
 
 /** Finds an entity by the key with which another subgraph refers to it. */
-export type Reference = (key: Key, context: RequestContext) => unknown;
+export type Reference = (key: Key, context: RequestContext) => object | Promise<object>;
 
 /** Reads a member of the key by which another subgraph refers to an entity. @throws GatewayError BAD_USER_INPUT unless it is a string */
 export type Key = (member: string) => string;
@@ -47,27 +47,21 @@ export function asSubgraph(schema: GraphQLSchema, links: string, references: Rea
   };
   _entities.resolve = (_source, { representations }, context) => {
     onlyRouter(context, '_entities');
-    const names = representations.map((representation, index) => typeNameOf(representation, index));
-    return representations.map((representation, index) => find(names[index] as string, representation, context));
+    return representations.map((representation) => find(representation, context));
   };
   return subgraph;
 
-  /** Throws when a representation names no entity: a mistake in the request, for which no entity is looked up. */
-  function typeNameOf(representation: unknown, index: number): string {
-    const name = (representation as Representation | null)?.['__typename'];
-    if (typeof name === 'string' && references.has(name)) return name;
-    throw badInput(`representations.${index}.__typename`, 'must name an entity of this subgraph');
-  }
-
   /** Finds an entity, synchronously when memory has it. Returns what is thrown, so that it fails this entity only. */
-  function find(typeName: string, representation: unknown, context: RequestContext): unknown {
-    const key = (member: string) => textOf(representation as Representation, member);
-    const named = (entity: unknown) => {
-      if (typeof entity === 'object' && entity !== null) typeNames.set(entity, typeName);
-      return entity;
-    };
+  function find(representation: unknown, context: RequestContext): unknown {
     try {
-      const entity = references.get(typeName)?.(key, context);
+      const typeName = textOf(representation, '__typename');
+      const reference = references.get(typeName);
+      if (!reference) throw badInput('representations.__typename', 'must name an entity of this subgraph');
+      const named = (entity: object) => {
+        typeNames.set(entity, typeName);
+        return entity;
+      };
+      const entity = reference((member) => textOf(representation, member), context);
       return entity instanceof Promise ? entity.then(named) : named(entity);
     } catch (error) {
       return error;
@@ -80,11 +74,9 @@ interface FederationFields {
   readonly _entities: GraphQLField<unknown, RequestContext, { readonly representations: readonly unknown[] }>;
 }
 
-/** Arrives as the `_Any` scalar: nothing has checked it yet. */
-type Representation = Readonly<Record<string, unknown>>;
-
-function textOf(representation: Representation, member: string): string {
-  const value = representation[member];
+/** A member of a representation, which arrives as the `_Any` scalar: nothing has checked it yet. */
+function textOf(representation: unknown, member: string): string {
+  const value = (representation as Readonly<Record<string, unknown>> | null)?.[member];
   if (typeof value === 'string') return value;
   throw badInput(`representations.${member}`, 'must be a string');
 }

@@ -10,9 +10,9 @@ import { type ValueKind, Vocabulary } from './Vocabulary.js';
 const links = `
   extend schema
     @link(url: "https://specs.apollo.dev/link/v1.0")
-    @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@tag", "@authenticated", "@requiresScopes", "@cost"])
+    @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@tag", "@authenticated", "@requiresScopes", "@cost", "@composeDirective"])
     @link(url: "https://specs.apollo.dev/nullability/v0.4", import: ["@semanticNonNull"])
-    @federation__composeDirective(name: "@semanticNonNull")
+    @composeDirective(name: "@semanticNonNull")
 
   enum CacheControlScope { PUBLIC PRIVATE }
   directive @cacheControl(maxAge: Int, scope: CacheControlScope, inheritMaxAge: Boolean) on FIELD_DEFINITION | OBJECT | INTERFACE | UNION

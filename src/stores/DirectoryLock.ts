@@ -27,7 +27,7 @@ export class DirectoryLock {
     const beganAt = performance.now();
     let seen: string | undefined;
     let movedAt = beganAt;
-    while (!(await lock.#create())) {
+    while (!(await lock.takeIfFree())) {
       const state = await lock.#state();
       const now = performance.now();
       if (state !== seen) {
@@ -54,11 +54,6 @@ export class DirectoryLock {
     await this.#mine?.utimes(new Date(), new Date());
   }
 
-  /** Takes the lock again if it is free. @throws as {@link DirectoryLock.check} */
-  async takeAgain(): Promise<void> {
-    if (!(await this.#create())) await this.check();
-  }
-
   async release(): Promise<void> {
     await this.check().then(
       () => rm(this.path, { force: true }),
@@ -67,7 +62,8 @@ export class DirectoryLock {
     await this.#mine?.close();
   }
 
-  async #create(): Promise<boolean> {
+  /** Takes the lock if it is free, and tells whether it was. @throws the system's error */
+  async takeIfFree(): Promise<boolean> {
     try {
       const created = await open(this.path, 'wx', 0o600);
       await this.#mine?.close();

@@ -3,7 +3,6 @@ import { Journal, type JournalOptions, type Kept, readJournal } from './journal.
 import {
   type Field,
   type Item,
-  mostFields,
   type Outcome,
   type Place,
   type PutWhen,
@@ -19,14 +18,12 @@ const entryBytes = 300;
 
 /**
  * The store of one process: a map and, for `file:`, its journal. Who asks gets the value or may fetch it: a process needs no
- * leases against itself. When it grows too large, it drops the records that were not used for longest, but never an item:
+ * leases against itself. When it grows too large, it drops the fields that were not used for longest, but never an item:
  * counters, pauses and the keys of links keep promises. Times are monotonic.
  */
 export class LocalStore implements Store {
-  /** Items by their key, and fields by {@link keyOf}. */
+  /** Items by their key, and fields by {@link keyOf}; the field used last comes last. */
   readonly #held = new Map<string, Kept>();
-  /** The keys of each record's fields; the record used last comes last. */
-  readonly #records = new Map<string, Set<string>>();
   #bytes = 0;
   #sweepAt = 1000;
   #journal: Journal | undefined;
@@ -36,7 +33,7 @@ export class LocalStore implements Store {
   static async open(directory: string, options: JournalOptions): Promise<LocalStore> {
     const store = new LocalStore('file');
     store.#journal = await Journal.open(resolve(directory), store.#held, options);
-    store.#index();
+    for (const kept of store.#held.values()) store.#bytes += sizeOf(kept);
     return store;
   }
 
@@ -44,7 +41,6 @@ export class LocalStore implements Store {
   static async read(directory: string): Promise<LocalStore> {
     const store = new LocalStore('file');
     await readJournal(resolve(directory), store.#held);
-    store.#index();
     return store;
   }
 
@@ -64,22 +60,19 @@ export class LocalStore implements Store {
 
   async settle(place: Place, _owner: string, outcome: Outcome): Promise<boolean> {
     if (outcome === undefined || 'failure' in outcome) return true;
-    const key = keyOf(place);
     const { value, version, ageMs, ttlMs } = outcome;
     const now = performance.now();
-    const written = this.#set(key, { value, version, writtenAt: now - ageMs, endsAt: now + ttlMs });
-    const fields = [...(this.#records.get(place.record) ?? [])];
-    if (fields.length > mostFields) this.#drop(fields.find((each) => each !== key && !each.endsWith(' token')) ?? key);
-    await written;
+    await this.#set(keyOf(place), { value, version, writtenAt: now - ageMs, endsAt: now + ttlMs });
     return true;
   }
 
   /** Erases the record from memory and file. No other process has to be told. */
   async forget(record: string): Promise<number> {
     this.#checkOpen();
-    const erased = this.#erase(record);
+    const fields = this.#keysOf(record);
+    for (const key of fields) void this.#drop(key);
     await this.#journal?.rewrite();
-    return erased;
+    return fields.length;
   }
 
   async forgottenSince(_list: string, mark: number): ReturnType<Store['forgottenSince']> {
@@ -88,7 +81,7 @@ export class LocalStore implements Store {
 
   async fields(record: string): Promise<readonly Field[]> {
     const now = performance.now();
-    return [...(this.#records.get(record) ?? [])].flatMap((key) => {
+    return this.#keysOf(record).flatMap((key) => {
       const kept = this.#live(key);
       return kept ? [{ name: key.slice(record.length + 1), leftMs: kept.endsAt - now, ...storedOf(kept) }] : [];
     });
@@ -128,27 +121,19 @@ export class LocalStore implements Store {
     this.#held.clear();
   }
 
-  /** The value at `place` unless it is refused; its record is then the one used last. */
-  protected find({ record, field }: Place, refused: string | undefined): Stored | undefined {
-    const kept = this.#live(keyOf({ record, field }));
-    const fields = this.#records.get(record);
-    if (fields !== undefined) {
-      this.#records.delete(record);
-      this.#records.set(record, fields);
-    }
-    return kept && kept.version !== refused ? storedOf(kept) : undefined;
+  /** The value at `place` unless it is refused; it is then the one used last. */
+  protected find(place: Place, refused: string | undefined): Stored | undefined {
+    const key = keyOf(place);
+    const kept = this.#live(key);
+    if (kept === undefined || kept.version === refused) return undefined;
+    this.#held.delete(key);
+    this.#held.set(key, kept);
+    return storedOf(kept);
   }
 
-  #index(): void {
-    for (const [key, kept] of this.#held) {
-      this.#bytes += sizeOf(kept);
-      this.#addToRecord(key);
-    }
-  }
-
-  #addToRecord(key: string): void {
-    const record = recordOf(key);
-    if (record !== undefined) this.#records.set(record, (this.#records.get(record) ?? new Set()).add(key));
+  /** Looks through all keys: a record is forgotten or shown by hand only. */
+  #keysOf(record: string): readonly string[] {
+    return [...this.#held.keys()].filter((key) => key.startsWith(`${record}${separator}`));
   }
 
   #checkOpen(): void {
@@ -166,43 +151,36 @@ export class LocalStore implements Store {
     if (!this.#held.has(key)) this.#makeRoom();
     this.#bytes += sizeOf(kept) - sizeOf(this.#held.get(key));
     this.#held.set(key, { ...kept, value: Buffer.from(kept.value) });
-    this.#addToRecord(key);
     return this.#journal?.changed(key);
   }
 
   #drop(key: string): Promise<void> | undefined {
     this.#bytes -= sizeOf(this.#held.get(key));
     this.#held.delete(key);
-    const record = recordOf(key) ?? '';
-    const fields = this.#records.get(record);
-    if (fields?.delete(key) && fields.size === 0) this.#records.delete(record);
     return this.#journal?.changed(key);
   }
 
-  #erase(record: string): number {
-    const fields = [...(this.#records.get(record) ?? [])];
-    for (const key of fields) void this.#drop(key);
-    return fields.length;
-  }
-
-  /** Drops what is over, which grows with what it leaves, so that it is rare; then the oldest records, down to the bound. */
+  /**
+   * Drops what is over, then, where there is too much, the fields used least recently. Each time more than is needed, so that
+   * it is rare.
+   */
   #makeRoom(): void {
-    if (this.#held.size >= this.#sweepAt) {
-      const now = performance.now();
-      for (const [key, { endsAt }] of this.#held) if (endsAt <= now) void this.#drop(key);
-      this.#sweepAt = 2 * this.#held.size + 1000;
-    }
-    for (const record of this.#records.keys()) {
-      if (this.#bytes < this.mostBytes) return;
-      this.#erase(record);
+    const isFull = this.#bytes >= this.mostBytes;
+    if (!isFull && this.#held.size < this.#sweepAt) return;
+    const now = performance.now();
+    for (const [key, { endsAt }] of this.#held) if (endsAt <= now) void this.#drop(key);
+    this.#sweepAt = 2 * this.#held.size + 1000;
+    for (const key of isFull ? this.#held.keys() : []) {
+      if (this.#bytes < 0.9 * this.mostBytes) return;
+      if (key.includes(separator)) void this.#drop(key);
     }
     if (this.#bytes >= this.mostBytes) throw new StoreError('full');
   }
 }
 
 /** Names hold no space, so that no two places look alike, and none like an item. */
-const keyOf = ({ record, field }: Place): string => `${record} ${field}`;
-const recordOf = (key: string): string | undefined => /^(.*) /.exec(key)?.[1];
+const separator = ' ';
+const keyOf = ({ record, field }: Place): string => record + separator + field;
 
 const sizeOf = (kept: Kept | undefined): number => (kept === undefined ? 0 : entryBytes + kept.value.length);
 

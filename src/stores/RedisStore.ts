@@ -1,19 +1,20 @@
 import { once } from 'node:events';
-import { Cluster, type Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
+import { timeLimit } from './guarded.js';
 import { createRedisClient, keepConnected, parseRedisUrl } from './redisClient.js';
-import { closed, connectionFault, storeErrorOf, wasNotSent } from './redisFaults.js';
+import { closed, connectionFault, isOfAnotherType, storeErrorOf, wasNotSent } from './redisFaults.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
 import type { Field, Item, Outcome, Place, PutWhen, Store, Turn, Wish } from './Store.js';
 import { StoreError } from './StoreError.js';
-import { timeLimit } from './timeLimit.js';
 
 const connectWaitMs = 1000; // how long opening waits for the first connection, which then goes on in the background
+/** How long an operation waits for a reconnect, after a failover or when the server closed the connection. */
+const reconnectWaitMs = 100;
 
 /** A store in Redis or Valkey (one server, behind sentinels, or a cluster), shared by any number of machines. */
 export class RedisStore implements Store {
   readonly kind = 'redis';
   readonly #client: (Redis | Cluster) & ScriptedCommands;
-  #reconnecting: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
   /** Why there is no connection; undefined while there is one. */
   #connectionFault: StoreError | undefined;
@@ -25,15 +26,15 @@ export class RedisStore implements Store {
   static async open(url: string): Promise<RedisStore> {
     const client = createRedisClient(parseRedisUrl(url));
     const store = new RedisStore(client);
-    const failed = new Promise<void>((resolve) => client.once('error', () => resolve()));
-    const connected = client.connect().catch(store.#onFault);
-    await timeLimit(() => Promise.race([connected, failed]), connectWaitMs).catch(store.#onFault);
+    client.connect().catch(store.#onFault);
+    await ready(client, connectWaitMs).catch(store.#onFault);
     return store;
   }
 
   private constructor(client: Redis | Cluster) {
     for (const [name, script] of Object.entries(redisScripts)) client.defineCommand(name, script);
     this.#client = client as (Redis | Cluster) & ScriptedCommands;
+    client.setMaxListeners(0); // each caller may wait for a reconnect
     client.on('error', this.#onFault).on('node error', this.#onFault);
     client.on('close', () => {
       this.#connectionFault ??= closed;
@@ -116,42 +117,30 @@ export class RedisStore implements Store {
     ...args: readonly (string | Buffer | number)[]
   ): Promise<T> {
     if (this.#closing) throw new StoreError('closed');
-    const work = (): Promise<T> => this.#client[script](`txgw:${key}`, ...args);
+    const name = `txgw:${key}`;
+    const work = (): Promise<T> => this.#client[script](name, ...args);
     try {
       return await work().catch(async (error) => {
-        if (!wasNotSent(error)) throw error;
-        await this.#reconnected();
+        if (isOfAnotherType(error)) await this.#client.unlink(name);
+        else if (wasNotSent(error)) await ready(this.#client, reconnectWaitMs).catch(() => undefined);
+        else throw error;
         return work();
       });
     } catch (error) {
       throw storeErrorOf(error, this.#connectionFault);
     }
   }
-
-  /**
-   * Waits briefly for a reconnect (after a failover, or when the server closed the connection). All callers share one wait. It
-   * ends at the first failure to connect, so that a dead server costs no time.
-   */
-  #reconnected(): Promise<unknown> {
-    this.#reconnecting ??= once(this.#client, 'ready', { signal: AbortSignal.timeout(100) })
-      .catch(() => undefined)
-      .finally(() => {
-        this.#reconnecting = undefined;
-      });
-    return this.#reconnecting;
-  }
 }
 
-/** Disconnects within a second. A client that is between two connections never emits `end`, so it is not waited for. */
+/** Waits for a connection. Rejects at the first failure to connect, so that a dead server costs no time. */
+const ready = (client: Redis | Cluster, withinMs: number) => timeLimit(() => once(client, 'ready'), withinMs);
+
+/** Disconnects within a second: a client that is between two connections never emits `end`. */
 async function end(client: Redis | Cluster): Promise<void> {
   if (client.status === 'end') return;
-  const ended = once(client, 'end').catch(() => undefined);
-  const between = client.status === 'reconnecting';
-  const nodes = client instanceof Cluster ? client.nodes() : [client];
+  const ended = once(client, 'end');
   client.disconnect();
-  if (!between) await timeLimit(() => ended, 1000).catch(() => undefined);
-  // The driver forgets to clear this timer when a command was still unanswered, which would keep the process alive.
-  for (const node of nodes) clearTimeout(Reflect.get(node, 'socketTimeoutTimer'));
+  await timeLimit(() => ended, 1000).catch(() => undefined);
 }
 
 const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero

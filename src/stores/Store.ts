@@ -49,8 +49,6 @@ export interface Item<Value = Buffer> {
 /** `if-longer`: unless what is there lasts at least as long. */
 export type PutWhen = 'always' | 'if-absent' | 'if-longer';
 
-/** The fields of a record that has a `token` live as long as it, the others an hour. Above this many, other jobs go. */
-export const mostFields = 100;
 export const hourMs = 3_600_000;
 
 /**

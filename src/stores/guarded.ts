@@ -1,13 +1,14 @@
 import type { Store } from './Store.js';
 import { StoreError } from './StoreError.js';
-import { timeLimit } from './timeLimit.js';
 
 export interface Guard {
   /** Time limit of one operation, in milliseconds. */
   readonly limitMs: number;
   /** The store cannot be used, or takes no writes; `detail` as in {@link StoreError}. */
   readonly onDegraded?: ((error: StoreError) => void) | undefined;
-  readonly onRecovered?: ((afterMs: number) => void) | undefined;
+  readonly onRecovered?: (() => void) | undefined;
+  /** An operation has ended, in whatever way. */
+  readonly onCommand?: ((command: string, seconds: number) => void) | undefined;
 }
 
 /** Operations without an answer, in a row, after which the store counts as degraded. */
@@ -20,17 +21,17 @@ const isRefusal = ({ trouble }: StoreError) => ['read-only', 'full', 'not-permit
  * `store` with a time limit and a circuit: after two operations in a row without an answer, all are refused at once until a
  * probe, a small write each second, is done. Nothing stands in for the store: callers know what to do without it.
  */
-export function guarded(store: Store, { limitMs, onDegraded, onRecovered }: Guard): Store {
+export function guarded(store: Store, { limitMs, onDegraded, onRecovered, onCommand }: Guard): Store {
   /** Without an answer, in a row. The first tells why: later ones are often only its consequence, such as a reconnect. */
   let unanswered: StoreError[] = [];
-  let degraded: { readonly error: StoreError; readonly since: number } | undefined;
+  let degraded: StoreError | undefined;
   let probing: NodeJS.Timeout | undefined;
 
   const probe = async () => {
     const key = `probe-${crypto.randomUUID()}`; // in a cluster, another server each time
     await timeLimit(() => store.put(key, Buffer.of(), probeEveryMs, 'always'), limitMs);
     clearInterval(probing);
-    if (degraded !== undefined) onRecovered?.(performance.now() - degraded.since);
+    if (degraded !== undefined) onRecovered?.();
     degraded = undefined;
     unanswered = [];
   };
@@ -38,10 +39,10 @@ export function guarded(store: Store, { limitMs, onDegraded, onRecovered }: Guar
   const failed = (error: StoreError) => {
     if (!isRefusal(error)) unanswered.push(error);
     const cause = isRefusal(error) ? error : unanswered.at(-failuresToDegrade);
-    const isKnown = degraded !== undefined && (isRefusal(error) || !isRefusal(degraded.error));
+    const isKnown = degraded !== undefined && (isRefusal(error) || !isRefusal(degraded));
     if (cause === undefined || isKnown || error.trouble === 'closed') return;
     if (degraded === undefined) onDegraded?.(cause);
-    degraded = { error: cause, since: degraded?.since ?? performance.now() };
+    degraded = cause;
     clearInterval(probing);
     probing = setInterval(() => void probe().catch(() => undefined), probeEveryMs).unref();
   };
@@ -49,7 +50,8 @@ export function guarded(store: Store, { limitMs, onDegraded, onRecovered }: Guar
   const guard =
     <Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>) =>
     async (...args: Args): Promise<T> => {
-      if (degraded !== undefined && !isRefusal(degraded.error)) throw degraded.error;
+      if (degraded !== undefined && !isRefusal(degraded)) throw degraded;
+      const startedAt = performance.now();
       try {
         const answer = await timeLimit(() => work.apply(store, args as never), limitMs);
         unanswered = [];
@@ -58,6 +60,8 @@ export function guarded(store: Store, { limitMs, onDegraded, onRecovered }: Guar
         const known = error instanceof StoreError ? error : new StoreError('failed');
         failed(known);
         throw known;
+      } finally {
+        onCommand?.(work.name, (performance.now() - startedAt) / 1000);
       }
     };
 
@@ -78,4 +82,22 @@ export function guarded(store: Store, { limitMs, onDegraded, onRecovered }: Guar
       await store.close();
     },
   };
+}
+
+/**
+ * Runs `work` and rejects with a `timed-out` {@link StoreError} when it takes longer than `limitMs`. The work goes on; its
+ * late answer is dropped. When the timer fires very late, this process was too busy to read an answer that may have arrived:
+ * `work` gets the same time once more. Timers run before I/O, so it rejects only after one more round of I/O.
+ */
+export function timeLimit<T>(work: () => Promise<T>, limitMs: number): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const dueAt = performance.now() + limitMs;
+    const giveUp = () => setImmediate(() => reject(new StoreError('timed-out')));
+    let timer = setTimeout(() => {
+      if (performance.now() - dueAt <= limitMs / 5) giveUp();
+      else timer = setTimeout(giveUp, limitMs);
+    }, limitMs);
+    const end = () => clearTimeout(timer);
+    work().finally(end).then(resolve, reject);
+  });
 }

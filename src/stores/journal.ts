@@ -1,6 +1,5 @@
-import { existsSync } from 'node:fs';
 import { access, constants, type FileHandle, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { DirectoryLock } from './DirectoryLock.js';
 import { StoreError } from './StoreError.js';
@@ -18,7 +17,7 @@ export interface JournalOptions {
   readonly waitMs: number;
   /** Told once when writing begins to fail, and when everything is written again. */
   readonly onDegraded?: ((error: StoreError) => void) | undefined;
-  readonly onRecovered?: ((afterMs: number) => void) | undefined;
+  readonly onRecovered?: (() => void) | undefined;
   /** The file was damaged; the readable part is used, and the whole is kept under this name. */
   readonly onSetAside?: ((file: string) => void) | undefined;
 }
@@ -26,7 +25,7 @@ export interface JournalOptions {
 const retryMs = 1000;
 /** The file is written anew when it is larger than twice its size at the last try to do so, and this. */
 const slackBytes = 1 << 20;
-const chunkBytes = 1 << 18;
+const chunkRecords = 64;
 const headerBytes = 8;
 
 /** Puts what a journal holds into `map`. Stops at the first record that is not whole: the rest is damaged. */
@@ -58,7 +57,7 @@ export class Journal {
   #mostBytes = 0;
   #changed = new Set<string>();
   #writing: Promise<void> | undefined;
-  #failure: { readonly error: StoreError; readonly at: number } | undefined;
+  #failure: StoreError | undefined;
   #isClosed = false;
   readonly #timer = setInterval(() => void this.#look(), retryMs).unref();
 
@@ -98,7 +97,7 @@ export class Journal {
     this.#mostBytes = -1;
     await this.#writing; // that write may have begun before
     await this.#writeOnce();
-    if (this.#failure !== undefined) throw this.#failure.error;
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   async close(): Promise<void> {
@@ -133,13 +132,9 @@ export class Journal {
 
   async #append(file: FileHandle, keys: Iterable<string>): Promise<void> {
     try {
-      for (const bytes of this.#chunks(keys)) {
-        // At an offset, because a failed write may have written a part, which is cut off.
-        await writeWhole(file, bytes, this.#size);
-        this.#size += bytes.length;
-      }
+      this.#size = await this.#writeTo(file, keys, this.#size);
     } catch (error) {
-      await file.truncate(this.#size).catch(() => undefined);
+      await file.truncate(this.#size).catch(() => undefined); // it may have written a part
       throw error;
     }
   }
@@ -148,12 +143,9 @@ export class Journal {
     this.#mostBytes = 2 * this.#size + slackBytes; // on a full disk, a try to write it anew is wasted
     const path = join(this.directory, 'journal');
     const file = await open(`${path}.new`, 'w', 0o600);
-    let size = 0;
+    let size: number;
     try {
-      for (const bytes of this.#chunks(this.map.keys())) {
-        await writeWhole(file, bytes, size);
-        size += bytes.length;
-      }
+      size = await this.#writeTo(file, [...this.map.keys()], 0);
       await file.datasync(); // or else a power cut may leave an empty file under the name
       await this.lock.check(); // a process that stood still must not rename over its successor's file
       await rename(`${path}.new`, path);
@@ -168,24 +160,24 @@ export class Journal {
     this.#mostBytes = 2 * size + slackBytes;
   }
 
-  *#chunks(keys: Iterable<string>): Generator<Buffer> {
+  /** Writes the present state of `keys` from `at` on; returns where it ends. */
+  async #writeTo(file: FileHandle, keys: Iterable<string>, at: number): Promise<number> {
+    let end = at;
     let records: Buffer[] = [];
-    let size = 0;
-    for (const key of keys) {
-      const record = encode(key, this.map.get(key));
-      records.push(record);
-      size += record.length;
-      if (size < chunkBytes) continue;
-      yield Buffer.concat(records);
-      [records, size] = [[], 0];
-    }
-    if (size > 0) yield Buffer.concat(records);
+    const write = async () => {
+      const bytes = Buffer.concat(records);
+      records = [];
+      await writeWhole(file, bytes, end);
+      end += bytes.length;
+    };
+    for (const key of keys) if (records.push(encode(key, this.map.get(key))) === chunkRecords) await write();
+    await write();
+    return end;
   }
 
   /** Each second: says that this process lives, sees whether directory and lock are still its own, and tries again. */
   async #look(): Promise<void> {
     try {
-      await access(this.directory, constants.W_OK);
       await this.lock.renew();
     } catch (error) {
       this.#failed(storeErrorOf(error));
@@ -200,17 +192,16 @@ export class Journal {
     await this.#file?.close().catch(() => undefined);
     this.#file = undefined;
     await makeDirectory(this.directory).catch(() => undefined);
-    await this.lock.takeAgain().catch(() => undefined);
+    await this.lock.takeIfFree().catch(() => undefined);
   }
 
   #failed(error: StoreError): void {
     if (this.#failure === undefined) this.options.onDegraded?.(error);
-    this.#failure ??= { error, at: performance.now() };
+    this.#failure ??= error;
   }
 
   #worked(): void {
-    if (this.#failure === undefined) return;
-    this.options.onRecovered?.(performance.now() - this.#failure.at);
+    if (this.#failure !== undefined) this.options.onRecovered?.();
     this.#failure = undefined;
   }
 
@@ -229,14 +220,7 @@ async function lockedDirectory(directory: string, waitMs: number): Promise<Direc
   return DirectoryLock.take(directory, waitMs);
 }
 
-/** Also makes missing parents. Node's recursive `mkdir` never ends under /proc, which reports the parent as missing. */
-async function makeDirectory(directory: string): Promise<void> {
-  if (existsSync(directory)) return;
-  await makeDirectory(dirname(directory));
-  await mkdir(directory, { mode: 0o700 }).catch((error) => {
-    if (!existsSync(directory)) throw error; // else another process was faster
-  });
-}
+const makeDirectory = (directory: string) => mkdir(directory, { recursive: true, mode: 0o700 });
 
 /** Of a write, the system may do a part only. */
 async function writeWhole(file: FileHandle, bytes: Buffer, at: number): Promise<void> {

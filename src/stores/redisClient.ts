@@ -45,22 +45,16 @@ export function parseRedisUrl(url: string) {
 
 /**
  * A client that never queues commands while disconnected, never repeats one, and reconnects for ever. It does not connect
- * until told to. Its connection errors are ignored: failing commands report them.
+ * until told to. Who uses it listens to its connection errors.
  */
 export function createRedisClient(address: RedisAddress): Redis | Cluster {
   const { username, password, tls, nodes } = address;
   let reconnectedAt = Number.NEGATIVE_INFINITY;
-  let isReconnecting = false;
-  const backoff = (attempt: number) => {
-    const atOnce = isReconnecting;
-    isReconnecting = false;
-    return atOnce ? 0 : Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2);
-  };
+  const backoff = (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2);
   const reconnectOnError = (error: Error & { readonly command?: { readonly name: string } }) => {
     if (error.command?.name === 'select') return true; // the driver would go on in database 0
     if (!error.message.includes('READONLY') || performance.now() - reconnectedAt < reconnectEveryMs) return false;
     reconnectedAt = performance.now();
-    isReconnecting = true;
     return true;
   };
   const offline = { lazyConnect: true, enableOfflineQueue: false };
@@ -87,27 +81,24 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     failoverDetector: true,
     ...(tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
   };
-  const client =
-    address.mode === 'cluster'
-      ? new Cluster([...nodes], {
-          ...offline,
-          redisOptions: common,
-          clusterRetryStrategy: backoff,
-          clusterNodeRetryStrategy: backoff,
-          slotsRefreshTimeout: 1000,
-          maxRedirections: 4,
-          // A certificate names hosts, so under TLS host names must not be replaced by addresses.
-          ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
-        })
-      : new Redis({
-          ...offline,
-          ...common,
-          ...(address.mode === 'sentinel' ? { sentinels: [...nodes], ...sentinel } : nodes[0]),
-          db: address.database,
-          retryStrategy: backoff,
-        });
-  client.on('error', () => undefined);
-  return client;
+  return address.mode === 'cluster'
+    ? new Cluster([...nodes], {
+        ...offline,
+        redisOptions: common,
+        clusterRetryStrategy: backoff,
+        clusterNodeRetryStrategy: backoff,
+        slotsRefreshTimeout: 1000,
+        maxRedirections: 4,
+        // A certificate names hosts, so under TLS host names must not be replaced by addresses.
+        ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
+      })
+    : new Redis({
+        ...offline,
+        ...common,
+        ...(address.mode === 'sentinel' ? { sentinels: [...nodes], ...sentinel } : nodes[0]),
+        db: address.database,
+        retryStrategy: backoff,
+      });
 }
 
 /** Pause before a client that has given up reconnects, in milliseconds. */

@@ -1,3 +1,4 @@
+import { codeOf } from '../process/codeOf.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 
 const troublesOfReplies: readonly (readonly [RegExp, StoreTrouble])[] = [
@@ -25,20 +26,17 @@ export function connectionFault(error: Error, known: StoreError | undefined): St
   const reply = replyOf(error);
   if (reply !== undefined) return refusal(reply);
   if (isTimeout(error)) return new StoreError('timed-out');
-  const code = error.message.startsWith('Protocol error') ? 'EPROTO' : ((error as NodeJS.ErrnoException).code ?? '');
-  if (!/^[A-Z][A-Z0-9_]{2,60}$/.test(code)) return known; // such as that nothing can be sent
+  const code = error.message.startsWith('Protocol error') ? 'EPROTO' : codeOf(error);
+  if (code === undefined) return known; // such as that nothing can be sent
   if (code !== 'ECONNRESET' && code !== 'EPIPE') return new StoreError('unreachable', undefined, code);
-  // A server that refuses says why once, and from then on only closes.
-  return known === undefined || ['unreachable', 'timed-out'].includes(known.trouble) ? closed : known;
+  return known ?? closed; // a server that refuses says why once, and from then on only closes
 }
 
 /** The connection ended without a reason. */
 export const closed = new StoreError('unreachable', undefined, 'ECONNRESET');
 
-/** The first word of an error the server replied with, such as `WRONGTYPE`. */
-export function replyCode(error: unknown): string | undefined {
-  return replyOf(error)?.split(' ', 1)[0];
-}
+/** The key holds something that is not ours. */
+export const isOfAnotherType = (error: unknown): boolean => replyOf(error)?.startsWith('WRONGTYPE') === true;
 
 /** The driver had no connection to send the command on, so it can be tried again without doing anything twice. */
 export const wasNotSent = (error: unknown): boolean =>
@@ -49,7 +47,7 @@ const isTimeout = (error: unknown): boolean => error instanceof Error && error.m
 /** What the server replied. Older servers wrap the error of a script; the driver wraps those of a cluster and of sentinels. */
 function replyOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
-  if (error.name === 'ReplyError') return error.message.replace(/^ERR Error running script .*?: -(?=[A-Z]+ )/, '');
+  if (error.name === 'ReplyError') return error.message.replace(/^ERR Error running script .*?: -?(?=[A-Z]+ )/, '');
   if ('lastNodeError' in error) return replyOf(error.lastNodeError);
   return /^All sentinels are unreachable.* Last error: ([A-Z]+ .*)/.exec(error.message)?.[1];
 }

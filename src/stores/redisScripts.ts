@@ -1,4 +1,7 @@
-import { hourMs, mostFields } from './Store.js';
+import { hourMs } from './Store.js';
+
+/** The fields of a record that has a `token` live as long as it, the others an hour. Above this many, other jobs go. */
+const mostFields = 100;
 
 /**
  * A record is a hash. Its fields: `F` holds "written expires version\n" and the value, `F:lease` "owner until", `F:failure`
@@ -23,16 +26,11 @@ const common = `
     if left < ms then redis.call('pexpire', key, text(ms)) end
   end`;
 
-/** A key of another type is replaced. */
-const asRecord = `${common}
-  local kind = redis.call('type', key).ok
-  if kind ~= 'hash' and kind ~= 'none' then redis.call('unlink', key) end`;
-
-/** The atomic operations, each on one key. */
+/** The atomic operations, each on one key. One on a key of another type fails and changes nothing. */
 export const redisScripts = {
   gatewayAcquire: {
     numberOfKeys: 1,
-    lua: `${asRecord}
+    lua: `${common}
       local name, owner, lease, refused, awaited = unpack(ARGV)
       local head, age, version = entry(name)
       if head and version ~= refused then
@@ -52,7 +50,7 @@ export const redisScripts = {
   },
   gatewayRenew: {
     numberOfKeys: 1,
-    lua: `${asRecord}
+    lua: `${common}
       local name, owner, lease = unpack(ARGV)
       if holder(name, tonumber(lease)) ~= owner then return 0 end
       redis.call('hset', key, name .. ':lease', owner .. ' ' .. text(now + lease))
@@ -61,7 +59,7 @@ export const redisScripts = {
   /** Whoever took the lease last may write, even when it has expired: nobody can have written since. */
   gatewaySettle: {
     numberOfKeys: 1,
-    lua: `${asRecord}
+    lua: `${common}
       local name, owner, kind, value, ttl, version, age = unpack(ARGV)
       if string.match(redis.call('hget', key, name .. ':lease') or '', '^(%S+) %d+$') ~= owner then return 0 end
       if kind == 'failure' then
@@ -82,7 +80,7 @@ export const redisScripts = {
   },
   gatewayForget: {
     numberOfKeys: 1,
-    lua: `${asRecord}
+    lua: `${common}
       local erased = redis.call('hlen', key) - redis.call('hexists', key, 'forgotten')
       redis.call('unlink', key)
       redis.call('hset', key, 'forgotten', text(now))
@@ -92,7 +90,6 @@ export const redisScripts = {
   gatewayNote: {
     numberOfKeys: 1,
     lua: `${common}
-      if redis.call('type', key).ok ~= 'zset' then redis.call('unlink', key) end
       redis.call('zremrangebyscore', key, '-inf', text(now - ${hourMs}))
       redis.call('zadd', key, text(now), ARGV[1])
       redis.call('pexpire', key, ${hourMs})`,
@@ -101,14 +98,12 @@ export const redisScripts = {
   gatewayNotes: {
     numberOfKeys: 1,
     lua: `${common}
-      if redis.call('type', key).ok ~= 'zset' then return { text(now), {} } end
       return { text(now), redis.call('zrangebyscore', key, text(ARGV[1] - 60000), '+inf') }`,
   },
   gatewayFields: {
     numberOfKeys: 1,
     lua: `${common}
       local found = {}
-      if redis.call('type', key).ok ~= 'hash' then return found end
       for _, name in ipairs(redis.call('hkeys', key)) do
         local head, age, version, left = entry(name)
         if head then
@@ -123,7 +118,7 @@ export const redisScripts = {
     numberOfKeys: 1,
     lua: `
       local left = redis.call('pttl', KEYS[1])
-      if left < 0 or redis.call('type', KEYS[1]).ok ~= 'string' then return { '0' } end
+      if left < 0 then return { '0' } end
       return { tostring(left), redis.call('get', KEYS[1]) }`,
   },
   gatewayPut: {
@@ -138,14 +133,14 @@ export const redisScripts = {
   gatewayDeleteIf: {
     numberOfKeys: 1,
     lua: `
-      if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+      if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
       return redis.call('del', KEYS[1])`,
   },
   gatewayIncrement: {
     numberOfKeys: 1,
     lua: `
       local left = redis.call('pttl', KEYS[1])
-      local held = left >= 0 and redis.call('type', KEYS[1]).ok == 'string' and redis.call('get', KEYS[1])
+      local held = left >= 0 and redis.call('get', KEYS[1])
       if held and #held <= 15 and string.match(held, '^%d+$') then
         return { redis.call('incrby', KEYS[1], ARGV[1]), left }
       end

@@ -29,12 +29,6 @@ interface Limit {
   readonly most: number;
 }
 
-/** Calls counted in the hour that ends at `endsAt`, by the monotonic clock. */
-interface Count {
-  readonly calls: number;
-  readonly endsAt: number;
-}
-
 const hourMs = 3_600_000;
 /** The part of each limit that a process may use in an hour while the store does not answer. */
 const aloneShare = 1 / 8;
@@ -48,10 +42,10 @@ const maxCounts = 10_000;
  * processes cannot know of each other's calls: each may then use an eighth of the budget, and of each cap, in an hour.
  */
 export class TokenBudget {
-  /** Until when the limits are reached that were, by the store's count and the monotonic clock. */
-  readonly #reached = new BoundedCache<number>({ max: maxCounts });
-  /** What this process counted by itself. */
-  readonly #alone = new BoundedCache<Count>({ max: maxCounts });
+  /** The limits that are reached by the store's count, until their hour ends. */
+  readonly #reached = new BoundedCache<true>({ max: maxCounts });
+  /** What this process counted by itself, for an hour from the first count. */
+  readonly #alone = new BoundedCache<number>({ max: maxCounts, ttl: hourMs, noUpdateTTL: true });
 
   constructor(private readonly options: TokenBudgetOptions) {}
 
@@ -64,7 +58,7 @@ export class TokenBudget {
     const limits = this.#limitsOf(spender);
     // Checked before counting: nothing is counted at one limit when another is known to be reached.
     for (const limit of limits) {
-      const leftMs = (this.#reached.get(keyOf(limit)) ?? 0) - performance.now();
+      const leftMs = this.#reached.getRemainingTTL(keyOf(limit));
       if (leftMs > 0) throw this.#refusal(limit, leftMs);
     }
     for (const limit of limits) await this.#count(limit);
@@ -88,16 +82,14 @@ export class TokenBudget {
     const { count: calls, leftMs } = counted;
     if (limit.of === 'fleet') this.options.onLeft?.(Math.max(0, limit.most - calls), leftMs);
     if (calls <= limit.most) return;
-    this.#reached.set(keyOf(limit), performance.now() + leftMs);
+    this.#reached.set(keyOf(limit), true, { ttl: Math.max(1, leftMs) }); // lru-cache takes 0 for no end
     throw this.#refusal(limit, leftMs);
   }
 
   #countAlone(limit: Limit): void {
-    const now = performance.now();
-    const known = this.#alone.get(keyOf(limit));
-    const { calls, endsAt } = known && known.endsAt > now ? known : { calls: 0, endsAt: now + hourMs };
+    const calls = this.#alone.get(keyOf(limit)) ?? 0;
     if (calls >= Math.max(1, limit.most * aloneShare)) throw this.#refusal(limit, storeAwayRetryMs, storeAway);
-    this.#alone.set(keyOf(limit), { calls: calls + 1, endsAt });
+    this.#alone.set(keyOf(limit), calls + 1);
   }
 
   /** At the cap of the watchers or of one caller, the error names whom it concerns: others who wait then try for themselves. */

@@ -1,9 +1,10 @@
 import { Sealer } from '../../src/cache/sealing.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
+import { startDatasources } from '../../src/datasources/startDatasources.js';
+import { startAgents } from '../../src/network/agents.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import { wireServices } from '../../src/services.js';
 import { guarded } from '../../src/stores/guarded.js';
 import type { SimulatedService } from './SimulatedService.js';
 import type { StoreLine } from './StoreLine.js';
@@ -51,17 +52,17 @@ export function wireProcess({ world, node, line, config, fetch, secret }: Parts)
       world.tell(`node ${node}`, 'uses the store again');
     },
   });
-  const credentials = { clientId, clientSecret: new Secret(secret()) };
-  const sealer = new Sealer([{ from: 'client-secret', secret: credentials.clientSecret }]);
-  const wired = wireServices({
-    ...{ config, log, metrics, store, sealer, baseUrl },
-    credentials: () => credentials,
+  const clientSecret = new Secret(secret());
+  const sealer = new Sealer([{ from: 'client-secret', secret: clientSecret }]);
+  const wired = startDatasources({
+    ...{ config, log, metrics, ways: startAgents(config), store, sealer },
+    upstream: { baseUrl, clientId, clientSecret },
     fetch: fetch as never,
   });
   /** Reads the secret file again. */
   const rotate = () => {
-    credentials.clientSecret = new Secret(secret());
-    sealer.replace({ from: 'client-secret', secret: credentials.clientSecret });
+    clientSecret.renew(secret());
+    sealer.replace({ from: 'client-secret', secret: clientSecret });
     wired.forgets.forgetAll();
   };
   return { store, state, wired, rotate };

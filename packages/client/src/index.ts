@@ -1,6 +1,6 @@
 /** The typed client for browsers and Node.js: documents for any GraphQL client, error codes, watches on refresh jobs and taxpayers. */
 
-export { type ErrorCode, errorCodes } from './errorCodes.js';
+export { type ErrorCode, errorCodes } from './generated/errorCodes.js';
 export * from './generated/graphql.js';
 export {
   errorCodeOf,

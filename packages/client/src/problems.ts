@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes } from './errorCodes.js';
+import { type ErrorCode, errorCodes } from './generated/errorCodes.js';
 
 /** One error of an answer, as the gateway sends it. */
 export interface GatewayProblem {

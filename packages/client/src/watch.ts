@@ -1,12 +1,5 @@
-import type {
-  DocumentNode,
-  FieldNode,
-  NamedTypeNode,
-  NonNullTypeNode,
-  OperationDefinitionNode,
-  SelectionSetNode,
-} from 'graphql';
-import { type ConnectOptions, eventStreams } from './connect.js';
+import { print } from 'graphql';
+import { type ConnectOptions, resultsOf, streamAddress } from './connect.js';
 import { RefreshJobUpdatedDocument, TaxpayerTokenUpdatedDocument } from './generated/graphql.js';
 import type { RefreshJobUpdatedSubscription, TaxpayerTokenUpdatedSubscription } from './generated/strict.js';
 import { type GatewayProblem, problemsOf, retryAfterSeconds, WatchFailed } from './problems.js';
@@ -48,7 +41,7 @@ export interface WatchOptions extends TokenWatchOptions {
 export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
   const { taxpayerId, jobId } = options;
   return watch(options, {
-    query: textOf(RefreshJobUpdatedDocument),
+    query: print(RefreshJobUpdatedDocument),
     variables: { taxpayerId, jobId },
     updateIn: (data: RefreshJobUpdatedSubscription) => data.refreshJobUpdated,
     stateOf: ({ status }) => status,
@@ -63,31 +56,12 @@ export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate
 export function watchTaxpayerToken(options: TokenWatchOptions): AsyncGenerator<TokenUpdate, void, undefined> {
   const { taxpayerId } = options;
   return watch(options, {
-    query: textOf(TaxpayerTokenUpdatedDocument),
+    query: print(TaxpayerTokenUpdatedDocument),
     variables: { taxpayerId },
     updateIn: (data: TaxpayerTokenUpdatedSubscription) => data.taxpayerTokenUpdated,
     stateOf: ({ fetchedAt, ...record }) => JSON.stringify(record),
     finalStatuses: ['COMPLETED', 'REJECTED'],
   });
-}
-
-/** The text of a document generated here; graphql-js, which prints any, is as large as the rest of the client. */
-function textOf({ definitions }: DocumentNode): string {
-  const { operation, name, variableDefinitions = [], selectionSet } = definitions[0] as OperationDefinitionNode;
-  // All our variables are required, and every argument is a variable of its own name.
-  const variables = variableDefinitions.map(({ variable, type }) => {
-    const required = (type as NonNullTypeNode).type as NamedTypeNode;
-    return `$${variable.name.value}: ${required.name.value}!`;
-  });
-  return `${operation} ${name?.value}(${variables.join(', ')}) ${fieldsOf(selectionSet)}`;
-}
-
-function fieldsOf({ selections }: SelectionSetNode): string {
-  const fields = (selections as readonly FieldNode[]).map(({ name, arguments: given = [], selectionSet }) => {
-    const args = given.map((argument) => `${argument.name.value}: $${argument.name.value}`).join(', ');
-    return name.value + (args && `(${args})`) + (selectionSet ? ` ${fieldsOf(selectionSet)}` : '');
-  });
-  return `{ ${fields.join(' ')} }`;
 }
 
 interface Subject<Data, Update> {
@@ -100,39 +74,25 @@ interface Subject<Data, Update> {
 }
 
 async function* watch<Data, Update extends { readonly status: string }>(
-  options: TokenWatchOptions,
+  { url, fetch, token, signal = new AbortController().signal, onReconnect }: TokenWatchOptions,
   { query, variables, updateIn, stateOf, finalStatuses }: Subject<Data, Update>,
 ): AsyncGenerator<Update, void, undefined> {
-  const { token, signal } = options;
-  // Outside the loop, which would retry an error thrown here as a network failure.
-  const connect = eventStreams(options);
-  let interrupt: (() => void) | undefined;
-  const onAbort = () => interrupt?.();
-  /** Registers what ends the present wait when the signal aborts; calls it at once if the signal has aborted. */
-  const interruptBy = (by: () => void) => {
-    interrupt = by;
-    if (signal?.aborted) by();
-  };
-  signal?.addEventListener('abort', onAbort);
+  const address = streamAddress(url);
+  let abort: () => void = () => {};
+  const aborted = new Promise<undefined>((resolve) => {
+    abort = () => resolve(undefined);
+  });
+  signal.addEventListener('abort', abort);
   let lastState: string | undefined;
   let attempt = 0;
   try {
-    while (!signal?.aborted) {
-      const accessToken =
-        typeof token === 'function'
-          ? await new Promise<string | undefined>((resolve, reject) => {
-              interruptBy(() => resolve(undefined));
-              Promise.resolve(token()).then(resolve, reject);
-            })
-          : token;
-      if (signal?.aborted) return;
+    while (!signal.aborted) {
+      const accessToken = typeof token === 'function' ? await Promise.race([token(), aborted]) : token;
       let cause: unknown;
       // Only a token that brought an update before its refusal has expired; renewing any other could go on for ever.
       let renewable = false;
       try {
-        const { results, end } = connect({ query, variables }, accessToken);
-        interruptBy(end);
-        for await (const result of results) {
+        for await (const result of resultsOf(address, { query, variables }, accessToken, signal, fetch)) {
           const { data, errors } = result as { readonly data?: Data | null; readonly errors?: unknown };
           cause = errors === undefined ? undefined : result;
           throwUnlessPassing(cause, renewable);
@@ -146,24 +106,23 @@ async function* watch<Data, Update extends { readonly status: string }>(
           if (finalStatuses.includes(update.status)) return;
         }
       } catch (error) {
-        if (signal?.aborted) return;
+        if (signal.aborted) return;
         if (error instanceof WatchFailed) throw error;
         throwUnlessPassing(error, renewable);
         cause ??= error;
-      } finally {
-        interrupt?.();
       }
-      if (signal?.aborted) return;
       const askedMs = 1000 * (retryAfterSeconds(cause) ?? 0);
       const pauseMs = Math.max(askedMs, Math.min(30_000, 1000 * 2 ** attempt++) * (0.5 + Math.random() / 2));
-      options.onReconnect?.(pauseMs, cause);
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, pauseMs);
-        interruptBy(() => resolve(clearTimeout(timer)));
+      onReconnect?.(pauseMs, cause);
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const paused = new Promise((resolve) => {
+        timer = setTimeout(resolve, pauseMs);
       });
+      await Promise.race([paused, aborted]);
+      clearTimeout(timer);
     }
   } finally {
-    signal?.removeEventListener('abort', onAbort);
+    signal.removeEventListener('abort', abort);
   }
 }
 

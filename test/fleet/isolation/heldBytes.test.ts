@@ -1,7 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { WebSocket } from 'ws';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import {
   environmentFor,
@@ -11,6 +10,7 @@ import {
   startTestGateway,
   type TestGateway,
 } from '../../support/gateway.js';
+import { rawSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { eventReader } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
@@ -61,18 +61,12 @@ async function firstsOfStreams(origin: string, authorization: string, requests: 
 
 /** The first message of each subscription on one socket. */
 async function firstsOnSocket(origin: string, authorization: string, requests: readonly object[]) {
-  const socket = new WebSocket(`${origin.replace('http', 'ws')}/graphql`, 'graphql-transport-ws');
-  const firsts: string[] = [];
-  socket.on('message', (data) => {
-    const text = String(data);
-    if (text.includes('connection_ack')) {
-      for (const [n, payload] of requests.entries())
-        socket.send(JSON.stringify({ id: `${n}`, type: 'subscribe', payload }));
-    } else if (text.includes('"next"')) firsts.push(text);
-  });
-  socket.once('open', () => socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization } })));
-  await until(() => firsts.length === requests.length);
-  return { firsts, end: () => socket.terminate() };
+  const socket = rawSocket(origin);
+  await socket.init({ authorization });
+  for (const [n, payload] of requests.entries()) socket.send({ id: `${n}`, type: 'subscribe', payload });
+  const firsts = () => socket.received.filter(({ type }) => type === 'next').map((message) => JSON.stringify(message));
+  await until(() => firsts().length === requests.length);
+  return { firsts: firsts(), end: socket.end };
 }
 
 const metadataTimes = (count: number) =>
@@ -88,7 +82,7 @@ describe('a process with a heap of 256 MB', () => {
 
   beforeAll(async () => {
     provider = await startTrustedProvider();
-    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    sandbox = await startSandbox();
     id = sandbox.control.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } }).id;
     gateway = await spawnGateway({
       ...environmentFor(sandbox),
@@ -124,9 +118,7 @@ describe('a process with a heap of 256 MB', () => {
     expect(lines.slice(0, 1)).toEqual(['HTTP/1.1 200 OK']);
     expect(lines.slice(3)).toEqual(Array(22).fill('HTTP/1.1 429 Too Many Requests'));
     const refused = await postQuery(gateway.origin, metadataTimes(8), { id }, { authorization: hostile });
-    expect(refused.errors).toMatchObject([
-      { extensions: { code: 'RATE_LIMITED', retryable: true, retryAfterSeconds: expect.any(Number) } },
-    ]);
+    expect(refused.errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', retryable: true } }]);
     // A small answer is not refused, once the caller's own work of the last second is over.
     await until(async () => {
       const small = await postQuery(gateway.origin, '{ __typename }', {}, { authorization: hostile });

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
@@ -7,6 +6,7 @@ import { Redis } from 'ioredis';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { RedisStore } from '../../../src/stores/RedisStore.js';
 import { startRedis } from '../../support/redis.js';
+import { scratch } from '../../support/scratch.js';
 import { SharedStore } from '../../support/stores/SharedStore.js';
 import { storeContract } from '../../support/stores/storeContract.js';
 
@@ -51,7 +51,7 @@ it('The store in memory drops the records used least recently when it is full, a
 });
 
 it('A store in a file finds nothing whose time was over while no process ran', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'store-'));
+  const directory = scratch();
   const before = await LocalStore.open(directory, { waitMs: 0 });
   await before.put('short', Buffer.from('x'), 1000, 'always');
   await before.put('long', Buffer.from('x'), 60_000, 'always');
@@ -60,10 +60,9 @@ it('A store in a file finds nothing whose time was over while no process ran', a
   const after = await LocalStore.open(directory, { waitMs: 0 });
   expect([await after.get('short'), (await after.get('long'))?.value]).toEqual([undefined, Buffer.from('x')]);
   await after.close();
-  rmSync(directory, { recursive: true });
 });
 
-it('A taxpayer in Redis lives as long as its token, and an hour without one; what is of another type is replaced', async () => {
+it('A taxpayer in Redis lives as long as its token, with about a hundred jobs, and an hour without one; what is of another type is replaced', async () => {
   const redis = await startRedis();
   const store = await RedisStore.open(redis.url);
   const client = new Redis(redis.url);
@@ -80,6 +79,11 @@ it('A taxpayer in Redis lives as long as its token, and an hour without one; wha
   await write('job:b', 60_000);
   expect(await client.pttl('txgw:r')).toBeGreaterThan(29 * 86_400_000);
   expect((await store.fields('r')).map(({ name }) => name).sort()).toEqual(['job:a', 'job:b', 'token']);
+  for (let n = 0; n < 130; n += 1) await write(`job:${n}`, 60_000);
+  const fields = (await store.fields('r')).map(({ name }) => name);
+  expect(fields).toEqual(expect.arrayContaining(['token', 'job:129']));
+  expect(fields).not.toContain('job:0');
+  expect(fields.length).toBeLessThanOrEqual(101);
   expect(await store.get('item')).toBeUndefined();
   expect((await store.increment('item', 1, 1000)).count).toBe(1);
   expect((await store.increment('text', 3, 1000)).count).toBe(3);

@@ -137,8 +137,7 @@ describe('A trial that a pause of the fleet refuses', () => {
   it('proves nothing: once the pause is over, one call is the trial for all', async () => {
     const fleet = await startFleet({ size: 2, breakerResetMs: 1000 });
     try {
-      const [one, two] = fleet.members;
-      if (!one || !two) throw new Error('The fleet has two members');
+      const [one, two] = fleet.members as [Member, Member];
       const { control } = fleet.sandbox;
       const taxpayers = control.addTaxpayers(20, { status: 'AUTHORIZED' }).map((id) => fleet.ids.taxpayerId(id));
       const read = async ({ jobs, broker }: typeof one, n: number) => {

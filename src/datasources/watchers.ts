@@ -1,7 +1,25 @@
-import { jitterOf } from './freshness.js';
+import { isFinal, isSame } from './freshness.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import { isTerminal, type JobView, type RefreshJobs, sharedMs } from './RefreshJobs.js';
+import type { TokenBroker } from './TokenBroker.js';
+import type { TokenView } from './tokenAnswer.js';
 import { Watcher, type WatcherSurroundings } from './Watcher.js';
+
+/** Watches token records: each is read again when it stops being fresh, within the watchers' share of the budget. */
+export function recordWatcher({ broker, ...options }: WatcherSurroundings & { readonly broker: TokenBroker }) {
+  return new Watcher<TaxpayerId, TokenView>({
+    ...options,
+    watched: {
+      read: (id, _, call) => broker.poll(id, call),
+      standIn: (id) => broker.stale(id),
+      readAt: ({ readAt }) => readAt,
+      isChange: (from, to) => from.stale !== to.stale || !isSame(from.record, to.record),
+      isFinal: ({ record }) => isFinal(record),
+      dueInMs: (view) => broker.freshForMs(view),
+      retryMs: { first: 1000, longest: 900_000 },
+    },
+  });
+}
 
 export interface JobWatcherOptions extends WatcherSurroundings {
   readonly jobs: RefreshJobs;
@@ -30,3 +48,6 @@ export function jobWatcher({ jobs, pollMinMs, pollMaxMs, ...options }: JobWatche
     },
   });
 }
+
+/** A number from 0 to 1 that differs from version to version. */
+const jitterOf = (version: string): number => Number.parseInt(version.slice(0, 8), 16) / 2 ** 32;

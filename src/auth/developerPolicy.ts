@@ -1,0 +1,19 @@
+import type { TokenPolicy } from './verifyToken.js';
+
+/** What `npm run dev:token` writes into a token, and signs it with. */
+export const developer = {
+  algorithm: 'HS256',
+  issuer: 'urn:taxpayer-gateway:developer',
+  audience: 'taxpayer-gateway',
+  /** Anybody knows it, which gives nobody a right: in developer mode a caller without a token may do everything. */
+  key: new TextEncoder().encode('the key of the developer mode, known to all'),
+};
+const keys = { version: 0, fresh: true, find: async () => [developer.key], lookAgain: async () => false };
+
+/** Verifies tokens of `npm run dev:token`, which let the local developer do no more than they say. For AUTH_MODE=developer. */
+export const developerPolicy: TokenPolicy = {
+  algorithms: [developer.algorithm],
+  issuers: new Map([[developer.issuer, { keys, audience: [developer.audience] }]]),
+  rights: { scopesClaims: ['scope'], scopesMap: new Map(), taxpayersClaim: 'taxpayer_ids' },
+  tokenTypes: ['jwt'],
+};

@@ -1,0 +1,113 @@
+import { CallQueue } from '../admission/CallQueue.js';
+import { boundsFor, type Holder, Places } from '../admission/Places.js';
+import { Forgets } from '../cache/Forgets.js';
+import { leaseMarginMs } from '../cache/LeasedCache.js';
+import { SealedStore, scopeOf } from '../cache/SealedStore.js';
+import type { Sealer } from '../cache/sealing.js';
+import type { UpstreamCredentials } from '../config/config.js';
+import type { AuditLog } from '../observability/AuditLog.js';
+import { Episode } from '../observability/Episode.js';
+import type { Surroundings } from '../Surroundings.js';
+import type { Store } from '../stores/Store.js';
+import { Pauses } from '../upstream/Pauses.js';
+import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from '../upstream/ResilientFetch.js';
+import { ClientLinks } from './ClientLinks.js';
+import { RefreshJobs } from './RefreshJobs.js';
+import { TaxpayerService } from './TaxpayerService.js';
+import { TokenBroker } from './TokenBroker.js';
+import { jobWatcher, recordWatcher } from './watchers.js';
+
+export interface DatasourcesOptions extends Surroundings {
+  readonly store: Store;
+  readonly sealer: Sealer;
+  readonly upstream: UpstreamCredentials;
+  /** Called for each read and creation at the service. */
+  readonly onCall?: (holder: Holder) => void;
+  /** Makes the HTTP requests. Default: node-fetch. */
+  readonly fetch?: ResilientFetchOptions['fetch'];
+  readonly audit?: AuditLog;
+}
+
+/** Starts what reads and writes at the service, over a store that is open. */
+export function startDatasources(options: DatasourcesOptions) {
+  const { config, metrics, ways, store, sealer, upstream, fetch, audit } = options;
+  const { apiVersion, deadlineMs, breakerResetMs: longestPauseMs } = config.service;
+  const { maxEntries, keepMs } = config.cache;
+  const sealed = new SealedStore({ store, sealer, scope: scopeOf(upstream.baseUrl, upstream.clientId, apiVersion) });
+  const http = new ResilientFetch({
+    ...config.service,
+    ...(fetch && { fetch }),
+    agents: ways.service,
+    onTry: metrics.onTry,
+  });
+  const service = taxpayerService(options, http, sealed);
+  const places = new Places(boundsFor(config.limits));
+  const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onEnter: options.onCall });
+  const cache = { maxEntries, workMs: deadlineMs, onRead: metrics.onRead };
+  const shared = { service, store: sealed, calls, keepMs, cache };
+  const broker = new TokenBroker({
+    ...shared,
+    ...config.tokens,
+    longestPauseMs,
+    onEvent: metrics.onTokenEvent,
+    onBudget: metrics.onBudget,
+    onRecord: (id, view) => recordWatches.see(id, view),
+  });
+  const jobs = new RefreshJobs({
+    ...shared,
+    broker,
+    onStatus: (taxpayerId, jobId, view) => jobWatches.see([taxpayerId, jobId], view),
+  });
+  const links = new ClientLinks({ ...shared, workMs: deadlineMs + leaseMarginMs });
+  const onWatchers = (kind: 'job' | 'record') => (count: number) => metrics.watchers.set({ kind }, count);
+  const jobWatches = jobWatcher({ ...config.jobs, jobs, onWatchers: onWatchers('job') });
+  const recordWatches = recordWatcher({ ...config.jobs, broker, onWatchers: onWatchers('record') });
+  const forgets = new Forgets({
+    store: sealed,
+    keepers: [
+      broker,
+      jobs,
+      { forget: (isMeant) => jobWatches.forget(([taxpayerId]) => isMeant(taxpayerId)) },
+      recordWatches,
+    ],
+    onForgotten: ({ id: requestId, subject: taxpayer }) =>
+      audit?.write({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
+  });
+  const stopWatches = () => {
+    jobWatches.stop();
+    recordWatches.stop();
+  };
+  const stop = () => {
+    forgets.stop();
+    stopWatches();
+  };
+  return { sealed, http, places, calls, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
+}
+
+const silenceCauses = {
+  'rate-limited': 'HTTP 429: the fleet stops calling for as long as the service asks',
+  'credentials-rejected': 'HTTP 401: the fleet stops calling for 30 s at a time',
+} as const;
+
+/** The service, of whose troubles the operator is told by endpoint. */
+function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, store: SealedStore): TaxpayerService {
+  const { config, log, metrics, upstream } = options;
+  const texts = { begins: 'calls to the service are failing', ends: 'calls to the service work again' };
+  const of = (endpoint: Endpoint) => new Episode({ log, about: { endpoint }, ...texts });
+  const episodes = {
+    createClientLink: of('createClientLink'),
+    taxpayerToken: of('taxpayerToken'),
+    refreshJob: of('refreshJob'),
+  };
+  const pauses = new Pauses({
+    store,
+    onPause: (endpoint, reason) => {
+      metrics.gateClosed.inc({ endpoint, reason });
+      episodes[endpoint].see(reason, silenceCauses[reason]);
+    },
+  });
+  return new TaxpayerService({
+    ...{ upstream, apiVersion: config.service.apiVersion, http, pauses },
+    onOutcome: (endpoint, failure) => episodes[endpoint].see(failure?.kind, failure?.reason),
+  });
+}
