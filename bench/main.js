@@ -1,13 +1,12 @@
 // npm run bench: the gateway as it ships beside the alternatives one would write or choose, in one run on one machine.
 
 import { baselines, compare, summaryTable } from './compare.js';
-import { socketsTable, startTable } from './idle.js';
 import { optionsOf } from './optionsOf.js';
 import * as processes from './processes.js';
 import { machine, writeSection } from './report.js';
 import { scenarios } from './scenarios.js';
 
-const names = [...scenarios.map(({ name }) => name), 'start', 'sockets'];
+const names = scenarios.map(({ name }) => name);
 const help = `Measures the gateway beside ${baselines.join(', ')}: npm run bench -- [options]
 
   --scenario <name>  only this one; may be repeated. Names: ${names.join(', ')}
@@ -22,8 +21,8 @@ const values = optionsOf(help, {
 });
 /** Warm-ups last until the JIT compiler has settled. Where nothing is asked for twice, requests count instead of seconds. */
 const options = values.quick
-  ? { rounds: 3, seconds: 1, warmUpSeconds: 3, count: 200, warmUpCount: 1000, sockets: 400 }
-  : { rounds: 5, seconds: 2, warmUpSeconds: 5, count: 800, warmUpCount: 4000, sockets: 10_000 };
+  ? { rounds: 3, seconds: 1, warmUpSeconds: 3, count: 200, warmUpCount: 1000 }
+  : { rounds: 5, seconds: 2, warmUpSeconds: 5, count: 800, warmUpCount: 4000 };
 
 await processes.withStarted(async (start) => {
   processes.keepToOtherCores(); // the load comes from this process
@@ -32,27 +31,22 @@ await processes.withStarted(async (start) => {
   const world = { ...options, service, issuer, authorization: await issuer.authorizationOf('bench') };
   // Two settings differ from the defaults, because the load comes from a single caller.
   const env = { ...issuer.env, RATE_LIMIT_PER_MINUTE: '100000000', TOKEN_BUDGET_PER_HOUR: '1000000' };
-  const startGateway = () => processes.startGateway(service, { env, isPinned: true });
-  const startBaseline = (name) => processes.startBaseline(name, service, { env, isPinned: true });
-  const starting = [startGateway, ...baselines.map((name) => () => startBaseline(name))];
-
-  const sections = [];
-  const wanted = scenarios.filter(({ name }) => values.scenario.includes(name));
-  if (wanted.length > 0) {
-    const targets = [];
-    for (const startTarget of starting) targets.push(await start(startTarget()));
-    const compared = [];
-    for (const scenario of wanted) {
-      process.stderr.write(`${scenario.name}…\n`);
-      compared.push({ scenario, results: await compare(scenario, targets, world) });
-    }
-    sections.push(summaryTable(compared));
+  const settings = { env, isPinned: true };
+  const starting = [
+    processes.startGateway(service, settings),
+    ...baselines.map((name) => processes.startBaseline(name, service, settings)),
+  ];
+  const targets = [];
+  for (const target of starting) targets.push(await start(target));
+  const compared = [];
+  for (const scenario of scenarios.filter(({ name }) => values.scenario.includes(name))) {
+    process.stderr.write(`${scenario.name}…\n`);
+    compared.push({ scenario, results: await compare(scenario, targets, world) });
   }
-  if (values.scenario.includes('start')) sections.push(await startTable(starting));
-  if (values.scenario.includes('sockets')) sections.push(await socketsTable(startGateway, world));
-  process.stdout.write(`\n${sections.join('\n')}`);
+  const summary = summaryTable(compared);
+  process.stdout.write(`\n${summary}`);
   if (!values.write) return;
   const how = `${options.rounds} rounds of ${options.seconds} s each; cores: ${processes.pinning}.`;
   const head = `Measured ${new Date().toISOString().slice(0, 10)} on ${machine()}. ${how}\n`;
-  writeSection('comparison', [head, ...sections].join('\n'), 'docs/performance.md');
+  writeSection('comparison', [head, summary].join('\n'), 'docs/performance.md');
 });

@@ -1,16 +1,16 @@
 import { startAuthentication } from './auth/startAuthentication.js';
 import { type Config, embeddedSandbox, type UpstreamCredentials } from './config/config.js';
 import { RequestContext, type Services } from './context/RequestContext.js';
+import { type Edge, edgeOf } from './http/edge.js';
 import type { HttpServer } from './http/HttpServer.js';
-import type { OpenStreams } from './http/OpenStreams.js';
-import { edgeOf, startHttp, startMetricsServer } from './http/startHttp.js';
+import { startHttp, startMetricsServer } from './http/startHttp.js';
 import { WebSockets } from './live/WebSockets.js';
 import { startAgents } from './network/agents.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
-import type { OperationHooks } from './operations/OperationRecord.js';
+import type { OperationHooks } from './operations/Operation.js';
 import { Operations } from './operations/Operations.js';
 import { TrustedDocuments } from './operations/TrustedDocuments.js';
 import { pause } from './process/pause.js';
@@ -49,9 +49,9 @@ export interface Gateway {
 type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Part;
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `WebSockets` → `Operations` (admit, prepare,
- * run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service. The
- * parts start from the service on, so that each finds what it needs, and stop in reverse.
+ * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `WebSockets` → `Quota` (admit) → `Operations`
+ * (prepare, run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
+ * The parts start from the service on, so that each finds what it needs, and stop in reverse.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
@@ -88,9 +88,9 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   await operations.start();
   started(operations); // only now: what has not started cannot be stopped
 
-  const { places } = services;
-  const edge = edgeOf(surroundings, { operations, identify, places, stallMs, keepAliveMs });
-  const sockets = new WebSockets({ ...edge, maxOperations: config.limits.subscriptions });
+  const { places, quota } = services;
+  const edge = edgeOf(surroundings, { operations, quota, identify, places, stallMs, keepAliveMs });
+  const sockets = new WebSockets(edge);
   const headers = explorerHeaders[config.auth.mode];
   const parts = {
     ...edge,
@@ -102,7 +102,7 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const metricsServer = await startMetricsServer(parts);
   started({ stop: () => metricsServer?.drain(0) });
   const { server, port } = await startHttp(parts);
-  started({ stop: () => drain(config.drainTimeoutMs, { streams: edge.streams, services, server }) });
+  started({ stop: () => drain(config.drainTimeoutMs, edge, services, server) });
   return { port, sandbox, firstQuery: sandbox?.firstQuery ?? '{ __typename }', log };
 }
 
@@ -113,20 +113,18 @@ const explorerHeaders = {
   jwt: { Authorization: 'Bearer <put an access token here>' },
 } as const;
 
-interface Drained {
-  readonly streams: OpenStreams;
-  readonly services: RunningServices;
-  readonly server: HttpServer;
-}
-
 /** Answers what is in flight. Takes `timeoutMs` milliseconds at most. */
-async function drain(timeoutMs: number, { streams, services, server }: Drained): Promise<void> {
+async function drain(
+  timeoutMs: number,
+  { streams }: Edge,
+  services: RunningServices,
+  server: HttpServer,
+): Promise<void> {
   const over = pause(timeoutMs, { ref: false });
   // Streams first: once the watchers stop, the streams that they feed would seem to end normally.
-  const drained = streams.drain(timeoutMs);
+  streams.shutDown();
   services.stopWatches();
   await server.drain(timeoutMs);
-  await drained;
   // Also wait for calls to the service whose callers have left: their results are worth storing.
   await Promise.race([services.calls.whenIdle(), over]);
 }
@@ -134,7 +132,9 @@ async function drain(timeoutMs: number, { streams, services, server }: Drained):
 /** Loaded only where it is configured. */
 async function startTracing(surroundings: Surroundings, serviceUrl: string): Promise<Tracing | undefined> {
   const { traces } = surroundings.config;
-  return traces && (await import('./observability/Tracing.js')).startTracing(surroundings, traces.url, serviceUrl);
+  if (traces === undefined) return undefined;
+  const { Tracing } = await import('./observability/Tracing.js');
+  return new Tracing(surroundings, traces.url, serviceUrl);
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. It keeps no request, which could hold a tax id. */

@@ -1,15 +1,17 @@
 import type { Holder } from './admission/Places.js';
 import { Quota } from './admission/Quota.js';
 import { Sealer } from './cache/sealing.js';
-import { followSecret, type UpstreamCredentials } from './config/config.js';
-import { identifierReader } from './datasources/identifiers.js';
+import { followSecrets, type UpstreamCredentials } from './config/config.js';
 import { startDatasources } from './datasources/startDatasources.js';
 import { AuditLog } from './observability/AuditLog.js';
+import { Episode } from './observability/Episode.js';
 import { LineLimit } from './observability/LineLimit.js';
 import { OperationLog } from './observability/OperationLog.js';
-import { openWatchedStore } from './observability/watchedStore.js';
 import type { UntrustedDocument } from './operations/TrustedDocuments.js';
 import type { Surroundings } from './Surroundings.js';
+import { openStore, shownStore } from './stores/openStore.js';
+import type { Store } from './stores/Store.js';
+import { storeCause } from './stores/StoreError.js';
 
 export type RunningServices = Awaited<ReturnType<typeof startServices>>;
 
@@ -21,15 +23,12 @@ const cleanEveryMs = 600_000;
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(surroundings: Surroundings & { readonly upstream: UpstreamCredentials }) {
   const { config, upstream, log, metrics } = surroundings;
-  let credentials = upstream;
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const store = await openWatchedStore(surroundings);
   const lines = new LineLimit(log, sealer, config.trustedProxies !== undefined);
   const audit = new AuditLog(lines, config.audit);
   const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
-  const { baseUrl } = upstream;
-  const whole = { ...surroundings, store, sealer, baseUrl, credentials: () => credentials, audit, onCall };
-  const datasources = startDatasources(whole);
+  const datasources = startDatasources({ ...surroundings, store, sealer, audit, onCall });
   const { broker, jobs, forgets, http } = datasources;
   const quota = new Quota({ store: datasources.sealed, perMinute: config.limits.requestsPerMinute });
   if (store.kind === 'redis') await forgets.start();
@@ -39,10 +38,9 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => http.isOpen(endpoint));
-  const unfollow = followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (clientSecret) => {
-    credentials = { ...upstream, clientSecret };
-    if (config.cache.encryptionKeys.length > 0) return;
-    sealer.replace({ from: 'client-secret', secret: clientSecret });
+  const unfollow = followSecrets(config, log, (setting) => {
+    if (setting !== 'UPSTREAM_CLIENT_SECRET' || config.cache.encryptionKeys.length > 0) return;
+    sealer.replace({ from: 'client-secret', secret: upstream.clientSecret });
     forgets.forgetAll();
   });
   return {
@@ -54,9 +52,6 @@ export async function startServices(surroundings: Surroundings & { readonly upst
       const general = { operation: common.operation };
       lines.pass({ level: 'warn', message: 'untrusted document', requestId, common, general });
     },
-    ids: identifierReader(config.limits.idLength),
-    maxMetadataDepth: config.limits.metadataDepth,
-    maxAnswerBytes: config.limits.answerBytes,
     quota,
     /** Ends watches, connections, timers and the store. */
     stop: async () => {
@@ -68,4 +63,30 @@ export async function startServices(surroundings: Surroundings & { readonly upst
       await store.close();
     },
   };
+}
+
+/** Opens the store of CACHE_URL, whose troubles and times the operator sees. Rejects as {@link openStore}. */
+function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store> {
+  const { cache, drainTimeoutMs } = config;
+  const store = shownStore(cache.url);
+  const episode = new Episode({
+    ...{ log, level: 'error', about: { store }, quietMs: 0 },
+    begins: 'store unavailable, continuing without it',
+    ends: 'store available again',
+  });
+  return openStore(cache.url, {
+    waitMs: drainTimeoutMs,
+    onCommand: metrics.onStoreCommand,
+    onDegraded: (error) => {
+      metrics.storeDegraded.set(1);
+      episode.see(error.trouble, storeCause(store, error));
+    },
+    onRecovered: () => {
+      metrics.storeDegraded.set(0);
+      episode.see(undefined);
+    },
+    onSetAside: (file) => {
+      log.error({ file }, 'the file in the directory of CACHE_URL was damaged: what could be read of it is used');
+    },
+  });
 }

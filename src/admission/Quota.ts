@@ -17,6 +17,14 @@ export interface Asker {
   readonly remoteAddress: string | undefined;
 }
 
+/** A caller's limit on root fields, and what is left of it. */
+export interface RateLimit {
+  /** Root fields of operations per clock minute. */
+  readonly perMinute: number;
+  readonly left: number;
+  readonly resetSeconds: number;
+}
+
 /** A caller's root fields in one clock minute. */
 interface Count {
   readonly key: string;
@@ -109,7 +117,7 @@ export class Quota {
   }
 
   /** What is left of the caller's root fields in this minute; undefined where there is no limit. */
-  limitOf({ caller, remoteAddress }: Asker) {
+  limitOf({ caller, remoteAddress }: Asker): RateLimit | undefined {
     const { perMinute } = this.options;
     if (perMinute === 0) return undefined;
     const left = Math.max(0, perMinute - used(this.#countOf(keyOf(caller, remoteAddress))));

@@ -4,16 +4,7 @@ import type { Config } from '../config/config.js';
 import { unauthenticated } from '../errors/errors.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import { developerPolicy } from './developerPolicy.js';
-import type { AgentFor } from './fetchJson.js';
-import { IssuerKeys, type IssuerKeysOptions } from './IssuerKeys.js';
 import { boundRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';
-
-export interface AuthenticatorOptions {
-  /** HTTP agents for reading key sets. Default: Node's own. */
-  readonly agentFor?: AgentFor | undefined;
-  /** What to call after each read of an issuer's keys. */
-  readonly onKeysRead?: (issuer: string) => IssuerKeysOptions['onRead'];
-}
 
 /** The scheme in any case (RFC 9110 section 11.1), then the token. */
 const scheme = /^bearer +/i;
@@ -24,45 +15,22 @@ const malformedHeader = 'The Authorization header must be the word Bearer and on
 
 /** Tells who is calling from the Authorization header of a request or the parameters of a socket. */
 export class Authenticator {
-  /** Those read by this process: for their age and for readiness. */
-  readonly keySets: readonly IssuerKeys[];
+  /** Undefined where no token is looked at. */
   readonly #policy: TokenPolicy | undefined;
   /** The caller of requests without a token, in a mode that allows them. */
   readonly #unnamed: Caller | undefined;
   /** Verified tokens by their digest. One verification serves all who bring a token meanwhile; a failed one is not kept. */
   readonly #verified: LRUCache<string, VerifiedToken, string>;
 
-  constructor(auth: Config['auth'], { agentFor, onKeysRead }: AuthenticatorOptions = {}) {
-    const { mode, keysMaxAgeMs: maxAgeMs, rights, tokenTypes } = auth;
-    const issuers = auth.issuers.map(({ issuer, jwksUrl, audience }) => {
-      const onRead = onKeysRead?.(issuer);
-      return { issuer, audience, keys: new IssuerKeys({ issuer, jwksUrl, agentFor, maxAgeMs, onRead }) };
-    });
-    this.keySets = issuers.map(({ keys }) => keys);
+  constructor({ mode, rights, tokenTypes, decision }: Config['auth'], issuers: TokenPolicy['issuers']) {
     this.#unnamed = mode === 'disabled' ? anyone : mode === 'developer' ? localDeveloper : undefined;
-    const trusted = new Map(issuers.map((one) => [one.issuer, one]));
-    const policy = mode === 'developer' ? developerPolicy : { issuers: trusted, rights, tokenTypes };
-    if (mode !== 'disabled') this.#policy = { ...policy, decisionClaims: auth.decision?.claims };
+    const policy = mode === 'developer' ? developerPolicy : { issuers, rights, tokenTypes };
+    if (mode !== 'disabled') this.#policy = { ...policy, decisionClaims: decision?.claims };
     this.#verified = new LRUCache({
       max: maxTokens,
       fetchMethod: (_digest, _stale, { context: token }) => verifyToken(token, this.#policy as TokenPolicy),
       ignoreFetchAbort: true, // a verification that others push out still answers who waits for it
     });
-  }
-
-  /** Reads the key sets and keeps them fresh. */
-  start(): void {
-    for (const keys of this.keySets) void keys.start();
-  }
-
-  stop(): void {
-    for (const keys of this.keySets) keys.stop();
-  }
-
-  /** Why no caller can be authenticated: no key was ever read, or the last read is too long ago. */
-  reasonNotReady(): string | undefined {
-    const isUsable = this.keySets.length === 0 || this.keySets.some(({ fresh }) => fresh);
-    return isUsable ? undefined : 'there is no usable key of the identity provider';
   }
 
   /**

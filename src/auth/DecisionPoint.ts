@@ -39,14 +39,14 @@ export interface DecisionPointOptions {
   readonly url: string;
   /** HTTP agents. Default: Node's own. */
   readonly agent?: AgentFor | undefined;
-  /** Asked for at each call. Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
-  readonly token?: (() => Secret | undefined) | undefined;
+  /** Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
+  readonly token?: Secret | undefined;
   /** How long a permission is cached, in milliseconds. */
   readonly ttlMs: number;
   readonly onCall?: (call: DecisionCall) => void;
 }
 
-/** Time for a call and its retry together, in milliseconds. */
+/** Time for a call, in milliseconds. */
 const deadlineMs = 1000;
 /** How long a refusal is cached at most, in milliseconds. */
 const refusedMs = 5000;
@@ -78,12 +78,12 @@ export class DecisionPoint {
    */
   ask(caller: Caller, asker: Asker, questions: readonly Question[]): Promise<readonly (Decision | GatewayError)[]> {
     const fresh: Question[] = [];
-    let deciding: ReturnType<DecisionPoint['decide']> | undefined;
+    let deciding: Promise<readonly Decision[]> | undefined;
     const answers = questions.map((question) => {
       const context = async () => {
         const place = fresh.push(question) - 1;
         await undefined; // until every question is there
-        deciding ??= this.decide(caller, asker, fresh);
+        deciding ??= this.#decide(caller, asker, fresh);
         return (await deciding)[place] as Decision;
       };
       // Known ones are asked again: who asks has found none that is still valid.
@@ -93,77 +93,63 @@ export class DecisionPoint {
     return Promise.all(answers);
   }
 
-  /** Calls `look` when a decision expires; returns how to cancel that. */
-  whenOver({ until }: Decision, look: () => void): () => void {
-    const timer = setTimeout(look, Math.max(until - performance.now(), 0)).unref();
-    return () => clearTimeout(timer);
-  }
-
   /** @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call */
-  private async decide(caller: Caller, asker: Asker, questions: readonly Question[]): Promise<readonly Decision[]> {
-    const leavePlace = asker.takePlace?.();
+  async #decide(caller: Caller, { requestId, trail, takePlace }: Asker, questions: readonly Question[]) {
+    const { ttlMs, onCall } = this.options;
+    const endpoint = questions.length === 1 ? 'evaluation' : 'evaluations';
+    const leavePlace = takePlace?.();
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
-    const askedAt = performance.now();
-    const signal = AbortSignal.timeout(deadlineMs);
-    const call = (repetition: number) => this.#call(caller, { ...asker, repetition }, questions, signal);
+    const startedAt = performance.now();
+    let failure: NoAnswer | undefined;
     try {
-      // The decision point may have closed a kept-alive connection, and asking twice changes nothing.
-      const answers = await call(0).catch((error: NoAnswer) => {
-        if (error.fault !== 'network') throw error;
-        return call(1);
-      });
-      return answers.map(({ decision: isAllowed }) => {
-        return { isAllowed, until: askedAt + Math.min(this.options.ttlMs, isAllowed ? Infinity : refusedMs) };
+      const answers = await this.#call(endpoint, caller, requestId, questions);
+      return answers.map(({ decision: isAllowed }): Decision => {
+        return { isAllowed, until: startedAt + Math.min(ttlMs, isAllowed ? Infinity : refusedMs) };
       });
     } catch (error) {
-      throw undecided(error as NoAnswer);
+      failure = error as NoAnswer;
+      throw undecided(failure);
     } finally {
       leavePlace?.();
+      const ms = performance.now() - startedAt;
+      const outcome = failure?.fault ?? 'ok';
+      trail?.call({ endpoint, result: outcome, startedAt, ms });
+      onCall?.({ outcome, cause: failure?.message, seconds: ms / 1000 });
     }
   }
 
+  /** @throws NoAnswer */
   async #call(
+    endpoint: 'evaluation' | 'evaluations',
     { subject: id, properties }: Caller,
-    { requestId, trail, repetition }: Asker & { readonly repetition: number },
+    requestId: string,
     questions: readonly Question[],
-    signal: AbortSignal,
   ) {
-    const { url, agent, onCall } = this.options;
-    const token = this.options.token?.()?.reveal();
+    const { url, agent } = this.options;
+    const token = this.options.token?.reveal();
     const evaluations = questions.map(({ action: name, taxpayer }) => ({
       action: { name },
       resource: { type: 'taxpayer', id: taxpayer },
     }));
-    const [one, ...others] = evaluations;
-    const isOne = others.length === 0;
-    const endpoint = isOne ? 'evaluation' : 'evaluations';
-    const startedAt = performance.now();
-    let failure: NoAnswer | undefined;
-    try {
-      const answer = await fetchJson(`${url.replace(/\/+$/, '')}/access/v1/${endpoint}`, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          accept: 'application/json',
-          'x-request-id': requestId,
-          ...(token && { authorization: token.includes(' ') ? token : `Bearer ${token}` }),
-        },
-        body: JSON.stringify({ subject: { type: 'user', id, properties }, ...(isOne ? one : { evaluations }) }),
-        agent,
-        signal,
-      });
-      const read = decided.safeParse(isOne ? { evaluations: [answer] } : answer).data?.evaluations;
-      if (read?.length !== questions.length) throw new NoAnswer('answer', 'the answer does not decide what was asked');
-      return read;
-    } catch (error) {
-      failure = error as NoAnswer;
-      throw error;
-    } finally {
-      const ms = performance.now() - startedAt;
-      const outcome = failure?.fault ?? 'ok';
-      trail?.call({ endpoint, result: outcome, startedAt, ms, repetition });
-      onCall?.({ outcome, cause: failure?.message, seconds: ms / 1000 });
-    }
+    const isOne = endpoint === 'evaluation';
+    const answer = await fetchJson(`${url.replace(/\/+$/, '')}/access/v1/${endpoint}`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'x-request-id': requestId,
+        ...(token && { authorization: token.includes(' ') ? token : `Bearer ${token}` }),
+      },
+      body: JSON.stringify({
+        subject: { type: 'user', id, properties },
+        ...(isOne ? evaluations[0] : { evaluations }),
+      }),
+      agent,
+      signal: AbortSignal.timeout(deadlineMs),
+    });
+    const read = decided.safeParse(isOne ? { evaluations: [answer] } : answer).data?.evaluations;
+    if (read?.length !== questions.length) throw new NoAnswer('answer', 'the answer does not decide what was asked');
+    return read;
   }
 }
 

@@ -71,7 +71,7 @@ export class IssuerKeys implements KeySource {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       const isRead = await this.lookAgain();
-      const everyMs = Math.min(refreshMs, this.options.maxAgeMs / 2) * (0.9 + Math.random() / 5);
+      const everyMs = Math.min(refreshMs, this.options.maxAgeMs / 2);
       await pause(isRead ? everyMs : this.#waitMs(), { ref: false, signal });
     }
   }
@@ -118,7 +118,7 @@ export class IssuerKeys implements KeySource {
       this.#failure = undefined;
     } catch (error) {
       this.#failure = error as NoAnswer;
-      this.#notBefore = performance.now() + retryMs * (1 + Math.random() / 4);
+      this.#notBefore = performance.now() + retryMs;
     }
     if (!this.#stopped.signal.aborted) this.options.onRead?.(this.#failure);
     return this.#failure === undefined;

@@ -1,6 +1,7 @@
 import type { Agent } from 'node:http';
 import type { Readable } from 'node:stream';
 import fetch, { type FetchError, type RequestInit } from 'node-fetch';
+import { codeOf } from '../process/codeOf.js';
 
 /** The agent for an address; undefined for Node's own. */
 export type AgentFor = (url: URL) => Agent | undefined;
@@ -30,11 +31,10 @@ export async function fetchJson(url: string, init: RequestInit & { readonly sign
   } catch (error) {
     if (init.signal.aborted) throw new NoAnswer('timeout', 'no answer in time');
     if (error instanceof SyntaxError) throw new NoAnswer('answer', 'the answer is not JSON');
-    const { type, code = '' } = error as FetchError;
+    const { type } = error as FetchError;
     if (type === 'no-redirect') throw new NoAnswer('answer', 'redirects are not followed');
     if (type === 'max-size') throw new NoAnswer('answer', `larger than ${maxBodyBytes} bytes`);
-    throw new NoAnswer('network', /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : 'the connection was lost');
+    throw new NoAnswer('network', codeOf(error) ?? 'the connection was lost');
   }
-  // Balancers end idle connections by a 408, which may cross a request that was not read.
-  throw new NoAnswer(status === 408 ? 'network' : 'answer', `HTTP ${status}`, status);
+  throw new NoAnswer('answer', `HTTP ${status}`, status);
 }

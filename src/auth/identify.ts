@@ -1,5 +1,4 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import type { Secret } from '../config/secret.js';
 import type { Authenticator } from './Authenticator.js';
 import { type Caller, router } from './caller.js';
@@ -23,9 +22,9 @@ export type Identify = (credentials: Credentials) => Identity | Promise<Identity
  * Tells who is calling. A router that presents one of its secrets, of which there are several while they are rotated, needs
  * no user's token to read the schema.
  */
-export function identifier(authenticator: Authenticator, secrets: () => readonly Secret[] | undefined): Identify {
+export function identifier(authenticator: Authenticator, secrets: Secret | undefined): Identify {
   return ({ authorization, routerSecret }) => {
-    const fromRouter = isRouter(routerSecret, secrets());
+    const fromRouter = isRouter(routerSecret, secrets);
     const identity = (caller: Caller): Identity => ({ caller, fromRouter });
     try {
       const caller = authenticator.authenticate(authorization);
@@ -37,25 +36,9 @@ export function identifier(authenticator: Authenticator, secrets: () => readonly
   };
 }
 
-/** The credentials in the headers of a request. */
-export function credentialsOf({ headers }: IncomingMessage): Credentials {
-  return {
-    authorization: headers.authorization,
-    routerSecret: textOf(headers['x-gateway-router-secret']),
-  };
-}
-
-/** The credentials in the parameters of `connection_init`, in any letter case; the headers of the upgrade supply the rest. */
-export function credentialsOfSocket(
-  parameters: Readonly<Record<string, unknown>> | undefined,
-  request: IncomingMessage,
-): Credentials {
-  const given = new Map(Object.entries(parameters ?? {}).map(([name, value]) => [name.toLowerCase(), textOf(value)]));
-  const shown = credentialsOf(request);
-  return {
-    authorization: given.get('authorization') ?? shown.authorization,
-    routerSecret: given.get('x-gateway-router-secret') ?? shown.routerSecret,
-  };
+/** The credentials among headers of a request or parameters of a socket, whose names are in lower case. */
+export function credentialsOf(shown: Readonly<Record<string, unknown>>): Credentials {
+  return { authorization: textOf(shown['authorization']), routerSecret: textOf(shown['x-gateway-router-secret']) };
 }
 
 /** A value that is not a string becomes an empty one, which is refused: it must not count as absent. */
@@ -65,11 +48,12 @@ function textOf(value: unknown): string | undefined {
 }
 
 /** Whether the client is the router; undefined when no secret is configured. Compares secrets in constant time. */
-function isRouter(presented: string | undefined, secrets: readonly Secret[] | undefined): boolean | undefined {
+function isRouter(presented: string | undefined, secrets: Secret | undefined): boolean | undefined {
   if (secrets === undefined) return undefined;
   if (presented === undefined) return false;
   const digest = digestOf(presented);
-  return secrets.map((secret) => timingSafeEqual(digest, digestOf(secret.reveal()))).includes(true);
+  const all = secrets.reveal().split(',');
+  return all.map((secret) => timingSafeEqual(digest, digestOf(secret))).includes(true);
 }
 
 const digestOf = (text: string) => hash('sha256', text, 'buffer');

@@ -1,48 +1,42 @@
-import { followSecret } from '../config/config.js';
-import type { Secret } from '../config/secret.js';
 import { Episode } from '../observability/Episode.js';
 import type { Surroundings } from '../Surroundings.js';
 import { Authenticator } from './Authenticator.js';
 import { type DecisionCall, DecisionPoint } from './DecisionPoint.js';
+import { IssuerKeys } from './IssuerKeys.js';
 import { identifier } from './identify.js';
 
 /** Starts what tells who is calling, and what decides about taxpayers that a token does not list, where that is configured. */
 export function startAuthentication(surroundings: Surroundings) {
   const { config, log, metrics, ways } = surroundings;
-  const { auth } = config;
-  const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
-  const authenticator = new Authenticator(auth, {
-    agentFor: ways.others.agentFor,
-    onKeysRead: (issuer) => {
-      const episode = new Episode({ log, about: { issuer }, ...texts });
-      return (failure) => episode.see(failure?.fault, failure?.message);
-    },
+  const { auth, routerSecrets } = config;
+  const issuers = auth.issuers.map(({ issuer, jwksUrl, audience }) => {
+    const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
+    const episode = new Episode({ log, about: { issuer }, ...texts });
+    const keys = new IssuerKeys({
+      ...{ issuer, jwksUrl, agentFor: ways.others.agentFor, maxAgeMs: auth.keysMaxAgeMs },
+      onRead: (failure) => episode.see(failure?.fault, failure?.message),
+    });
+    void keys.start();
+    return { issuer, audience, keys };
   });
-  metrics.showKeySets(() => authenticator.keySets.map(({ ageMs }) => ageMs));
-  authenticator.start();
+  metrics.showKeySets(() => issuers.map(({ keys }) => keys.ageMs));
   if (auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
-  let { routerSecrets } = config;
-  let decisionToken = auth.decision?.token;
-  const unfollow = [
-    followSecret(config, 'FEDERATION_SHARED_SECRET', log, (renewed) => {
-      routerSecrets = renewed;
-    }),
-    followSecret(config, 'AUTH_DECISION_TOKEN', log, (renewed) => {
-      decisionToken = renewed;
-    }),
-  ];
+  const authenticator = new Authenticator(auth, new Map(issuers.map((one) => [one.issuer, one])));
   return {
-    identify: identifier(authenticator, () => routerSecrets),
-    decisions: decisionPoint(surroundings, () => decisionToken),
-    reasonNotReady: () => authenticator.reasonNotReady(),
+    identify: identifier(authenticator, routerSecrets),
+    decisions: decisionPoint(surroundings),
+    /** Why no caller can be authenticated: no key was ever read, or the last read is too long ago. */
+    reasonNotReady: () => {
+      const isUsable = issuers.length === 0 || issuers.some(({ keys }) => keys.fresh);
+      return isUsable ? undefined : 'there is no usable key of the identity provider';
+    },
     stop: () => {
-      for (const stop of unfollow) stop();
-      authenticator.stop();
+      for (const { keys } of issuers) keys.stop();
     },
   };
 }
 
-function decisionPoint({ config, log, metrics, ways }: Surroundings, token: () => Secret | undefined) {
+function decisionPoint({ config, log, metrics, ways }: Surroundings) {
   const { decision } = config.auth;
   if (decision === undefined) return undefined;
   const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
@@ -51,5 +45,5 @@ function decisionPoint({ config, log, metrics, ways }: Surroundings, token: () =
     metrics.onDecisionCall(call);
     episode.see(call.outcome === 'ok' ? undefined : call.outcome, call.cause);
   };
-  return new DecisionPoint({ ...decision, token, agent: ways.others.agentFor, onCall });
+  return new DecisionPoint({ ...decision, agent: ways.others.agentFor, onCall });
 }

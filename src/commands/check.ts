@@ -8,10 +8,10 @@ import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { Agents } from '../network/agents.js';
 import { readListed } from '../operations/TrustedDocuments.js';
-import { openExistingStore } from '../stores/openStore.js';
+import { codeOf } from '../process/codeOf.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
-import { storeProblem } from './openStoreOf.js';
+import { withStore } from './withStore.js';
 
 /** Longest time for one part, in milliseconds. */
 const limitMs = 5000;
@@ -63,23 +63,16 @@ async function found(part: string, look: () => Promise<string>) {
 async function store(url: string): Promise<string> {
   if (url === 'memory:') return 'memory: each process has its own';
   if (url.startsWith('file:')) return directory(resolve(url.slice('file:'.length)));
-  try {
-    const opened = await openExistingStore(url, 'write');
-    try {
-      const startedAt = performance.now();
-      const bytes = Buffer.from('check');
-      // Several, because a cluster keeps them on several servers.
-      const keys = Array.from({ length: 8 }, () => `check-${crypto.randomUUID()}`);
-      await Promise.all(keys.map((key) => opened.put(key, bytes, limitMs, 'always')));
-      const deleted = await Promise.all(keys.map((key) => opened.deleteIf(key, bytes)));
-      if (!deleted.every(Boolean)) throw new StoreError('misconfigured', 'it loses writes');
-      return `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`;
-    } finally {
-      await opened.close();
-    }
-  } catch (error) {
-    throw new Error(error instanceof StoreError ? storeProblem(url, error) : 'CACHE_URL cannot be used');
-  }
+  return withStore(url, 'write', async (opened) => {
+    const startedAt = performance.now();
+    const bytes = Buffer.from('check');
+    // Several, because a cluster keeps them on several servers.
+    const keys = Array.from({ length: 8 }, () => `check-${crypto.randomUUID()}`);
+    await Promise.all(keys.map((key) => opened.put(key, bytes, limitMs, 'always')));
+    const deleted = await Promise.all(keys.map((key) => opened.deleteIf(key, bytes)));
+    if (!deleted.every(Boolean)) throw new StoreError('misconfigured', 'it loses writes');
+    return `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`;
+  });
 }
 
 /** The gateway creates the directory, if it may write to the nearest parent that exists. */
@@ -96,8 +89,8 @@ async function directory(path: string): Promise<string> {
 async function answering(setting: string, url: string, { agentFor: agent }: Agents): Promise<string> {
   const startedAt = performance.now();
   const signal = AbortSignal.timeout(limitMs) as never;
-  const response = await fetch(url, { redirect: 'manual', signal, agent }).catch(({ code = 'no answer in time' }) => {
-    throw new Error(`${setting} does not answer: ${code}`);
+  const response = await fetch(url, { redirect: 'manual', signal, agent }).catch((error: unknown) => {
+    throw new Error(`${setting} does not answer: ${codeOf(error) ?? 'no answer in time'}`);
   });
   (response.body as Readable | null)?.on('error', () => undefined).destroy();
   return `${setting} answers (${response.status}) in ${msSince(startedAt)} ms`;

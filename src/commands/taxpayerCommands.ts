@@ -4,21 +4,21 @@ import { entryOf } from '../cache/StoredEntries.js';
 import { Sealer } from '../cache/sealing.js';
 import { type Config, embeddedSandbox, loadConfig } from '../config/config.js';
 import { freshMsOf } from '../datasources/freshness.js';
-import { identifierReader } from '../datasources/identifiers.js';
+import { identifiers } from '../datasources/identifiers.js';
 import { isTerminal, sharedMs, storedObservation } from '../datasources/RefreshJobs.js';
 import { absenceMs, refusalName, tokenAnswerCodec } from '../datasources/tokenAnswer.js';
 import { AuditLog } from '../observability/AuditLog.js';
 import { LineLimit } from '../observability/LineLimit.js';
 import { createLogger } from '../observability/log.js';
 import { type Command, UsageError } from './Command.js';
-import { withStoreOf } from './openStoreOf.js';
+import { withStoreOf } from './withStore.js';
 
 /** Kinds, ages, freshness and cool-downs of what is stored about a taxpayer; never a token, a name or a status. */
 export const inspect: Command = {
   takesTaxpayer: true,
   async run(argument) {
     const config = loadConfig();
-    const id = identifierReader(config.limits.idLength).taxpayerId(argument);
+    const id = identifiers.taxpayerId(argument);
     return withStoreOf(config, 'read', async ({ sealer, sealed }) => {
       const taxpayer = sealer.digest('taxpayer', id);
       const entries = (await sealed.fields(id)).map((field) => describe(field, config));
@@ -82,7 +82,7 @@ export const forget: Command = {
   takesTaxpayer: true,
   async run(argument) {
     const config = loadConfig();
-    const subject = identifierReader(config.limits.idLength).taxpayerId(argument);
+    const subject = identifiers.taxpayerId(argument);
     return withStoreOf(config, 'write', async ({ sealer, sealed }) => {
       const request = crypto.randomUUID();
       const coolDowns = (await sealed.erase(refusalName(subject))) ? 1 : 0;
@@ -111,12 +111,12 @@ export const pseudonym: Command = {
   options: { issuer: { type: 'string' } },
   async run(argument, { issuer }) {
     if (issuer !== undefined && !(issuer && argument)) throw new UsageError('Expected an issuer and a subject');
-    const { cache, upstream, limits } = loadConfig();
+    const { cache, upstream } = loadConfig();
     const { clientSecret } = upstream === 'embedded-sandbox' ? embeddedSandbox : upstream;
     const sealer = Sealer.of(cache, clientSecret);
     const hashes =
       issuer === undefined
-        ? sealer.digests('taxpayer', identifierReader(limits.idLength).taxpayerId(argument))
+        ? sealer.digests('taxpayer', identifiers.taxpayerId(argument))
         : sealer.digests('caller', callerKey(issuer, argument));
     return { ok: true, data: { pseudonym: hashes[0], previous: hashes.slice(1) }, lines: hashes };
   },

@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module';
-import type { Scope } from '../auth/caller.js';
 import { tokenType } from '../auth/verifyToken.js';
 import type { PemFiles } from '../network/pemFiles.js';
+import { isLoopback } from '../process/isLoopback.js';
 import { follow, readValue, valueIn } from './files.js';
-import { audiencesOf, explorersAreOpen, type Facts, isLoopback, rules, warningsOf } from './rules.js';
+import { audiencesOf, explorersAreOpen, type Facts, rules, warningsOf } from './rules.js';
 import { Secret } from './secret.js';
 import { type Parsed, type Setting, type SettingName, settings } from './settings.js';
 
@@ -24,8 +24,12 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** What the process runs with: parsed once, complete. Secrets are {@link Secret}s. */
 export type Config = ReturnType<typeof assemble>;
 
-/** The files that secrets came from, with what was read. */
-type SecretFiles = Partial<Record<SettingName, { readonly path: string; readonly read: Secret }>>;
+/** A secret that is renewed when its file is. */
+interface SecretFile {
+  readonly setting: SettingName;
+  readonly path: string;
+  readonly secret: Secret;
+}
 
 /**
  * Reads the settings from an environment, by default the process's own. An empty variable counts as unset, and a line
@@ -35,35 +39,33 @@ type SecretFiles = Partial<Record<SettingName, { readonly path: string; readonly
  */
 export function loadConfig(environment: Environment = process.env): Config {
   const env = Object.fromEntries(Object.entries(environment).map(([name, value = '']) => [name, valueIn(value)]));
-  const files: SecretFiles = {};
   const problems = new Map<SettingName, string>();
   const names = Object.keys(settings) as SettingName[];
-  const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, files, problems)])) as Parsed;
+  const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, problems)])) as Parsed;
   const facts = factsOf(parsed, problems);
   for (const [name, isSo, words] of rules) {
     if (!problems.has(name) && !isSo(facts)) problems.set(name, `${name} ${words}`);
   }
   const warnings = warningsOf(env);
   if (problems.size > 0) throw new ConfigError([...problems.values(), ...warnings]);
-  return assemble(facts, env, files, warnings);
+  return assemble(facts, env, warnings);
 }
 
 /** The value of a setting. If it is unset or wrong: its default, or undefined for an optional setting. */
-function parse(env: Environment, name: SettingName, files: SecretFiles, problems: Map<SettingName, string>): unknown {
+function parse(env: Environment, name: SettingName, problems: Map<SettingName, string>): unknown {
   const { schema, fallback, optional, secret, example }: Setting = settings[name];
   try {
-    const text = readText(env, name, files);
-    if (text === undefined) return optional ? undefined : schema.parse(fallback);
+    const text = readText(env, name);
     // Anybody knows it. The printed URLs hold nothing confidential, and may well be somebody's own.
-    const isExample = secret && !text.includes('://') && text.split(/[,\s]+/).includes(example);
+    const isExample = secret && !text?.includes('://') && text?.split(/[,\s]+/).includes(example);
     if (isExample && env['NODE_ENV'] === 'production') {
       throw new Error('is the example of the documentation: expected one of your own with NODE_ENV=production');
     }
-    return parsedValue(name, text);
+    if (text !== undefined) return parsedValue(name, text);
   } catch (error) {
     problems.set(name, `${name} ${(error as Error).message}`);
-    return optional ? undefined : schema.parse(fallback);
   }
+  return optional ? undefined : schema.parse(fallback);
 }
 
 /** @throws Error whose message says what the value must be */
@@ -73,15 +75,13 @@ function parsedValue(name: SettingName, text: string): unknown {
   return result.data;
 }
 
-function readText(env: Environment, name: SettingName, files: SecretFiles): string | undefined {
+function readText(env: Environment, name: SettingName): string | undefined {
   // As in curl, the name in lower case comes first.
   const direct = (name.endsWith('_PROXY') && env[name.toLowerCase()]) || env[name] || undefined;
   const path = settings[name].secret && env[`${name}_FILE`];
   if (!path) return direct;
   if (direct) throw new Error(`and ${name}_FILE are both set: expected one of them`);
-  const text = readFile(path);
-  files[name] = { path, read: new Secret(text) };
-  return text;
+  return readFile(path);
 }
 
 function readFile(path: string): string {
@@ -100,31 +100,39 @@ interface Log {
   readonly warn: (fields: object, message: string) => void;
 }
 
-/**
- * Follows the file that a secret came from, if it came from one: `use` gets each value that the file is changed to and that
- * can be used. Returns what stops it.
- */
-export function followSecret<Name extends SettingName>(
-  { secretFiles }: Pick<Config, 'secretFiles'>,
-  setting: Name,
-  log: Log,
-  use: (value: NonNullable<Parsed[Name]>) => void,
-): () => void {
-  const file = secretFiles[setting];
-  if (file === undefined) return () => {};
-  let inUse = file.read.reveal();
-  return follow([file.path], () => {
-    try {
-      const text = readFile(file.path);
-      if (text === inUse) return;
-      use(parsedValue(setting, text) as NonNullable<Parsed[Name]>);
-      inUse = text;
-      log.info({ setting }, 'a secret was renewed from its file');
-    } catch (error) {
-      const problem = `${setting} ${(error as Error).message}`;
-      log.warn({ problem }, 'the new content of a secret file cannot be used: the secret in use stays');
-    }
+/** Those of whose files the process takes each new content; the others count as they were at the start. */
+const renewable = ['UPSTREAM_CLIENT_SECRET', 'AUTH_DECISION_TOKEN', 'FEDERATION_SHARED_SECRET'] as const;
+
+function secretFilesOf(parsed: Parsed, env: Environment): SecretFile[] {
+  return renewable.flatMap((setting) => {
+    const [secret, path] = [parsed[setting], env[`${setting}_FILE`]];
+    return secret && path ? { setting, path, secret } : [];
   });
+}
+
+/** Renews secrets from their files, and tells which. Content that cannot be used is left alone. Returns what stops it. */
+export function followSecrets(
+  { secretFiles }: Pick<Config, 'secretFiles'>,
+  log: Log,
+  onRenewed: (setting: SettingName) => void,
+): () => void {
+  const stops = secretFiles.map(({ setting, path, secret }) =>
+    follow([path], () => {
+      try {
+        const renewed = (parsedValue(setting, readFile(path)) as Secret).reveal();
+        if (renewed === secret.reveal()) return;
+        secret.renew(renewed);
+        onRenewed(setting);
+        log.info({ setting }, 'a secret was renewed from its file');
+      } catch (error) {
+        const problem = `${setting} ${(error as Error).message}`;
+        log.warn({ problem }, 'the new content of a secret file cannot be used: the secret in use stays');
+      }
+    }),
+  );
+  return () => {
+    for (const stop of stops) stop();
+  };
 }
 
 const upstreamNames = ['UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIENT_SECRET'] as const;
@@ -140,17 +148,7 @@ function factsOf(parsed: Parsed, problems: ReadonlyMap<SettingName, string>): Fa
   };
 }
 
-/** What nobody needs to set, documented with what it bounds. */
-const fixed = {
-  answerBytes: 8 * 1024 * 1024,
-  directives: 50,
-  rootFields: 60,
-  mutationFields: 5,
-  metadataDepth: 20,
-  idLength: 256,
-};
-
-function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings: readonly string[]) {
+function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
   const isProduction = s.NODE_ENV === 'production';
   const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
   const isOpen = !s.isSandbox && !isLoopback(s.host) && !isProduction && s.INTROSPECTION === undefined;
@@ -195,6 +193,7 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
       watchMaxMs: 3_600_000,
     },
     auth: authOf(s),
+    /** Several while they are rotated, separated by commas. */
     routerSecrets: s.FEDERATION_SHARED_SECRET,
     corsOrigins: s.CORS_ORIGINS ?? (isProduction ? [] : sandboxOrigins),
     introspection: s.INTROSPECTION ?? !isProduction,
@@ -203,7 +202,8 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
       mode: s.TRUSTED_DOCUMENTS_MODE ?? 'enforce',
     },
     limits: {
-      ...fixed,
+      /** Not a setting: nobody needs another. */
+      answerBytes: 8 * 1024 * 1024,
       requestsPerMinute: s.RATE_LIMIT_PER_MINUTE ?? (s.mode === 'jwt' ? 1200 : 0),
       bodyBytes: s.MAX_BODY_BYTES,
       depth: s.MAX_DEPTH,
@@ -213,7 +213,7 @@ function assemble(s: Facts, env: Environment, secretFiles: SecretFiles, warnings
       connections: s.MAX_CONNECTIONS,
       subscriptions: s.MAX_SUBSCRIPTIONS,
     },
-    secretFiles: secretFiles as Readonly<SecretFiles>,
+    secretFiles: secretFilesOf(s, env),
     warnings: isOpen ? [...warnings, explorersAreOpen] : warnings,
   });
 }
@@ -268,7 +268,7 @@ function authOf(s: Facts) {
     })),
     rights: {
       scopesClaims: s.AUTH_SCOPES_CLAIM,
-      scopesMap: s.AUTH_SCOPES_MAP ?? new Map<string, Scope[]>(),
+      scopesMap: s.AUTH_SCOPES_MAP,
       taxpayersClaim: s.AUTH_TAXPAYERS_CLAIM,
     },
     tokenTypes: s.AUTH_TOKEN_TYPES.map((type) => tokenType(type) ?? type),

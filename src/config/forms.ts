@@ -110,7 +110,7 @@ export const base64Key = fitting(
   'must be 32 bytes in base64',
 );
 
-export const routerSecret = text.min(16, 'must have at least 16 characters');
+export const routerSecrets = list(text.min(16, 'must have at least 16 characters')).transform((all) => all.join(','));
 
 /** What an Authorization header can carry: a token, or a scheme and a token (RFC 9110 section 11.4). */
 export const decisionToken = fitting(

@@ -1,4 +1,5 @@
-import { closest, distance } from 'fastest-levenshtein';
+import { closest } from 'fastest-levenshtein';
+import { isLoopback } from '../process/isLoopback.js';
 import { webUrl } from './forms.js';
 import { type Parsed, type SettingName, settings } from './settings.js';
 
@@ -23,10 +24,6 @@ export function audiencesOf(s: Facts, issuer: string): string[] {
   return audiencesIn(s).flatMap(([first = '', second]) =>
     second === undefined ? first : first === issuer ? second : [],
   );
-}
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
 /** What settings must be beside each other; where one is not, the setting and the words are the line of the problem. */
@@ -99,11 +96,9 @@ export function warningsOf(env: Readonly<Record<string, string>>): string[] {
   });
 }
 
-/** The setting that is meant by a name that begins like one, or has a letter wrong: `UPSTREAM_BASEURL`, `UPSTRAEM_BASE_URL`. */
+/** The setting that is meant by a name that begins like one: `UPSTREAM_BASEURL`. */
 function nearestTo(name: string): string | undefined {
-  if (names.includes(name) || name === 'FTP_PROXY') return undefined;
-  const [begin = ''] = /^[A-Z]+_/.exec(name) ?? [];
-  const beginsLikeOurs = !ofOthers.test(name) && names.some((each) => begin !== '' && each.startsWith(begin));
-  const nearest = closest(name, names);
-  return beginsLikeOurs || (nearest.includes('_') && distance(nearest, name) <= 2) ? nearest : undefined;
+  const [begin] = /^[A-Z]+_/.exec(name) ?? [];
+  const beginsLikeOurs = begin !== undefined && !ofOthers.test(name) && names.some((each) => each.startsWith(begin));
+  return beginsLikeOurs && !names.includes(name) ? closest(name, names) : undefined;
 }

@@ -3,7 +3,7 @@ import type { Places } from '../admission/Places.js';
 import { type Caller, holderOf, type Scope, type TaxpayerScope } from '../auth/caller.js';
 import type { Decision, DecisionPoint, Question } from '../auth/DecisionPoint.js';
 import type { ClientLinks, CreatedLink } from '../datasources/ClientLinks.js';
-import type { IdentifierReader } from '../datasources/identifiers.js';
+import { checkIdempotencyKey, identifiers } from '../datasources/identifiers.js';
 import type { RefreshJobs } from '../datasources/RefreshJobs.js';
 import type { ReadCall } from '../datasources/reading.js';
 import type { TokenBroker } from '../datasources/TokenBroker.js';
@@ -11,22 +11,18 @@ import type { jobWatcher, recordWatcher } from '../datasources/watchers.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError } from '../errors/errors.js';
 import type { AuditEvent, AuditLog } from '../observability/AuditLog.js';
-import type { OperationContext, OperationFacts } from '../operations/OperationContext.js';
-import { isNestedWithin, pathOfInfinity } from '../process/json.js';
+import type { OperationContext, OperationFacts } from '../operations/Operation.js';
+import { isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/json.js';
 import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 
-/** What every request works with; wired once in `services.ts`. */
+/** What every request works with; started once, in `services.ts`. */
 export interface Services {
   readonly broker: TokenBroker;
   readonly jobs: RefreshJobs;
   readonly jobWatches: ReturnType<typeof jobWatcher>;
   readonly recordWatches: ReturnType<typeof recordWatcher>;
   readonly links: ClientLinks;
-  readonly ids: IdentifierReader;
-  /** Deepest nesting of metadata that is sent to the service. */
-  readonly maxMetadataDepth: number;
-  readonly maxAnswerBytes: number;
   readonly places: Places;
   readonly audit: AuditLog;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
@@ -41,7 +37,6 @@ export class RequestContext implements OperationContext, ReadCall {
   readonly holder: string | undefined;
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
-  readonly maxAnswerBytes: number;
   /** See `ReadCall`. */
   written: Map<string, string> | undefined;
   private reads: DataLoader<Read, unknown, string> | undefined;
@@ -58,7 +53,6 @@ export class RequestContext implements OperationContext, ReadCall {
     this.holder = holderOf(facts.caller);
     this.requestId = facts.requestId;
     this.fromRouter = facts.fromRouter;
-    this.maxAnswerBytes = services.maxAnswerBytes;
   }
 
   /** Aborts when the caller has gone. */
@@ -87,7 +81,7 @@ export class RequestContext implements OperationContext, ReadCall {
     use: (taxpayer: TaxpayerAccess) => T | Promise<T>,
     path = 'taxpayerId',
   ): T | Promise<T> {
-    const taxpayerId = this.named(this.services.ids.taxpayerId(id, path), id);
+    const taxpayerId = this.named(identifiers.taxpayerId(id, path), id);
     const { taxpayers, properties } = this.caller;
     if (taxpayers === 'any' || taxpayers.has(taxpayerId))
       return use(new TaxpayerAccess(taxpayerId, this, this.services));
@@ -135,8 +129,8 @@ export class RequestContext implements OperationContext, ReadCall {
 
   /** @throws GatewayError BAD_USER_INPUT, or as {@link ClientLinks.create} */
   async createClientLink(request: ClientLinkRequest, key: string | undefined): Promise<CreatedLink> {
-    const { links, ids, maxMetadataDepth } = this.services;
-    if (key !== undefined) ids.idempotencyKey(key);
+    const { links } = this.services;
+    if (key !== undefined) checkIdempotencyKey(key);
     if (!isNestedWithin(request.metadata, maxMetadataDepth)) {
       throw badInput('input.metadata', `must be nested at most ${maxMetadataDepth} levels`);
     }

@@ -1,10 +1,11 @@
-import type { Decision, DecisionPoint } from '../auth/DecisionPoint.js';
-import type { JobId, TaxpayerId } from '../datasources/identifiers.js';
+import type { Decision } from '../auth/DecisionPoint.js';
+import { identifiers, type JobId, type TaxpayerId } from '../datasources/identifiers.js';
 import type { LatestValue } from '../datasources/LatestValue.js';
 import { isTerminal, type JobView } from '../datasources/RefreshJobs.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
 import type { WatchOptions } from '../datasources/Watcher.js';
 import { badInput } from '../errors/errors.js';
+import { pause } from '../process/pause.js';
 import type { RequestContext, Services } from './RequestContext.js';
 
 /** Gets the decision that lets the caller see a taxpayer at this moment. Throws or rejects when there is none. */
@@ -40,21 +41,21 @@ export class TaxpayerAccess {
    */
   refreshJob(jobId: string, waitSeconds?: number): JobView | Promise<JobView> {
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
-    const id = this.context.named(this.services.ids.jobId(jobId), jobId);
+    const id = this.context.named(identifiers.jobId(jobId), jobId);
     const view = this.services.jobs.status(this.id, id, undefined, this.context);
     return this.shown('job-shown', waitMs > 0 ? this.settled(id, view, waitMs) : view);
   }
 
   /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
-    const id = this.context.named(this.services.ids.jobId(jobId), jobId);
+    const id = this.context.named(identifiers.jobId(jobId), jobId);
     return this.watch((options) => this.services.jobWatches.watch([this.id, id], options));
   }
 
   /** Begins a watch. It ends with FORBIDDEN or AUTH_UNAVAILABLE when its decision expires and no new one allows it. */
   private watch<View>(begin: (options: WatchOptions) => LatestValue<View>): LatestValue<View> {
     const { allowed } = this;
-    const { places, decisions } = this.services;
+    const { places } = this.services;
     const { holder, trail, written } = this.context;
     const release = places.take('watches', holder);
     const ended = new AbortController();
@@ -63,7 +64,7 @@ export class TaxpayerAccess {
       release();
     };
     const watch = begin({ holder, trail, written, onEnd });
-    if (allowed && decisions) keepAsking(allowed, decisions, ended.signal).catch((error) => watch.fail(error));
+    if (allowed) keepAsking(allowed, ended.signal).catch((error) => watch.fail(error));
     return watch;
   }
 
@@ -94,13 +95,10 @@ export class TaxpayerAccess {
 }
 
 /** Decides again whenever a decision expires, until `ended`. Rejects when there is no decision that allows access. */
-async function keepAsking(allowed: Allowed, decisions: DecisionPoint, ended: AbortSignal): Promise<void> {
-  for (;;) {
-    const decision = await allowed();
-    if (ended.aborted) return;
-    await new Promise<void>((resolve) => {
-      ended.onabort = decisions.whenOver(decision, resolve); // only the timer refers to this loop: it is freed with it
-    });
+async function keepAsking(allowed: Allowed, ended: AbortSignal): Promise<void> {
+  while (!ended.aborted) {
+    const { until } = await allowed();
+    await pause(until - performance.now(), { ref: false, signal: ended });
   }
 }
 

@@ -1,3 +1,4 @@
+import type { UpstreamCredentials } from '../config/config.js';
 import type { Secret } from '../config/secret.js';
 import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/errors.js';
 import type { Pauses } from '../upstream/Pauses.js';
@@ -6,18 +7,14 @@ import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall } from './reading.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
-import { contractBreach, decoders } from './wire.js';
+import { contractBreach, decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js';
 
 export interface TaxpayerServiceOptions {
-  readonly baseUrl: string;
+  readonly upstream: UpstreamCredentials;
   /** Sent as `Service-API-Version` on the two reading endpoints (interface, part 9). */
   readonly apiVersion: string;
-  /** Asked for at each call, because the secret may be rotated while we run. */
-  readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
   readonly http: ResilientFetch;
   readonly pauses: Pauses;
-  /** Deepest nesting of a record's metadata. */
-  readonly maxDepth: number;
   /** Called after a call with all its tries; `failure` says what was wrong with the service, if anything. */
   readonly onOutcome?: (endpoint: Endpoint, failure?: ServiceFailure) => void;
 }
@@ -44,11 +41,7 @@ export class AccessTokenRefused extends Error {}
 
 /** The REST service, one method per endpoint (interface, part 4): exact requests out, validated answers in. */
 export class TaxpayerService {
-  readonly #decode: ReturnType<typeof decoders>;
-
-  constructor(private readonly options: TaxpayerServiceOptions) {
-    this.#decode = decoders(options.maxDepth);
-  }
+  constructor(private readonly options: TaxpayerServiceOptions) {}
 
   /**
    * Creates a client link (interface, 4.1). Sends exactly the members that `request` has, at most once.
@@ -58,14 +51,14 @@ export class TaxpayerService {
   createClientLink(request: ClientLinkRequest, { holder, trail }: CallOptions): Promise<ClientLink> {
     const body = JSON.stringify(request);
     const call = { endpoint: 'createClientLink', path: ['client-links'], body, holder, trail } as const;
-    return this.#call(call, this.#decode.clientLink);
+    return this.#call(call, decodeClientLink);
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */
   tokenRecord(taxpayer: TaxpayerId, call: ReadCall): Promise<TokenRecord> {
     const path = ['auth', 'tax-payer', call.written?.get(taxpayer) ?? taxpayer, 'token'];
     return this.#call({ ...call, endpoint: 'taxpayerToken', path, taxpayer }, (json) =>
-      this.#decode.tokenRecord(json, taxpayer),
+      decodeTokenRecord(json, taxpayer),
     );
   }
 
@@ -74,7 +67,7 @@ export class TaxpayerService {
     const { written } = call;
     const path = ['tax-payer', written?.get(taxpayer) ?? taxpayer, 'refresh', written?.get(jobId) ?? jobId];
     return this.#call({ ...call, endpoint: 'refreshJob', path, taxpayer, token }, (json) =>
-      this.#decode.jobStatus(json, taxpayer, jobId),
+      decodeJobStatus(json, taxpayer, jobId),
     );
   }
 
@@ -95,9 +88,9 @@ export class TaxpayerService {
 
   /** The body of a 2xx answer: any 2xx will do, because its content is checked. */
   async #answerTo(call: Call): Promise<unknown> {
-    const { baseUrl, apiVersion, credentials, pauses, http } = this.options;
+    const { upstream, apiVersion, pauses, http } = this.options;
     const { endpoint, path, taxpayer, body, token, holder, trail, endsAt } = call;
-    const { clientId, clientSecret } = credentials();
+    const { baseUrl, clientId, clientSecret } = upstream;
     const bearer = token?.reveal() ?? Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
     // A refusal counts against the secret that was sent, which may have been rotated since.
     const secret = clientSecret.fingerprint();

@@ -3,7 +3,7 @@ import { badInput } from '../errors/errors.js';
 
 declare const brand: unique symbol;
 
-/** The service's ids as we name them, checked by {@link identifierReader}. */
+/** The service's ids as we name them, checked by {@link identifiers}. */
 export type TaxpayerId = string & { readonly [brand]: 'TaxpayerId' };
 export type JobId = string & { readonly [brand]: 'JobId' };
 
@@ -21,29 +21,30 @@ const blank = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 /** The ids that a caller wrote otherwise than we name them, by name: what is sent to the service is what the caller wrote. */
 export type WrittenIds = ReadonlyMap<string, string>;
 
-/** Reads ids from callers and gives their names; `maxLength` is in characters. */
-export function identifierReader(maxLength: number) {
-  /** @throws GatewayError BAD_USER_INPUT naming `path` when `text` cannot be one segment of a URL path */
-  function read(text: string, path: string): string {
-    if (usual.test(text) && text.length <= maxLength) return nameOfId(text);
-    const problem = sizeProblemOf(text, maxLength) ?? problemOf(text);
-    if (problem !== undefined) throw badInput(path, problem);
-    return text;
-  }
-  return {
-    taxpayerId: (text: string, path = 'taxpayerId') => read(text, path) as TaxpayerId,
-    jobId: (text: string, path = 'jobId') => read(text, path) as JobId,
-    /** A key is never sent on, so only its size matters. */
-    idempotencyKey: (text: string) => {
-      const problem = sizeProblemOf(text, maxLength);
-      if (problem !== undefined) throw badInput('input.idempotencyKey', problem);
-    },
-  };
+/** Longest id or key, in characters. */
+const maxLength = 256;
+
+/** Reads ids from callers and gives their names. @throws GatewayError BAD_USER_INPUT naming `path` */
+export const identifiers = {
+  taxpayerId: (text: string, path = 'taxpayerId') => segment(text, path) as TaxpayerId,
+  jobId: (text: string) => segment(text, 'jobId') as JobId,
+};
+
+/** A key is never sent on, so only its size matters. @throws GatewayError BAD_USER_INPUT */
+export function checkIdempotencyKey(text: string): void {
+  const problem = sizeProblemOf(text);
+  if (problem !== undefined) throw badInput('input.idempotencyKey', problem);
 }
 
-export type IdentifierReader = ReturnType<typeof identifierReader>;
+/** The name of an id that can be one segment of a URL path. */
+function segment(text: string, path: string): string {
+  if (usual.test(text) && text.length <= maxLength) return nameOfId(text);
+  const problem = sizeProblemOf(text) ?? problemOf(text);
+  if (problem !== undefined) throw badInput(path, problem);
+  return text;
+}
 
-function sizeProblemOf(text: string, maxLength: number): string | undefined {
+function sizeProblemOf(text: string): string | undefined {
   if (text === '') return 'must not be empty';
   return text.length > maxLength ? `must have at most ${maxLength} characters` : undefined;
 }

@@ -4,7 +4,7 @@ import { Forgets } from '../cache/Forgets.js';
 import { leaseMarginMs } from '../cache/LeasedCache.js';
 import { SealedStore, scopeOf } from '../cache/SealedStore.js';
 import type { Sealer } from '../cache/sealing.js';
-import type { Secret } from '../config/secret.js';
+import type { UpstreamCredentials } from '../config/config.js';
 import type { AuditLog } from '../observability/AuditLog.js';
 import { Episode } from '../observability/Episode.js';
 import type { Surroundings } from '../Surroundings.js';
@@ -20,9 +20,7 @@ import { jobWatcher, recordWatcher } from './watchers.js';
 export interface DatasourcesOptions extends Surroundings {
   readonly store: Store;
   readonly sealer: Sealer;
-  readonly baseUrl: string;
-  /** Asked for at each call, because the secret may be rotated while we run. */
-  readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
+  readonly upstream: UpstreamCredentials;
   /** Called for each read and creation at the service. */
   readonly onCall?: (holder: Holder) => void;
   /** Makes the HTTP requests. Default: node-fetch. */
@@ -32,10 +30,10 @@ export interface DatasourcesOptions extends Surroundings {
 
 /** Starts what reads and writes at the service, over a store that is open. */
 export function startDatasources(options: DatasourcesOptions) {
-  const { config, metrics, ways, store, sealer, baseUrl, credentials, fetch, audit } = options;
+  const { config, metrics, ways, store, sealer, upstream, fetch, audit } = options;
   const { apiVersion, deadlineMs, breakerResetMs: longestPauseMs } = config.service;
   const { maxEntries, keepMs } = config.cache;
-  const sealed = new SealedStore({ store, sealer, scope: scopeOf(baseUrl, credentials().clientId, apiVersion) });
+  const sealed = new SealedStore({ store, sealer, scope: scopeOf(upstream.baseUrl, upstream.clientId, apiVersion) });
   const http = new ResilientFetch({
     ...config.service,
     ...(fetch && { fetch }),
@@ -93,7 +91,7 @@ const silenceCauses = {
 
 /** The service, of whose troubles the operator is told by endpoint. */
 function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, store: SealedStore): TaxpayerService {
-  const { config, log, metrics, baseUrl, credentials } = options;
+  const { config, log, metrics, upstream } = options;
   const texts = { begins: 'calls to the service are failing', ends: 'calls to the service work again' };
   const of = (endpoint: Endpoint) => new Episode({ log, about: { endpoint }, ...texts });
   const episodes = {
@@ -109,8 +107,7 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
     },
   });
   return new TaxpayerService({
-    ...{ baseUrl, apiVersion: config.service.apiVersion, credentials, http, pauses },
-    maxDepth: config.limits.metadataDepth,
+    ...{ upstream, apiVersion: config.service.apiVersion, http, pauses },
     onOutcome: (endpoint, failure) => episodes[endpoint].see(failure?.kind, failure?.reason),
   });
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { nameOfId } from '../auth/caller.js';
 import { Secret } from '../config/secret.js';
-import { isNestedWithin, pathOfInfinity } from '../process/json.js';
+import { isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/json.js';
 import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 
@@ -78,46 +78,43 @@ export type TokenRecord = Readonly<z.output<typeof storedTokenRecord>>;
 export const jobStatus = z.object({ status: z.string(), jobId: z.string(), taxpayerId: z.string(), name: z.string() });
 export type JobStatus = Readonly<z.output<typeof jobStatus>>;
 
-/**
- * Decodes the service's answers; `maxDepth` is for metadata. Each function throws GatewayError UPSTREAM_INVALID_RESPONSE for
- * an answer that breaks the contract, one about another taxpayer or job included. What a record is of use without breaks
- * nothing else.
- */
-export function decoders(maxDepth: number) {
-  function decode<T>(schema: z.ZodType<T>, json: unknown): T {
-    const result = schema.safeParse(json);
-    if (!result.success) throw contractBreach(result.error.issues.map((issue) => mistakeIn(json, issue)).join('; '));
-    return result.data;
-  }
+// These decode the service's answers. Each throws GatewayError UPSTREAM_INVALID_RESPONSE for an answer that breaks the contract,
+// one about another taxpayer or job included. What a record is of use without breaks nothing else.
+
+export function decodeClientLink(json: unknown): ClientLink {
+  return decode(clientLink, json);
+}
+
+export function decodeTokenRecord(json: unknown, expected: TaxpayerId): TokenRecord {
+  const record = decode(tokenRecord, json);
+  if (nameOfId(record.taxpayer_id) !== expected) throw contractBreach('taxpayer_id: of another taxpayer');
+  const name = detail(details.name, 'name', record.name);
+  const metadata = metadataIn(record.metadata);
+  const createdAt = detail(details.createdAt, 'created_at', record.created_at);
+  const faults = { name: name.fault, metadata: metadata.fault, createdAt: createdAt.fault };
   return {
-    clientLink: (json: unknown): ClientLink => decode(clientLink, json),
-
-    tokenRecord(json: unknown, expected: TaxpayerId): TokenRecord {
-      const record = decode(tokenRecord, json);
-      if (nameOfId(record.taxpayer_id) !== expected) throw contractBreach('taxpayer_id: of another taxpayer');
-      const name = detail(details.name, 'name', record.name);
-      const metadata = metadataIn(record.metadata, maxDepth);
-      const createdAt = detail(details.createdAt, 'created_at', record.created_at);
-      const faults = { name: name.fault, metadata: metadata.fault, createdAt: createdAt.fault };
-      return {
-        accessToken: record.access_token,
-        taxpayerId: expected,
-        name: name.value,
-        metadata: metadata.value,
-        providerId: record.provider_id,
-        createdAt: createdAt.value,
-        status: record.status,
-        ...(Object.values(faults).some(Boolean) && { faults }),
-      };
-    },
-
-    jobStatus(json: unknown, taxpayerId: TaxpayerId, jobId: JobId): JobStatus {
-      const job = decode(jobStatus, json);
-      if (nameOfId(job.taxpayerId) !== taxpayerId) throw contractBreach('taxpayerId: of another taxpayer');
-      if (nameOfId(job.jobId) !== jobId) throw contractBreach('jobId: of another job');
-      return { ...job, taxpayerId, jobId };
-    },
+    accessToken: record.access_token,
+    taxpayerId: expected,
+    name: name.value,
+    metadata: metadata.value,
+    providerId: record.provider_id,
+    createdAt: createdAt.value,
+    status: record.status,
+    ...(Object.values(faults).some(Boolean) && { faults }),
   };
+}
+
+export function decodeJobStatus(json: unknown, taxpayerId: TaxpayerId, jobId: JobId): JobStatus {
+  const job = decode(jobStatus, json);
+  if (nameOfId(job.taxpayerId) !== taxpayerId) throw contractBreach('taxpayerId: of another taxpayer');
+  if (nameOfId(job.jobId) !== jobId) throw contractBreach('jobId: of another job');
+  return { ...job, taxpayerId, jobId };
+}
+
+function decode<T>(schema: z.ZodType<T>, json: unknown): T {
+  const result = schema.safeParse(json);
+  if (!result.success) throw contractBreach(result.error.issues.map((issue) => mistakeIn(json, issue)).join('; '));
+  return result.data;
 }
 
 /** `reason` names members and kinds, never values. */
@@ -136,9 +133,9 @@ function detail<T>(schema: z.ZodType<T | null | undefined>, member: string, foun
   return faulty('The service gave a value that breaks its contract', reasons.join('; '));
 }
 
-function metadataIn(found: unknown, maxDepth: number): Detail<Readonly<Record<string, unknown>>> {
+function metadataIn(found: unknown): Detail<Readonly<Record<string, unknown>>> {
   const metadata = detail(details.metadata, 'metadata', found);
-  if (!isNestedWithin(metadata.value, maxDepth)) {
+  if (!isNestedWithin(metadata.value, maxMetadataDepth)) {
     return faulty('metadata is nested too deeply');
   }
   const lost = pathOfInfinity(metadata.value);

@@ -1,4 +1,3 @@
-import { GraphQLError } from 'graphql';
 import { type ErrorCode, errorCodes } from './errorCodes.js';
 
 export { type ErrorCode, errorCodes };
@@ -32,7 +31,7 @@ export interface GatewayErrorOptions {
 }
 
 /** The only error that is not masked: its message holds no upstream URL, header or body, nor a value the caller sent. */
-export class GatewayError extends GraphQLError implements GatewayErrorOptions {
+export class GatewayError extends Error implements GatewayErrorOptions {
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
   readonly onlyFor?: GatewayErrorOptions['onlyFor'];
@@ -47,15 +46,10 @@ export class GatewayError extends GraphQLError implements GatewayErrorOptions {
   ) {
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0; // a stack is never shown, and costs more than the rest of a refusal
-    const http = options.httpStatus !== undefined && { http: { status: options.httpStatus } };
-    super(message, { extensions: { code, ...http } });
+    super(message);
     Error.stackTraceLimit = stackTraceLimit;
     this.name = 'GatewayError';
     Object.assign(this, options);
-  }
-
-  get retryable(): boolean {
-    return errorCodes[this.code].retryable;
   }
 }
 

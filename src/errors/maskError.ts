@@ -47,9 +47,12 @@ export function isBug(error: unknown): boolean {
   return publicFace(error, false) === bug;
 }
 
-/** Why an operation failed, for the log: the different causes of its errors, without what a caller or the service sent. */
-export function causesOf(errors: readonly unknown[]): readonly string[] {
-  return [...new Set(errors.slice(0, 20).map(causeOf))].slice(0, maxCauses);
+/**
+ * Why an operation failed, for the log: the different causes of its errors, without what a caller or the service sent. `known`:
+ * the causes of those before.
+ */
+export function causesOf(errors: readonly unknown[], known: readonly string[] = []): readonly string[] {
+  return [...new Set([...known, ...errors.slice(0, 20).map(causeOf)])].slice(0, maxCauses);
 }
 
 function causeOf(error: unknown): string {

@@ -1,12 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../errors/errors.js';
-import type { Answer } from '../operations/answer.js';
-import type { Operation } from '../operations/Operation.js';
+import type { Answer, Operation } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
-import { atTime } from '../process/atTime.js';
+import { atTime } from '../process/pause.js';
 import type { StreamTransport } from './accept.js';
-import type { OpenStreams } from './OpenStreams.js';
-import type { Unread } from './Unread.js';
+import type { Edge } from './edge.js';
 
 /** How answers are written into a response that stays open. */
 export interface StreamFormat {
@@ -26,8 +24,8 @@ export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is sh
   retryAfterSeconds: 1,
 });
 
-const { message, code, retryable, retryAfterSeconds } = shuttingDown;
-const interruption = { payload: null, errors: [{ message, extensions: { code, retryable, retryAfterSeconds } }] };
+const { message, code, retryAfterSeconds } = shuttingDown;
+const interruption = { payload: null, errors: [{ message, extensions: { code, retryable: true, retryAfterSeconds } }] };
 
 export const streamFormats: Readonly<Record<StreamTransport, StreamFormat>> = {
   /** `graphql-sse`, in its distinct connections mode. */
@@ -54,16 +52,8 @@ function part(json: string): string {
   return `\r\ncontent-type: application/json\r\n\r\n${json}\r\n--graphql`;
 }
 
-/** Heartbeat interval of an open stream in milliseconds: proxies close idle streams. */
-export const defaultKeepAliveMs = 12_000;
 /** Milliseconds after its caller's token expires that a stream may take to say so. */
 const lastWordsMs = 1000;
-
-export interface EventStreamOptions {
-  readonly unread: Unread;
-  readonly streams: OpenStreams;
-  readonly keepAliveMs?: number | undefined;
-}
 
 /** Writes the answers of a subscription; resolves when the stream has ended. `headers`: of every answer. */
 export async function writeStream(
@@ -71,15 +61,13 @@ export async function writeStream(
   response: ServerResponse,
   { transport, facts: { caller }, context: { holder } }: Operation,
   headers: readonly string[],
-  { unread, streams, keepAliveMs = defaultKeepAliveMs }: EventStreamOptions,
+  { unread, streams, keepAliveMs }: Edge,
 ): Promise<void> {
   const form = transport as StreamTransport;
   const { contentType, opening, answer, heartbeat, interruption, completion } = streamFormats[form];
-  let waiting = 0;
   /** Resolves when the system has taken all of `text`, so that a slow reader builds no queue, or when the stream is over. */
   const write = async (text: string): Promise<void> => {
     if (response.writableEnded || response.destroyed) return;
-    waiting += 1;
     const taken = new Promise<void>((resolve) => {
       response.once('close', resolve);
       response.write(text, () => {
@@ -89,17 +77,16 @@ export async function writeStream(
     });
     const release = unread.hold(response.req.socket, holder, response.writableLength);
     await taken;
-    waiting -= 1;
     release?.();
   };
   const end = (lastWords: string) => void (response.writableEnded || response.end(lastWords));
-  const destroy = () => response.destroy();
 
   if (response.destroyed) return void result.return();
-  const remove = streams.add(form, { shutDown: () => end(interruption), destroy });
-  const forgetExpiry = atTime(caller.expiresAt + lastWordsMs, destroy); // even if the client has read nothing
+  const remove = streams.add(form, () => end(interruption));
+  // Even if the client has read nothing.
+  const forgetExpiry = atTime(caller.expiresAt + lastWordsMs, () => response.destroy());
   const beating = setInterval(() => {
-    if (waiting === 0) void write(heartbeat);
+    if (response.writableLength === 0) void write(heartbeat);
   }, keepAliveMs);
   response.once('close', () => {
     clearInterval(beating);

@@ -1,33 +1,25 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Holder, Places } from '../admission/Places.js';
+import type { Holder } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
-import { credentialsOf, type Identify } from '../auth/identify.js';
+import { credentialsOf } from '../auth/identify.js';
 import type { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
-import type { Operations } from '../operations/Operations.js';
 import { ResultStream } from '../operations/ResultStream.js';
 import { type Dialect, plainJson, readAccept, type StreamTransport } from './accept.js';
 import { headersOf, refuseInTurn, writeJson } from './answering.js';
-import { type EventStreamOptions, shuttingDown, writeAsStream, writeStream } from './EventStream.js';
-import { type AddressOf, HttpFacts } from './facts.js';
+import { shuttingDown, writeAsStream, writeStream } from './EventStream.js';
+import type { Edge } from './edge.js';
+import { HttpFacts } from './facts.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
-import { type Origins, refuseOtherGets } from './origins.js';
-
-export interface GraphQLHandlerOptions extends EventStreamOptions {
-  readonly operations: Operations;
-  readonly identify: Identify;
-  readonly addressOf: AddressOf;
-  readonly places: Places;
-  readonly origins: Origins;
-}
+import { refuseOtherGets } from './origins.js';
 
 /** `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. */
 export class GraphQLHandler {
-  constructor(private readonly options: GraphQLHandlerOptions) {}
+  constructor(private readonly edge: Edge) {}
 
   /** Never rejects: every failure becomes an answer in GraphQL's form. `eventsOnly`: on `/graphql/stream`. */
   async handle(request: IncomingMessage, response: ServerResponse, eventsOnly = false): Promise<void> {
-    const { operations, identify, addressOf, unread, origins } = this.options;
+    const { operations, quota, identify, addressOf, unread, origins } = this.edge;
     const { json, stream } = formsFor(request, eventsOnly);
     // A client that takes no JSON gets even the answer to a query as a stream.
     const transport = json === undefined ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http';
@@ -38,32 +30,33 @@ export class GraphQLHandler {
         origins.refuseForeignPage(request);
         refuseOtherGets(request);
       }
-      const identifying = identify(credentialsOf(request));
+      const identifying = identify(credentialsOf(request.headers));
       const identity = identifying instanceof Promise ? await identifying : identifying;
       const holder = holderOf(identity.caller);
       const known = facts.of(identity);
+      const turn = quota.admit(known);
+      if (turn !== undefined) await turn;
       // An EventSource can add no header to its GET: where a stream is the only form, the page was checked instead.
-      const read = () => readGraphQLRequest(request, holder, this.options, json === undefined);
-      const asked = await operations.admit(known, read);
+      const asked = await readGraphQLRequest(request, holder, this.edge, json === undefined);
       const operation = operations.prepare(asked, known, transport, stream);
       if (operation.work.way === 'events') this.#admitStream(request, response, holder);
       const running = operations.run(operation);
       const result = running instanceof Promise ? await running : running;
       const isStream = result instanceof ResultStream;
-      if (!isStream && result.kind === 'refusal') return await refuseInTurn(response, operations, result, facts);
-      const headers = headersOf(facts.requestId, operations.rateLimitOf(known));
-      if (isStream) return await writeStream(result, response, operation, headers, this.options);
+      if (!isStream && result.kind === 'refusal') return await refuseInTurn(response, quota, result, facts);
+      const headers = headersOf(facts.requestId, quota.limitOf(known));
+      if (isStream) return await writeStream(result, response, operation, headers, this.edge);
       if (operation.transport === 'http') writeJson(response, result, json ?? plainJson, headers);
       else writeAsStream(response, result, operation.transport as StreamTransport, headers);
       unread.holdAnswer(response, holder);
     } catch (error) {
-      await refuseInTurn(response, operations, operations.refuse(error, facts, transport), facts);
+      await refuseInTurn(response, quota, operations.refuse(error, facts, transport), facts);
     }
   }
 
   /** @throws GatewayError when a subscription may not begin now, or not for this page, or has no place */
   #admitStream(request: IncomingMessage, response: ServerResponse, holder: Holder): void {
-    const { streams, places, origins } = this.options;
+    const { streams, places, origins } = this.edge;
     origins.refuseForeignPage(request);
     // A stream that began now would end at once, and look complete.
     if (streams.draining) throw shuttingDown;

@@ -1,14 +1,13 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
+import { createServer, IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Pem } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
-import { leavesMuchUnread, pathAndQueryOf, stopReading, UpgradableRequest } from './connections.js';
 
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
-export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 export type Routes = (readonly [path: string, handler: Handler])[];
 
@@ -18,8 +17,8 @@ export interface HttpServerOptions {
   readonly tls: Pem | undefined;
   /** By exact path, for every method. */
   readonly routes: ReadonlyMap<string, Handler>;
-  /** Called for a request that has no route, before it is answered. */
-  readonly onNotFound?: Handler;
+  /** Answers a request that has no route. */
+  readonly notFound?: Handler;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean;
   readonly log: Pick<Logger, 'error'>;
@@ -82,10 +81,6 @@ export class HttpServer {
     });
   }
 
-  get draining(): boolean {
-    return this.#draining;
-  }
-
   /** Listens; returns the port. @throws Error with the system's code, such as EADDRINUSE */
   async listen(): Promise<number> {
     await once(this.server.listen(this.options.port, this.options.host), 'listening');
@@ -142,10 +137,8 @@ export class HttpServer {
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;
     const end = url.indexOf('?');
-    const handler = this.options.routes.get(end === -1 ? url : url.slice(0, end));
-    if (handler !== undefined) return handler(request, response);
-    this.options.onNotFound?.(request, response);
-    response.writeHead(404, plainText).end('Not found\n');
+    const { routes, notFound = answerNotFound } = this.options;
+    await (routes.get(end === -1 ? url : url.slice(0, end)) ?? notFound)(request, response);
   }
 
   /** Responses that add to every head what all must have: `setHeader` would cost several times as much. */
@@ -173,6 +166,59 @@ export class HttpServer {
   }
 }
 
+export const answerNotFound: Handler = (_, response) => response.writeHead(404, plainText).end('Not found\n');
+
 function contextOf(tls: Pem) {
   return { ...tls, minVersion: 'TLSv1.2' } as const;
+}
+
+/**
+ * A request that may become a WebSocket. One that offers another upgrade, such as Java's `Upgrade: h2c`, is served as if it
+ * did not (RFC 9110, 7.8), and so is one behind a request that is not answered yet: Node.js reads `upgrade` once it has the
+ * headers, and hands the connection over if it is true.
+ */
+class UpgradableRequest extends IncomingMessage {
+  /** As the parser found it. No `#private` member: the setter runs in the constructor of Node.js. */
+  declare offersUpgrade: boolean | null;
+
+  set upgrade(offered: boolean | null) {
+    this.offersUpgrade = offered;
+  }
+
+  get upgrade(): boolean {
+    if (!this.offersUpgrade || this.headers.upgrade?.toLowerCase() !== 'websocket') return false;
+    // The answer to an earlier request. It is private, but nothing else tells of it.
+    const { _httpMessage: earlier } = this.socket as { _httpMessage?: ServerResponse | null };
+    return !earlier && /^\/graphql(\?|$)/.test(pathAndQueryOf(this.url ?? ''));
+  }
+}
+
+/** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */
+function pathAndQueryOf(target: string): string {
+  if (target.startsWith('/')) return target;
+  const rest = target.replace(/^https?:\/\/[^/?#]*/i, '');
+  return rest.startsWith('/') || rest === target ? rest : `/${rest}`;
+}
+
+/** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */
+const maxDroppedBytes = 65_536;
+
+/** Whether a long body is unread. Before the next request Node.js would read it to its end, as it may with a short one. */
+function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
+  if (complete) return false;
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
+}
+
+/** How long the connection stays open after an answer that came before the end of a body, in milliseconds. */
+const lingerMs = 500;
+
+/**
+ * Reads no more of a body, and closes its connection a moment after the answer: closed with bytes unread it is reset, and a
+ * client that still writes gets an error in place of the answer.
+ */
+function stopReading(request: IncomingMessage): void {
+  request.read(); // Node.js discards the rest of a body of which nothing was read
+  request.socket.destroySoon = function closeLater(this: Socket) {
+    this.end(() => setTimeout(() => this.destroy(), lingerMs).unref());
+  };
 }

@@ -1,7 +1,7 @@
 import { parse } from 'content-type';
 import { LRUCache } from 'lru-cache';
 import Negotiator from 'negotiator';
-import { type Answer, partialSuccess } from '../operations/answer.js';
+import { type Answer, partialSuccess } from '../operations/Operation.js';
 
 /** A way to answer with JSON. */
 export interface Dialect {

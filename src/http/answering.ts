@@ -1,17 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { type Answer, partialSuccess } from '../operations/answer.js';
-import type { RequestFacts } from '../operations/OperationContext.js';
-import type { Operations } from '../operations/Operations.js';
+import type { Quota, RateLimit } from '../admission/Quota.js';
+import { type Answer, partialSuccess, type RequestFacts } from '../operations/Operation.js';
 import { pause } from '../process/pause.js';
 import { type Dialect, plainJson, readAccept } from './accept.js';
-
-/** A caller's limit on root fields, and what is left of it. */
-export interface RateLimit {
-  /** Root fields of operations per clock minute. */
-  readonly perMinute: number;
-  readonly left: number;
-  readonly resetSeconds: number;
-}
 
 /** Header names and values (draft-ietf-httpapi-ratelimit-headers-11, May 2026, sections 3 and 4; quota unit `requests`). */
 export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): readonly string[] {
@@ -32,18 +23,18 @@ export function headersOf(requestId: string, rateLimit: RateLimit | undefined): 
  */
 export async function refuseInTurn(
   response: ServerResponse,
-  operations: Operations,
+  quota: Quota,
   refusal: Answer,
   facts: RequestFacts,
 ): Promise<void> {
   const { caller, remoteAddress, requestId } = facts;
-  const waitMs = operations.waitOfRefusal(facts);
+  const waitMs = quota.waitOfRefusal(facts);
   // Not `response.socket`: a pipelined response has none yet.
   if (waitMs === Number.POSITIVE_INFINITY) return void response.req.socket.destroy();
   if (waitMs > 0) await pause(waitMs, { ref: false });
   if (response.headersSent || response.destroyed) return;
   const { json = plainJson } = readAccept(response.req.headers.accept);
-  const rateLimit = caller && operations.rateLimitOf({ caller, remoteAddress });
+  const rateLimit = caller && quota.limitOf({ caller, remoteAddress });
   const headers = headersOf(requestId, rateLimit);
   const retryAfterSeconds = refusal.errors[0]?.extensions?.['retryAfterSeconds'];
   if (refusal.status === 401) headers.push('www-authenticate', 'Bearer');

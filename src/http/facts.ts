@@ -3,9 +3,8 @@ import { isIP, SocketAddress } from 'node:net';
 import proxyaddr from 'proxy-addr';
 import type { Caller } from '../auth/caller.js';
 import type { Identity } from '../auth/identify.js';
-import type { Answer } from '../operations/answer.js';
 import { type Client, clientOf } from '../operations/GraphQLRequest.js';
-import type { OperationFacts } from '../operations/OperationContext.js';
+import type { Answer, OperationFacts } from '../operations/Operation.js';
 import { plainJson, readAccept } from './accept.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;

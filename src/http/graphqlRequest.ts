@@ -1,17 +1,14 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import type { Holder, Places, Release } from '../admission/Places.js';
+import type { Holder, Release } from '../admission/Places.js';
 import { withoutStack } from '../errors/errors.js';
 import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
-import type { Operations } from '../operations/Operations.js';
 import { parseJson } from '../process/json.js';
 import { isBodyInUtf8, isJson } from './accept.js';
+import type { Edge } from './edge.js';
 
-export interface ReadOptions {
-  /** Counts the bytes of a body that arrives in several chunks. */
-  readonly places: Places;
-  readonly operations: Operations;
-}
+/** `places` count the bytes of a body that arrives in several chunks. */
+type ReadOptions = Pick<Edge, 'places' | 'operations' | 'quota'>;
 
 /** From this size in bytes on, the time to parse a body is charged to its caller. */
 const largeBody = 16_384;
@@ -26,11 +23,10 @@ export async function readGraphQLRequest(
   options: ReadOptions,
   simpleGet: boolean,
 ): Promise<GraphQLRequest> {
-  const { metadataDepth } = options.operations.limits;
   if (request.method === 'GET') {
     if (!simpleGet) refuseSimpleRequest(request);
     const { url = '' } = request;
-    return { ...requestOf('GET', parametersOfQuery(url), metadataDepth), size: url.length };
+    return requestOf('GET', parametersOfQuery(url), url.length);
   }
   if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405, { allow: 'GET, POST' });
   const contentType = request.headers['content-type'];
@@ -42,7 +38,7 @@ export async function readGraphQLRequest(
   try {
     return requestOfBody(bytes, options);
   } finally {
-    if (beganAt !== undefined) options.operations.noteWork(holder, beganAt);
+    if (beganAt !== undefined) options.quota.noteWork(holder, beganAt);
   }
 }
 
@@ -116,7 +112,7 @@ function requestOfBody(bytes: Buffer, { operations }: ReadOptions): GraphQLReque
   const json = attempt(mistake, () => parseJson(body));
   if (Array.isArray(json)) throw badRequest('Batches of operations are not served: send one operation per request');
   if (!isObject(json)) throw badRequest('The body must be a JSON object with a query');
-  return { ...requestOf('POST', json, operations.limits.metadataDepth), body, size: body.length };
+  return { ...requestOf('POST', json, body.length), body };
 }
 
 function parametersOfQuery(url: string): Record<string, unknown> {

@@ -3,6 +3,7 @@ import cors from 'cors';
 import { GatewayError } from '../errors/errors.js';
 import type { Logger } from '../observability/log.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
+import { isLoopback } from '../process/isLoopback.js';
 
 export interface OriginsOptions {
   /** CORS_ORIGINS, exactly as browsers send them. */
@@ -12,7 +13,6 @@ export interface OriginsOptions {
   readonly log: Pick<Logger, 'warn'>;
 }
 
-const thisMachine = /^(localhost|.+\.localhost|127\.0\.0\.1|\[::1\])$/;
 /** Refused origins that are logged: anybody can send any number. */
 const maxTold = 20;
 
@@ -53,7 +53,7 @@ export class Origins {
   #allows(origin: string): boolean {
     const { allowed, allowsLocal } = this.options;
     if (allowed.includes(origin)) return true;
-    return allowsLocal && URL.canParse(origin) && thisMachine.test(new URL(origin).hostname);
+    return allowsLocal && URL.canParse(origin) && isLoopback(new URL(origin).hostname);
   }
 
   #tell(origin: string): void {

@@ -58,13 +58,13 @@ const graphiql = [
 function pageOf(name: string, policy: readonly string[]): Handler {
   const csp = policy.join('; ');
   let reading: ReturnType<typeof readBuilt> | undefined;
-  return onRead(async (request, response) => {
+  return async (request, response) => {
     reading ??= readBuilt(`dist/${name}.html.gz`);
     const { page, tag } = await reading;
     const headers = ['cache-control', 'no-cache', 'etag', tag, 'content-security-policy', csp];
     if (request.headers['if-none-match'] === tag) response.writeHead(304, headers).end();
     else writePage(response, 200, 'text/html; charset=utf-8', page, [...headers, 'content-encoding', 'gzip']);
-  });
+  };
 }
 
 async function readBuilt(path: string) {
@@ -79,13 +79,5 @@ function optionsOf({ operations, headers }: ExplorerOptions): Handler {
   const defaultTabs = operations.map((query) => ({ query, headers: shown }));
   const options = { title: 'Taxpayer gateway', endpoint: '/graphql', subscriptionsProtocol: 'WS' };
   const body = JSON.stringify({ ...options, headers: shown, defaultTabs });
-  return onRead((_, response) => writePage(response, 200, 'application/json', body));
-}
-
-/** Answers GET and HEAD by `handler`. */
-function onRead(handler: Handler): Handler {
-  return (request, response) => {
-    if (request.method === 'GET' || request.method === 'HEAD') return handler(request, response);
-    response.writeHead(405, ['allow', 'GET, HEAD', 'content-type', 'text/plain; charset=utf-8']).end('Use GET\n');
-  };
+  return (_, response) => writePage(response, 200, 'application/json', body);
 }

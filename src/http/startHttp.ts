@@ -7,33 +7,13 @@ import type { Logger } from '../observability/log.js';
 import { listenProblem } from '../process/listenProblem.js';
 import type { Surroundings } from '../Surroundings.js';
 import { writePage } from './answering.js';
-import { addressReader, HttpFacts } from './facts.js';
-import { GraphQLHandler, type GraphQLHandlerOptions } from './GraphQLHandler.js';
-import { type Handler, HttpServer, type Routes } from './HttpServer.js';
-import { OpenStreams } from './OpenStreams.js';
-import { Origins } from './origins.js';
+import type { Edge } from './edge.js';
+import { HttpFacts } from './facts.js';
+import { GraphQLHandler } from './GraphQLHandler.js';
+import { answerNotFound, type Handler, HttpServer, type Routes } from './HttpServer.js';
 import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
-import { Unread } from './Unread.js';
 
-interface EdgeOptions extends Pick<GraphQLHandlerOptions, 'operations' | 'identify' | 'places' | 'keepAliveMs'> {
-  readonly stallMs?: number | undefined;
-}
-
-/** What the transports have in common. */
-export function edgeOf(
-  { config, log, metrics }: Omit<Surroundings, 'ways'>,
-  options: EdgeOptions,
-): GraphQLHandlerOptions {
-  return {
-    ...options,
-    addressOf: addressReader(config.trustedProxies),
-    unread: new Unread(options.places, options.stallMs),
-    streams: new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change)),
-    origins: new Origins({ allowed: config.corsOrigins, allowsLocal: config.auth.mode === 'developer', log }),
-  };
-}
-
-export interface HttpParts extends GraphQLHandlerOptions, Omit<Surroundings, 'ways'> {
+export interface HttpParts extends Edge, Surroundings {
   readonly explorer: ExplorerOptions;
   /** Why requests should not be sent here now, if so. */
   readonly reasonNotReady: () => string | undefined;
@@ -56,15 +36,16 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   const routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
   if (config.metricsPort === undefined) routes.push(metricsRoute(parts));
   if (config.introspection) routes.push(...explorerRoutes(parts.explorer));
-  const onNotFound: Handler = (request, response) => {
+  const notFound: Handler = (request, response) => {
     const facts = new HttpFacts(response, addressOf(request));
     response.setHeader('x-request-id', facts.requestId);
     operations.turnAway(undefined, 'no such path', facts, 'http', 404);
+    answerNotFound(request, response);
   };
   const { host, port, tls: files } = config;
   const before = origins.answer.bind(origins);
   const tls = files && readPemFiles(files);
-  const server = new HttpServer({ host, port, tls, routes: new Map(routes), onNotFound, before, log });
+  const server = new HttpServer({ host, port, tls, routes: new Map(routes), notFound, before, log });
   server.server.on('upgrade', upgrade);
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');

@@ -4,16 +4,15 @@ import type { RawData, WebSocket } from 'ws';
 import { Pace } from '../admission/Pace.js';
 import type { Holder, Release } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
-import { credentialsOfSocket } from '../auth/identify.js';
+import { credentialsOf } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
-import type { Answer } from '../operations/answer.js';
+import type { Edge } from '../http/edge.js';
 import { clientOf, requestOf } from '../operations/GraphQLRequest.js';
-import type { Operation } from '../operations/Operation.js';
-import type { OperationFacts, RequestFacts } from '../operations/OperationContext.js';
+import type { Answer, Operation, OperationFacts, RequestFacts } from '../operations/Operation.js';
 import { ResultStream } from '../operations/ResultStream.js';
-import { atTime } from '../process/atTime.js';
+import { atTime } from '../process/pause.js';
 import {
   boundUnfinished,
   freeMessages,
@@ -25,7 +24,6 @@ import {
   tryAgainLater,
   turnsOf,
 } from './socketBounds.js';
-import type { WebSocketOptions } from './WebSockets.js';
 
 type Parameters = Readonly<Record<string, unknown>>;
 
@@ -57,11 +55,11 @@ export class SocketSession {
     private readonly request: IncomingMessage,
     private facts: RequestFacts,
     private leavePlace: Release,
-    private readonly options: WebSocketOptions,
+    private readonly edge: Edge,
   ) {
-    const { streams, keepAliveMs } = options;
+    const { streams, keepAliveMs } = edge;
     boundUnfinished(socket, request.socket, () => this.#roomForMessage());
-    const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
+    const remove = streams.add('ws', () => this.#shutDown());
     const initTimer = setTimeout(() => {
       if (!this.#hasInit) this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
     }, initTimeoutMs);
@@ -97,14 +95,14 @@ export class SocketSession {
     const beganAt = performance.now();
     const text = String(data);
     const message = readMessage(text);
-    this.options.operations.noteWork(this.#holder, beganAt);
+    this.edge.quota.noteWork(this.#holder, beganAt);
     switch (message?.type) {
       case MessageType.ConnectionInit:
         void this.#authenticate(message.payload);
         return;
       case MessageType.Ping:
         this.#keepPace(text.length);
-        void this.#send(JSON.stringify({ type: MessageType.Pong, payload: message.payload }));
+        void this.#send('{"type":"pong"}');
         return;
       case MessageType.Pong:
         this.#keepPace(text.length);
@@ -122,12 +120,14 @@ export class SocketSession {
   async #authenticate(parameters: Parameters = {}): Promise<void> {
     if (this.#hasInit) return this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
     this.#hasInit = true;
-    const { identify, places, operations } = this.options;
-    const given = Object.entries(parameters).map(([name, value]) => [name.toLowerCase(), value]);
-    const client = clientOf({ ...this.request.headers, ...Object.fromEntries(given) });
-    this.facts = { ...this.facts, client };
+    const { identify, places, operations } = this.edge;
+    // The headers of the upgrade supply what the parameters do not name, in any letter case.
+    const given = Object.entries(parameters).filter(([, value]) => value != null);
+    const named = Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value]));
+    const shown = { ...this.request.headers, ...named };
+    this.facts = { ...this.facts, client: clientOf(shown) };
     try {
-      const identity = await identify(credentialsOfSocket(parameters, this.request));
+      const identity = await identify(credentialsOf(shown));
       if (!this.#isOpen) return; // it was closed while the token was verified
       const leavePlace = places.take('streams', holderOf(identity.caller));
       this.leavePlace();
@@ -158,7 +158,7 @@ export class SocketSession {
     try {
       await this.#run(running, facts, parameters, size);
     } catch (error) {
-      this.options.operations.refuse(error, facts, 'ws');
+      this.edge.operations.refuse(error, facts, 'ws');
       this.#close(CloseCode.InternalServerError, 'Internal server error');
     } finally {
       this.#working.delete(running);
@@ -167,13 +167,14 @@ export class SocketSession {
   }
 
   async #run(running: Running, facts: OperationFacts, parameters: Parameters, size: number): Promise<void> {
-    const { operations, streams } = this.options;
+    const { operations, quota, streams } = this.edge;
     const { id, left } = running;
     let operation: Operation;
     try {
       this.#refuseMore();
-      const read = () => ({ ...requestOf('POST', parameters, operations.limits.metadataDepth), size });
-      operation = operations.prepare(await operations.admit(facts, read), facts, 'ws');
+      const turn = quota.admit(facts);
+      if (turn !== undefined) await turn;
+      operation = operations.prepare(requestOf('POST', parameters, size), facts, 'ws');
     } catch (error) {
       return this.#sendError(running, operations.refuse(error, facts, 'ws'), size);
     }
@@ -196,7 +197,7 @@ export class SocketSession {
 
   /** @throws GatewayError when no operation may begin now */
   #refuseMore(): void {
-    const { maxOperations, streams } = this.options;
+    const { maxOperations, streams } = this.edge;
     if (streams.draining) throw shuttingDown;
     if (this.#working.size <= maxOperations) return;
     const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
@@ -232,7 +233,7 @@ export class SocketSession {
   }
 
   #closeWhenDrained(): void {
-    if (this.options.streams.draining && this.#working.size === 0) this.#close(goingAway, 'shutting down');
+    if (this.edge.streams.draining && this.#working.size === 0) this.#close(goingAway, 'shutting down');
   }
 
   /** Ends all operations of the socket at once, and closes it with the reason. */
@@ -247,9 +248,9 @@ export class SocketSession {
   #end(reason: string): void {
     this.#forgetExpiry();
     for (const { left } of this.#working) left.abort();
-    if (this.#isTold || this.options.streams.draining) return;
+    if (this.#isTold || this.edge.streams.draining) return;
     this.#isTold = true;
-    this.options.operations.turnAway(undefined, reason, this.facts, 'ws');
+    this.edge.operations.turnAway(undefined, reason, this.facts, 'ws');
   }
 
   #send(text: string): Promise<void> {
@@ -261,7 +262,7 @@ export class SocketSession {
     if (!this.#isOpen) return;
     const taken = new Promise<void>((resolve) => write(resolve));
     const waiting = Math.min(bytes, this.socket.bufferedAmount);
-    const release = this.options.unread.hold(this.request.socket, this.#holder, waiting);
+    const release = this.edge.unread.hold(this.request.socket, this.#holder, waiting);
     await taken;
     release?.();
   }
@@ -273,13 +274,13 @@ export class SocketSession {
 
   /** Charges a message as refusals; closes the socket when the caller has had too many. */
   #charge(characters: number): void {
-    const waitMs = this.options.operations.waitOfRefusal(this.facts, turnsOf(characters));
+    const waitMs = this.edge.quota.waitOfRefusal(this.facts, turnsOf(characters));
     if (waitMs === Number.POSITIVE_INFINITY) this.#close(tryAgainLater, 'Too many messages');
   }
 
   /** Takes room for the longest message, or closes the socket. */
   #roomForMessage(): Release | undefined {
-    const { places, operations } = this.options;
+    const { places, operations } = this.edge;
     try {
       if (this.facts.caller !== undefined) return places.take('bytes', this.#holder, operations.limits.bodyBytes);
       this.#close(tooBig, 'Too much before connection_ack');

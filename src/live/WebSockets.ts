@@ -5,28 +5,22 @@ import { type ServerOptions, WebSocketServer } from 'ws';
 import type { Release } from '../admission/Places.js';
 import type { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
+import type { Edge } from '../http/edge.js';
 import { requestIdOf } from '../http/facts.js';
-import type { GraphQLHandlerOptions } from '../http/GraphQLHandler.js';
 import { clientOf } from '../operations/GraphQLRequest.js';
 import { SocketSession } from './SocketSession.js';
 
 /** Milliseconds that a peer may take to answer our close frame, or to end the connection after sending its own. */
 const closeGraceMs = 1000;
 
-/** Dependencies and limits of sockets. */
-export interface WebSocketOptions extends GraphQLHandlerOptions {
-  /** Most operations at once on one socket. */
-  readonly maxOperations: number;
-}
-
 /** The entry point of WebSockets. */
 export class WebSockets {
   readonly #sockets: WebSocketServer;
 
-  constructor(private readonly options: WebSocketOptions) {
+  constructor(private readonly edge: Edge) {
     const settings: ServerOptions & { readonly closeTimeout: number } = {
       noServer: true,
-      maxPayload: options.operations.limits.bodyBytes,
+      maxPayload: edge.operations.limits.bodyBytes,
       handleProtocols,
       clientTracking: false,
       perMessageDeflate: false, // a small message may unpack to a huge one, and ours are short
@@ -38,25 +32,25 @@ export class WebSockets {
 
   /** Accepts or refuses a WebSocket. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const remoteAddress = this.options.addressOf(request);
+    const remoteAddress = this.edge.addressOf(request);
     const client = clientOf(request.headers);
     const facts = { request, requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, client };
     try {
       const leavePlace = this.#admit(request, remoteAddress);
       socket.once('close', leavePlace);
       this.#sockets.handleUpgrade(request, socket, head, (opened) => {
-        new SocketSession(opened, request, facts, leavePlace, this.options);
+        new SocketSession(opened, request, facts, leavePlace, this.edge);
       });
     } catch (error) {
       const { code, message, httpStatus } = error as GatewayError;
-      this.options.operations.turnAway(code, message, facts, 'ws', httpStatus);
+      this.edge.operations.turnAway(code, message, facts, 'ws', httpStatus);
       refuseUpgrade(socket, error as GatewayError, facts.requestId);
     }
   }
 
   /** Takes a place among the unauthenticated connections. @throws GatewayError */
   #admit(request: IncomingMessage, address: string | undefined): Release {
-    const { places, streams, origins } = this.options;
+    const { places, streams, origins } = this.edge;
     origins.refuseForeignPage(request);
     if (streams.draining) throw shuttingDown;
     const noPlace = places.refusalOf('streams', undefined);

@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net';
-import { type Message, MessageType, parseMessage } from 'graphql-ws';
+import { type Message, parseMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Release } from '../admission/Places.js';
-import { defaultKeepAliveMs } from '../http/EventStream.js';
-import { isNestedWithin, parseJson } from '../process/json.js';
+import { parseJson } from '../process/json.js';
 
 /** Standard close codes (RFC 6455, 7.4, and its registry), in addition to those of `graphql-transport-ws`. */
 export const goingAway = 1001;
@@ -56,7 +55,7 @@ const maxUnanswered = 3;
  * Pings at intervals, and ends a socket whose peer answers no ping. While bytes wait to be sent it does not ping: the peer
  * would have to read them first, and {@link Unread} ends a peer that does not. Ends with the socket.
  */
-export function keepAlive(socket: WebSocket, everyMs = defaultKeepAliveMs): void {
+export function keepAlive(socket: WebSocket, everyMs: number): void {
   let unanswered = 0;
   const restart = () => {
     unanswered = 0;
@@ -70,16 +69,11 @@ export function keepAlive(socket: WebSocket, everyMs = defaultKeepAliveMs): void
   socket.on('pong', restart).once('close', () => clearInterval(timer));
 }
 
-const maxPingDepth = 64;
-
-/** Parses a message of the protocol; undefined when it is invalid, or a ping too deep to be written back. */
+/** Parses a message of the protocol; undefined when it is invalid. */
 export function readMessage(text: string): Message | undefined {
   try {
     const json = parseJson(text);
-    if (typeof json !== 'object') return undefined; // `parseMessage` would parse a string again
-    const message = parseMessage(json);
-    const isDeep = message.type === MessageType.Ping && !isNestedWithin(message.payload, maxPingDepth);
-    return isDeep ? undefined : message;
+    return typeof json === 'object' ? parseMessage(json) : undefined; // it would parse a string again
   } catch {
     return undefined;
   }

@@ -5,6 +5,7 @@ import { HttpsProxyAgent } from 'https-proxy-agent';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/secret.js';
 import type { Logger } from '../observability/log.js';
+import { isLoopback } from '../process/isLoopback.js';
 import { followPemFiles, type Pem, type PemFiles, readPemFiles } from './pemFiles.js';
 
 /** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
@@ -71,7 +72,7 @@ export class Agents {
   /** Loopback addresses are always reached directly. A name in NO_PROXY covers its subdomains; `*` covers every host. */
   #proxyFor({ protocol, hostname }: URL): Proxy | undefined {
     const host = plainHost(hostname.replace(/^\[|\]$/g, ''));
-    if (/^(.+\.)?localhost$|^127\.[\d.]+$|^::1$/.test(host)) return undefined;
+    if (isLoopback(host)) return undefined;
     const isDirect = this.#proxies.direct.some((name) => name === '*' || host === name || host.endsWith(`.${name}`));
     return isDirect ? undefined : this.#proxies[protocol as 'http:' | 'https:'];
   }

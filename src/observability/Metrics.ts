@@ -4,7 +4,7 @@ import type { CacheTier, ReadReason } from '../cache/ReadRequest.js';
 import { packageVersion } from '../config/config.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { errorCodes } from '../errors/errors.js';
-import { type OperationRecord, transports } from '../operations/OperationRecord.js';
+import { type OperationRecord, transports } from '../operations/Operation.js';
 import type { ValueKind } from '../schema/Vocabulary.js';
 import { type Endpoint, endpoints, type TryOutcome } from '../upstream/ResilientFetch.js';
 
@@ -19,7 +19,7 @@ const helps = {
   gateway_breaker_open:
     'Whether a breaker of an endpoint refuses calls, for one caller or for all (1), or did in the last 10 seconds.',
   gateway_cache_reads_total: 'Reads by kind of entry, the tier that answered, and why memory alone did not.',
-  gateway_store_seconds: 'Duration of one command of the store of CACHE_URL.',
+  gateway_store_seconds: 'Duration of one command of a store on Redis.',
   gateway_store_degraded: 'Whether the shared store is bypassed (1) or used (0).',
   gateway_token_events_total: 'What the token broker did besides answering.',
   gateway_token_budget_per_hour: 'Calls to the token endpoint allowed per hour; 0 means no limit.',

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.js';
-import type { OperationRecord } from '../operations/OperationRecord.js';
+import type { OperationRecord } from '../operations/Operation.js';
 import type { LineLimit } from './LineLimit.js';
 
 /** Writes one line for each operation at its end. */
@@ -11,7 +11,8 @@ export class OperationLog {
 
   /** Writes a line for an operation that failed, changed something, called the token endpoint or was slow. */
   end(record: OperationRecord, traceId?: string): void {
-    const { facts, outcome, type, trail, way } = record;
+    const { facts, outcome, type, context, work } = record;
+    const { trail } = context ?? {};
     const { which, slowMs } = this.options;
     const ms = performance.now() - facts.startedAt;
     const hasTokenCalls = trail !== undefined && trail.tokenCalls > 0;
@@ -28,7 +29,7 @@ export class OperationLog {
       caller: facts.caller,
       remoteAddress: audit && facts.remoteAddress,
       own: ownFields(record, Math.round(ms * 10) / 10, traceId),
-      general: { audit, way, outcome, codes: common.codes },
+      general: { audit, way: work.way, outcome, codes: common.codes },
     } as const;
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
     if (outcome === 'ok' || hasTokenCalls) this.lines.write(line);
@@ -38,13 +39,13 @@ export class OperationLog {
 
 /** The fields that equal operations have in common, whoever their caller is. */
 function commonFields(record: OperationRecord, audit: string | undefined) {
-  const { facts, transport, outcome, label, type, name, status, way, codes, causes } = record;
+  const { facts, transport, outcome, label, type, name, status, work, codes, causes } = record;
   return {
     audit,
     operation: label,
     operationName: name,
     type,
-    way,
+    way: work.way,
     transport,
     status,
     outcome,
@@ -61,7 +62,8 @@ function denialIn({ codes, label }: OperationRecord): 'token-refused' | 'access-
 }
 
 /** The fields of one operation alone. */
-function ownFields({ trail, events }: OperationRecord, ms: number, traceId: string | undefined) {
+function ownFields({ context, events }: OperationRecord, ms: number, traceId: string | undefined) {
+  const { trail } = context ?? {};
   const { calls, callCount = 0, tokenCalls = 0 } = trail ?? {};
   return {
     ms,

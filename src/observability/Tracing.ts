@@ -1,49 +1,28 @@
-import type { Agent, IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { type Attributes, type Context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { ExportResultCode, parseTraceParent } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { packageVersion } from '../config/config.js';
-import type { OperationRecord } from '../operations/OperationRecord.js';
+import type { OperationRecord } from '../operations/Operation.js';
+import { codeOf } from '../process/codeOf.js';
 import { pause } from '../process/pause.js';
 import type { CallMade } from '../process/Trail.js';
 import type { Surroundings } from '../Surroundings.js';
 import { Episode } from './Episode.js';
 
-/** Starts tracing. */
-export function startTracing({ config: { auth }, log, ways }: Surroundings, url: string, serviceUrl: string) {
-  const texts = { begins: 'trace collector rejects spans', ends: 'trace collector accepts spans again' };
-  const episode = new Episode({ log, ...texts });
-  const onSent = (cause?: string) => episode.see(cause && 'not sent', cause);
-  const agent = ways.others.agentFor(new URL(url));
-  return new Tracing({ url, agent, version: packageVersion(), serviceUrl, decisionUrl: auth.decision?.url, onSent });
-}
-
-export interface TracingOptions {
-  /** Where spans are posted to. */
-  readonly url: string;
-  /** Makes the connections to the collector. Default: that of Node.js. */
-  readonly agent?: Agent | undefined;
-  readonly version: string;
-  readonly serviceUrl: string;
-  readonly decisionUrl?: string | undefined;
-  /** A batch was taken, or (with a cause) given up. */
-  readonly onSent: (cause?: string) => void;
-}
-
 /** How long the end of the process waits for the collector, in milliseconds. */
 const stopMs = 2000;
 
 /** Server, method and path of each call, with a placeholder for ids, which stay out of traces. */
-const places: Readonly<Record<string, readonly [server: 'serviceUrl' | 'decisionUrl', method: string, path: string]>> =
-  {
-    createClientLink: ['serviceUrl', 'POST', '/client-links'],
-    taxpayerToken: ['serviceUrl', 'GET', '/auth/tax-payer/{id}/token'],
-    refreshJob: ['serviceUrl', 'GET', '/tax-payer/{taxpayerId}/refresh/{jobId}'],
-    evaluation: ['decisionUrl', 'POST', '/access/v1/evaluation'],
-    evaluations: ['decisionUrl', 'POST', '/access/v1/evaluations'],
-  };
+const places: Readonly<Record<string, readonly [server: 'service' | 'decisions', method: string, path: string]>> = {
+  createClientLink: ['service', 'POST', '/client-links'],
+  taxpayerToken: ['service', 'GET', '/auth/tax-payer/{id}/token'],
+  refreshJob: ['service', 'GET', '/tax-payer/{taxpayerId}/refresh/{jobId}'],
+  evaluation: ['decisions', 'POST', '/access/v1/evaluation'],
+  evaluations: ['decisions', 'POST', '/access/v1/evaluations'],
+};
 
 /** The methods that spans name; others are `_OTHER`. */
 const knownMethods = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY'.split(' '));
@@ -57,21 +36,27 @@ const knownPaths = new Set(['/graphql', '/graphql/stream']);
 export class Tracing {
   readonly #provider;
   readonly #tracer;
+  readonly #servers: Readonly<Record<'service' | 'decisions', URL>>;
 
-  constructor(private readonly options: TracingOptions) {
-    const { url, agent, version, onSent } = options;
+  /** Spans are posted to `url`. */
+  constructor({ config: { auth }, log, ways }: Surroundings, url: string, serviceUrl: string) {
+    this.#servers = { service: new URL(serviceUrl), decisions: new URL(auth.decision?.url ?? serviceUrl) };
+    const agent = ways.others.agentFor(new URL(url));
     const exporter = new OTLPTraceExporter({ url, ...(agent && { httpAgentOptions: () => agent }) });
+    const texts = { begins: 'trace collector rejects spans', ends: 'trace collector accepts spans again' };
+    watch(exporter, new Episode({ log, ...texts }));
+    const version = packageVersion();
     const own = { 'service.name': 'taxpayer-gateway', 'service.version': version, 'process.pid': process.pid };
     const resource = defaultResource()
       .merge(resourceFromAttributes(own))
       .merge(detectResources({ detectors: [envDetector] }));
-    const spanProcessors = [new BatchSpanProcessor(watched(exporter, onSent))];
+    const spanProcessors = [new BatchSpanProcessor(exporter)];
     this.#provider = new BasicTracerProvider({ resource, spanProcessors });
     this.#tracer = this.#provider.getTracer('taxpayer-gateway', version);
   }
 
   /** Makes the spans of an operation that has ended. Returns the id of its trace, if it has one. */
-  onEnd({ facts, transport, label, type, outcome, status, codes, trail }: OperationRecord): string | undefined {
+  onEnd({ facts, transport, label, type, outcome, status, codes, context }: OperationRecord): string | undefined {
     const { request, startedAt } = facts;
     const http = request && httpOf(request);
     const attributes: Attributes = {
@@ -92,14 +77,14 @@ export class Tracing {
     const span = this.#tracer.startSpan(name, begin, caller);
     if (outcome === 'failed') span.setStatus({ code: SpanStatusCode.ERROR });
     if (span.isRecording())
-      for (const call of trail?.calls ?? []) this.#called(call, trace.setSpan(ROOT_CONTEXT, span));
+      for (const call of context?.trail.calls ?? []) this.#called(call, trace.setSpan(ROOT_CONTEXT, span));
     span.end(performance.now());
     return span.isRecording() || caller !== ROOT_CONTEXT ? span.spanContext().traceId : undefined;
   }
 
   #called({ endpoint, result, startedAt, ms, status, reason, repetition = 0 }: CallMade, parent: Context): void {
-    const [server, method, path] = places[endpoint] ?? ['serviceUrl', '_OTHER', ''];
-    const { origin, hostname, port, protocol } = new URL(this.options[server] ?? '');
+    const [server, method, path] = places[endpoint] ?? ['service', '_OTHER', ''];
+    const { origin, hostname, port, protocol } = this.#servers[server];
     const failure =
       status !== undefined && status >= 400 ? String(status) : result === 'ok' ? undefined : (reason ?? result);
     const attributes: Attributes = {
@@ -146,21 +131,19 @@ function callerOf(request: IncomingMessage | undefined): Context {
   return caller === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true });
 }
 
-/** Tells what became of each batch. */
-function watched(exporter: SpanExporter, onSent: TracingOptions['onSent']): SpanExporter {
-  return {
-    export: (spans, done) =>
-      exporter.export(spans, (result) => {
-        onSent(result.code === ExportResultCode.SUCCESS ? undefined : causeOf(result.error));
-        done(result);
-      }),
-    shutdown: () => exporter.shutdown(),
-  };
+/** Tells the episode what became of each batch. */
+function watch(exporter: SpanExporter, episode: Episode): void {
+  const send = exporter.export.bind(exporter);
+  exporter.export = (spans, done) =>
+    send(spans, (result) => {
+      if (result.code === ExportResultCode.SUCCESS) episode.see(undefined);
+      else episode.see('not sent', causeOf(result.error));
+      done(result);
+    });
 }
 
 /** The status of an answer, or the code of a connection error; never a message, which may hold an address with a password. */
 function causeOf(error: unknown): string {
   const { code } = (error ?? {}) as { readonly code?: unknown };
-  if (typeof code === 'number') return `HTTP ${code}`;
-  return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : 'no answer in time';
+  return typeof code === 'number' ? `HTTP ${code}` : (codeOf(error) ?? 'no answer in time');
 }

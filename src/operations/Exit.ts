@@ -1,15 +1,25 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import type { GraphQLFormattedError } from 'graphql';
-import type { Holder, Places } from '../admission/Places.js';
+import type { Places } from '../admission/Places.js';
 import { type ErrorCode, failureCodes, GatewayError } from '../errors/errors.js';
 import { causesOf, isBug, maskError } from '../errors/maskError.js';
-import { type Answer, partialSuccess, type Result } from './answer.js';
-import type { Operation, Refused } from './Operation.js';
-import type { RequestFacts } from './OperationContext.js';
-import type { CodeCounts, OperationHooks, OperationRecord, Transport } from './OperationRecord.js';
+import {
+  type Answer,
+  type Operation,
+  type OperationHooks,
+  type OperationRecord,
+  type Outcome,
+  partialSuccess,
+  type Refused,
+  type RequestFacts,
+  type Result,
+  refusal,
+  type Transport,
+} from './Operation.js';
 
 export interface ExitOptions {
   readonly places: Places;
+  readonly maxAnswerBytes: number;
   readonly hooks: OperationHooks;
   /** Whether messages may reveal what the schema holds. */
   readonly openSchema: boolean;
@@ -17,19 +27,11 @@ export interface ExitOptions {
 
 /** Bytes of an answer that the operating system takes at once; a larger answer needs room in the places. */
 const smallAnswer = 16_384;
-const noOperation = { label: 'none', type: 'none' } as const;
 const noErrors: readonly GraphQLFormattedError[] = [];
-const noCodes: CodeCounts = new Map();
-const noCauses: readonly never[] = [];
+export const noCodes: OperationRecord['codes'] = new Map();
+export const noCauses: readonly string[] = [];
 
-/** The part of an operation that its record tells; of a request that is none, what is known of it. */
-type Recorded = Pick<Operation, 'transport' | 'label' | 'type' | 'name'> & {
-  readonly facts: RequestFacts;
-  readonly work?: Operation['work'];
-  readonly context?: Operation['context'];
-};
-
-/** The one way out of all transports: an answer is written, and the operation's {@link OperationRecord} is told. */
+/** The one way out of all transports: an answer is written, and the operation's record is told. */
 export class Exit {
   constructor(private readonly options: ExitOptions) {}
 
@@ -40,85 +42,66 @@ export class Exit {
     const answer = this.answer(operation, result);
     // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
     const needsRoom = answer.bytes > smallAnswer && operation.type !== 'mutation';
-    if (needsRoom) this.refuseWithoutRoom(operation.context.holder, answer.bytes);
-    const causes = answer.errors.length > 0 ? causesOf(result.errors ?? answer.errors) : noCauses;
-    this.record(operation, answer, codesIn(answer), causes);
-    return answer;
+    const noRoom = needsRoom
+      ? this.options.places.refusalOf('bytes', operation.context.holder, answer.bytes)
+      : undefined;
+    if (noRoom !== undefined) throw noRoom;
+    return this.end(operation, answer);
   }
 
-  /** Answers an operation that is refused, now or before it ran. */
-  refuse(operation: Recorded, refused: Refused): Answer {
-    const answer = this.refusal(refused, operation.facts);
-    this.record(operation, answer, codesIn(answer), causesOf(refused.errors));
-    return answer;
+  /** Answers an operation that is refused, now or before it ran, in place of any answer that was written. */
+  refuse(record: OperationRecord, refused: Refused): Answer {
+    record.codes = noCodes;
+    record.causes = noCauses;
+    return this.end(record, this.refusal(record, refused));
   }
 
   /** Answers a request that is no operation yet. */
   refuseRequest(error: unknown, facts: RequestFacts, transport: Transport): Answer {
-    return this.refuse({ facts, transport, ...noOperation }, { kind: 'refusal', errors: [error] });
+    const refused = refusal(error);
+    return this.refuse(recordOf(facts, transport, refused), refused);
   }
 
   /** As {@link Operations.turnAway}. */
   turnAway(code: ErrorCode | undefined, cause: string, facts: RequestFacts, transport: Transport, status?: number) {
-    const codes: CodeCounts = new Map(code === undefined ? [] : [[code, 1]]);
-    this.options.hooks.onEnd({ facts, transport, ...noOperation, outcome: 'refused', status, codes, causes: [cause] });
+    const codes = new Map(code === undefined ? [] : [[code, 1]]);
+    const record = recordOf(facts, transport, { kind: 'refusal', errors: [] });
+    this.options.hooks.onEnd({ ...record, codes, causes: [cause], status });
   }
 
   /** One answer of an operation, which may have further ones. */
-  answer({ context: { maxAnswerBytes }, facts }: Operation, { data, errors }: Result): Answer {
-    if (data === undefined) return this.refusal({ kind: 'mistake', errors: errors ?? [] }, facts);
-    const masked = errors && this.#masked(errors, facts);
+  answer(operation: Operation, { data, errors }: Result): Answer {
+    if (data === undefined) return this.refusal(operation, { kind: 'mistake', errors: errors ?? [] });
+    const { maxAnswerBytes } = this.options;
+    const masked = errors && this.#masked(errors, operation.facts);
     const answer = masked ? { errors: masked, data } : { data };
-    if (leftAfter(answer, maxAnswerBytes) < 0) return this.#tooLarge(maxAnswerBytes, facts);
-    const text = JSON.stringify(answer);
-    const bytes = Buffer.byteLength(text);
-    if (bytes > maxAnswerBytes) return this.#tooLarge(maxAnswerBytes, facts);
+    const text = leftAfter(answer, maxAnswerBytes) < 0 ? undefined : JSON.stringify(answer);
+    const bytes = text === undefined ? Number.POSITIVE_INFINITY : Buffer.byteLength(text);
+    if (text === undefined || bytes > maxAnswerBytes) {
+      const message = `The answer must have at most ${maxAnswerBytes} bytes`;
+      return this.answer(operation, { data: null, errors: [new GatewayError('BAD_USER_INPUT', message)] });
+    }
+    if (masked) note(operation, errors, masked);
     return { kind: 'result', status: masked ? partialSuccess : 200, errors: masked ?? noErrors, text, bytes };
   }
 
   /** The answer to a request of which nothing was executed, and the last one of a stream that failed. */
-  refusal({ kind, errors }: Refused, facts: RequestFacts): Answer {
+  refusal(record: OperationRecord, { kind, errors }: Refused): Answer {
     const [first] = errors;
-    const masked = this.#masked(errors, facts);
+    const masked = this.#masked(errors, record.facts);
+    note(record, errors, masked);
     const { httpStatus = statusOf(masked[0]), allow }: Partial<GatewayError> =
       first instanceof GatewayError ? first : {};
-    return { kind, status: httpStatus, allow, errors: masked, ...written({ errors: masked }) };
+    const text = JSON.stringify({ errors: masked });
+    return { kind, status: httpStatus, allow, errors: masked, text, bytes: Buffer.byteLength(text) };
   }
 
-  /** Tells how an operation ended. `events`: the number of answers of a stream. */
-  record(
-    { facts, transport, label, type, name, work, context }: Recorded,
-    answer: Pick<Answer, 'kind' | 'status'>,
-    codes: CodeCounts,
-    causes: readonly string[],
-    events?: number,
-  ): void {
-    this.options.hooks.onEnd({
-      facts,
-      transport,
-      outcome: outcomeOf(answer.kind, codes),
-      label,
-      type,
-      name,
-      status: statusFor(facts, transport, answer),
-      way: work?.way,
-      codes,
-      causes,
-      trail: context?.trail,
-      events,
-    });
-  }
-
-  /** @throws GatewayError RATE_LIMITED */
-  refuseWithoutRoom(holder: Holder, bytes: number): void {
-    const refusal = bytes > 0 ? this.options.places.refusalOf('bytes', holder, bytes) : undefined;
-    if (refusal !== undefined) throw refusal;
-  }
-
-  #tooLarge(maxBytes: number, facts: RequestFacts): Answer {
-    const message = `The answer must have at most ${maxBytes} bytes`;
-    const errors = this.#masked([new GatewayError('BAD_USER_INPUT', message)], facts);
-    return { kind: 'result', status: partialSuccess, errors, ...written({ errors, data: null }) };
+  /** Tells how an operation ended, by its last answer, which is returned. */
+  end<Last extends Pick<Answer, 'kind' | 'status'>>(record: OperationRecord, answer: Last): Last {
+    record.outcome = outcomeOf(answer.kind, record.codes);
+    record.status = statusFor(record, answer);
+    this.options.hooks.onEnd(record);
+    return answer;
   }
 
   /** Sorts by position in the document, those without one last, then by path, so that the order does not depend on which call failed first. */
@@ -132,28 +115,42 @@ export class Exit {
   }
 }
 
+/** The record of a request that is no operation. */
+function recordOf(facts: RequestFacts, transport: Transport, work: Refused): OperationRecord {
+  const unknown = { label: 'none', type: 'none', name: undefined, context: undefined } as const;
+  const ending = {
+    codes: noCodes,
+    causes: noCauses,
+    outcome: 'refused',
+    status: undefined,
+    events: undefined,
+  } as const;
+  return { facts, transport, ...unknown, work, ...ending };
+}
+
+/** Adds the errors of an answer to the record; `masked`: as they leave. */
+function note(record: OperationRecord, errors: readonly unknown[], masked: Answer['errors']): void {
+  const codes = new Map(record.codes);
+  for (const { extensions } of masked) {
+    const code = extensions?.['code'] as ErrorCode;
+    codes.set(code, (codes.get(code) ?? 0) + 1);
+  }
+  record.codes = codes;
+  record.causes = causesOf(errors, record.causes);
+}
+
 /** The HTTP status that an answer is sent with. */
-function statusFor(facts: RequestFacts, transport: Transport, answer: Pick<Answer, 'kind' | 'status'>) {
+function statusFor({ facts, transport }: OperationRecord, answer: Pick<Answer, 'kind' | 'status'>) {
   if (transport === 'ws') return undefined;
   const isPlain = answer.kind === 'result' && answer.status === 200;
   // What is no refusal is an event of a stream, which began with 200.
   return isPlain || (transport !== 'http' && answer.kind !== 'refusal') ? 200 : facts.statusOf?.(answer);
 }
 
-function outcomeOf(kind: Answer['kind'], codes: CodeCounts): OperationRecord['outcome'] {
+function outcomeOf(kind: Answer['kind'], codes: OperationRecord['codes']): Outcome {
   if (codes.size === 0) return 'ok';
   for (const code of codes.keys()) if (failureCodes.has(code)) return 'failed';
   return kind === 'result' ? 'errors' : 'refused';
-}
-
-export function codesIn({ errors }: Pick<Answer, 'errors'>): CodeCounts {
-  if (errors.length === 0) return noCodes;
-  const counts = new Map<ErrorCode, number>();
-  for (const { extensions } of errors) {
-    const code = extensions?.['code'] as ErrorCode;
-    counts.set(code, (counts.get(code) ?? 0) + 1);
-  }
-  return counts;
 }
 
 /** The AUTH_UNAVAILABLE error of an operation that has one and no data at all: access could not be decided. */
@@ -163,11 +160,6 @@ function undecidedAsAWhole({ data, errors }: Result): GatewayError | undefined {
   if (undecided === undefined) return undefined;
   const values = Object.values(data ?? {}).flat(); // `_entities` is a list
   return values.every((value) => value === null) ? undecided : undefined;
-}
-
-function written(answer: { readonly errors: Answer['errors']; readonly data?: null }) {
-  const text = JSON.stringify(answer);
-  return { text, bytes: Buffer.byteLength(text) };
 }
 
 /** The status of a refusal: 400 for a document that cannot be parsed, 422 for valid GraphQL that is not valid here. */

@@ -1,5 +1,5 @@
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
-import { isNestedWithin } from '../process/json.js';
+import { isNestedWithin, maxMetadataDepth } from '../process/json.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
 
@@ -10,24 +10,26 @@ export interface GraphQLRequest {
   /** The id of a persisted document, in place of its text. */
   readonly documentId: string | undefined;
   readonly operationName: string | undefined;
-  readonly variables: Variables | undefined;
-  readonly extensions: Readonly<Record<string, unknown>> | undefined;
+  readonly variables: Variables;
+  readonly extensions: Readonly<Record<string, unknown>>;
   /** The text that the request was parsed from; undefined when the request came from the cache. */
   readonly body?: string | undefined;
-  /** Characters that the request was parsed from; undefined when it came from the cache, which holds it once for all. */
-  readonly size?: number | undefined;
+  /** Characters that the request was parsed from; 0 when it came from the cache, which holds it once for all. */
+  readonly size: number;
 }
+
+const none = Object.freeze({});
 
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
 const levelsAroundMetadata = 10;
+const maxDepth = maxMetadataDepth + levelsAroundMetadata;
 
 /** Checks the shape of what a caller sent. Nesting comes first: values are then walked recursively. @throws GatewayError */
 export function requestOf(
   method: 'GET' | 'POST',
   parameters: Readonly<Record<string, unknown>>,
-  maxMetadataDepth: number,
+  size: number,
 ): GraphQLRequest {
-  const maxDepth = maxMetadataDepth + levelsAroundMetadata;
   for (const name of ['variables', 'extensions']) {
     const value = parameters[name];
     if (!isNestedWithin(value, maxDepth)) {
@@ -45,8 +47,9 @@ export function requestOf(
     query: query ?? undefined,
     documentId: documentId ?? undefined,
     operationName: operationName || undefined,
-    variables: variables ?? undefined,
-    extensions: extensions ?? undefined,
+    variables: variables ?? none,
+    extensions: extensions ?? none,
+    size,
   };
 }
 

@@ -23,7 +23,7 @@ import { causesOf } from '../errors/maskError.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { executeByApollo } from './executeByApollo.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
-import type { OperationContext } from './OperationContext.js';
+import type { OperationContext } from './Operation.js';
 import { maxSteps, planOf, type Run } from './plans/planOf.js';
 import { excessOf, type OperationLimits, rootFieldsOf, sizeIn } from './size.js';
 import { variableReader } from './variables.js';

@@ -1,18 +1,25 @@
 import type { ApolloServer } from '@apollo/server';
 import { GraphQLError } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import type { Holder } from '../admission/Places.js';
-import type { Asker } from '../admission/Quota.js';
-import { holderOf } from '../auth/caller.js';
+import type { Release } from '../admission/Places.js';
 import { GatewayError } from '../errors/errors.js';
-import type { Answer, Result } from './answer.js';
-import { Exit } from './Exit.js';
+import { Exit, noCauses, noCodes } from './Exit.js';
 import { createApolloServer, type Logger } from './executeByApollo.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 import { type KnownOperation, KnownOperations } from './KnownOperations.js';
-import { heldBytesOf, type Operation, refusal } from './Operation.js';
-import type { OperationContext, OperationFacts, RequestFacts } from './OperationContext.js';
-import type { LiveTransport, OperationHooks, OperationType, Transport } from './OperationRecord.js';
+import {
+  type Answer,
+  heldBytesOf,
+  type Operation,
+  type OperationContext,
+  type OperationFacts,
+  type OperationHooks,
+  type OperationType,
+  type RequestFacts,
+  type Result,
+  refusal,
+  type Transport,
+} from './Operation.js';
 import type { ResultStream } from './ResultStream.js';
 import type { OperationLimits } from './size.js';
 import { laterFieldMs, type SubscribeOptions, subscribe } from './subscribe.js';
@@ -31,11 +38,10 @@ export interface OperationsOptions extends SubscribeOptions {
 
 /** Most request bodies that are kept parsed, and the longest of them in characters. */
 const keptRequests = { max: 1000, longest: 2048 };
-const noVariables = Object.freeze({});
 
 /**
- * The path of every operation, on any transport: {@link admit} (may this caller ask now?), {@link prepare} (what is asked,
- * and is it valid?), {@link run} (perform it, and leave by the one exit). Each operation ends in one {@link OperationRecord}.
+ * The path of every operation, on any transport, once {@link Quota.admit} has let its caller in: {@link prepare} (what is
+ * asked, and is it valid?), {@link run} (perform it, and leave by the one exit). Each ends in one {@link OperationRecord}.
  */
 export class Operations {
   readonly limits: OperationLimits;
@@ -50,7 +56,7 @@ export class Operations {
     this.limits = limits;
     this.#apollo = createApolloServer(schema, log);
     this.#known = new KnownOperations({ schema, limits, introspection, plans, apollo: this.#apollo });
-    this.#exit = new Exit({ places, hooks, openSchema: introspection });
+    this.#exit = new Exit({ places, maxAnswerBytes: limits.answerBytes, hooks, openSchema: introspection });
   }
 
   /** @throws Error in one line when the trusted documents cannot be read */
@@ -64,31 +70,13 @@ export class Operations {
     return this.#apollo.stop();
   }
 
-  /** Counts one root field, awaits the caller's turn and calls `read`. @throws GatewayError RATE_LIMITED, or as `read` */
-  admit<Read>(asker: Asker, read: () => Read): Read | Promise<Awaited<Read>> {
-    const turn = this.options.quota.admit(asker);
-    return turn === undefined ? read() : (turn.then(read) as Promise<Awaited<Read>>);
-  }
-
-  /** What is left of the caller's rate limit; undefined when there is no limit. */
-  rateLimitOf(asker: Asker) {
-    return this.options.quota.limitOf(asker);
-  }
-
   /**
    * Finds the operation that a request asks for, and checks its variables. Never throws: it may be a refused one. `streamAs`:
    * the transport of a subscription, where it is not that of other operations.
    */
-  prepare(asked: GraphQLRequest, facts: OperationFacts, transport: Transport, streamAs?: LiveTransport): Operation {
+  prepare(asked: GraphQLRequest, facts: OperationFacts, given: Transport, streamAs: Transport = given): Operation {
     const beganAt = performance.now();
-    try {
-      return this.#prepared(asked, facts, transport, streamAs);
-    } finally {
-      this.noteWork(holderOf(facts.caller), beganAt);
-    }
-  }
-
-  #prepared(asked: GraphQLRequest, facts: OperationFacts, given: Transport, streamAs = given): Operation {
+    const { quota, contextFor } = this.options;
     // A router that presents its secret writes its own documents, which no list has.
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     let request: GraphQLRequest | undefined;
@@ -100,8 +88,8 @@ export class Operations {
       known = this.#find(request);
       if (known.type === 'subscription') transport = streamAs;
       refuseWrongWay(request.method, known.type, transport);
-      work = known.check(request.variables ?? noVariables);
-      if (known.rootFields > 1) this.options.quota.takeFields(facts, known.rootFields - 1); // `admit` counted the first
+      work = known.check(request.variables);
+      if (known.rootFields > 1) quota.takeFields(facts, known.rootFields - 1); // `admit` counted the first
       if (trusted !== undefined && request === asked) trusted.report(asked.query ?? '', known.label, facts);
       if (known.isKept && known.type === 'query') this.#keep(asked);
     } catch (error) {
@@ -110,8 +98,23 @@ export class Operations {
       work = { kind, errors: mistakesOf(error) };
     }
     const { label = 'none', type = 'none', name } = known ?? {};
-    const context = this.options.contextFor(facts);
-    return { facts, transport, label, type, name, context, request: request ?? asked, work };
+    const context = contextFor(facts);
+    quota.noteWork(context.holder, beganAt);
+    return {
+      facts,
+      transport,
+      label,
+      type,
+      name,
+      work,
+      context,
+      request: request ?? asked,
+      codes: noCodes,
+      causes: noCauses,
+      outcome: 'ok',
+      status: undefined,
+      events: undefined,
+    };
   }
 
   /**
@@ -124,16 +127,21 @@ export class Operations {
     if (work.way === undefined) return this.#exit.refuse(operation, work);
     const refuse = (error: unknown) => this.#exit.refuse(operation, refusal(error));
     const beganAt = performance.now();
+    let release: Release | undefined;
     try {
       if (work.way === 'events') return subscribe(operation, work, this.#exit, this.options).catch(refuse);
-      this.#exit.refuseWithoutRoom(context.holder, heldBytesOf(operation));
+      const bytes = heldBytesOf(operation);
+      if (bytes > 0) release = places.take('bytes', context.holder, bytes);
       const performing = work.run(work.values, context);
-      if (!(performing instanceof Promise)) return this.#leave(operation, performing, beganAt);
-      const release = places.take('bytes', context.holder, heldBytesOf(operation));
-      quota.noteWork(context.holder, beganAt, work.fields * laterFieldMs);
-      const left = performing.finally(release).then((result) => this.#leave(operation, result, performance.now()));
-      return left.catch(refuse);
+      if (performing instanceof Promise) {
+        quota.noteWork(context.holder, beganAt, work.fields * laterFieldMs);
+        const performed = performing.finally(release);
+        return performed.then((result) => this.#leave(operation, result, performance.now())).catch(refuse);
+      }
+      release?.();
+      return this.#leave(operation, performing, beganAt);
     } catch (error) {
+      release?.();
       return refuse(error);
     }
   }
@@ -148,16 +156,6 @@ export class Operations {
     this.#exit.turnAway(...told);
   }
 
-  /** As {@link Quota.waitOfRefusal}. */
-  waitOfRefusal(asker: Partial<Asker>, turns?: number): number {
-    return this.options.quota.waitOfRefusal(asker, turns);
-  }
-
-  /** Notes that the event loop was busy for `holder` since `beganAt` (of `performance.now()`). */
-  noteWork(holder: Holder, beganAt: number): void {
-    this.options.quota.noteWork(holder, beganAt);
-  }
-
   #find({ query, operationName }: GraphQLRequest): KnownOperation {
     // Apollo's own message for a hash alone, on which its clients send the text, some with the hash beside it.
     if (!query) throw badRequest('PersistedQueryNotSupported', 200);
@@ -167,7 +165,7 @@ export class Operations {
   #keep(asked: GraphQLRequest): void {
     const { body } = asked;
     if (body !== undefined && body.length <= keptRequests.longest) {
-      this.requests.set(body, { ...asked, body: undefined, size: undefined });
+      this.requests.set(body, { ...asked, body: undefined, size: 0 });
     }
   }
 
@@ -176,7 +174,7 @@ export class Operations {
     try {
       return this.#exit.leave(operation, result);
     } finally {
-      this.noteWork(operation.context.holder, beganAt);
+      this.options.quota.noteWork(operation.context.holder, beganAt);
     }
   }
 }

@@ -1,7 +1,7 @@
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
-import { atTime } from '../process/atTime.js';
-import type { Answer } from './answer.js';
+import { atTime } from '../process/pause.js';
+import type { Answer } from './Operation.js';
 
 export interface ResultStreamOptions {
   /** When the caller's token expires, in epoch milliseconds. */

@@ -7,9 +7,8 @@ import {
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
 import type { DocumentNode, GraphQLSchema } from 'graphql';
-import type { Result } from './answer.js';
 import type { Variables } from './GraphQLRequest.js';
-import type { OperationContext } from './OperationContext.js';
+import type { OperationContext, Result } from './Operation.js';
 
 export type Logger = NonNullable<ApolloServerOptions<OperationContext>['logger']>;
 
@@ -25,7 +24,7 @@ export function createApolloServer(schema: GraphQLSchema, logger: Logger): Apoll
     persistedQueries: false,
     documentStore: null,
     logger,
-    formatError: (_, error) => error as never, // `answerOf` masks errors
+    formatError: (_, error) => error as never, // `Exit` masks errors
     plugins: [
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginInlineTraceDisabled(),

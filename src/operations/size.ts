@@ -10,18 +10,17 @@ import {
 } from 'graphql';
 import { GatewayError } from '../errors/errors.js';
 
-/** How large an operation may be; the setting of each is MAX_ and its name. */
+/** How large an operation and its answer may be; the setting of each is MAX_ and its name, but for the answer. */
 export interface OperationLimits {
   readonly bodyBytes: number;
-  readonly metadataDepth: number;
   readonly depth: number;
   readonly aliases: number;
-  readonly directives: number;
-  readonly rootFields: number;
-  readonly mutationFields: number;
   readonly tokens: number;
   readonly representations: number;
+  readonly answerBytes: number;
 }
+
+const [maxDirectives, maxRootFields, maxMutationFields] = [50, 60, 5] as const;
 
 /** What is counted of an operation, or of a part of it. A fragment counts as often as it is spread. */
 export interface Size {
@@ -86,10 +85,10 @@ export function excessOf(size: Size, { operation }: OperationDefinitionNode, lim
   const rules: (readonly [counted: string, count: number, most: number])[] = [
     ['levels of fields (MAX_DEPTH)', size.depth, limits.depth],
     ['aliases (MAX_ALIASES)', size.aliases, limits.aliases],
-    ['directives', size.directives, limits.directives],
-    ['root fields', size.rootFields, limits.rootFields],
+    ['directives', size.directives, maxDirectives],
+    ['root fields', size.rootFields, maxRootFields],
   ];
-  if (operation === 'mutation') rules.push(['fields in a mutation', size.rootFields, limits.mutationFields]);
+  if (operation === 'mutation') rules.push(['fields in a mutation', size.rootFields, maxMutationFields]);
   return rules.flatMap(([counted, count, most]) => {
     if (count <= most) return [];
     return new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${most} ${counted}`);

@@ -1,14 +1,17 @@
 import { createSourceEventStream, execute, type GraphQLSchema } from 'graphql';
 import type { Places } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
-import type { ErrorCode } from '../errors/errors.js';
-import { causesOf } from '../errors/maskError.js';
 import type { Trail } from '../process/Trail.js';
-import type { Answer } from './answer.js';
-import { codesIn, type Exit } from './Exit.js';
+import type { Exit } from './Exit.js';
 import type { Work } from './KnownOperations.js';
-import { heldBytesOf, type Operation, refusal } from './Operation.js';
-import type { OperationContext, OperationFacts } from './OperationContext.js';
+import {
+  type Answer,
+  heldBytesOf,
+  type Operation,
+  type OperationContext,
+  type OperationFacts,
+  refusal,
+} from './Operation.js';
 import { ResultStream } from './ResultStream.js';
 
 /** Estimated milliseconds that a field takes after a wait: that time cannot be measured, because others run meanwhile. */
@@ -48,14 +51,6 @@ export async function subscribe(
     return exit.leave(operation, source);
   }
   let events = 0;
-  const codes = new Map<ErrorCode, number>();
-  const causes = new Set<string>();
-  const noted = (answer: Answer, errors: readonly unknown[] = []): Answer => {
-    events += 1;
-    for (const [code, count] of codesIn(answer)) codes.set(code, (codes.get(code) ?? 0) + count);
-    for (const cause of causesOf(errors)) if (causes.size < 3) causes.add(cause);
-    return answer;
-  };
   return new ResultStream(source[Symbol.asyncIterator](), {
     expiresAt: facts.caller.expiresAt,
     execute: async (event) => {
@@ -66,14 +61,19 @@ export async function subscribe(
       quota.noteWork(holder, executedAt, executing instanceof Promise ? fields * laterFieldMs : 0);
       const result = await executing;
       const answeredAt = performance.now();
-      const answer = noted(exit.answer(operation, result), result.errors);
+      events += 1;
+      const answer = exit.answer(operation, result);
       quota.noteWork(holder, answeredAt);
       return answer;
     },
-    failed: (error) => noted(exit.refusal(refusal(error), facts), [error]),
+    failed: (error) => {
+      events += 1;
+      return exit.refusal(operation, refusal(error));
+    },
     onEnd: () => {
       release();
-      exit.record(operation, { kind: 'result', status: 200 }, codes, [...causes], events);
+      operation.events = events;
+      exit.end(operation, { kind: 'result', status: 200 });
     },
   });
 }

@@ -2,16 +2,16 @@ import { LRUCache } from 'lru-cache';
 
 type Thing = NonNullable<unknown>;
 
+/** The clock of today: lru-cache would keep the one of its import, which tests and the simulator replace. */
+const perf = { now: () => performance.now() };
+
 /** An LRU cache of at most `max` entries that allocates memory as it fills. lru-cache's own `max` allocates all at once. */
 export class BoundedCache<Value extends Thing, Key extends Thing = string> extends LRUCache<Key, Value> {
   readonly #max: number;
 
   constructor({ max, ...options }: LRUCache.Options<Key, Value, unknown> & { readonly max: number }) {
-    super({ maxSize: max, sizeCalculation: () => 1, ttlResolution: 0, ...options } as LRUCache.Options<
-      Key,
-      Value,
-      unknown
-    >);
+    const defaults = { maxSize: max, sizeCalculation: () => 1, ttlResolution: 0, perf };
+    super({ ...defaults, ...options } as LRUCache.Options<Key, Value, unknown>);
     this.#max = max;
   }
 

@@ -1,3 +1,4 @@
+import { codeOf } from '../process/codeOf.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 
 const troublesOfReplies: readonly (readonly [RegExp, StoreTrouble])[] = [
@@ -25,8 +26,8 @@ export function connectionFault(error: Error, known: StoreError | undefined): St
   const reply = replyOf(error);
   if (reply !== undefined) return refusal(reply);
   if (isTimeout(error)) return new StoreError('timed-out');
-  const code = error.message.startsWith('Protocol error') ? 'EPROTO' : ((error as NodeJS.ErrnoException).code ?? '');
-  if (!/^[A-Z][A-Z0-9_]{2,60}$/.test(code)) return known; // such as that nothing can be sent
+  const code = error.message.startsWith('Protocol error') ? 'EPROTO' : codeOf(error);
+  if (code === undefined) return known; // such as that nothing can be sent
   if (code !== 'ECONNRESET' && code !== 'EPIPE') return new StoreError('unreachable', undefined, code);
   return known ?? closed; // a server that refuses says why once, and from then on only closes
 }

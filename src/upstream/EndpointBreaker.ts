@@ -39,8 +39,7 @@ export class EndpointBreaker {
 
   /** Whether the calls of at least one holder are refused, or were until a moment ago and wait for a trial. */
   get isOpen(): boolean {
-    const now = performance.now();
-    return [this.#all, ...this.#holders.values()].some(({ openUntil }) => now < openUntil + windowMs);
+    return [this.#all, ...this.#holders.values()].some(({ isOpen }) => isOpen);
   }
 
   /** @throws GatewayError UPSTREAM_UNAVAILABLE in place of a call that is not made; whatever `call` throws */
@@ -61,8 +60,7 @@ export class EndpointBreaker {
   /** Why a call of the holder would not be made now; undefined when it would be. */
   refusalOf(holder: string | undefined): GatewayError | undefined {
     const now = performance.now();
-    const isLast = this.#all.openUntil <= now && holder === this.#failedLast;
-    const allForMs = this.#all.openUntil + (isLast ? this.resetMs : 0) - now;
+    const allForMs = this.#all.openUntil + (holder === this.#failedLast ? windowMs : 0) - now;
     if (allForMs > 0) return refused(allForMs, 'the breaker is open for all calls');
     const ownForMs = this.#ownOf(holder).openUntil - now;
     return ownForMs > 0 ? refused(ownForMs, "the breaker is open for this caller's calls", { holder }) : undefined;
@@ -94,14 +92,15 @@ interface Failure {
 }
 
 class Breaker {
-  /** -Infinity while it is closed. Past this time, by the monotonic clock, one call may try. */
+  /** By the monotonic clock. Past this time one call may try. */
   openUntil = -Infinity;
   #inARow: readonly Failure[] = [];
 
   constructor(private readonly mostInARow: number) {}
 
+  /** When nobody has tried for as long as failures count, they count no longer. */
   get isOpen(): boolean {
-    return this.openUntil > -Infinity;
+    return performance.now() < this.openUntil + windowMs;
   }
 
   /** Opens with too many failures in a row, each `by` and each `about` counted once; one that is open stays so. */

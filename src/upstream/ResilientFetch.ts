@@ -2,6 +2,7 @@ import type { Agent, ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
+import { codeOf } from '../process/codeOf.js';
 import { pause } from '../process/pause.js';
 import type { Trail } from '../process/Trail.js';
 import { type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
@@ -180,7 +181,6 @@ function failureOf(error: unknown, aborted: boolean): TryFailure {
   if (aborted) return new TryFailure('timeout', { cause: error, reason: 'no answer in time' });
   // Z_ and ERR__ERROR_FORMAT are zlib's (gzip and Brotli), HPE_ those of Node's HTTP parser.
   const broken = /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);
-  // A code is a constant of Node.js, OpenSSL or zlib; the message may reveal more.
-  const known = /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : 'the connection was lost';
-  return new TryFailure(broken ? 'invalid' : 'network', { cause: error, reason: known });
+  const reason = codeOf(error) ?? 'the connection was lost';
+  return new TryFailure(broken ? 'invalid' : 'network', { cause: error, reason });
 }

@@ -1,24 +1,24 @@
-import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { build } from 'esbuild';
 import { buildSchema } from 'graphql';
+import { scratch } from '../support/scratch.js';
+import { run } from './support/run.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = join(root, 'packages/client');
 const tools = join(root, 'test/nightly/node_modules');
-const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-client-'));
+const env = { ...process.env, NODE_OPTIONS: '', npm_config_update_notifier: 'false', npm_config_loglevel: 'error' };
+const directory = scratch();
 const json = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'));
 let tarball: string;
 
 beforeAll(async () => {
-  await run('npm', ['pack', folder, '--ignore-scripts', '--pack-destination', scratch], root);
-  tarball = join(scratch, readdirSync(scratch).find((name) => name.endsWith('.tgz')) ?? '');
+  await succeed('npm', ['pack', folder, '--ignore-scripts', '--pack-destination', directory], root);
+  tarball = join(directory, readdirSync(directory).find((name) => name.endsWith('.tgz')) ?? '');
 }, 120_000);
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 describe('taxpayer-gateway-client', () => {
   it('has the version of the gateway, no dependency, and the range of graphql that the gateway is tested with', () => {
@@ -30,7 +30,7 @@ describe('taxpayer-gateway-client', () => {
   });
 
   it('holds nothing of the server', async () => {
-    const files = (await run('tar', ['tzf', tarball], root)).trim().split('\n');
+    const files = (await succeed('tar', ['tzf', tarball], root)).trim().split('\n');
     const modules = readdirSync(join(folder, 'src'), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
       .flatMap((name) => ['.js', '.d.ts'].map((ending) => `package/dist/${name.replace(/\.ts$/, ending)}`));
@@ -39,7 +39,7 @@ describe('taxpayer-gateway-client', () => {
   });
 
   it('keeps what publint asks for', async () => {
-    await run(process.execPath, [join(tools, 'publint/src/cli.js'), tarball, '--strict'], root);
+    await succeed(process.execPath, [join(tools, 'publint/src/cli.js'), tarball, '--strict'], root);
   }, 120_000);
 
   it('resolves its types as attw asks for', async () => {
@@ -54,7 +54,7 @@ describe('taxpayer-gateway-client', () => {
       '--exclude-entrypoints',
       'schema.graphql',
     ];
-    await run(process.execPath, args, root);
+    await succeed(process.execPath, args, root);
   }, 120_000);
 
   it('is below 25 kB for browsers, with what it needs of graphql, and brings only what is imported', async () => {
@@ -84,18 +84,9 @@ async function bundled(contents: string): Promise<string> {
   return outputFiles[0]?.text ?? '';
 }
 
-/** What a command that succeeds writes to its standard output. */
-async function run(command: string, args: readonly string[], cwd: string): Promise<string> {
-  const env = { ...process.env, NODE_OPTIONS: '', npm_config_update_notifier: 'false' };
-  const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
-  const written = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (text: string) => {
-      written[name] += text;
-    });
-  }
-  const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve));
-  if (code !== 0)
-    throw new Error(`${[command, ...args].join(' ')} ended with ${code}: ${written.stdout}${written.stderr}`);
-  return written.stdout;
+/** What a command that succeeds prints. */
+async function succeed(command: string, args: readonly string[], cwd: string): Promise<string> {
+  const { code, output } = await run(command, args, { cwd, env });
+  expect({ command, args, code, output }).toMatchObject({ code: 0 });
+  return output;
 }

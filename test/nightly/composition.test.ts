@@ -41,30 +41,9 @@ describe('the supergraph', () => {
     },
   );
 
-  it.each(['Apollo', 'the Guild', 'Grafbase'])('of %s finds entities by their keys', (name) => {
-    expect(composed.get(name)).toMatch(/@join__type\(graph: TAXPAYERS, key: "taxpayerId jobId"/);
-  });
-
-  it('of Cosmo finds entities by their keys', () => {
-    const { configurationDataByTypeName } = cosmo.subgraphConfigBySubgraphName.get('taxpayers');
-    expect(configurationDataByTypeName.get('RefreshJob').keys).toMatchObject([{ selectionSet: 'jobId taxpayerId' }]);
-  });
-
-  it.each(['Apollo', 'the Guild'])('of %s prices what reaches the service', (name) => {
-    const sdl = composed.get(name) ?? '';
-    expect(sdl).toMatch(/type RefreshJob [^{]*@cost\(weight: 20\) \{/);
-    expect(sdl).toMatch(/type TaxpayerToken [^{]*@cost\(weight: 10\) \{/);
-    expect(sdl).toMatch(/\): CreateClientLinkPayload! [^}]*@cost\(weight: 10\) \}/);
-    expect(sdl).toContain('@listSize(assumedSize: 10)');
-  });
-
   it('of Cosmo prices what reaches the service', () => {
     const { costs } = cosmo.subgraphConfigBySubgraphName.get('taxpayers');
     expect(Object.fromEntries(costs.typeWeights)).toEqual({ RefreshJob: 20, TaxpayerToken: 10 });
     expect(costs.fieldWeights.get('Mutation.createClientLink').weight).toBe(10);
-  });
-
-  it('of Grafbase has no prices, because it reads no @cost that is imported', () => {
-    expect(composed.get('Grafbase')).not.toContain('@cost');
   });
 });

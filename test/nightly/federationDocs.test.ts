@@ -1,13 +1,12 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { freePort } from '../support/freePort.js';
 import { postQuery } from '../support/gateway.js';
+import { scratch } from '../support/scratch.js';
 
 const root = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
@@ -21,7 +20,7 @@ describe('docs/federation.md', () => {
   const [start, query, answer, compose, ...others] = blocks;
 
   it('starts a supergraph with one command, whose answer is the one shown', async () => {
-    const home = await mkdtemp(join(tmpdir(), 'supergraph-docs-'));
+    const home = scratch();
     const [router, gateway, cases] = await Promise.all([freePort(), freePort(), freePort()]);
     const child = spawn('sh', ['-c', `exec ${start?.code.trim()}`], {
       cwd: root,
@@ -48,7 +47,6 @@ describe('docs/federation.md', () => {
     } finally {
       if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGINT');
       await closed;
-      await rm(home, { recursive: true, force: true });
     }
   }, 90_000);
 

@@ -14,7 +14,7 @@ describe('A gateway whose store directory has trouble while it uses it', () => {
   const repairs: (() => void)[] = [];
   beforeEach(async () => {
     root = mkdtempSync(join(tmpdir(), 'file-faults-'));
-    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    sandbox = await startSandbox();
   });
   afterEach(async () => {
     await Promise.all(running.splice(0).map((each) => each.stop()));

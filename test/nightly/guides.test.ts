@@ -1,7 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -10,20 +9,19 @@ import { launchBrowser } from '../support/browser.js';
 import { freePort } from '../support/freePort.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { quickPolls } from '../support/liveJob.js';
+import { scratch } from '../support/scratch.js';
 import { run } from './support/run.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(join(root, 'docs/clients.md'), 'utf8');
 const [preparation = '', ...sections] = page.split(/^## /m);
 /** Holds the package beside the folders, as a clone that was followed to there. */
-const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-guides-'));
+const directory = scratch();
 const artefacts = join(root, 'test-artifacts/guides/');
 const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], npm_config_audit: 'false', CI: '1' };
 /** A change of a taxpayer is seen within a second. */
 const freshAtOnce = { TOKEN_FRESH_SECONDS: '1', TOKEN_BUDGET_PER_HOUR: '0' };
 const [pack = '', start = '', makeFolder = ''] = commandsOf(preparation);
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 function commandsOf(text: string): string[] {
   return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, command = '']) => command.trim());
@@ -38,7 +36,7 @@ async function succeed(command: string, cwd: string): Promise<string> {
 /** An empty folder in which a section was followed up to its last command, which starts the program. */
 async function followed(title: string, replacements: Readonly<Record<string, string>>) {
   const text = sections.find((section) => section.startsWith(`${title}\n`)) ?? '';
-  const folder = join(scratch, title.replaceAll(' ', '-'));
+  const folder = join(directory, title.replaceAll(' ', '-'));
   mkdirSync(folder);
   await succeed(makeFolder, folder);
   const parts = text.matchAll(/^(?:`([\w.]+)`:\n\n)?```(\w+)\n([\s\S]*?)^```$/gm);
@@ -70,7 +68,7 @@ describe('docs/clients.md', () => {
     gateway = await startTestGateway({ ...provider.env, ...quickPolls, ...freshAtOnce, [name]: given.origin });
     // What `npm ci` installs in a clone, and the build, are there already.
     expect(pack).toMatch(/^npm ci && npm run build && npm pack \.\/packages\/client --pack-destination \.\.$/);
-    execFileSync('npm', ['pack', './packages/client', '--pack-destination', scratch], { cwd: root, stdio: 'ignore' });
+    execFileSync('npm', ['pack', './packages/client', '--pack-destination', directory], { cwd: root, stdio: 'ignore' });
   }, 180_000);
   afterAll(async () => {
     await gateway?.stop();

@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, it } from '@jest/globals';
-import { parseAllDocuments } from 'yaml';
+import { describe, expect, it } from '@jest/globals';
+import { parse, parseAllDocuments } from 'yaml';
+import { loadConfig } from '../../src/config/config.js';
 import { needPrograms } from '../support/programs.js';
+import { scratch } from '../support/scratch.js';
 import { run } from './support/run.js';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
@@ -12,13 +14,25 @@ const here = fileURLToPath(new URL('.', import.meta.url));
 const compiler = join(here, '../../node_modules/typescript/bin/tsc');
 const compilerOptions = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'NodeNext', '--ignoreConfig'];
 
-/** What kubectl makes of an overlay, as TypeScript of the types of Kubernetes: a field that is misspelt does not compile. */
-function typed(environment: string): string {
+const read = (path: string) => readFileSync(join(here, '../..', path), 'utf8');
+
+interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+}
+
+/** What kubectl makes of an overlay. */
+function rendered(environment: string): Manifest[] {
   needPrograms(['kubectl']);
   const folder = join(here, '../../ops/kubernetes/overlays', environment);
-  const documents = parseAllDocuments(execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8' }));
-  return documents
-    .map((document) => document.toJS() as { apiVersion: string; kind: string })
+  const text = execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8' });
+  return parseAllDocuments(text).map((document) => document.toJS() as Manifest);
+}
+
+/** The same as TypeScript of the types of Kubernetes: a field that is misspelt does not compile. */
+function typed(environment: string): string {
+  return rendered(environment)
     .map((object, index) => {
       const type = `import('kubernetes-models/${object.apiVersion}').I${object.kind}`;
       return `export const m${index}: ${type} = ${JSON.stringify(object, null, 1)};\n`;
@@ -49,3 +63,102 @@ it('a field that Kubernetes does not have is noticed', async () => {
   const { output } = await compiled(typed('production').replace('"enableServiceLinks"', '"enableServiceLink"'));
   expect(output).toContain('enableServiceLink');
 });
+
+describe.each(['development', 'production'])('The overlay %s', (environment) => {
+  const objects = rendered(environment);
+  const find = <T>(kind: string, name = 'taxpayer-gateway') =>
+    objects.find((each) => each.kind === kind && each.metadata.name.startsWith(name)) as T;
+  const { spec } = find<Deployment>('Deployment');
+  const [container] = spec.template.spec.containers as [Container];
+  const settings = find<{ readonly data: Texts }>('ConfigMap').data;
+  const example = parse(read('ops/secret.example.yaml')) as { readonly stringData: Texts };
+  const own = find<{ readonly data: Texts } | undefined>('Secret');
+  const decoded = (text: string) => Buffer.from(text, 'base64').toString();
+  const secret = own
+    ? Object.fromEntries(Object.entries(own.data).map(([name, text]) => [name, decoded(text)]))
+    : example.stringData;
+
+  it('runs the image of this version, in as many pods as the autoscaler says', () => {
+    const { version } = JSON.parse(read('package.json')) as { version: string };
+    expect(container.image).toMatch(new RegExp(`taxpayer-gateway:${version}$`));
+    expect(spec).not.toHaveProperty('replicas');
+  });
+
+  it('names secrets that exist, and gives the drain the time it takes', () => {
+    const files = Object.entries(settings).filter(([name]) => name.endsWith('_FILE'));
+    expect(files.map(([, path]) => path.split('/').at(-1)).sort()).toEqual(Object.keys(secret).sort());
+    const pauseSeconds = Number(container.lifecycle.preStop.exec.command[1]);
+    const drainSeconds = Number(settings['DRAIN_TIMEOUT_MS']) / 1000;
+    expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThan(drainSeconds + pauseSeconds);
+  });
+
+  it('starts the gateway; the printed secrets are refused by name in production', () => {
+    const folder = scratch();
+    const inPod = Object.entries(settings).map(([name, value]) => [
+      name,
+      name.endsWith('_FILE') ? join(folder, value.split('/').at(-1) ?? '') : value,
+    ]);
+    const inImage = [...read('Dockerfile').matchAll(/^ENV (\w+)=(\S+)$/gm)].map(([, name, value]) => [name, value]);
+    const env = Object.fromEntries([...inImage, ...inPod, ['HOST', '0.0.0.0']]);
+    const write = (texts: Texts) => {
+      for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, name), text);
+    };
+    write(secret);
+    if (environment === 'production') {
+      const refused = ['UPSTREAM_CLIENT_SECRET', 'CACHE_ENCRYPTION_KEY', 'FEDERATION_SHARED_SECRET'];
+      const lines = refused.map((name) => `${name} is the example .*`).join('\\n');
+      expect(() => loadConfig(env)).toThrow(new RegExp(`^${lines}$`));
+      const key = Buffer.alloc(32, 7).toString('base64');
+      write({ 'client-secret': 'our-own', 'cache-encryption-key': key, 'router-secret': 'our-own-of-the-router' });
+    }
+    const config = loadConfig(env);
+    expect(config.warnings.filter((line) => line.includes('is not a setting'))).toEqual([]);
+    expect(config.cache.url).toMatch(/^rediss?:/);
+    expect(config.introspection).toBe(environment === 'development');
+  });
+
+  it('lets in where the pods listen and out to what the settings name, and nothing else', () => {
+    const portsOf = (rules: readonly Rule[] = []) => rules.flatMap(({ ports }) => ports.map(({ port }) => port));
+    const policies = ['taxpayer-gateway', 'taxpayer-gateway-egress'].map(
+      (name) => objects.find((each) => each.kind === 'NetworkPolicy' && each.metadata.name === name) as never as Policy,
+    );
+    for (const policy of policies) expect(policy.spec.podSelector.matchLabels).toEqual(spec.selector.matchLabels);
+    const listening = container.ports.map(({ name }) => name);
+    expect(portsOf(policies.flatMap((policy) => policy.spec.ingress ?? []))).toEqual(listening);
+    const wellKnown: Readonly<Record<string, number>> = { 'https:': 443, 'redis:': 6379, 'rediss:': 6379 };
+    const named = Object.entries({ ...settings, ...secret })
+      .filter(([name, text]) => URL.canParse(text) && name !== 'CORS_ORIGINS')
+      .map(([, text]) => new URL(text))
+      .map(({ port, protocol }) => Number(port) || wellKnown[protocol]);
+    expect(new Set(portsOf(policies.flatMap((policy) => policy.spec.egress ?? [])))).toEqual(new Set([53, ...named]));
+  });
+});
+
+type Texts = Readonly<Record<string, string>>;
+
+interface Container {
+  readonly image: string;
+  readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };
+  readonly ports: readonly { readonly name: string }[];
+}
+
+interface Deployment {
+  readonly spec: {
+    readonly selector: { readonly matchLabels: object };
+    readonly template: {
+      readonly spec: { readonly terminationGracePeriodSeconds: number; readonly containers: readonly Container[] };
+    };
+  };
+}
+
+interface Rule {
+  readonly ports: readonly { readonly port: number | string }[];
+}
+
+interface Policy {
+  readonly spec: {
+    readonly podSelector: { readonly matchLabels: object };
+    readonly ingress?: readonly Rule[];
+    readonly egress?: readonly Rule[];
+  };
+}

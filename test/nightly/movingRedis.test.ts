@@ -26,7 +26,7 @@ describe('Two gateways under load', () => {
   let fleet: readonly GatewayProcess[] = [];
   let stopRedis: () => Promise<void>;
   beforeEach(async () => {
-    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    sandbox = await startSandbox();
   });
   afterEach(async () => {
     await Promise.all(fleet.map((each) => each.stop()));

@@ -1,21 +1,21 @@
-import { type SpawnOptions, spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { spawn } from 'node:child_process';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { postQuery } from '../support/gateway.js';
+import { scratch } from '../support/scratch.js';
+import { run } from './support/run.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-package-'));
-const app = join(scratch, 'app');
+const directory = scratch();
+const app = join(directory, 'app');
 let tarball: string;
 
 beforeAll(async () => {
-  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', scratch], { cwd: root });
-  tarball = join(scratch, readdirSync(scratch).find((name) => name.endsWith('.tgz')) ?? '');
+  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', directory], { cwd: root });
+  tarball = join(directory, readdirSync(directory).find((name) => name.endsWith('.tgz')) ?? '');
 }, 120_000);
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 describe('The package', () => {
   it('is small', () => {
@@ -63,19 +63,3 @@ describe('The package', () => {
     }
   }, 300_000);
 });
-
-function run(command: string, args: readonly string[], options: SpawnOptions = {}) {
-  const env = { ...process.env, NODE_OPTIONS: '', npm_config_update_notifier: 'false' };
-  const child = spawn(command, args, { env, ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-  let output = '';
-  child.stdout?.on('data', (chunk: Buffer) => {
-    output += chunk.toString();
-  });
-  child.stderr?.on('data', (chunk: Buffer) => {
-    // npm warns of what a machine's own configuration holds
-    if (!/^npm warn/.test(chunk.toString())) output += chunk.toString();
-  });
-  return new Promise<{ code: number | null; output: string }>((resolve, reject) => {
-    child.once('error', reject).once('close', (code) => resolve({ code, output }));
-  });
-}

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../support/decisionPoint.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { postEvents } from '../support/streamReader.js';
 import { startPrometheus } from './support/prometheus.js';
 
 const path = (name: string) => fileURLToPath(new URL(`../../ops/${name}`, import.meta.url));
@@ -51,11 +52,7 @@ describe('A Prometheus that scrapes a gateway', () => {
   const follow = async (id: string) => {
     point.allow('caller', [id]);
     const query = `subscription { taxpayerTokenUpdated(taxpayerId: "${id}") { status } }`;
-    const stream = await fetch(`${gateway.origin}/graphql/stream`, {
-      method: 'POST',
-      headers: { ...(await tokenFor('')), 'content-type': 'application/json', accept: 'text/event-stream' },
-      body: JSON.stringify({ query }),
-    });
+    const stream = await postEvents(gateway, { query }, { ...(await tokenFor('')) });
     expect(stream.status).toBe(200);
     point.behave('answers 500');
     const text = await stream.text();

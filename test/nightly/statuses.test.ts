@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type DocumentNode, parse, print } from 'graphql';
 import { problemsOf, retryAfterSeconds } from '../../packages/client/src/index.js';
@@ -6,11 +5,9 @@ import { startTrustedProvider, type TrustedProvider } from '../support/authentic
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
 const apollo4 = await import('@apollo/client');
-const { PersistedQueryLink } = await import('@apollo/client/link/persisted-queries');
 const apollo3 = await import('apollo-client-3/core');
 const { Client: UrqlClient, fetchExchange } = await import('@urql/core');
 const { GraphQLClient } = await import('graphql-request');
-const { Environment, fetchQuery, Network, RecordSource, Store } = (await import('relay-runtime')).default;
 
 const taxpayerId = '44444444-4444-4444-8444-444444444444';
 let provider: TrustedProvider;
@@ -43,44 +40,12 @@ type Ask = (asked: Asked, url: string) => Promise<{ readonly data?: unknown; rea
 const thrown = (failure: unknown) => ({ failure });
 const read = ({ data, error }: { data?: unknown; error?: unknown }) => ({ data, failure: error });
 
-/** A document for Relay, as its compiler writes one for a single field with one subfield. */
-function relayRequest(query: DocumentNode) {
-  const text = print(query);
-  const selections = [
-    {
-      kind: 'LinkedField',
-      ...{ alias: null, name: 'taxpayerToken', storageKey: null, concreteType: 'TaxpayerToken', plural: false },
-      args: [{ kind: 'Variable', name: 'taxpayerId', variableName: 'id' }],
-      selections: ['status', 'accessToken']
-        .filter((name) => text.includes(name))
-        .map((name) => ({ kind: 'ScalarField', alias: null, args: null, name, storageKey: null })),
-    },
-  ];
-  const argumentDefinitions = [{ kind: 'LocalArgument', defaultValue: null, name: 'id' }];
-  const named = { name: 'Token', argumentDefinitions, selections };
-  return {
-    kind: 'Request',
-    fragment: { kind: 'Fragment', ...named, metadata: null, type: 'Query', abstractKey: null },
-    operation: { kind: 'Operation', ...named },
-    params: { id: null, cacheID: text, metadata: {}, name: 'Token', operationKind: 'query', text },
-  };
-}
-
 /** `isPublished`: it accepts `application/graphql-response+json`. */
 const clients: Readonly<Record<string, { readonly isPublished: boolean; readonly ask: Ask }>> = {
   'Apollo Client 4': {
     isPublished: true,
     ask: ({ query, variables, ...options }, uri) => {
       const link = new apollo4.HttpLink({ uri, ...options });
-      const client = new apollo4.ApolloClient({ link, cache: new apollo4.InMemoryCache() });
-      return client.query({ query, variables, errorPolicy: 'all' }).then(read, thrown);
-    },
-  },
-  'Apollo Client 4 with persisted queries': {
-    isPublished: true,
-    ask: ({ query, variables, ...options }, uri) => {
-      const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
-      const link = new PersistedQueryLink({ sha256 }).concat(new apollo4.HttpLink({ uri, ...options }));
       const client = new apollo4.ApolloClient({ link, cache: new apollo4.InMemoryCache() });
       return client.query({ query, variables, errorPolicy: 'all' }).then(read, thrown);
     },
@@ -103,22 +68,6 @@ const clients: Readonly<Record<string, { readonly isPublished: boolean; readonly
       return read(await client.query(query, variables).toPromise());
     },
   },
-  Relay: {
-    isPublished: true,
-    ask: async ({ query, variables, headers, fetch }, url) => {
-      // The fetch function of Relay's guide.
-      const accept = 'application/graphql-response+json; charset=utf-8, application/json; charset=utf-8';
-      const all = { 'content-type': 'application/json', accept, ...headers };
-      const network = Network.create(async ({ text }: { text: string }, values: object) => {
-        const body = JSON.stringify({ query: text, variables: values });
-        return (await fetch(url, { method: 'POST', headers: all, body })).json() as never;
-      });
-      const environment = new Environment({ network, store: new Store(new RecordSource()) });
-      return fetchQuery(environment, relayRequest(query) as never, variables)
-        .toPromise()
-        .then((data: unknown) => ({ data }), thrown);
-    },
-  },
   'graphql-request': {
     isPublished: true,
     ask: ({ query, variables, headers, fetch }, url) =>
@@ -128,7 +77,7 @@ const clients: Readonly<Record<string, { readonly isPublished: boolean; readonly
   },
 };
 
-describe.each(Object.entries(clients))('%s', (name, { isPublished, ask }) => {
+describe.each(Object.entries(clients))('%s', (_, { isPublished, ask }) => {
   async function attempt(query: string, id: unknown, headers: Record<string, string>, { origin } = gateway) {
     const statuses: number[] = [];
     const noted: typeof fetch = async (...request) => {
@@ -160,8 +109,7 @@ describe.each(Object.entries(clients))('%s', (name, { isPublished, ask }) => {
   it('reads data with errors', async () => {
     const { data, codes, status: found } = await attempt(withField, taxpayerId, { authorization });
     expect(found).toBe(isPublished ? 294 : 200);
-    // Relay hands out the data of a partial answer and not its errors, unless the query asks for them.
-    expect(codes).toEqual(name === 'Relay' ? [] : ['FORBIDDEN']);
+    expect(codes).toEqual(['FORBIDDEN']);
     expect(data).toMatchObject({ taxpayerToken: { status: 'AUTHORIZED', accessToken: null } });
   });
 

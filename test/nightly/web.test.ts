@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
+import { launchBrowser } from '../support/browser.js';
 
 const folder = fileURLToPath(new URL('../../examples/web/', import.meta.url));
 const artefacts = fileURLToPath(new URL('../../test-artifacts/web/', import.meta.url));
@@ -24,10 +23,7 @@ beforeAll(async () => {
   }
   started = launch('0');
   app = await addressOf(started);
-  browser = await chromium.launch({
-    executablePath: '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
-  });
+  browser = await launchBrowser();
 }, 300_000);
 afterAll(async () => {
   await browser?.close();
@@ -61,24 +57,6 @@ function addressOf(child: ChildProcess): Promise<string> {
     child.once('exit', (code) => reject(new Error(`npm start exited with ${code}: ${output}`)));
   });
 }
-
-describe('npm start in examples/web', () => {
-  it('leaves no gateway behind when the port of the app is taken', async () => {
-    const child = launch(new URL(app).port);
-    child.stdout?.resume();
-    child.stderr?.resume();
-    // The streams close when the gateway, which writes to the same ones, has ended as well.
-    expect(await once(child, 'close')).toEqual([1, null]);
-  }, 60_000);
-
-  it('ends in order on Ctrl-C, which every process of the terminal gets', async () => {
-    const child = launch('0');
-    await addressOf(child);
-    const closed = once(child, 'close');
-    process.kill(-(child.pid ?? 0), 'SIGINT');
-    expect(await closed).toEqual([0, null]);
-  }, 60_000);
-});
 
 describe('The example web app', () => {
   it('leads from a link by the hosted page to an authorized taxpayer and a completed job', async () => {
@@ -158,56 +136,6 @@ describe('The example web app', () => {
     await page.locator('section[aria-labelledby=job]').getByText('NOT_FOUND').waitFor();
     await picture(page, '6-errors');
     expect(await seriousViolations(page)).toEqual([]);
-    await page.close();
-  }, 120_000);
-
-  it('says when its connections are lost, until they are back', async () => {
-    const toGateway = new Set<Socket>();
-    let isDown = false;
-    const link = createServer((near) => {
-      near.on('data', (bytes) => {
-        if (!bytes.includes(' /graphql')) return;
-        if (isDown) near.destroy();
-        else toGateway.add(near);
-      });
-      pipeline(near, connect(Number(new URL(app).port), '127.0.0.1'), near, () => {});
-    }).listen(0, '127.0.0.1');
-    await once(link, 'listening');
-    const page = await browser.newPage();
-    await page.goto(`http://127.0.0.1:${(link.address() as AddressInfo).port}`);
-    const [taxpayerId, jobId] = ['44444444-4444-4444-8444-444444444444', 'bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb'];
-    await page.locator('#taxpayer-id').fill(taxpayerId);
-    await page.getByRole('button', { name: 'Follow' }).click();
-    await page.locator('#taxpayer-status', { hasText: 'authorized' }).waitFor();
-    await page.locator('#job-taxpayer-id').fill(taxpayerId);
-    await page.locator('#job-id').fill(jobId);
-    await page.getByRole('button', { name: 'Watch' }).click();
-    await page.locator('#job-status', { hasText: 'processing' }).waitFor();
-
-    isDown = true;
-    for (const socket of toGateway) socket.destroy();
-    const sections = ['taxpayer', 'job'].map((name) => page.locator(`section[aria-labelledby=${name}]`));
-    for (const section of sections) await section.getByText('Reconnecting…').waitFor();
-    await picture(page, '7-reconnecting');
-    isDown = false;
-    for (const section of sections) await section.getByText('Reconnecting…').waitFor({ state: 'detached' });
-    expect(await page.locator('#taxpayer-status').textContent()).toBe('authorized');
-    await page.close();
-    link.close();
-  }, 120_000);
-
-  it('can be used by keyboard alone', async () => {
-    const page = await browser.newPage();
-    await page.goto(app);
-    await page.getByText('Skip to the content').waitFor({ state: 'attached' });
-    await page.keyboard.press('Tab');
-    expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
-    await page.keyboard.press('Enter');
-    await page.keyboard.press('Tab');
-    expect(await page.evaluate('document.activeElement.name')).toBe('reference');
-    await page.keyboard.press('Enter');
-    await page.getByText('The link is ready').waitFor();
-    expect(await page.evaluate('document.activeElement.className')).toBe('result');
     await page.close();
   }, 120_000);
 });

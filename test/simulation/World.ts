@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { seeded } from '../support/seeded.js';
-import { VirtualTime } from '../support/VirtualTime.js';
 import type { NodeRuntime } from './NodeRuntime.js';
+import { VirtualTime } from './VirtualTime.js';
 
 /** Monday, 5 January 2026, 10:00 UTC: a full hour, because the budget counts per clock hour. */
 export const beginsAt = Date.UTC(2026, 0, 5, 10);
@@ -15,7 +15,7 @@ export class World {
   readonly #lines: string[] = [];
 
   constructor(readonly seed: number) {
-    this.time = new VirtualTime(0);
+    this.time = new VirtualTime();
     this.#random = seeded(seed ^ 0x5f3759df);
   }
 

@@ -170,28 +170,8 @@ export function planOf(seed: number): Plan {
     slowestMs: oneOf([20, 200, 1500, 4500]),
     looksForForgets: trouble.forgets || chance(0.1),
   };
-  // Drawn last, so that the plans of most seeds are those of earlier commits.
-  if (nodes > 1 && freshMs > 5000 && chance(0.02)) {
-    const [who, blind] = [taxpayer(), pick(1, nodes - 1)];
-    steps.push(...blindAndStill(within(), who, blind, pick(3000, 5000)));
-  }
   steps.sort((one, other) => one.at - other.at);
   return { ...{ seed, nodes, taxpayers, jobs, steps, freshMs }, ...conditions, ...timesOf(steps) };
-}
-
-/**
- * Node 0 reads a record. Much later, node `blind` reads it again while it cannot reach the store, and is paused until its
- * lease has expired. When it wakes, it has the newer record; the store has the older one and no lease.
- */
-function blindAndStill(at: number, who: number, blind: number, stillForMs: number): Step[] {
-  const longAfter = at + 12_000; // more than the clock skew that the gateway allows
-  return [
-    { at, do: 'read', node: 0, taxpayer: who },
-    { at: longAfter - 50, do: 'store', fault: 'away', node: blind, forMs: 1500 },
-    { at: longAfter, do: 'service', fault: 'slow', forMs: 1500 },
-    { at: longAfter, do: 'read', node: blind, taxpayer: who },
-    { at: longAfter + 3000, do: 'pause', node: blind, forMs: stillForMs },
-  ];
 }
 
 /** Which kinds of trouble a plan has. A third of the seeds have no fault. */

@@ -52,17 +52,17 @@ export function wireProcess({ world, node, line, config, fetch, secret }: Parts)
       world.tell(`node ${node}`, 'uses the store again');
     },
   });
-  const credentials = { clientId, clientSecret: new Secret(secret()) };
-  const sealer = new Sealer([{ from: 'client-secret', secret: credentials.clientSecret }]);
+  const clientSecret = new Secret(secret());
+  const sealer = new Sealer([{ from: 'client-secret', secret: clientSecret }]);
   const wired = startDatasources({
-    ...{ config, log, metrics, ways: startAgents(config), store, sealer, baseUrl },
-    credentials: () => credentials,
+    ...{ config, log, metrics, ways: startAgents(config), store, sealer },
+    upstream: { baseUrl, clientId, clientSecret },
     fetch: fetch as never,
   });
   /** Reads the secret file again. */
   const rotate = () => {
-    credentials.clientSecret = new Secret(secret());
-    sealer.replace({ from: 'client-secret', secret: credentials.clientSecret });
+    clientSecret.renew(secret());
+    sealer.replace({ from: 'client-secret', secret: clientSecret });
     wired.forgets.forgetAll();
   };
   return { store, state, wired, rotate };

@@ -1,64 +1,85 @@
 import { startGateway } from '../../src/server.js';
 import { startTrustedProvider } from './authenticated.js';
 import { executions } from './executions.js';
-import { configWith, environmentFor } from './gateway.js';
+import { type Bounds, configWith, type Environment, environmentFor } from './gateway.js';
 import { type GeneratedQuery, QueryGenerator, type Values } from './generatedQueries.js';
 import { type Sandbox, startSandbox } from './sandbox.js';
 
+interface Sent {
+  readonly query: string;
+  readonly variables?: object | undefined;
+  readonly operationName?: string | undefined;
+}
+
+/** Two gateways over one sandbox, of which one makes plans. */
+export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
+  const provider = await startTrustedProvider();
+  const sandbox = await startSandbox({ jobDurationMs: 86_400_000 });
+  const lines: string[] = [];
+  const own = { CACHE_URL: 'memory:', RATE_LIMIT_PER_MINUTE: '0', LOG_OPERATIONS: 'all' };
+  const config = configWith(bounds, { ...environmentFor(sandbox), ...provider.env, ...own, ...env });
+  const planned = await startGateway(config, { plans: 'on', logDestination: { write: (line) => lines.push(line) } });
+  const interpreted = await startGateway(config, { plans: 'off', logDestination: { write: () => {} } });
+
+  /** Status, headers but those that tell the time, and body, without times of reading and new links. */
+  async function answerOf(port: number, body: Sent, authorization: string): Promise<string> {
+    const response = await fetch(`http://127.0.0.1:${port}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization, 'x-request-id': 'the-same' },
+      body: JSON.stringify(body),
+    });
+    const headers = [...response.headers].filter(([name]) => name !== 'date');
+    const text = (await response.text())
+      .replace(/"20\d\d-[^"]*Z"/g, '"…"')
+      .replace(/"clientLink":\{[^}]*\}/g, '"clientLink":"…"');
+    return `${response.status} ${JSON.stringify(headers)}\n${text}`;
+  }
+
+  return {
+    sandbox,
+    /** The Authorization header of a caller with these claims. */
+    authorizationOf: async (claims: object) => `Bearer ${await provider.token({ ...claims }, { expiresIn: 86_400 })}`,
+    byPlan: (sent: Sent, authorization: string) => answerOf(planned.port, sent, authorization),
+    byApollo: (sent: Sent, authorization: string) => answerOf(interpreted.port, sent, authorization),
+    /** How many operations the gateway with plans has executed so. */
+    executed: (way: string) => executions(lines.join('\n'), way),
+    logged: () => lines.join('\n'),
+    stop: async () => {
+      await Promise.all([planned.stop(), interpreted.stop()]);
+      await Promise.all([sandbox.stop(), provider.stop()]);
+    },
+  };
+}
+
 /** What a gateway without plans answered, and what one with plans did, at the first or the second time. */
-export interface Difference extends GeneratedQuery {
+interface Difference extends GeneratedQuery {
   readonly number: number;
   readonly time: number;
   readonly expected: string;
   readonly received: string;
 }
 
-export interface Comparison {
-  /** How many queries were answered by a plan. */
-  readonly byPlan: number;
-  readonly difference: Difference | undefined;
-}
-
-/** Sends generated queries to two gateways, one of which makes plans, up to the first answer that differs by a byte. */
-export async function comparePlans(queries: number, seed: number): Promise<Comparison> {
-  const lines: string[] = [];
-  const stops: (() => Promise<unknown>)[] = [];
+/** Sends generated queries to both, up to the first answer that differs by a byte; tells how many a plan answered. */
+export async function comparePlans(queries: number, seed: number) {
+  const both = await startBoth();
   try {
-    const difference = await firstDifference(queries, seed, lines, stops);
-    for (const stop of stops.splice(0).reverse()) await stop();
-    return { difference, byPlan: executions(lines.join('\n'), 'plan') };
-  } finally {
-    for (const stop of stops.reverse()) await stop();
-  }
-}
-
-async function firstDifference(queries: number, seed: number, lines: string[], stops: (() => Promise<unknown>)[]) {
-  const provider = await startTrustedProvider();
-  stops.push(provider.stop);
-  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'secret', jobDurationMs: 86_400_000 });
-  stops.push(sandbox.stop);
-  const { taxpayers, values } = valuesOf(sandbox);
-  const claims = { scope: 'taxpayers:read refresh-jobs:read', taxpayer_ids: taxpayers };
-  const authorization = `Bearer ${await provider.token(claims, { expiresIn: 86_400 })}`;
-  const own = { CACHE_URL: 'memory:', RATE_LIMIT_PER_MINUTE: '0', LOG_OPERATIONS: 'all' };
-  const config = configWith({}, { ...environmentFor(sandbox), ...provider.env, ...own });
-  const start = async (plans: 'on' | 'off', write: (line: string) => void) => {
-    const gateway = await startGateway(config, { plans, logDestination: { write } });
-    stops.push(gateway.stop);
-    return gateway.port;
-  };
-  const planned = await start('on', (line) => lines.push(line));
-  const interpreted = await start('off', () => {});
-  const generator = new QueryGenerator(seed, values);
-  for (let number = 1; number <= queries; number += 1) {
-    const query = generator.next();
-    const expected = await answerOf(interpreted, query, authorization);
-    for (const time of [1, 2]) {
-      const received = await answerOf(planned, query, authorization);
-      if (received !== expected) return { number, time, ...query, expected, received } satisfies Difference;
+    const { taxpayers, values } = valuesOf(both.sandbox);
+    const claims = { scope: 'taxpayers:read refresh-jobs:read', taxpayer_ids: taxpayers };
+    const authorization = await both.authorizationOf(claims);
+    const generator = new QueryGenerator(seed, values);
+    let difference: Difference | undefined;
+    for (let number = 1; number <= queries && !difference; number += 1) {
+      const query = generator.next();
+      const expected = await both.byApollo(query, authorization);
+      for (const time of [1, 2]) {
+        const received = await both.byPlan(query, authorization);
+        if (received !== expected) difference ??= { number, time, ...query, expected, received };
+      }
     }
+    return { difference, byPlan: both.executed('plan') };
+  } finally {
+    await both.stop();
   }
-  return undefined;
 }
 
 /** Taxpayers whom the caller may see, and values that concern them, others, and nobody. */
@@ -82,15 +103,4 @@ function valuesOf({ control }: Sandbox): { readonly taxpayers: readonly string[]
     representations: { fitting: [[one], ofTaxpayers, ofJobs, []], odd: [null] },
   };
   return { taxpayers, values };
-}
-
-/** Status, headers but the date, and body, without the times of reading. */
-async function answerOf(port: number, body: GeneratedQuery, authorization: string): Promise<string> {
-  const response = await fetch(`http://127.0.0.1:${port}/graphql`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization, 'x-request-id': 'the-same' },
-    body: JSON.stringify(body),
-  });
-  const headers = [...response.headers].filter(([name]) => name !== 'date');
-  return `${response.status} ${JSON.stringify(headers)}\n${(await response.text()).replace(/"20\d\d-[^"]*Z"/g, '"…"')}`;
 }

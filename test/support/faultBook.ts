@@ -25,8 +25,6 @@ export function faultBook() {
     },
     disarm: (id: number) => armed.delete(id),
     disarmAll: () => armed.clear(),
-    /** How many have not happened as often as wanted. */
-    armedFaults: () => armed.size,
 
     /** The fault of this call of the API, which uses up one of its times. */
     takeFault({ endpoint, taxpayerId }: Route): Fault | undefined {

@@ -5,7 +5,7 @@ import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import type { ClientLinks } from '../../src/datasources/ClientLinks.js';
 import type { FreshnessRule } from '../../src/datasources/freshness.js';
-import { identifierReader } from '../../src/datasources/identifiers.js';
+import { identifiers } from '../../src/datasources/identifiers.js';
 import type { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
 import { startDatasources } from '../../src/datasources/startDatasources.js';
 import type { TokenBroker, TokenEvent } from '../../src/datasources/TokenBroker.js';
@@ -13,7 +13,6 @@ import type { GatewayError } from '../../src/errors/errors.js';
 import { startAgents } from '../../src/network/agents.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import type { Store } from '../../src/stores/Store.js';
 import { environmentFor } from './gateway.js';
 import { real, replacePlatform, restorePlatform } from './platform.js';
 import { type Sandbox, startSandbox } from './sandbox.js';
@@ -26,13 +25,12 @@ export interface Member {
   readonly links: ClientLinks;
   /** The broker's events, in order. */
   readonly events: TokenEvent[];
-  readonly budgetLeft: number[];
 }
 
 export interface Fleet {
   readonly sandbox: Sandbox;
   readonly members: readonly Member[];
-  readonly ids: ReturnType<typeof identifierReader>;
+  readonly ids: typeof identifiers;
   /** Epoch milliseconds, by the clock of the fleet. */
   now(): number;
   /** Lets time pass for every member and the store. */
@@ -58,10 +56,6 @@ export interface FleetOptions {
   readonly breakerResetMs?: number;
   /** How far the clock of each member is ahead of the fleet's, in milliseconds. Default 0. */
   readonly aheadMs?: readonly number[];
-  /** The store that all members share. Default: a memory store on the fleet's clock. */
-  readonly store?: Store;
-  /** Gives each member its connection to that store. Default: the store itself. */
-  readonly connect?: (shared: Store) => Store;
 }
 
 const hourMs = 3_600_000;
@@ -84,8 +78,6 @@ export async function startFleet({
   budgetWatchShare = 1,
   breakerResetMs = 50,
   aheadMs = [],
-  store,
-  connect = (shared) => shared,
 }: FleetOptions = {}): Promise<Fleet> {
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
   let clock = Math.floor(Date.now() / hourMs) * hourMs; // a full hour, because the budget counts per clock hour
@@ -93,8 +85,8 @@ export async function startFleet({
   const now = () => clock;
   // Real time passes a thousandth as fast: enough to tell what came first.
   const monotonic = () => clock + real.monotonicNow() / 1000;
-  const shared = store ? on(undefined, store) : on({ now, monotonicNow: monotonic }, new SharedStore() as Store);
-  const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
+  const shared = on({ now, monotonicNow: monotonic }, new SharedStore());
+  const upstream = { baseUrl: sandbox.url, clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
     ...defaults,
@@ -115,20 +107,17 @@ export async function startFleet({
       random: () => 0,
     };
     const events: TokenEvent[] = [];
-    const budgetLeft: number[] = [];
     const { broker, jobs, links, stop } = clocks.run(own, () =>
       startDatasources({
         config,
         log: createLogger('silent', { write: () => {} }),
         metrics: Object.assign(new Metrics(), {
           onTokenEvent: (event: TokenEvent) => events.push(event),
-          onBudget: (left: number) => budgetLeft.push(left),
         }),
         ways: startAgents(config),
-        store: connect(shared),
+        store: shared,
         sealer: new Sealer([{ from: 'client-secret', secret: new Secret('fleet-secret') }]),
-        baseUrl: sandbox.url,
-        credentials: () => credentials,
+        upstream,
       }),
     );
     return {
@@ -136,7 +125,6 @@ export async function startFleet({
       jobs: on(own, jobs),
       links: on(own, links),
       events,
-      budgetLeft,
       stop,
     };
   });
@@ -144,7 +132,7 @@ export async function startFleet({
   return {
     sandbox,
     members: wired,
-    ids: identifierReader(256),
+    ids: identifiers,
     now,
     advance: (ms) => {
       clock += ms;
@@ -154,7 +142,7 @@ export async function startFleet({
     },
     rotateSecret: (secret) => {
       sandbox.control.setClientSecret(secret);
-      credentials.clientSecret = new Secret(secret);
+      upstream.clientSecret.renew(secret);
     },
     stop: async () => {
       for (const member of wired) member.stop();
@@ -165,7 +153,7 @@ export async function startFleet({
 }
 
 /** `target`, whose methods run on `own` clocks. */
-function on<Target extends object>(own: Clocks | undefined, target: Target): Target {
+function on<Target extends object>(own: Clocks, target: Target): Target {
   return new Proxy(target, {
     get: (_, name) => {
       const value = Reflect.get(target, name);

@@ -67,7 +67,7 @@ export async function startTestGateway(
   plans: 'on' | 'off' = planMode,
   { bounds = {}, ...options }: GatewayOptions & { readonly bounds?: Bounds } = {},
 ): Promise<TestGateway> {
-  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret', ...sandboxOptions });
+  const sandbox = await startSandbox(sandboxOptions);
   const logs: string[] = [];
   const config = configWith(bounds, { ...environmentFor(sandbox), CACHE_URL: 'memory:', ...env });
   const gateway = await startGateway(config, {

@@ -4,22 +4,11 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** How the key set endpoint answers. */
-export type ProviderBehaviour =
-  | 'ok'
-  | 'hold'
-  | 'drop'
-  | 'error'
-  | 'hang'
-  | 'hang-in-body'
-  | 'redirect'
-  | 'huge'
-  | 'garbage';
+export type ProviderBehaviour = 'ok' | 'hold' | 'drop' | 'error' | 'hang-in-body';
 
 export interface IdentityProviderOptions {
   /** The `iss` of its tokens. Default: its own address. */
   readonly issuer?: string;
-  /** The `aud` of its tokens. Default: `taxpayer-gateway`. */
-  readonly audience?: string;
   /** The algorithms; one signing key is made for each. Default: RS256. */
   readonly keys?: readonly string[];
 }
@@ -72,7 +61,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
 
   return {
     issuer,
-    audience: options.audience ?? 'taxpayer-gateway',
+    audience: 'taxpayer-gateway',
     jwksUrl: `${address}jwks.json`,
     /** Requests for the key set so far. */
     counts,
@@ -87,12 +76,6 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
       const kid = how.kid === undefined ? key.kid : (how.kid ?? undefined);
       const signed = [json({ alg, kid, typ: 'JWT', ...how.header }), payload].map(base64url).join('.');
       return `${signed}.${signatureOf(signed, alg, how.key ?? (alg.startsWith('HS') ? '' : key.privateKey))}`;
-    },
-
-    /** Publishes one more key, which signs from now on. */
-    addKey(alg = 'RS256'): string {
-      keys = [...keys, makeKey(alg)];
-      return newest(keys, alg).kid;
     },
 
     /** Replaces every key: tokens signed before are invalid once a verifier reads the new set. */
@@ -124,11 +107,6 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
     /** Cuts the connection of every request. */
     outage(on: boolean): void {
       behaviour = on ? 'drop' : 'ok';
-    },
-
-    /** Accepts requests and never answers. */
-    hang(on: boolean): void {
-      behaviour = on ? 'hang' : 'ok';
     },
 
     async stop(): Promise<void> {
@@ -192,22 +170,11 @@ function answer(response: ServerResponse, behaviour: Exclude<ProviderBehaviour, 
     case 'drop':
       response.socket?.destroy();
       return;
-    case 'hang':
-      return;
     case 'hang-in-body':
       response.writeHead(200, { 'content-type': 'application/json' }).write('{"keys":[');
       return;
     case 'error':
       response.writeHead(503).end('x'.repeat(200_000));
-      return;
-    case 'redirect':
-      response.writeHead(302, { location: '/elsewhere.json' }).end();
-      return;
-    case 'huge':
-      response.writeHead(200).end(JSON.stringify({ ...Object(keySet()), padding: 'x'.repeat(2 * 1024 * 1024) }));
-      return;
-    case 'garbage':
-      response.writeHead(200).end('<html>');
       return;
     case 'ok':
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(keySet()));

@@ -7,15 +7,9 @@ const packages = {
   'redis-server': 'redis-server',
   'redis-cli': 'redis-tools',
   chromium: 'chromium',
-  faketime: 'faketime',
-  jq: 'jq',
-  squid: 'squid',
   prometheus: 'prometheus',
   promtool: 'prometheus',
   kubectl: 'kubernetes-client',
-  podman: 'podman',
-  runc: 'runc',
-  mmdebstrap: 'mmdebstrap',
 };
 
 /** Makes sure that programs are on the PATH: on Debian as root it installs what is missing, elsewhere it throws what to install. */

@@ -11,8 +11,6 @@ import { until } from './until.js';
 
 export interface StartRedisOptions {
   readonly port?: number;
-  /** As in redis.conf, for example `64mb`. */
-  readonly maxmemory?: string;
   readonly password?: string;
   /** More arguments of redis-server. */
   readonly args?: readonly string[];
@@ -63,7 +61,6 @@ export async function startRedis(options: StartRedisOptions = {}): Promise<TestR
   const args = [
     ...['--dir', directory],
     ...['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--protected-mode', 'no'],
-    ...(options.maxmemory ? ['--maxmemory', options.maxmemory, '--maxmemory-policy', 'noeviction'] : []),
     ...(options.password ? ['--requirepass', options.password] : []),
     ...(options.args ?? []),
   ];

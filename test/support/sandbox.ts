@@ -19,7 +19,8 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
  * Starts the sandbox as it ships, with a `control` that sets up a test and says what the service has seen. Changes hold for the
  * next request received.
  */
-export async function startSandbox({ keepsRequests = true, ...options }: SandboxOptions) {
+export async function startSandbox({ keepsRequests = true, ...given }: Partial<SandboxOptions> = {}) {
+  const options = { clientId: 'test-client', clientSecret: 'test-secret', ...given };
   const log = requestLog(keepsRequests);
   const faults = faultBook();
   let { clientSecret } = options;

@@ -42,3 +42,16 @@ export function eventReader(response: Response) {
     cancel: () => pieces.cancel(),
   };
 }
+
+/** Asks for an event stream, as clients of GraphQL over server-sent events do. */
+export function postEvents(
+  { origin }: { readonly origin: string },
+  body: object,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  return fetch(`${origin}/graphql/stream`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
+    body: JSON.stringify(body),
+  });
+}

@@ -19,8 +19,6 @@ export async function startTlsFront(plainUrl: string, options: TlsOptions) {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
   return {
-    server,
-    port,
     url: `https://127.0.0.1:${port}${new URL(plainUrl).pathname.replace(/\/$/, '')}`,
     /** The subject of the client certificate of each connection, in order. */
     clients,

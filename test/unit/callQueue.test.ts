@@ -21,14 +21,6 @@ function workOn(queue: CallQueue) {
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('The queue of calls', () => {
-  it('gives no holder more than its share, though the process has room', async () => {
-    const { run, names } = workOn(queueOf());
-    for (const name of ['a1', 'a2', 'a3']) void run('alice', name);
-    void run('bob', 'b1');
-    await settled();
-    expect(names()).toEqual(['a1', 'a2', 'b1']);
-  });
-
   it('gives a free place to the holder with the fewest, however much another has waiting', async () => {
     const { run, names, begun } = workOn(queueOf({ perHolder: 2, perProcess: 2, maxWaiting: 10 }));
     for (const name of ['a1', 'a2', 'a3', 'a4']) void run('alice', name);
@@ -48,39 +40,6 @@ describe('The queue of calls', () => {
     await expect(run('alice', 'a3')).rejects.toMatchObject({ code: 'RATE_LIMITED', httpStatus: 429 });
     void run('bob', 'b1');
     expect(names()).toEqual(['a1', 'b1']);
-  });
-
-  it('bounds callers without an identity by the places of the process alone', async () => {
-    const { run, names } = workOn(queueOf());
-    for (const name of ['1', '2', '3', '4', '5']) void run(undefined, name);
-    await settled();
-    expect(names()).toEqual(['1', '2', '3', '4']);
-  });
-
-  it('refuses work that has waited too long', async () => {
-    const { run } = workOn(queueOf({ perHolder: 1, maxWaitMs: 10 }));
-    void run('alice', 'a1');
-    await expect(run('alice', 'a2')).rejects.toMatchObject({ code: 'RATE_LIMITED', retryAfterSeconds: 1 });
-  });
-
-  it('tells when it is idle, which it is once nothing runs or waits', async () => {
-    const queue = queueOf();
-    await queue.whenIdle();
-    const { run, begun } = workOn(queue);
-    for (const name of ['a1', 'a2', 'a3']) void run('alice', name);
-    let isIdle = false;
-    const idle = queue.whenIdle().then(() => (isIdle = true));
-    for (const place of [0, 1]) begun[place]?.end();
-    await settled();
-    expect(isIdle).toBe(false);
-    begun[2]?.end();
-    await idle;
-  });
-
-  it('gives the place back when the work fails', async () => {
-    const queue = queueOf({ perProcess: 1 });
-    await expect(queue.run('alice', () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
-    await expect(queue.run('bob', () => 'done')).resolves.toBe('done');
   });
 
   it('forgets work that waited too long: the place goes to the next', async () => {

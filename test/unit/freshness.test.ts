@@ -25,10 +25,8 @@ describe('How long a record is fresh', () => {
   it.each<[string, number, number]>([
     ['just changed', 0, minute],
     ['had been unchanged for less than ten minutes', 9 * minute, minute],
-    ['had been unchanged for an hour', hour, 6 * minute],
     ['had been unchanged for a day', day, 2.4 * hour],
     ['had been unchanged for ten days', 10 * day, day],
-    ['had been unchanged for a year', 365 * day, day],
     ['had been unchanged for 12 minutes and a bit', 12 * minute + 7, 72_001],
   ])('when it %s', (_, unchangedMs, freshMs) => {
     expect(freshMsOf(rule, { record: record(), unchangedForMs: unchangedMs })).toBe(freshMs);
@@ -38,19 +36,11 @@ describe('How long a record is fresh', () => {
     [{ share: 0 }, 30 * day, minute],
     [{ share: 1 }, 3 * hour, 3 * hour],
     [{ share: 1 }, 3 * day, day],
-    [{ share: 1 }, second, minute],
     [{ minMs: hour, maxMs: hour }, 0, hour],
-    [{ minMs: hour, maxMs: hour }, 30 * day, hour],
     [{ share: 0, minMs: 15 * minute }, 30 * day, 15 * minute],
   ])('by the rule %j', (changes, unchangedMs, freshMs) => {
     const reading = { record: record(), unchangedForMs: unchangedMs };
     expect(freshMsOf({ ...rule, ...changes }, reading)).toBe(freshMs);
-  });
-
-  it.each(['REJECTED', 'COMPLETED'])('with the final status %s: for the longest time', (status) => {
-    const reading = { record: record({ status }), unchangedForMs: 0 };
-    expect(freshMsOf(rule, reading)).toBe(day);
-    expect(freshMsOf({ ...rule, maxMs: hour }, reading)).toBe(hour);
   });
 
   it.each<[string, number, string, number]>([
@@ -92,9 +82,7 @@ describe('For how long a record is unchanged', () => {
 
   it.each<Partial<TokenRecord>>([
     { status: 'REJECTED' },
-    { name: null },
     { providerId: 'hr' },
-    { createdAt: null },
     { metadata: null },
     { metadata: { crm: { ids: [2, 1] }, note: 'x' } },
     { metadata: { crm: { ids: [1, 2] } } },

@@ -36,22 +36,6 @@ describe('Sealer', () => {
     );
   });
 
-  it('opens nothing that was cut, lengthened, made up, or moved to another name', () => {
-    const sealed = sealer.seal('name', Buffer.from('value'));
-    for (let length = 0; length < sealed.length; length++) {
-      expect(sealer.open('name', sealed.subarray(0, length))).toBeUndefined();
-    }
-    expect(sealer.open('name', Buffer.concat([sealed, Buffer.of(0)]))).toBeUndefined();
-    expect(sealer.open('other', sealed)).toBeUndefined();
-    fc.assert(
-      fc.property(text, fc.uint8Array({ maxLength: 200 }), (key, bytes) => {
-        expect(sealer.open(key, Buffer.from(bytes))).toBeUndefined();
-        const headed = Buffer.concat([sealed.subarray(0, 17), Buffer.from(bytes)]);
-        expect(sealer.open(key, headed)).toBeUndefined();
-      }),
-    );
-  });
-
   it('never gives the same bytes twice, nor the text in them', () => {
     const sealed = Array.from({ length: 200 }, () => sealer.seal('k', Buffer.from('planted-token')).toString('latin1'));
     expect(new Set(sealed.map((entry) => entry.slice(5, 17))).size).toBe(200);
@@ -74,28 +58,6 @@ describe('Sealer', () => {
     expect(sealer.name(['a'])).toMatch(/^[\w-]{43}$/);
   });
 
-  it('names and opens alike in every process that has the same secret, and in no other', () => {
-    const [one, two, other] = ['s', 's', 't'].map((secret) => new Sealer([fromClient(secret)]));
-    expect(two?.name(['a'])).toBe(one?.name(['a']));
-    expect(other?.name(['a'])).not.toBe(one?.name(['a']));
-    const sealed = one?.seal('k', Buffer.from('v')) ?? Buffer.of();
-    expect(two?.open('k', sealed)).toEqual(Buffer.from('v'));
-    expect(other?.open('k', sealed)).toBeUndefined();
-  });
-
-  it('seals with the first of several keys, opens with each, and names with the last', () => {
-    const [one, both, swapped] = [[fromKey(1)], [fromKey(2), fromKey(1)], [fromKey(1), fromKey(2)]].map(
-      (keys) => new Sealer(keys),
-    ) as [Sealer, Sealer, Sealer];
-    const value = Buffer.from('v');
-    expect(both.name(['a'])).toBe(one.name(['a']));
-    expect(swapped.name(['a'])).not.toBe(one.name(['a']));
-    for (const each of [both, swapped]) expect(each.open('k', one.seal('k', value))).toEqual(value);
-    expect(one.open('k', both.seal('k', value))).toBeUndefined();
-    expect(one.open('k', swapped.seal('k', value))).toEqual(value);
-    expect(both.digests('a', 'text')).toEqual(swapped.digests('a', 'text').toReversed());
-  });
-
   it('gives digests that depend on the purpose, the text and the key', () => {
     const digests = [
       sealer.digest('a', 'text'),
@@ -111,10 +73,6 @@ describe('Sealer', () => {
     const shown = inspect(new Sealer([fromClient('planted-secret')]), { showHidden: true, depth: 9 });
     expect(shown).not.toContain('planted');
     expect(shown).not.toMatch(/Buffer|[\da-f]{8}/);
-  });
-
-  it('refuses to work without key material', () => {
-    expect(() => new Sealer([fromClient('')])).toThrow('must not be empty');
   });
 });
 

@@ -8,9 +8,8 @@ import {
   locatedError,
   responsePathAsArray,
 } from 'graphql';
-import type { Result } from '../answer.js';
 import type { Variables } from '../GraphQLRequest.js';
-import type { OperationContext } from '../OperationContext.js';
+import type { OperationContext, Result } from '../Operation.js';
 
 /** One field of an answer, or the members of a list. */
 export interface Step {

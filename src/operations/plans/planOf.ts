@@ -20,9 +20,8 @@ import {
   TypeNameMetaFieldDef,
   visit,
 } from 'graphql';
-import type { Result } from '../answer.js';
 import type { Variables } from '../GraphQLRequest.js';
-import type { OperationContext } from '../OperationContext.js';
+import type { OperationContext, Result } from '../Operation.js';
 import { Execution, type Step } from './Execution.js';
 
 /** Most steps of a plan. Making a step takes about ten times as long as executing it; keeping it takes about a kilobyte. */

@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { allScopes } from '../../../src/auth/caller.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
 
@@ -27,13 +26,6 @@ describe('The script dev:token', () => {
       taxpayer_ids: ['t1', 't2'],
     });
     expect(exp - iat).toBe(60);
-  });
-
-  it('leaves the scopes alone when it names taxpayers, and the taxpayers when it names scopes', async () => {
-    const scopesOf = async (...args: string[]) => claimsOf(await printed(...args)).scope.split(' ');
-    expect(await scopesOf()).toEqual(allScopes);
-    expect(await scopesOf('--taxpayer', 't1')).toEqual(allScopes.filter((scope) => scope !== 'taxpayers:any'));
-    expect(await scopesOf('--scope', 'taxpayers:read')).toEqual(['taxpayers:read', 'taxpayers:any']);
   });
 
   it.each([

@@ -1,26 +1,14 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  copyFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it } from '@jest/globals';
-import { parse, parseAllDocuments } from 'yaml';
-import { loadConfig } from '../../../src/config/config.js';
+import { describe, expect, it } from '@jest/globals';
+import { parse } from 'yaml';
 import { settings } from '../../../src/config/settings.js';
 import { issueCertificate } from '../../support/certificate.js';
-import { freePort } from '../../support/freePort.js';
-import { postQuery, startTestGateway } from '../../support/gateway.js';
+import { startTestGateway } from '../../support/gateway.js';
+import { scratch } from '../../support/scratch.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -31,10 +19,6 @@ const instructions = read('Dockerfile')
   .replace(/\\\n/g, ' ')
   .split('\n')
   .filter((line) => line !== '' && !line.startsWith('#'));
-const scratch: string[] = [];
-afterAll(() => {
-  for (const folder of scratch) rmSync(folder, { recursive: true, force: true });
-});
 
 describe('The Dockerfile', () => {
   const last = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')));
@@ -51,38 +35,8 @@ describe('The Dockerfile', () => {
     );
   });
 
-  it('knows the settings it sets, and keeps secrets out of its layers', () => {
-    const names = instructions.flatMap((line) =>
-      [...line.matchAll(/^(?:ENV|ARG) (\w+)/g)].map(([, name = '']) => name),
-    );
-    for (const name of names) expect(knownSettings).toContain(name);
-    expect(names.filter((name) => /SECRET|KEY/.test(name))).toEqual([]);
-  });
-
-  it('builds from nothing but what it copies', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-image-'));
-    scratch.push(folder);
-    const first = instructions.slice(
-      0,
-      instructions.findLastIndex((line) => line.startsWith('FROM ')),
-    );
-    for (const line of first) {
-      const [verb, ...words] = line.split(/\s+/);
-      if (verb === 'COPY') for (const source of words.slice(0, -1)) copyInto(folder, source);
-      // `npm ci` is what this test runs from; it and the pruning would take minutes and the same packages again.
-      if (line.startsWith('RUN npm ci')) symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-      else if (line.startsWith('RUN ') && !line.includes('npm prune')) {
-        const { status, stderr } = spawnSync('sh', ['-c', words.join(' ')], { cwd: folder, encoding: 'utf8' });
-        expect({ line, status, stderr }).toMatchObject({ status: 0 });
-      }
-    }
-    const { stdout } = spawnSync(process.execPath, ['dist/main.js', '--version'], { cwd: folder, encoding: 'utf8' });
-    expect(stdout).toBe(`${JSON.parse(read('package.json')).version}\n`);
-  }, 120_000);
-
   it.each(['plain HTTP', 'HTTPS'])('finds a gateway healthy over %s, and one that is not there not', async (form) => {
-    const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-health-'));
-    scratch.push(folder);
+    const folder = scratch();
     const tls = { TLS_CERT_FILE: join(folder, 'tls.crt'), TLS_KEY_FILE: join(folder, 'tls.key') };
     issueCertificate('localhost', { certFile: tls.TLS_CERT_FILE, keyFile: tls.TLS_KEY_FILE });
     const env = form === 'HTTPS' ? tls : {};
@@ -96,15 +50,6 @@ describe('The Dockerfile', () => {
     expect(await check()).toBe(0);
     await gateway.stop();
     expect(await check()).toBe(1);
-  });
-
-  it('ignores nothing it copies', () => {
-    const ignored = read('.dockerignore').split('\n').filter(Boolean);
-    const copied = instructions
-      .filter((line) => /^COPY (?!--from)/.test(line))
-      .flatMap((line) => line.split(/\s+/).slice(1, -1));
-    expect(copied.filter((path) => ignored.includes(path))).toEqual([]);
-    for (const secret of ['.env*', '.git', '.taxpayer-gateway']) expect(ignored).toContain(secret);
   });
 });
 
@@ -136,128 +81,6 @@ describe.each(['compose.yaml', 'compose.demo.yaml'])('%s', (file) => {
     for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
     expect(Object.values(services).filter((each) => 'env_file' in each)).toEqual([]);
   });
-
-  it('has the gateway answer from the sandbox it starts', async () => {
-    const { command = [], ports = [] } = services['sandbox'] ?? {};
-    const port = String(await freePort());
-    const args = command.slice(2).map((text) => (text === ports[0]?.split(':')[2] ? port : text));
-    expect(args).toContain(port);
-    const child = spawn(process.execPath, ['dist/main.js', ...args], { cwd: root, stdio: 'pipe' });
-    await once(child.stdout, 'data');
-    const { UPSTREAM_BASE_URL = '', ...environment } = services['gateway']?.environment ?? {};
-    const gateway = await startTestGateway({
-      ...environment,
-      HOST: '127.0.0.1',
-      CACHE_URL: 'memory:',
-      UPSTREAM_BASE_URL: UPSTREAM_BASE_URL.replace(/sandbox:\d+/, `127.0.0.1:${port}`),
-    });
-    const { data } = await postQuery(gateway.origin, `mutation { createClientLink(input: {}) { clientLink { url } } }`);
-    expect(data).toMatchObject({
-      createClientLink: { clientLink: { url: expect.stringContaining(`http://localhost:${port}/c/`) } },
-    });
-    await gateway.stop();
-    child.kill('SIGTERM');
-    await once(child, 'close');
-  });
-});
-
-describe.each(['development', 'production'])('The Kubernetes overlay %s', (environment) => {
-  const { manifests, settings: configured, secret: own, images } = rendered(`ops/kubernetes/overlays/${environment}`);
-  const example = parse(read('ops/secret.example.yaml')) as { metadata: { name: string }; stringData: Settings };
-  const secret = own ?? example.stringData;
-  const find = (kind: string, name = 'taxpayer-gateway') =>
-    manifests.find((each) => each.kind === kind && each.metadata.name === name) as never;
-  const deployment = find('Deployment') as Deployment;
-  const pod = deployment.spec.template.spec;
-  const [container] = pod.containers;
-
-  it('applies no example of a secret, and no kind that a cluster may not know', () => {
-    const known = /^(v1|apps\/v1|autoscaling\/v2|policy\/v1|networking\.k8s\.io\/v1)$/;
-    expect(manifests.filter(({ apiVersion }) => !known.test(apiVersion))).toEqual([]);
-    expect(manifests.map(({ kind }) => kind)).not.toContain('Secret');
-    expect(own === undefined).toBe(environment === 'production');
-    expect(pod.volumes.map(({ secret }) => secret?.secretName)).toEqual([example.metadata.name]);
-  });
-
-  it('runs the image of this version, in as many pods as the autoscaler says', () => {
-    const { version } = JSON.parse(read('package.json')) as { version: string };
-    expect(images.map(({ newTag }) => newTag)).toEqual([version]);
-    expect(deployment.spec).not.toHaveProperty('replicas');
-  });
-
-  it('names settings and secrets that exist, and gives the drain the time it takes', () => {
-    for (const name of Object.keys(configured)) expect([...knownSettings, 'NODE_ENV']).toContain(name);
-    const files = Object.entries(configured).filter(([name]) => name.endsWith('_FILE'));
-    expect(files.map(([, path]) => path.split('/').at(-1)).sort()).toEqual(Object.keys(secret).sort());
-    const pauseSeconds = Number(container?.lifecycle.preStop.exec.command[1]);
-    const drainSeconds = Number(configured['DRAIN_TIMEOUT_MS']) / 1000;
-    expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(drainSeconds + pauseSeconds);
-  });
-
-  it('starts the image; the printed secrets are refused by name in production', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-secrets-'));
-    scratch.push(folder);
-    const inImage = instructions.flatMap((line) =>
-      [...line.matchAll(/^ENV (\w+)=(\S+)$/g)].map(([, name, value]) => [name, value]),
-    );
-    const inPod = Object.entries(configured).map(([name, value]) => [
-      name,
-      name.endsWith('_FILE') ? join(folder, value.split('/').at(-1) ?? '') : value,
-    ]);
-    const env = Object.fromEntries([...inImage, ...inPod, ['HOST', '0.0.0.0']]);
-    const write = (texts: Settings) => {
-      for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, name), text);
-    };
-    write(secret);
-    if (environment === 'production') {
-      const refused = ['UPSTREAM_CLIENT_SECRET', 'CACHE_ENCRYPTION_KEY', 'FEDERATION_SHARED_SECRET'];
-      expect(() => loadConfig(env)).toThrow(
-        new RegExp(`^${refused.map((name) => `${name} is the example .*`).join('\\n')}$`),
-      );
-      const key = Buffer.alloc(32, 7).toString('base64');
-      write({ 'client-secret': 'our-own', 'cache-encryption-key': key, 'router-secret': 'our-own-of-the-router' });
-    }
-    const config = loadConfig(env);
-    expect(config.cache.url).toMatch(/^rediss?:/);
-    expect(config.introspection).toBe(environment === 'development');
-  });
-
-  it('lets in where the pods listen and out to what the settings name, and nothing else', () => {
-    const portsOf = (rules: readonly Rule[] = []) => rules.flatMap(({ ports }) => ports.map(({ port }) => port));
-    const policies = ['taxpayer-gateway', 'taxpayer-gateway-egress'].map(
-      (name) => find('NetworkPolicy', name) as Policy,
-    );
-    for (const { spec } of policies) expect(spec.podSelector.matchLabels).toEqual(deployment.spec.selector.matchLabels);
-    expect(portsOf(policies.flatMap(({ spec }) => spec.ingress ?? []))).toEqual(
-      container?.ports.map(({ name }) => name),
-    );
-    const wellKnown: Readonly<Record<string, number>> = { 'https:': 443, 'redis:': 6379, 'rediss:': 6379 };
-    const named = Object.entries({ ...configured, ...secret })
-      .filter(([name, text]) => URL.canParse(text) && name !== 'CORS_ORIGINS')
-      .map(([, text]) => new URL(text))
-      .map(({ port, protocol }) => Number(port) || wellKnown[protocol]);
-    expect(new Set(portsOf(policies.flatMap(({ spec }) => spec.egress ?? [])))).toEqual(new Set([53, ...named]));
-  });
-
-  it('selects its own pods', () => {
-    const { labels } = deployment.spec.template.metadata;
-    expect((find('Service') as { spec: { selector: object } }).spec.selector).toEqual(labels);
-    for (const { labelSelector } of pod.topologySpreadConstraints) expect(labelSelector.matchLabels).toEqual(labels);
-    if (environment === 'development') return;
-    const budget = find('PodDisruptionBudget') as { spec: { selector: { matchLabels: object } } };
-    expect(budget.spec.selector.matchLabels).toEqual(labels);
-    const scaled = find('HorizontalPodAutoscaler') as { spec: { scaleTargetRef: { name: string } } };
-    expect(scaled.spec.scaleTargetRef.name).toBe(deployment.metadata.name);
-  });
-
-  it('serves metrics where Prometheus asks, as the job that the alerts ask for', () => {
-    const { spec } = parse(read('ops/pod-monitor.yaml')) as Monitor;
-    const scraped = container?.ports.find(({ name }) => name === spec.podMetricsEndpoints[0]?.port);
-    expect(String(scraped?.containerPort)).toBe(configured['METRICS_PORT']);
-    const { labels } = deployment.spec.template.metadata;
-    expect(spec.selector.matchLabels).toEqual(labels);
-    expect(read('ops/alerts.yml')).toContain(`up{job="${labels[spec.jobLabel]}"}`);
-  });
 });
 
 type Settings = Readonly<Record<string, string>>;
@@ -265,86 +88,8 @@ type Settings = Readonly<Record<string, string>>;
 interface Service {
   readonly build?: string;
   readonly image?: string;
-  readonly command?: readonly string[];
   readonly environment?: Settings;
   readonly volumes?: readonly string[];
   readonly ports?: readonly string[];
   readonly depends_on?: object;
-}
-
-interface Rule {
-  readonly ports: readonly { readonly port: number | string }[];
-}
-
-interface Policy {
-  readonly spec: {
-    readonly podSelector: { readonly matchLabels: object };
-    readonly ingress?: readonly Rule[];
-    readonly egress?: readonly Rule[];
-  };
-}
-
-interface Monitor {
-  readonly spec: {
-    readonly jobLabel: string;
-    readonly selector: { readonly matchLabels: object };
-    readonly podMetricsEndpoints: readonly { readonly port: string }[];
-  };
-}
-
-interface Deployment {
-  readonly metadata: { readonly name: string };
-  readonly spec: {
-    readonly selector: { readonly matchLabels: object };
-    readonly template: { readonly metadata: { readonly labels: Settings }; readonly spec: Pod };
-  };
-}
-
-interface Pod {
-  readonly volumes: readonly { readonly secret?: { readonly secretName: string } }[];
-  readonly terminationGracePeriodSeconds: number;
-  readonly topologySpreadConstraints: readonly { readonly labelSelector: { readonly matchLabels: object } }[];
-  readonly containers: readonly {
-    readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };
-    readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
-  }[];
-}
-
-interface Kustomization {
-  readonly resources: readonly string[];
-  readonly images?: readonly { readonly newTag: string }[];
-  readonly configMapGenerator?: readonly { readonly literals: readonly string[] }[];
-  readonly secretGenerator?: readonly { readonly literals: readonly string[] }[];
-}
-
-/** What `kubectl kustomize` makes of a folder, as far as ours go: resources, literals that add up, images. */
-function rendered(folder: string): {
-  manifests: { apiVersion: string; kind: string; metadata: { name: string } }[];
-  settings: Settings;
-  secret?: Settings | undefined;
-  images: readonly { readonly newTag: string }[];
-} {
-  const { resources, images = [], ...own } = parse(read(`${folder}/kustomization.yaml`)) as Kustomization;
-  const pairs = (generators: Kustomization['secretGenerator'] = []) =>
-    Object.fromEntries(generators.flatMap(({ literals }) => literals.map((each) => each.split(/=(.*)/s).slice(0, 2))));
-  const files = resources.filter((name) => name.endsWith('.yaml'));
-  const bases = resources.filter((name) => !name.endsWith('.yaml')).map((name) => rendered(join(folder, name)));
-  return {
-    manifests: [
-      ...bases.flatMap(({ manifests }) => manifests),
-      ...files.flatMap((file) => parseAllDocuments(read(`${folder}/${file}`)).map((document) => document.toJS())),
-    ],
-    settings: Object.assign({}, ...bases.map(({ settings }) => settings), pairs(own.configMapGenerator)),
-    secret: own.secretGenerator && pairs(own.secretGenerator),
-    images,
-  };
-}
-
-function copyInto(folder: string, source: string): void {
-  if (existsSync(join(root, source)) && !source.includes('.'))
-    cpSync(join(root, source), join(folder, source), { recursive: true });
-  else {
-    mkdirSync(dirname(join(folder, source)), { recursive: true });
-    copyFileSync(join(root, source), join(folder, source));
-  }
 }

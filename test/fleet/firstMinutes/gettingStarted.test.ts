@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { type GatewayProcess, spawnGateway } from '../../support/gateway.js';
+import { postEvents } from '../../support/streamReader.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const page = readFileSync(`${root}docs/getting-started.md`, 'utf8');
@@ -27,11 +28,7 @@ it('docs/getting-started.md has the blocks that are tried below, and no others',
 });
 
 it.each(textsOf('graphql'))('docs/getting-started.md has an operation that works: %s', async (query) => {
-  const response = await fetch(`${gateway.origin}/graphql/stream`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
-    body: JSON.stringify({ query }),
-  });
+  const response = await postEvents(gateway, { query });
   const events = await response.text();
   expect(events).toContain('event: next');
   expect(events).toContain('"data":{');

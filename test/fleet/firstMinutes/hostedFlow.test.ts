@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { launchBrowser } from '../../support/browser.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 
@@ -19,49 +18,6 @@ beforeEach(async () => {
   page = await browser.newPage();
 });
 afterEach(() => page.close());
-
-describe('From a client link to refreshed data', () => {
-  it('a taxpayer walks through the hosted flow while the client follows in GraphQL', async () => {
-    const { data } = await gateway.query<{ createClientLink: { clientLink: { url: string } } }>(
-      `mutation {
-        createClientLink(input: {
-          settings: { flowType: "full", prefillData: { personalInfo: { firstName: "Fay", ssn: "900-00-1234" } } }
-        }) { clientLink { id url } }
-      }`,
-    );
-    await page.goto(data?.createClientLink.clientLink.url ?? '');
-    expect(await page.getByText('Fay').first().isVisible()).toBe(true);
-    expect(await page.content()).not.toContain('900-00-1234');
-
-    expect(await page.getByText('up to a minute').isVisible()).toBe(true);
-    await page.getByRole('button', { name: 'Give consent' }).click();
-    await page.getByRole('button', { name: 'Sign and submit' }).click();
-    await page.getByRole('button', { name: 'Authority accepts' }).click();
-    // The gateway caches the record, so the first query comes after the authorization.
-    await page.getByRole('button', { name: 'Start a data refresh' }).click();
-    const taxpayerId = await page.locator('#taxpayer-id').innerText();
-    const jobId = await page.locator('#job-id').innerText();
-
-    // The first read starts the job's clock; the second query waits until the job is complete.
-    const answer = await gateway.query<{ token: { status: string }; job: { status: string } }>(
-      `query ($taxpayerId: ID!, $jobId: ID!) {
-        token: taxpayerToken(taxpayerId: $taxpayerId) { status provider }
-        job: refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { status }
-      }`,
-      { taxpayerId, jobId },
-    );
-    expect(answer.errors).toBeUndefined();
-    expect(answer.data).toMatchObject({ token: { status: 'AUTHORIZED' }, job: { status: 'PROCESSING' } });
-    const waited = await gateway.query(
-      'query ($taxpayerId: ID!, $jobId: ID!) { refreshJob(taxpayerId: $taxpayerId, jobId: $jobId, waitSeconds: 20) { status } }',
-      { taxpayerId, jobId },
-    );
-    expect(waited.data).toEqual({ refreshJob: { status: 'COMPLETED' } });
-
-    const query = await page.locator('#graphql-query').innerText();
-    expect((await gateway.query(query)).data).toMatchObject({ refreshJob: { status: 'COMPLETED' } });
-  });
-});
 
 describe('In a browser without internet', () => {
   it('/graphql leads to an explorer with a tab for each step and a schema without what only routers use', async () => {
@@ -97,15 +53,6 @@ describe('In a browser without internet', () => {
     expect([again.status, (await again.text()).length]).toEqual([304, 0]);
   });
 
-  it('the explorer says where a token goes', async () => {
-    const provider = await startTrustedProvider();
-    const guarded = await startTestGateway(provider.env);
-    const options = await (await fetch(`${guarded.origin}/graphiql/options`)).json();
-    expect(options).toMatchObject({ headers: expect.stringContaining('Bearer <put an access token here>') });
-    await guarded.stop();
-    await provider.stop();
-  });
-
   it('/ shows where to go when Apollo Sandbox cannot be loaded, under a policy that lets nothing else in', async () => {
     const response = await page.goto(gateway.origin);
     const policy = (await response?.allHeaders())?.['content-security-policy'] ?? '';
@@ -130,15 +77,5 @@ describe('In a browser without internet', () => {
       initialSubscriptionEndpoint: `${gateway.origin.replace('http', 'ws')}/graphql`,
       initialState: { document: expect.stringContaining('mutation CreateLink') },
     });
-  });
-
-  it('neither page is served where introspection is off', async () => {
-    const closed = await startTestGateway({ INTROSPECTION: 'false' });
-    for (const path of ['/', '/graphiql', '/graphiql/options']) {
-      expect((await fetch(`${closed.origin}${path}`)).status).toBe(404);
-    }
-    const opened = await fetch(`${closed.origin}/graphql`, { headers: { accept: 'text/html' }, redirect: 'manual' });
-    expect(opened.status).toBe(406);
-    await closed.stop();
   });
 });

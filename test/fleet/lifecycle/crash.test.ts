@@ -1,12 +1,12 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { findCanaries } from '../../support/canaries.js';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 
 const canaries = { message: 'CanaryMessageP4qR7s', cause: 'CanaryCauseT2uV9w', property: 'CanaryPropertyX6yZ1a' };
 
@@ -27,9 +27,9 @@ let directory: string;
 let sandbox: Sandbox;
 let gateway: GatewayProcess | undefined;
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'crash-test-'));
+  directory = scratch();
   writeFileSync(join(directory, 'bugs.mjs'), bugs);
-  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  sandbox = await startSandbox();
 });
 afterEach(async () => {
   await gateway?.kill();
@@ -37,7 +37,6 @@ afterEach(async () => {
 });
 afterAll(async () => {
   await sandbox.stop();
-  rmSync(directory, { recursive: true });
 });
 
 async function start(bug: string): Promise<GatewayProcess> {

@@ -1,10 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { loadConfig } from '../../../src/config/config.js';
@@ -14,6 +12,7 @@ import { startCollector } from '../../support/collector.js';
 import { freePort } from '../../support/freePort.js';
 import { type Environment, postQuery, spawnGateway } from '../../support/gateway.js';
 import { startRedis } from '../../support/redis.js';
+import { scratch } from '../../support/scratch.js';
 import { transports } from '../../support/transports.js';
 
 const entry = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
@@ -24,14 +23,13 @@ afterEach(async () => {
 
 describe('The first screen', () => {
   it('is a readable page in a terminal', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-screen-'));
+    const directory = scratch();
     // `script` gives the command a terminal of its own
     const child = spawn('script', ['-qec', `"${process.execPath}" "${entry}"`, '/dev/null'], {
       cwd: directory,
       env: { PATH: process.env['PATH'], PORT: '0', UPSTREAM_BASEURL: 'x' },
       stdio: ['pipe', 'pipe', 'inherit'],
     });
-    stops.push(() => rmSync(directory, { recursive: true, force: true }));
     let screen = '';
     for await (const chunk of child.stdout) {
       screen += String(chunk);
@@ -128,12 +126,6 @@ describe('What is printed', () => {
     },
     60_000,
   );
-
-  function scratch(): string {
-    const directory = mkdtempSync(join(tmpdir(), 'gateway-warnings-'));
-    stops.push(() => rmSync(directory, { recursive: true, force: true }));
-    return directory;
-  }
 
   async function redisUrl(): Promise<string> {
     const redis = await startRedis();

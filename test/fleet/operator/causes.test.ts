@@ -1,7 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { Episode } from '../../../src/observability/Episode.js';
-import { createLogger } from '../../../src/observability/log.js';
 import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
 import { freePort } from '../../support/freePort.js';
@@ -37,39 +35,12 @@ async function lineWith(logs: readonly string[], message: string): Promise<Line>
   }
 }
 
-describe('An episode of trouble', () => {
-  itMostlyWaits('is told once when it begins and once when it is over, with its length and count', async () => {
-    const logs: string[] = [];
-    const log = createLogger('info', { write: (line) => void logs.push(line) });
-    const episode = new Episode({ log, about: { endpoint: 'one' }, begins: 'begins', ends: 'ends', quietMs: 50 });
-    for (let n = 0; n < 100; n += 1) {
-      episode.see('network', 'ECONNREFUSED');
-      episode.see(undefined); // in between: not the end
-    }
-    episode.see('invalid', 'status: missing');
-    await delay(100);
-    for (let n = 0; n < 2; n += 1) episode.see(undefined);
-    expect(linesOf(logs)).toMatchObject([
-      { endpoint: 'one', trouble: 'network', cause: 'ECONNREFUSED', msg: 'begins', level: 'warn' },
-      { endpoint: 'one', trouble: 'invalid', cause: 'status: missing', msg: 'begins' },
-      { trouble: 'network', count: 100, durationMs: expect.any(Number), msg: 'ends', level: 'info' },
-      { trouble: 'invalid', count: 1, msg: 'ends' },
-    ]);
-  });
-});
-
 describe('What the service did is said with its cause:', () => {
   const planted = 'planted-value';
   const causes: readonly [string, Fault, { trouble: string; cause: string | RegExp }][] = [
     ['a status', { status: 503 }, { trouble: 'server-error', cause: 'HTTP 503' }],
     ['a reset', { cut: 'before' }, { trouble: 'network', cause: 'ECONNRESET' }],
     ['silence', { gate: 'never' }, { trouble: 'timeout', cause: 'no answer in time' }],
-    ['HTML', faults.html, { trouble: 'invalid', cause: 'the body is not JSON' }],
-    [
-      'null in place of a record',
-      { body: 'null' },
-      { trouble: 'invalid', cause: 'the body: expected object, found null' },
-    ],
     ['a missing member', { set: { provider_id: undefined } }, { trouble: 'invalid', cause: 'provider_id: missing' }],
     [
       'a member of another type',
@@ -81,7 +52,6 @@ describe('What the service did is said with its cause:', () => {
       { status: 200, body: JSON.stringify(whole(planted)) },
       { trouble: 'invalid', cause: 'taxpayer_id: of another taxpayer' },
     ],
-    ['429', { status: 429 }, { trouble: 'rate-limited', cause: /^HTTP 429/ }],
     ['401', { status: 401 }, { trouble: 'credentials-rejected', cause: /^HTTP 401/ }],
   ];
   for (const [name, fault, { trouble, cause }] of causes)

@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import {
   type Environment,
   environmentFor,
@@ -16,11 +16,11 @@ import {
   postQuery,
   spawnGateway,
 } from '../../support/gateway.js';
-import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { commandJson, runCommand } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 
 const commandNames = ['check', 'inspect', 'forget', 'pseudonym', 'sandbox'];
 const takesNoId = ['check', 'sandbox'];
@@ -42,7 +42,7 @@ let redis: TestRedis;
 let env: Environment;
 let gateway: GatewayProcess;
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'commands-'));
+  directory = scratch();
   redis = await startRedis();
   sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'planted-client-secret-8123' });
   env = {
@@ -56,7 +56,6 @@ afterAll(async () => {
   await gateway.stop();
   await sandbox.stop();
   await redis.stop();
-  await rm(directory, { recursive: true, force: true });
 });
 
 /** A taxpayer whose record and two jobs are stored, with ids that must not be seen. */
@@ -170,16 +169,13 @@ describe('pseudonym', () => {
 });
 
 describe('check', () => {
-  let identityProvider: IdentityProvider;
+  let identityProvider: TrustedProvider;
   let configured: Environment;
   beforeAll(async () => {
-    identityProvider = await startIdentityProvider();
+    identityProvider = await startTrustedProvider();
     configured = {
       ...env,
-      AUTH_MODE: 'jwt',
-      AUTH_JWKS_URL: identityProvider.jwksUrl,
-      AUTH_ISSUER: identityProvider.issuer,
-      AUTH_AUDIENCE: identityProvider.audience,
+      ...identityProvider.env,
     };
   });
   afterAll(() => identityProvider.stop());
@@ -246,7 +242,6 @@ describe('check', () => {
       { UPSTREAM_BASE_URL: 'https://127.0.0.1:9/', UPSTREAM_CA_FILE: './planted.pem' },
       /^UPSTREAM_CA_FILE cannot be read \(ENOENT\)$/,
     ],
-    ['key set of', { AUTH_JWKS_URL: '', AUTH_ISSUER: 'http://127.0.0.1:9/' }, /^network: metadata: ECONNREFUSED/],
   ])('finds a %s that does not work, ends with 1, and says no secret', async (part, wrong, detail) => {
     const { code, stdout, stderr } = await runCommand({ ...configured, ...wrong }, ['check', '--json']);
     const { ok, parts } = JSON.parse(stdout);

@@ -1,17 +1,17 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { findCanaries, spellingsOf } from '../../support/canaries.js';
 import { startCollector } from '../../support/collector.js';
 import type { Fault } from '../../support/fault.js';
 import { faultSamples } from '../../support/faults.js';
 import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../../support/gateway.js';
-import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { monitorCommands, startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
-import { streamReader } from '../../support/streamReader.js';
+import { scratch } from '../../support/scratch.js';
+import { postEvents, streamReader } from '../../support/streamReader.js';
 
 // Values that can be recognised are planted wherever something confidential may be, every operation is driven through
 // every fault of the sandbox by a caller who may and one who may not, and then every byte that left the process is searched.
@@ -71,7 +71,7 @@ test('the search finds a value in every encoding it looks for, within other text
  * masked message of INTERNAL_SERVER_ERROR (no fault of the service becomes a bug of ours).
  */
 describe.each(['file', 'redis'] as const)('with a store in %s, nothing confidential is found', (kind) => {
-  let provider: IdentityProvider;
+  let provider: TrustedProvider;
   let sandbox: Sandbox;
   let gateway: GatewayProcess;
   let redis: TestRedis | undefined;
@@ -79,14 +79,14 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
   let collector: Awaited<ReturnType<typeof startCollector>>;
   let entitled: Readonly<Record<string, string>>;
   let stranger: Readonly<Record<string, string>>;
-  const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-canary-'));
+  const directory = scratch();
   const monitored: string[] = [];
   const refusedAnswers: string[] = [];
   const shown: string[] = [];
   const found = { ...canaries };
 
   beforeAll(async () => {
-    provider = await startIdentityProvider();
+    provider = await startTrustedProvider();
     collector = await startCollector();
     sandbox = await startSandbox({ clientId: 'canary-client', clientSecret: canaries['client secret'] ?? '' });
     if (kind === 'redis') {
@@ -100,10 +100,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
       LOG_OPERATIONS: 'all',
       AUDIT: 'all',
       CACHE_URL: redis?.url ?? `file:${directory}`,
-      AUTH_MODE: 'jwt',
-      AUTH_JWKS_URL: provider.jwksUrl,
-      AUTH_ISSUER: provider.issuer,
-      AUTH_AUDIENCE: provider.audience,
+      ...provider.env,
       FEDERATION_SHARED_SECRET: canaries['router secret'],
       RATE_LIMIT_PER_MINUTE: '0',
       TOKEN_BUDGET_PER_HOUR: '0',
@@ -128,7 +125,6 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
     await sandbox?.stop();
     await provider?.stop();
     await collector?.stop();
-    rmSync(directory, { recursive: true, force: true });
   });
 
   test('while every operation meets every fault', async () => {
@@ -267,11 +263,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
 
   /** What somebody who follows a taxpayer is sent first. */
   async function firstEvent(id: string, headers: Readonly<Record<string, string>>): Promise<string> {
-    const response = await fetch(`${gateway.origin}/graphql/stream`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
-      body: JSON.stringify({ query: followRecord, variables: { id } }),
-    });
+    const response = await postEvents(gateway, { query: followRecord, variables: { id } }, headers);
     const events = streamReader(response);
     const event = await events.next('\n\n');
     await events.cancel();

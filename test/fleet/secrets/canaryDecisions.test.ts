@@ -6,7 +6,7 @@ import { startCollector } from '../../support/collector.js';
 import { type Misbehaviour, misbehaviours, startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { environmentFor, postQuery, spawnGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
-import { streamReader } from '../../support/streamReader.js';
+import { postEvents, streamReader } from '../../support/streamReader.js';
 
 // What the gateway tells a decision point, and what that says, is confidential: none of it may be anywhere else.
 
@@ -85,11 +85,7 @@ it('finds nothing confidential in what the gateway wrote', async () => {
 /** Follows a taxpayer; what it returns gives all that was sent, once that has ended. */
 async function follow(origin: string, id: string, headers: Readonly<Record<string, string>>) {
   const query = 'subscription($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
-  const response = await fetch(`${origin}/graphql/stream`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
-    body: JSON.stringify({ query, variables: { id } }),
-  });
+  const response = await postEvents({ origin }, { query, variables: { id } }, headers);
   const events = streamReader(response);
   return async () => {
     let text = '';

@@ -1,22 +1,12 @@
-import { execFileSync } from 'node:child_process';
-import {
-  appendFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, describe, expect, it } from '@jest/globals';
-import { followSecret, loadConfig } from '../../../src/config/config.js';
+import { afterAll, describe, expect } from '@jest/globals';
+import { followSecrets, loadConfig, type UpstreamCredentials } from '../../../src/config/config.js';
 import { followPemFiles, type Pem } from '../../../src/network/pemFiles.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { issueCertificate } from '../../support/certificate.js';
+import { scratch } from '../../support/scratch.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
@@ -31,12 +21,6 @@ const stops: (() => unknown)[] = [];
 afterAll(() => {
   for (const stop of stops.reverse()) stop();
 });
-
-function scratch(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'secret-files-'));
-  stops.push(() => rmSync(directory, { recursive: true }));
-  return directory;
-}
 
 /** As an editor or a script does that writes in place, only slower. */
 async function writeSlowly(path: string, parts: readonly string[]): Promise<void> {
@@ -55,7 +39,8 @@ describe('A secret file that is written in place', () => {
     const lines: string[] = [];
     const log = createLogger('info', { write: (line) => lines.push(line) });
     const config = loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
-    stops.push(followSecret(config, 'UPSTREAM_CLIENT_SECRET', log, (next) => taken.push(next.reveal())));
+    const { clientSecret } = config.upstream as UpstreamCredentials;
+    stops.push(followSecrets(config, log, () => taken.push(clientSecret.reveal())));
     return { file, taken, lines };
   };
 
@@ -75,16 +60,6 @@ describe('A secret file that is written in place', () => {
     for (const part of [...rest, 'end']) appendFileSync(file, part);
     await until(() => taken.length > 0);
     expect(taken).toEqual([secret]);
-  });
-});
-
-describe('A secret that comes from a pipe', () => {
-  it('is read, once', () => {
-    const script = `printf the-secret | "$0" --import "$1" --input-type=module --eval "$2"`;
-    const child = `
-      import { readValue } from '${new URL('../../../src/config/files.ts', import.meta.url)}';
-      console.log(readValue('/dev/stdin'));`;
-    expect(execFileSync('sh', ['-c', script, process.execPath, 'tsx', child]).toString()).toBe('the-secret\n');
   });
 });
 
@@ -117,41 +92,5 @@ describe('A certificate and its key that are renewed by a symbolic link', () => 
     expect(lines.map((line) => JSON.parse(line) as object)).toEqual([
       expect.objectContaining({ level: 'info', settings: ['TLS_CERT_FILE', 'TLS_KEY_FILE'] }),
     ]);
-  });
-});
-
-describe('A certificate chain that is written in place', () => {
-  itMostlyWaits('is used when it is complete, also when the key is complete before', async () => {
-    const directory = scratch();
-    const names = (name: string) => ({
-      certFile: join(directory, `${name}.crt`),
-      keyFile: join(directory, `${name}.key`),
-    });
-    const [live, renewed, issuer] = [names('live'), names('renewed'), names('issuer')];
-    for (const [name, files] of Object.entries({ live, renewed, issuer })) issueCertificate(name, files);
-    const chain = [readFileSync(renewed.certFile, 'utf8'), readFileSync(issuer.certFile, 'utf8')];
-
-    const files = {
-      cert: { setting: 'TLS_CERT_FILE', file: live.certFile },
-      key: { setting: 'TLS_KEY_FILE', file: live.keyFile },
-    };
-    const used: Pem[] = [];
-    const complete = new Promise<void>((resolve) => {
-      const log = createLogger('silent');
-      const use = (material: Pem) => {
-        used.push(material);
-        resolve();
-      };
-      stops.push(followPemFiles(files, log, use));
-    });
-    writeFileSync(live.keyFile, readFileSync(renewed.keyFile));
-    // The end of a chain is a certificate more, so that without it the pair still fits.
-    await writeSlowly(live.certFile, [
-      chain.join('').slice(0, chain[0]?.length),
-      ...pieces.map(() => '\n'),
-      chain[1] ?? '',
-    ]);
-    await complete;
-    expect(used.map(({ cert }) => cert?.includes(chain[1] ?? ''))).toEqual([true]);
   });
 });

@@ -20,10 +20,7 @@ describe('processes over one Redis', () => {
   let scenes: Readonly<Record<'token' | 'job' | 'long' | 'link' | 'paused', Promise<void>>>;
 
   beforeAll(async () => {
-    [sandbox, redis] = await Promise.all([
-      startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' }),
-      startRedis(),
-    ]);
+    [sandbox, redis] = await Promise.all([startSandbox(), startRedis()]);
     const [one, two, ...holders] = await Promise.all([1, 2, 3, 4, 5].map(start));
     others = [one, two] as [GatewayProcess, GatewayProcess];
     const [ofToken, ofJob, paused] = holders as [GatewayProcess, GatewayProcess, GatewayProcess];

@@ -12,7 +12,7 @@ const day = 24 * 3_600_000;
 
 async function build() {
   const redis = await startRedis();
-  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  const sandbox = await startSandbox();
   const { control } = sandbox;
   const gateways: TestGateway[] = [];
   const env = { CACHE_URL: redis.url, UPSTREAM_BASE_URL: sandbox.url, TOKEN_BUDGET_PER_HOUR: '0' };
@@ -63,21 +63,6 @@ async function read({ query }: TestGateway, id: string): Promise<string> {
 }
 
 const storeLines = ({ logs }: TestGateway) => logs.filter((line) => /store (un)?available/.test(line));
-
-scene(
-  'Redis that is dead from the start costs nobody an answer, and others no call once it is back',
-  async (scenery) => {
-    const { redis, control, start, areStored } = scenery;
-    const [id] = scenery.addTaxpayers(1);
-    await redis.kill();
-    const one = await start();
-    expect(await read(one, id)).toBe(id);
-    await redis.restart();
-    await areStored(1);
-    expect(await read(await start(), id)).toBe(id);
-    expect(control.tokenCalls(id)).toBe(1);
-  },
-);
 
 scene('Redis that is killed on the way gets what it missed, twice, and each time is told once', async (scenery) => {
   const { redis, control, start, isWell, areStored } = scenery;
@@ -278,18 +263,6 @@ scene('A new key is refused without a call while Redis is silent, and unused aft
   expect(control.counters().createClientLink).toBe(2);
 });
 
-scene('A link that was created while Redis was silent is shared afterwards', async (scenery) => {
-  const { redis, control } = scenery;
-  const [one, two] = [await scenery.start(), await scenery.start()];
-  const { creating } = await pauseRedisWhileCreating(scenery, one);
-  control.release('held');
-  const link = (await creating).replace('created ', '');
-  expect(await create(one, 'key')).toBe(`replayed ${link}`);
-  redis.resume();
-  expect(await afterwards(() => create(two, 'key'))).toBe(`replayed ${link}`);
-  expect(control.counters().createClientLink).toBe(1);
-});
-
 scene('A link whose process ended while Redis was silent has an unknown outcome', async (scenery) => {
   const { redis, control } = scenery;
   const env = { UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '2000' }; // how long it waits for a creation
@@ -312,16 +285,4 @@ scene('A link whose record was damaged has an unknown outcome', async ({ redis, 
   const two = await start({ UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '2000' }); // how long it waits
   expect(await create(two, 'key')).toBe('OUTCOME_UNKNOWN');
   expect(control.counters().createClientLink).toBe(1);
-});
-
-scene('A creation that surely failed while Redis was silent may be tried again', async (scenery) => {
-  const { redis, control } = scenery;
-  const one = await scenery.start();
-  const { creating } = await pauseRedisWhileCreating(scenery, one, { status: 422 });
-  control.release('held');
-  expect(await creating).toBe('UPSTREAM_REJECTED');
-  expect(await create(one, 'key')).toBe('UPSTREAM_UNAVAILABLE, again');
-  redis.resume();
-  expect(await afterwards(() => create(one, 'key'))).toMatch(/^created /);
-  expect(control.counters().createClientLink).toBe(2);
 });

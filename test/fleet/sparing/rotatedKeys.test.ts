@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { postQuery, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
@@ -94,28 +91,4 @@ it('A gateway without the new key beside one that has it makes one more call, an
   expect(control.counters()).toMatchObject({ createClientLink: 1, taxpayerToken: 2 });
   await Promise.all([old.stop(), next.stop()]);
   await redis.stop();
-});
-
-describe('A gateway whose client secret is rotated while it runs', () => {
-  it('remembers the idempotency keys that it has used itself', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'rotation-test-'));
-    const file = join(directory, 'client-secret');
-    writeFileSync(file, 'test-secret');
-    const { origin, sandbox, logs, stop } = await startTestGateway({
-      UPSTREAM_CLIENT_SECRET: '',
-      UPSTREAM_CLIENT_SECRET_FILE: file,
-    });
-    const created = await createLink(origin, 'key-1');
-
-    sandbox.control.setClientSecret('rotated-secret');
-    writeFileSync(file, 'rotated-secret');
-    while (!logs.some((line) => line.includes('a secret was renewed from its file'))) {
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    const again = await createLink(origin, 'key-1');
-    expect(again.data?.createClientLink).toEqual({ ...created.data?.createClientLink, replayed: true });
-    expect(sandbox.control.counters().createClientLink).toBe(1);
-    await stop();
-    rmSync(directory, { recursive: true });
-  });
 });

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
@@ -7,6 +6,7 @@ import { Redis } from 'ioredis';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { RedisStore } from '../../../src/stores/RedisStore.js';
 import { startRedis } from '../../support/redis.js';
+import { scratch } from '../../support/scratch.js';
 import { SharedStore } from '../../support/stores/SharedStore.js';
 import { storeContract } from '../../support/stores/storeContract.js';
 
@@ -51,7 +51,7 @@ it('The store in memory drops the records used least recently when it is full, a
 });
 
 it('A store in a file finds nothing whose time was over while no process ran', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'store-'));
+  const directory = scratch();
   const before = await LocalStore.open(directory, { waitMs: 0 });
   await before.put('short', Buffer.from('x'), 1000, 'always');
   await before.put('long', Buffer.from('x'), 60_000, 'always');
@@ -60,7 +60,6 @@ it('A store in a file finds nothing whose time was over while no process ran', a
   const after = await LocalStore.open(directory, { waitMs: 0 });
   expect([await after.get('short'), (await after.get('long'))?.value]).toEqual([undefined, Buffer.from('x')]);
   await after.close();
-  rmSync(directory, { recursive: true });
 });
 
 it('A taxpayer in Redis lives as long as its token, with about a hundred jobs, and an hour without one; what is of another type is replaced', async () => {

@@ -1,13 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, afterEach, expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
+import { readFileSync } from 'node:fs';
+import { afterEach, expect, it } from '@jest/globals';
 import { makeAuthority } from '../../support/certificate.js';
 import { environmentFor, spawnGateway, startTestGateway } from '../../support/gateway.js';
-import { startRedis, startRedisCluster, startRedisSentinel, type TestRedis } from '../../support/redis.js';
+import { startRedis, startRedisCluster, type TestRedis } from '../../support/redis.js';
 import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 import { startTlsFront } from '../../support/tlsFront.js';
 
 const stops: (() => unknown)[] = [];
@@ -45,15 +43,6 @@ it('A database number that Redis does not have is told, and nothing is written t
   expect(await server.keys()).toEqual([]);
 });
 
-it('A user who may not SELECT the database is told, and nothing is written to another', async () => {
-  const server = await redis();
-  await server.command('ACL', 'SETUSER', 'app', 'on', '>planted-password', '~*', '&*', '+@all', '-select');
-  const cause = 'Redis does not permit the command (NOPERM select)';
-  const found = await causesOf(`redis://app:planted-password@127.0.0.1:${server.port}/1`);
-  expect(found).toEqual({ logged: cause, checked: cause });
-  expect(await server.keys()).toEqual([]);
-});
-
 const wrongKinds: readonly (readonly [string, () => Promise<string>, string | RegExp])[] = [
   [
     'TLS to a plain port',
@@ -75,21 +64,6 @@ const wrongKinds: readonly (readonly [string, () => Promise<string>, string | Re
     async () => `${(await redis()).url.replace('redis:', 'redis+sentinel:')}/main`,
     'Redis does not know a command that the gateway needs (ERR unknown command)',
   ],
-  [
-    'a name that the sentinel does not know',
-    async () => `${(await sentinel()).url}-other`,
-    'Redis has no group of this name (ERR No such master with that name)',
-  ],
-  [
-    'the URL of a single server for a sentinel',
-    async () => (await sentinel()).url.replace('+sentinel', '').replace('/main', ''),
-    'Redis does not know a command that the gateway needs (ERR unknown command)',
-  ],
-  [
-    'a cluster whose host is not found',
-    async () => 'redis+cluster://no-such-host.invalid',
-    'Redis cannot be reached (ENOTFOUND)',
-  ],
 ];
 
 for (const [kind, url, cause] of wrongKinds) {
@@ -99,17 +73,6 @@ for (const [kind, url, cause] of wrongKinds) {
     expect([logged, checked]).toEqual([matching, matching]);
   });
 }
-
-it('A Redis that takes no more connections is told as one that closes them', async () => {
-  const server = await redis(['--maxclients', '1']);
-  const only = new Redis(server.port);
-  stops.push(() => only.disconnect());
-  await only.ping();
-  const cause =
-    /^Redis (closed the connection \((ECONNRESET|EPIPE)|takes no more connections \(ERR max number of clients reached)\)$/;
-  const { logged, checked } = await causesOf(server.url);
-  expect([logged, checked]).toEqual([expect.stringMatching(cause), expect.stringMatching(cause)]);
-});
 
 it('A part of a cluster, without +cluster in its URL, is found by check, whatever slots it has', async () => {
   const cluster = await startRedisCluster();
@@ -125,7 +88,7 @@ for (const [what, user] of [
   it(`The driver of Redis writes no line of its own between those of the log: ${what}`, async () => {
     const server = await redis();
     await server.command('ACL', 'SETUSER', 'app', 'on', '>planted-password', '~*', '&*', '+@all', '-info');
-    const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    const sandbox = await startSandbox();
     stops.push(sandbox.stop);
     const env = { ...environmentFor(sandbox), CACHE_URL: `redis://${user}:planted-password@127.0.0.1:${server.port}` };
     const gateway = await spawnGateway(env);
@@ -138,18 +101,9 @@ for (const [what, user] of [
   });
 }
 
-/** One for all tests: it takes seconds until it knows its replica. */
-let started: ReturnType<typeof startRedisSentinel> | undefined;
-const sentinel = () => {
-  started ??= startRedisSentinel();
-  return started;
-};
-afterAll(async () => (await started)?.stop());
-
 /** The address, as of a plain Redis, of one that is behind TLS. */
 async function tlsPort(): Promise<string> {
-  const directory = mkdtempSync(join(tmpdir(), 'unusable-redis-'));
-  stops.push(() => rmSync(directory, { recursive: true }));
+  const directory = scratch();
   const { certFile, keyFile } = makeAuthority(directory, 'authority');
   const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
   const front = await startTlsFront((await redis()).url, certificate);

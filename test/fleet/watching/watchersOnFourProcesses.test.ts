@@ -19,10 +19,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
   let sockets: RawSocket[] = [];
 
   beforeAll(async () => {
-    [sandbox, redis] = await Promise.all([
-      startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' }),
-      startRedis(),
-    ]);
+    [sandbox, redis] = await Promise.all([startSandbox(), startRedis()]);
     const env = {
       ...environmentFor(sandbox),
       ...{ CACHE_URL: redis.url, TOKEN_FRESH_SECONDS: '2', TOKEN_BUDGET_PER_HOUR: '0' },

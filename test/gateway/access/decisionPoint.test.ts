@@ -1,19 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { boundsFor, Places } from '../../../src/admission/Places.js';
-import { DecisionPoint } from '../../../src/auth/DecisionPoint.js';
-import { RequestContext, type Services } from '../../../src/context/RequestContext.js';
-import { identifierReader } from '../../../src/datasources/identifiers.js';
-import { resolvers } from '../../../src/resolvers/index.js';
-import { buildSchema } from '../../../src/schema/buildSchema.js';
-import { defaultProviders } from '../../../src/schema/Provider.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { metric } from '../../support/liveJob.js';
-import { taxpayerPaths } from '../../support/taxpayerPaths.js';
+import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
 // Tokens of these callers list no taxpayer: whom they may see is known to the decision point alone.
@@ -158,92 +149,35 @@ describe('A caller whose token lists no taxpayer', () => {
     ]);
   });
 
-  it('passes every path to a taxpayer when allowed, and none when not', async () => {
-    // A gateway that no other caller has asked within the last second: beside others, so many requests in a row are refused.
-    const alone = await start();
-    point.allow(subject, [many[7] ?? '']);
-    try {
-      const schema = buildSchema({ resolvers, providers: defaultProviders });
-      for (const { name, operation, document } of taxpayerPaths(schema)) {
-        if (operation === 'subscription') continue; // in withdrawnRights.test.ts
-        for (const [id, codes] of [
-          [many[7], []],
-          [many[8], ['FORBIDDEN']],
-        ] as const) {
-          const type = /\.\.\. on (\w+)/.exec(document)?.[1] ?? /: (\w+)$/.exec(name)?.[1];
-          const representations = [{ __typename: type, id, taxpayerId: id, jobId: 'job' }];
-          const answer = await alone.query(document, { taxpayerId: id, jobId: 'job', representations }, headers);
-          expect({ name, codes: [...new Set(codesOf(answer))] }).toEqual({ name, codes });
-        }
-      }
-    } finally {
-      await alone.stop();
-    }
+  it('is asked about for as many requests as come one after the other', async () => {
+    point.allow(subject, many);
+    for (const id of many.slice(50, 90)) expect(codesOf(await read(id))).toEqual([]);
+    expect(point.asked).toHaveLength(40);
+  });
+
+  it('is asked about again five seconds after a refusal, however long a permission counts', async () => {
+    const id = many[10] as string;
+    expect(codesOf(await read(id))).toEqual(['FORBIDDEN']);
+    point.allow(subject, [id]);
+    await until(async () => codesOf(await read(id)).length === 0, 10_000);
+    expect(point.asked).toHaveLength(2);
   });
 });
 
-describe('The door', () => {
-  /** As the gateway makes one for each request. */
-  function doors() {
-    const where = { url: point.url, token: undefined, tokenFile: undefined, ttlMs: 60_000 };
-    const services = {
-      decisions: new DecisionPoint(where),
-      ids: identifierReader(64),
-      places: new Places(boundsFor({ connections: 10, answerBytes: 1000 })),
-    } as unknown as Services;
-    /** Asks for these taxpayers in one request. */
-    const together = (ids: readonly string[], key = subject) => {
-      const caller = {
-        kind: 'bearer',
-        key,
-        subject: key,
-        scopes: new Set(),
-        taxpayers: new Set(),
-        properties: {},
-        propertiesKey: key,
-      };
-      const facts = { caller, requestId: 'request' } as never;
-      const context = new RequestContext(facts, services);
-      return ids.map((id) => context.taxpayer(id, 'taxpayers:read', (taxpayer) => taxpayer.id));
-    };
-    return Object.assign((id: string, key?: string) => together([id], key)[0], { together });
-  }
-
-  it('asks 32 questions at once for one caller, and others are asked about all the same', async () => {
-    const open = doors();
-    point.allow(subject, many);
-    const release = point.hold();
-    point.allow(`${subject} too`, ['one']);
-    const answers = [...many.slice(0, 40).map((id) => open(id)), open('one', `${subject} too`)];
-    const codes = answers.map((answer) => Promise.resolve(answer).catch(({ code }: { code: string }) => code));
-    await until(() => point.asked.length === 33);
-    release();
-    const refused = (await Promise.all(codes)).flatMap((code, place) => (code === 'RATE_LIMITED' ? [place] : []));
-    expect(refused).toEqual([32, 33, 34, 35, 36, 37, 38, 39]);
-  });
-
-  it('takes one place for any number of requests about one taxpayer', async () => {
-    const open = doors();
-    point.allow(subject, many);
-    const release = point.hold();
-    const ids = [...Array(40).fill(many[0]), ...many.slice(1, 32)];
-    const answers = Promise.allSettled(ids.map((id) => open(id)));
-    await until(() => point.asked.length === 32);
-    release();
-    expect(await answers).toEqual(ids.map((value) => ({ status: 'fulfilled', value })));
-  });
-
-  it('answers, of an operation that may not ask any more, what others are asking already', async () => {
-    const open = doors();
-    point.allow(subject, many);
-    const release = point.hold();
-    const asking = many.slice(0, 32).map((id) => open(id));
-    const both = Promise.allSettled(open.together([many[0] ?? '', many[32] ?? '']));
-    await until(() => point.asked.length === 32);
-    release();
-    await Promise.all(asking);
-    expect(await both).toMatchObject([{ value: many[0] }, { reason: { code: 'RATE_LIMITED' } }]);
-  });
+it('The decision point is asked 32 questions at once for one caller, and about others all the same', async () => {
+  const ids = gateway.sandbox.control.addTaxpayers(40); // read by no test before
+  const other = `${subject} too`;
+  point.allow(subject, ids);
+  point.allow(other, ids);
+  const release = point.hold();
+  const answers = ids.map((id) => read(id));
+  await until(() => point.asked.length === 32);
+  const ofOther = read(ids[0], await headersOf({}, other));
+  await until(() => point.asked.length === 33);
+  release();
+  const codes = (await Promise.all(answers)).flatMap(codesOf);
+  expect(codes).toEqual(Array(8).fill('RATE_LIMITED'));
+  expect(codesOf(await ofOther)).toEqual([]);
 });
 
 describe('The decision point is not asked', () => {
@@ -264,17 +198,8 @@ describe('The decision point is not asked', () => {
   });
 });
 
-it('Calls are counted and timed; a decision that is remembered needs none', async () => {
-  const calls = () => metric(gateway, 'gateway_decision_seconds_count{outcome="ok"}');
-  const before = await calls();
-  const { id } = gateway.sandbox.control.addTaxpayer(); // no test has read its record yet
-  point.allow(subject, [id]);
-  for (const each of [id, id, many[11]]) await read(each);
-  expect((await calls()) - before).toBe(2);
-});
-
 it('The token for the decision point follows its file; one that cannot be one is refused, and the one in use stays', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'decision-token-'));
+  const directory = scratch();
   const file = join(directory, 'token');
   writeFileSync(file, 'Basic dXNlcjpwYXNz\n');
   const other = await startTestGateway({
@@ -299,7 +224,6 @@ it('The token for the decision point follows its file; one that cannot be one is
     expect(other.logs.join('')).not.toMatch(/dXNlcjpwYXNz|another-credential/);
   } finally {
     await other.stop();
-    rmSync(directory, { recursive: true });
   }
 });
 

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { makeKey, publicJwk } from '../../support/identityProvider.js';
 import { rawSocket } from '../../support/rawSocket.js';
 
 let provider: TrustedProvider;
@@ -54,13 +53,7 @@ describe('Tokens that are bound', () => {
   describe('A bound token', () => {
     it.each<[string, unknown]>([
       ['to a certificate', { 'x5t#S256': thumbprint }],
-      ['to a DPoP key', { jkt: 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs' }],
-      ['to a key in the token', { jwk: { kty: 'EC' } }],
-      ['to a key by its name', { kid: 'x' }],
-      ['to nothing', {}],
       ['by null', null],
-      ['by a text', thumbprint],
-      ['by a list', [{ jkt: 'x' }]],
     ])('%s is refused in words, over HTTP and WebSocket', async (_, cnf) => {
       const headers = { authorization: `Bearer ${await provider.token({ cnf, scope: 'taxpayers:read' })}` };
       const { status, errors } = await gateway.query('{ __typename }', {}, headers);
@@ -82,15 +75,5 @@ describe('Tokens that are bound', () => {
         expect(errors?.[0]?.message).toBe(refusal);
       }
     });
-  });
-});
-
-describe('A key set', () => {
-  it('may have as many keys as fit into 1 MiB: the last one counts as the first', async () => {
-    const [other, last] = [publicJwk(makeKey('ES256')), makeKey('ES256')];
-    const others = Array.from({ length: 4000 }, (_, index) => ({ ...other, kid: `other-${index}` }));
-    provider.publish({ keys: [...others, publicJwk(last)] });
-    const token = await provider.token({}, { alg: 'ES256', kid: last.kid, key: last.privateKey });
-    expect(await overHttp(`Bearer ${token}`)).toMatchObject({ status: 200, data: { __typename: 'Query' } });
   });
 });

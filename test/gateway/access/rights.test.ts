@@ -34,7 +34,6 @@ describe('The bearer sees', () => {
   it.each<[string, string, Claims]>([
     ['t1', 'by scopes as text', { scope: `openid ${read}`, ...t1 }],
     ['t1', 'by scopes as a list', { scope: [read, 7, null], ...t1 }],
-    ['t1', 'by scp as a list', { scp: [read], ...t1 }],
     ['t1', 'by scp as text', { scp: `${read} refresh-jobs:read`, ...t1 }],
     ['nobody', 'by scp beside an empty scope, which comes first', { scope: '', scp: [read], ...t1 }],
     ['nobody', 'without a scope', t1],
@@ -43,12 +42,9 @@ describe('The bearer sees', () => {
     ['nobody', 'by scopes in an object', { scope: { [read]: true, length: 1 }, ...t1 }],
     ['t1 and t2', 'who is listed', { scope: read, taxpayer_ids: ['t1', 't1', 't2'] }],
     ['t1', 'one that is no list', { scope: read, taxpayer_ids: 't1' }],
-    ['nobody', 'without a list', { scope: read }],
     ['nobody', 'by a list with a number', { scope: read, taxpayer_ids: ['t1', 2] }],
-    ['nobody', 'by a list in a list', { scope: read, taxpayer_ids: [['t1']] }],
     ['nobody', 'by an object', { scope: read, taxpayer_ids: { 0: 't1', length: 1 } }],
     ['nobody', 'by a star', { scope: read, taxpayer_ids: ['*', 'any'] }],
-    ['nobody', 'by a claim with the name of a scope', { scope: read, 'taxpayers:any': true }],
     ['t1 and t2', 'by the scope for all', { scope: `${read} taxpayers:any`, ...t1 }],
   ])('%s %s', async (expected, _, claims) => {
     expect(await seen(claims)).toBe(expected);
@@ -57,12 +53,9 @@ describe('The bearer sees', () => {
   const AUTH_SCOPES_MAP = `{"Reader":"${read}","Tax Clerk":["${read}","taxpayers:any"],"taxpayers:any":[]}`;
   it.each<[string, string, Claims]>([
     ['t1', 'roles', { roles: [read], scope: 'taxpayers:any' }],
-    ['t1', 'scp,roles', { roles: [read] }],
     ['t1', 'scp,roles', { scp: read, roles: ['Tax Clerk'] }],
     ['t1', 'realm_access.roles', { realm_access: { roles: [read] } }],
-    ['t1', 'https://a.example/roles', { 'https://a.example/roles': [read] }],
     ['t1', 'r.my.app.roles', { r: { 'my.app': { roles: [read] } } }],
-    ['nobody', 'a.b', { a: read }],
     ['nobody', 'a', { a: { roles: ['Tax Clerk'] } }],
     ['nobody', 'a.constructor.name', { a: {} }],
     ['t1', 'a.b,scope', { a: null, scope: read }],

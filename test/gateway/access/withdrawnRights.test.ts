@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { metric, quickPolls } from '../../support/liveJob.js';
+import { quickPolls } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
-import { eventReader } from '../../support/streamReader.js';
+import { eventReader, postEvents } from '../../support/streamReader.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
@@ -14,7 +14,6 @@ import { until } from '../../support/until.js';
 const ttlMs = 1000;
 const scope = 'taxpayers:read taxpayer-tokens:read refresh-jobs:read';
 const record = 'query($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
-const entity = 'query($r: [_Any!]!) { _entities(representations: $r) { ... on TaxpayerToken { name } } }';
 const longPoll = 'query($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job", waitSeconds: 3) { status } }';
 const follow = 'subscription($id: ID!) { refreshJobUpdated(taxpayerId: $id, jobId: "job") { status } }';
 
@@ -63,14 +62,6 @@ describe('A right that is withdrawn has ended once the time of the decision is o
     const calls = control.tokenCalls(id);
     expect(codesOf(await ask(record))).toEqual(['FORBIDDEN']);
     expect(control.tokenCalls(id)).toBe(calls);
-  });
-
-  itMostlyWaits('for _entities', async () => {
-    const { ask, id, name, withdrawn } = await scene('a router');
-    const variables = { r: [{ __typename: 'TaxpayerToken', taxpayerId: id }] };
-    expect((await ask(entity, variables)).data).toEqual({ _entities: [{ name }] });
-    await withdrawn();
-    expect(codesOf(await ask(entity, variables))).toEqual(['FORBIDDEN']);
   });
 
   itMostlyWaits('for a read that began while it held, and for those who joined it', async () => {
@@ -130,17 +121,6 @@ describe.each(['a WebSocket', 'an event stream'])('A stream over %s', (transport
     expect(await next()).toBeUndefined();
     point.behave(undefined);
   });
-
-  it('is not begun without the right, nor without a decision', async () => {
-    const refused = await scene(`who has no right by ${transport}`);
-    refused.withdraw();
-    expect(codesOf((await (await refused.open(transport))()) as Answer)).toEqual(['FORBIDDEN']);
-    point.behave('cuts the connection');
-    const undecided = await scene(`who has no decision by ${transport}`);
-    expect(codesOf((await (await undecided.open(transport))()) as Answer)).toEqual(['AUTH_UNAVAILABLE']);
-    point.behave(undefined);
-    await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0);
-  });
 });
 
 type Headers = Readonly<Record<string, string>>;
@@ -161,11 +141,7 @@ async function overSocket(id: string, headers: Headers): Promise<() => Promise<u
 }
 
 async function overEvents(id: string, headers: Headers): Promise<() => Promise<unknown>> {
-  const response = await fetch(`${gateway.origin}/graphql/stream`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
-    body: JSON.stringify({ query: follow, variables: { id } }),
-  });
+  const response = await postEvents(gateway, { query: follow, variables: { id } }, headers);
   // What is refused with a status of its own is an answer of plain HTTP.
   if (response.status !== 200) return () => response.json();
   const events = eventReader(response);

@@ -1,14 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { scratch } from '../../support/scratch.js';
 
 let directory: string;
 let file: string;
 let gateway: TestGateway;
 beforeEach(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'credentials-test-'));
+  directory = scratch();
   file = join(directory, 'client-secret');
   writeFileSync(file, 'test-secret\n');
   gateway = await startTestGateway({
@@ -19,7 +19,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await gateway.stop();
-  rmSync(directory, { recursive: true });
 });
 
 describe('Client credentials that the service refuses', () => {

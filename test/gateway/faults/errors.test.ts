@@ -65,50 +65,24 @@ describe('An error', () => {
 });
 
 describe('A value that was sent is not read again', () => {
-  const nastyText = `x" of required type \\"${secret}\\" was not provided.`;
-
   it.each([
     ['a string where an object is expected', `mutation { createClientLink(input: "${secret}") { replayed } }`],
-    ['a string where an Int is expected', `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: "${secret}") { status } }`],
     [
       'a number where a string is expected',
       `mutation { createClientLink(input: { idempotencyKey: ${digits} }) { replayed } }`,
     ],
-    ['a float where an Int is expected', `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: ${digits}.5) { status } }`],
-    ['an Int out of range', `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: ${digits}${digits}) { status } }`],
-    ['a float where an ID is expected', `{ taxpayerToken(taxpayerId: ${digits}.25) { status } }`],
     [
       'an enum value where a string is expected',
       `mutation { createClientLink(input: { idempotencyKey: ${secret} }) { replayed } }`,
     ],
-    ['an enum value where a Boolean is expected', `{ __typename @include(if: ${secret}) }`],
-    ['an enum value where an object is expected', `mutation { createClientLink(input: ${secret}) { replayed } }`],
     ['a list where an ID is expected', `{ taxpayerToken(taxpayerId: ["${secret}", [${digits}]]) { status } }`],
-    ['an object where an ID is expected', `{ taxpayerToken(taxpayerId: { ssn: "${secret}" }) { status } }`],
-    [
-      'an object where a string is expected',
-      `mutation { createClientLink(input: { idempotencyKey: { a: { b: "${secret}" } } }) { replayed } }`,
-    ],
-    ['a string for metadata', `mutation { createClientLink(input: { metadata: "${secret}" }) { replayed } }`],
-    [
-      'a list for metadata',
-      `mutation { createClientLink(input: { metadata: [${digits}, "${secret}"] }) { replayed } }`,
-    ],
     [
       'a block string',
       `mutation { createClientLink(input: { settings: """\n ${secret} \\""" "${digits}" found Name\n""" }) { replayed } }`,
     ],
     [
-      'a block string with quotes',
-      `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: """a" b ; ${secret} "c" """) { status } }`,
-    ],
-    [
       'a string that looks like a message',
       `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: "Name; found: ${secret}. Did you mean \\"${secret}\\"?") { status } }`,
-    ],
-    [
-      'a string that looks like another message',
-      `mutation { createClientLink(input: { settings: "${nastyText}" }) { replayed } }`,
     ],
     ['an unknown input field', `mutation { createClientLink(input: { ${secret}: "${digits}" }) { replayed } }`],
     [
@@ -116,22 +90,13 @@ describe('A value that was sent is not read again', () => {
       `mutation { createClientLink(input: { metadata: { ${secret}: 1, ${secret}: 2 } }) { replayed } }`,
     ],
     ['a string in a wrong place', `{ taxpayer(id: "a" "${secret}") { id } }`],
-    ['a string in place of a name', `{ taxpayer("${secret}": 1) { id } }`],
-    ['a block string in a wrong place', `{ """${secret} ${digits}""" }`],
-    ['a number in a wrong place', `{ taxpayer(id: ${digits} -${digits}) { id } }`],
-    ['a number that is none', `{ taxpayer(id: 0${digits}) { id } }`],
     ['a name in a wrong place', `{ taxpayer(id: "a" ${secret} }`],
-    ['a name in place of a definition', `${secret} { taxpayer }`],
     ['an unfinished string', `{ taxpayer(id: "${secret}\n") { id } }`],
     ['a bad escape', `{ taxpayer(id: "\\x${secret}") { id } }`],
-    ['a bad Unicode escape', `{ taxpayer(id: "\\u{${secret}}") { id } }`],
-    ['a character of no meaning', `{ taxpayer(id: '${secret}') { id } }`],
     [
       'a wrong default of a variable',
       `query ($x: Int = "${secret}") { taxpayerToken(taxpayerId: "1", maxAgeSeconds: $x) { status } }`,
     ],
-    ['a wrong argument of a directive', `{ __typename @skip(if: "${secret}") }`],
-    ['an id too long', `{ taxpayer(id: "${secret.repeat(40)}") { id } }`],
     ['an id that cannot be one', `{ taxpayer(id: "${secret}/..") { id } }`],
     ['a number out of the allowed range', `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: -${digits}) { status } }`],
   ])('when it is %s', async (_, query) => {
@@ -145,12 +110,9 @@ describe('A value that was sent is not read again', () => {
     ['a wrong member', { idempotencyKey: { [secret]: digits } }],
     ['an unknown member', { [secret]: digits }],
     ['a member that looks like a message', { [`x" is not defined by type "${secret}`]: 1 }],
-    ['a member that looks like another message', { [`x" of required type "${secret}" was not provided.`]: 1 }],
-    ['deep down', { settings: { prefillData: { personalInfo: { ssn: [secret, { a: digits }] } } } }],
     ['metadata', { metadata: secret }],
     ['a key too long', { idempotencyKey: secret.repeat(40) }],
     ['a transcript', { settings: { transcripts: { w2: [[secret]] } } }],
-    ['too deep', { metadata: JSON.parse(`${'{"a":'.repeat(40)}"${secret}"${'}'.repeat(40)}`) }],
   ])('when a variable is %s', async (_, input) => {
     const query = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
     const errors = await expectNoEcho({ query, variables: { input } });
@@ -160,7 +122,6 @@ describe('A value that was sent is not read again', () => {
   it.each<[string, object]>([
     ['the operation name', { query: '{ __typename }', operationName: `${secret} ${digits}` }],
     ['the operation name, no string', { query: '{ __typename }', operationName: { [secret]: digits } }],
-    ['the query, no string', { query: { [secret]: digits } }],
     ['the variables, no object', { query: '{ __typename }', variables: [secret, digits] }],
     ['the extensions, no object', { query: '{ __typename }', extensions: secret }],
     ['an unknown persisted query', { extensions: { persistedQuery: { version: 1, sha256Hash: secret } } }],
@@ -196,13 +157,6 @@ describe('A value that was sent is not read again', () => {
     ]);
     const syntax = await gateway.query('{ taxpayer(id: "a" }');
     expect(syntax.errors?.[0]?.message).toBe('Syntax Error: Expected Name, found "}".');
-  });
-
-  it('still names fields and types that do not exist, with suggestions', async () => {
-    const { errors } = await gateway.query('{ taxpayerTokn(taxpayerId: "1") { status } }');
-    expect(errors?.[0]?.message).toBe(
-      'Cannot query field "taxpayerTokn" on type "Query". Did you mean "taxpayerToken" or "taxpayer"?',
-    );
   });
 
   it.each<[string, unknown]>([

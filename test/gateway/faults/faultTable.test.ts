@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { z } from 'zod';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
 import type { Endpoint } from '../../../src/upstream/ResilientFetch.js';
@@ -8,55 +7,38 @@ import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
 import { type AnswerError, startTestGateway, type TestGateway } from '../../support/gateway.js';
 
-/** docs/faults.md is printed from this table; each of its lines is tried here on a running gateway. */
-const expectation = z.strictObject({
-  code: z.string(),
+interface Expectation {
+  readonly code: string;
   /** Requests that leave for the endpoint at fault. */
-  calls: z.int(),
-  retryAfterSeconds: z.int().optional(),
+  readonly calls: number;
+  readonly retryAfterSeconds?: number;
   /** The same request again makes no further call. */
-  silent: z.literal(true).optional(),
-});
-const faultOfTable = z.strictObject({
-  status: z.int().optional(),
-  headers: z.record(z.string(), z.string()).optional(),
-  body: z.string().optional(),
-  delayMs: z.int().optional(),
-  gate: z.string().optional(),
-  dripMs: z.int().optional(),
-  cut: z.enum(['before', 'half', 'after']).optional(),
-});
-const faultName = z.enum(Object.keys(faults) as (keyof typeof faults)[]);
-const operationOfTable = z.strictObject({
-  document: z.string(),
+  readonly silent?: true;
+}
+interface TableOperation {
+  readonly document: string;
   /** How long an answer takes at most. */
-  times: z.int(),
-  setting: z.enum(['UPSTREAM_TIMEOUT_MS', 'UPSTREAM_DEADLINE_MS']),
+  readonly times: number;
+  readonly setting: 'UPSTREAM_TIMEOUT_MS' | 'UPSTREAM_DEADLINE_MS';
   /** It calls the service with the taxpayer's token. */
-  readsToken: z.literal(true).optional(),
+  readonly readsToken?: true;
   /** The operation whose line holds for this one where it has none of its own. */
-  like: z.string().optional(),
-});
-const table = z
-  .strictObject({
-    operations: z.record(z.string(), operationOfTable),
-    classes: z.array(
-      z.strictObject({
-        title: z.string(),
-        faults: z.array(
-          z.strictObject({ when: z.string(), fault: z.union([faultOfTable, faultName, z.literal('outage')]) }),
-        ),
-        expect: z.record(z.string(), expectation),
-        /** What a second try with the same idempotencyKey gets, once the service is well again. */
-        sameKeyAgain: z.string(),
-        recovers: z.string(),
-        slow: z.literal(true).optional(),
-      }),
-    ),
-  })
-  .parse(JSON.parse(readFileSync(new URL('./faultTable.json', import.meta.url), 'utf8')));
-type TableFault = (typeof table.classes)[number]['faults'][number]['fault'];
-type Operation = z.output<typeof operationOfTable> & { readonly endpoint: Endpoint };
+  readonly like?: string;
+}
+interface FaultClass {
+  readonly faults: readonly { readonly when: string; readonly fault: Fault | keyof typeof faults | 'outage' }[];
+  readonly expect: Readonly<Record<string, Expectation>>;
+  /** What a second try with the same idempotencyKey gets, once the service is well again. */
+  readonly sameKeyAgain: string;
+  readonly slow?: true;
+}
+/** docs/faults.md is printed from this table; each of its lines is tried here on a running gateway. */
+const table = JSON.parse(readFileSync(new URL('./faultTable.json', import.meta.url), 'utf8')) as {
+  readonly operations: Readonly<Record<string, TableOperation>>;
+  readonly classes: readonly FaultClass[];
+};
+type TableFault = FaultClass['faults'][number]['fault'];
+type Operation = TableOperation & { readonly endpoint: Endpoint };
 const operations = Object.entries(table.operations).map(([endpoint, operation]) => ({
   endpoint,
   ...operation,
@@ -148,7 +130,7 @@ interface Outcome {
   readonly retryAfterSeconds?: number;
 }
 
-function outcomeOf({ code, retryAfterSeconds }: z.output<typeof expectation>): Outcome {
+function outcomeOf({ code, retryAfterSeconds }: Expectation): Outcome {
   if (code === 'answered') return { code: expect.stringMatching(/^(answered|created)$/) as unknown as string };
   const { retryable } = errorCodes[code as ErrorCode];
   return { code, retryable, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
@@ -178,7 +160,7 @@ async function stage({ sandbox, query, origin }: TestGateway, { endpoint, docume
         if (readsToken)
           await query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id: taxpayerId });
         await sandbox.control.outage(true);
-      } else sandbox.control.arm({ endpoint, fault: typeof fault === 'string' ? faults[fault] : (fault as Fault) });
+      } else sandbox.control.arm({ endpoint, fault: typeof fault === 'string' ? faults[fault] : fault });
       triesBefore = await triesSoFar(origin, endpoint);
     },
 

@@ -1,50 +1,37 @@
-import 'reflect-metadata';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Field, ObjectType, Query, Resolver } from 'type-graphql';
-import { postQuery } from '../../support/gateway.js';
-import { type GatewayOfResolvers, startGatewayOf } from '../../support/gatewayOfResolvers.js';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { TokenBroker } from '../../../src/datasources/TokenBroker.js';
+import { postQuery, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { transports } from '../../support/transports.js';
 import { until } from '../../support/until.js';
 
 const planted = 'planted-in-a-bug';
+const query = '{ taxpayerToken(taxpayerId: "one") { providerId status } }';
 
-@ObjectType({ description: 'Something with bugs in it.' })
-class Buggy {
-  @Field(() => String, { description: 'Is never there.' })
-  missing!: string;
-}
-
-/** Bugs of every kind a resolver can have. */
-@Resolver(() => Buggy)
-class BuggyResolver {
-  @Query(() => String, { nullable: true, description: 'Throws.' })
-  throws(): string {
+/** Bugs of every kind. No fault of the service and nothing a caller sends is known to cause one, so they are planted. */
+const bugs: Readonly<Record<string, () => unknown>> = {
+  throws: () => {
     throw new Error(planted, { cause: new Error(planted) });
-  }
-
-  @Query(() => String, { nullable: true, description: 'Rejects with no error at all.' })
-  async rejects(): Promise<string> {
-    throw planted;
-  }
-
-  @Query(() => Buggy, { nullable: true, description: 'Lacks what it promised.' })
-  lacks(): object {
-    return {};
-  }
+  },
+  'rejects with no error at all': () => Promise.reject(planted),
+  'lacks what it promised': () => ({ record: {}, stale: false }),
+};
+function plant(bug: string): void {
+  jest.spyOn(TokenBroker.prototype, 'record').mockImplementation(bugs[bug] as never);
 }
 
-let gateway: GatewayOfResolvers;
-let origin: string;
-let logs: readonly string[];
-
+let gateway: TestGateway;
 beforeAll(async () => {
-  gateway = await startGatewayOf([BuggyResolver]);
-  ({ origin, logs } = gateway);
+  gateway = await startTestGateway();
+});
+afterEach(() => {
+  jest.restoreAllMocks();
 });
 afterAll(() => gateway.stop());
 
 describe('A bug of the gateway', () => {
-  it.each(['{ throws }', '{ rejects }', '{ lacks { missing } }'])('in %s is masked, and logged once', async (query) => {
+  it.each(Object.keys(bugs))('that %s is masked, and logged once', async (bug) => {
+    plant(bug);
+    const { logs, origin } = gateway;
     const logged = logs.length;
     const answer = await postQuery(origin, query, {}, { 'x-request-id': 'the-request' });
     expect(answer.status).toBe(200);
@@ -62,26 +49,25 @@ describe('A bug of the gateway', () => {
     expect(logs.join('')).not.toContain(planted);
   });
 
-  // No fault of the service and nothing a caller sends is known to cause one, so it is planted below the edge.
   it.each(Object.entries(transports))('is found in the log by its request id, over %s', async (_, send) => {
-    const answer = await send({ origin }, JSON.stringify({ query: '{ throws }' }));
+    plant('throws');
+    const answer = await send(gateway, JSON.stringify({ query }));
     expect(answer).toContain('"code":"INTERNAL_SERVER_ERROR"');
     const requestId = /"requestId":"([^"]+)"/.exec(answer)?.[1];
-    const lines = () =>
-      logs.map((line) => JSON.parse(line)).filter((line) => line.requestId === requestId && line.msg === 'operation');
-    await until(() => lines().length > 0);
+    const linesWith = (msg: string) =>
+      gateway.logs.map((line) => JSON.parse(line)).filter((line) => line.requestId === requestId && line.msg === msg);
+    await until(() => linesWith('operation').length > 0);
     const caller = expect.stringMatching(/^[\w-]{43}$/);
-    expect(lines()).toMatchObject([{ codes: ['INTERNAL_SERVER_ERROR'], caller, cause: 'Error', outcome: 'failed' }]);
-    const bugs = logs.filter(
-      (line) => JSON.parse(line).requestId === requestId && line.includes('a bug of the gateway'),
-    );
-    expect(bugs).toHaveLength(1);
-    expect(logs.join('')).not.toContain(planted);
+    const failed = { codes: ['INTERNAL_SERVER_ERROR'], caller, cause: 'Error', outcome: 'failed' };
+    expect(linesWith('operation')).toMatchObject([failed]);
+    expect(linesWith('a bug of the gateway')).toHaveLength(1);
+    expect(gateway.logs.join('')).not.toContain(planted);
   });
 
   it('does not take the rest of the answer with it', async () => {
-    expect(await postQuery(origin, '{ throws __typename }')).toMatchObject({
-      data: { throws: null, __typename: 'Query' },
+    plant('throws');
+    expect(await gateway.query(`${query.slice(0, -1)} __typename }`)).toMatchObject({
+      data: { taxpayerToken: null, __typename: 'Query' },
     });
   });
 });

@@ -65,23 +65,6 @@ describe('a record that the service cannot give', () => {
     expect(calls()).toBe(5);
   });
 
-  it('is known to no pause any more once it is forgotten', async () => {
-    const { control, id, fail, member, calls } = await scene();
-    for (const forget of [
-      () => member().broker.forget((each) => each === id),
-      () => member().broker.forget(() => true),
-    ]) {
-      const before = calls();
-      fail();
-      for (let n = 0; n < 3; n += 1) await outcomeOf(member().broker.record(id));
-      expect(calls() - before).toBe(2);
-      control.disarmAll();
-      forget();
-      expect(await outcomeOf(member().broker.record(id))).toBe('answered');
-      fleet.advance(31 * 86_400_000);
-    }
-  });
-
   it('is not blamed for what concerns all: credentials, a budget', async () => {
     const { control, id, member, calls } = await scene();
     control.arm({ endpoint: 'taxpayerToken', fault: { status: 401 } });

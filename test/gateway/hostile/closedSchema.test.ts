@@ -61,9 +61,7 @@ describe('the type of a variable or of a fragment is not told by other mistakes'
   test.each([
     ['CreateClientLinkInput', 'mutation ($v: NAME) { createClientLink(input: $v) { z } }'],
     ['String', 'query ($v: NAME) { zzz }'],
-    ['Int', 'query ($v: NAME) { taxpayer(id: $v) { id } }'],
     ['Taxpayer', 'fragment F on NAME { __typename } { zzz ...F }'],
-    ['TaxpayerToken', '{ taxpayer(id: "x") { ...F } } fragment F on NAME { __typename }'],
     [
       'TaxpayerToken',
       '{ a: __typename taxpayer(id: "x") { ...G } } fragment F on NAME { name } fragment G on Taxpayer { ...F }',

@@ -1,18 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
-import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 let gateway: TestGateway;
 let small: TestGateway;
 
 beforeAll(async () => {
   gateway = await startTestGateway();
-  small = await startTestGateway(
-    { MAX_DEPTH: '3', MAX_ALIASES: '2', MAX_TOKENS: '40', MAX_BODY_BYTES: '2000', MAX_REPRESENTATIONS: '1' },
-    {},
-    planMode,
-    { bounds: { limits: { directives: 2, rootFields: 2, mutationFields: 1, metadataDepth: 2, idLength: 4 } } },
-  );
+  small = await startTestGateway({
+    MAX_DEPTH: '3',
+    MAX_ALIASES: '2',
+    MAX_TOKENS: '40',
+    MAX_BODY_BYTES: '2000',
+    MAX_REPRESENTATIONS: '1',
+  });
 });
 
 afterAll(async () => {
@@ -71,22 +72,10 @@ describe('an error names the limit and its value', () => {
     ],
     ['MAX_ALIASES', 'at most 2 aliases', '{ a: __typename b: __typename c: __typename }'],
     ['MAX_ALIASES', 'at most 2 aliases', '{ ...F ...F } fragment F on Query { a: __typename b: __typename }'],
-    [
-      'directives',
-      'at most 2 directives',
-      '{ a: __typename @skip(if: false) @include(if: true) b: __typename @skip(if: true) }',
-    ],
-    ['root fields', 'at most 2 root fields', '{ __typename __typename __typename }'],
-    ['root fields', 'at most 2 root fields', '{ ...F ...F } fragment F on Query { __typename ... { __typename } }'],
-    [
-      'in a mutation',
-      'at most 1 fields in a mutation',
-      'mutation { ...F } fragment F on Mutation { a: createClientLink(input: {}) { replayed } __typename }',
-    ],
     ['MAX_TOKENS', 'at most 40 tokens', `{ ${'__typename '.repeat(40)} }`],
     ['MAX_BODY_BYTES', 'at most 2000 bytes', `{ __typename } # ${'x'.repeat(2000)}`],
-    ['levels', 'at most 2 levels', create, { m: metadata(4) }],
-    ['levels', 'at most 12 levels', create, { m: metadata(30) }],
+    ['levels', 'at most 20 levels', create, { m: metadata(24) }],
+    ['levels', 'at most 30 levels', create, { m: metadata(40) }],
     ['MAX_REPRESENTATIONS', 'at most 1 items', entities, { r: [taxpayer, taxpayer] }],
   ];
   test.each(rows.map(([name, value, query, variables = {}]) => ({ name, value, query, variables })))(
@@ -98,6 +87,16 @@ describe('an error names the limit and its value', () => {
       expect(['GRAPHQL_VALIDATION_FAILED', 'BAD_USER_INPUT']).toContain(error?.extensions.code);
     },
   );
+
+  test.each([
+    ['50 directives', `{ __typename ${'@skip(if: false) '.repeat(51)} }`],
+    ['60 root fields', `{ ${'__typename '.repeat(61)} }`],
+    ['60 root fields', `{ ${'...F '.repeat(31)} } fragment F on Query { __typename ... { __typename } }`],
+    ['5 fields in a mutation', 'mutation { ...F ...F } fragment F on Mutation { __typename __typename __typename }'],
+  ])('at most %s, which no setting changes', async (limit, query) => {
+    const { errors } = await gateway.query(query);
+    expect(errors?.map(({ message }) => message)).toContain(`The document must have at most ${limit}`);
+  });
 
   test('what is exactly at the limits passes', async () => {
     const document =
@@ -116,46 +115,4 @@ test('one mutation creates at most five links, and none when it asks for more', 
   expect(control.counters().createClientLink).toBe(before);
   expect((await gateway.query(mutation(5))).errors).toBeUndefined();
   expect(control.counters().createClientLink).toBe(before + 5);
-});
-
-describe('checks that would take long are cut short', () => {
-  // Each costs graphql-js time that grows with the square of the document, or faster, unless something stops it.
-  const twice = (levels: number): string =>
-    levels === 0 ? 'id' : `token { taxpayer { ${twice(levels - 1)} } } `.repeat(2);
-  const pairs = Array.from({ length: 110 }, (_, i) => `...F${i}`).join(' ');
-  test.each([
-    ['the same field 480 times', `{ taxpayer(id: "x") { ${'token { name } '.repeat(480)} } }`],
-    ['fields that double at each level', `{ taxpayer(id: "x") { ${twice(5)} } }`],
-    [
-      'fragments to be compared each with each',
-      `{ taxpayer(id: "x") { ${pairs} } } ${Array.from({ length: 110 }, (_, i) => `fragment F${i} on Taxpayer { token { name status } }`).join(' ')}`,
-    ],
-  ])('%s: the process answers others meanwhile', async (_, document) => {
-    const [hostile, honest] = await Promise.all([gateway.query(document), gateway.query('{ __typename }')]);
-    expect(honest.data).toEqual({ __typename: 'Query' });
-    const codes = (hostile.errors ?? []).map(({ extensions }) => extensions.code);
-    for (const code of codes) expect(['GRAPHQL_VALIDATION_FAILED', 'NOT_FOUND']).toContain(code);
-  });
-});
-
-test('an error never quotes a literal of the document or a variable', async () => {
-  const secret = '917-23-4461';
-  const documents = [
-    `{ "${secret}" }`,
-    `{ taxpayer(id: "x") """${secret}""" }`,
-    `{ taxpayer(id: { a: "${secret}" }) { id } }`,
-    `query($v: [Int!] = ["${secret}"]) { taxpayer(id: "x") { id } }`,
-    `{ refreshJob(taxpayerId: "x", jobId: "y", waitSeconds: "${secret}") { name } }`,
-    `mutation { createClientLink(input: { metadata: "${secret}" }) { replayed } }`,
-    `mutation { createClientLink(input: { settings: { prefillData: { personalInfo: { ssn: ["${secret}"] } } } }) { replayed } }`,
-    `{ __typename @include(if: "${secret}") }`,
-    `{ taxpayer(id: "${secret}`,
-  ];
-  for (const document of documents) {
-    const { errors = [] } = await gateway.query(document);
-    expect(errors.length).toBeGreaterThan(0);
-    expect(JSON.stringify(errors)).not.toContain('23-4461');
-  }
-  const { errors } = await gateway.query('query($id: ID!) { taxpayer(id: $id) { id } }', { id: { [secret]: secret } });
-  expect(JSON.stringify(errors)).not.toContain('23-4461');
 });

@@ -1,21 +1,19 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { stripIgnoredCharacters } from 'graphql';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
 let directory: string;
 let gateway: TestGateway | undefined;
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'living-documents-'));
+  directory = scratch();
 });
 afterEach(async () => {
   await gateway?.stop();
   gateway = undefined;
-  rmSync(directory, { recursive: true });
 });
 
 async function start(env: Environment): Promise<TestGateway> {
@@ -93,11 +91,6 @@ describe('Lists of trusted documents', () => {
     expect(await runs({ query: named('D') })).toBe(false);
   });
 
-  it('are for all clients, whatever clientName an entry of Apollo has', async () => {
-    await start({ TRUSTED_DOCUMENTS_FILE: write('all.json', manifestOf({ ...listed('OfWeb'), clientName: 'web' })) });
-    for (const client of ['web', 'phone', undefined]) expect(await runs({ query: named('OfWeb') }, client)).toBe(true);
-  });
-
   it('are read again when they change, under load and without a refusal of what stays listed', async () => {
     const folder = join(directory, 'lists');
     mkdirSync(folder);
@@ -172,13 +165,11 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
 
   it.each([
     ['a string', '{ value: "078-05-1120" }'],
-    ['a block string', '{ value: """078-05-1120""" }'],
     ['an integer', '{ value: 78051120 }'],
-    ['a number', '{ value: 78051.120 }'],
     ['the default of a variable', '$metadata', '($metadata: JSONObject = { value: "078-05-1120" })'],
     ['a comment', '$metadata # 078-05-1120\n', '($metadata: JSONObject)'],
   ])(
-    'names a document that holds an SSN as %s by a hash without it, which tells nothing to who tries all',
+    'gives no hash of a document that holds an SSN as %s: who tries all would find it',
     async (_, value, more = '') => {
       const file = write('all.json', { a: named('A') });
       await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
@@ -188,34 +179,9 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
       const [line, ...rest] = linesOf('untrusted document');
       expect(rest).toEqual([]);
       expect(line).toMatchObject({ operation: 'createClientLink', client: 'web', requestId: expect.any(String) });
-      const emptied = query
-        .replace(/#.*/, '')
-        .replace(/"+[-\d]+"+/, '""')
-        .replace(/\d[\d.]+/, '0');
-      expect(line).toMatchObject({ hash: digest('sha256', stripIgnoredCharacters(emptied)) });
-      expect(gateway?.logs.join('')).not.toContain(digest('sha256', query));
+      expect(line).not.toHaveProperty('hash');
     },
   );
-
-  it('names documents that differ in nothing but values by one hash', async () => {
-    await start({ TRUSTED_DOCUMENTS_FILE: write('all.json', {}), TRUSTED_DOCUMENTS_MODE: 'report' });
-    for (const id of ['"a"', '"b"', '"""c"""', '7']) await send({ query: `{ taxpayer(id: ${id}) { id } }` });
-    await gateway?.stop();
-    const hashes = linesOf('untrusted document').map(({ hash }) => hash);
-    const [texts, numbers] = ['{taxpayer(id:""){id}}', '{taxpayer(id:0){id}}'].map((text) => digest('sha256', text));
-    expect(new Set(hashes)).toEqual(new Set([texts, numbers]));
-  });
-
-  it('keeps a flood of different ones out of the log, and their number in it', async () => {
-    const file = write('all.json', {});
-    await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
-    const documents = Array.from({ length: 200 }, (_, n) => named(`Number${n}`));
-    await Promise.all(documents.map((query) => send({ query })));
-    await gateway?.stop();
-    const lines = linesOf('untrusted document');
-    expect(lines.length).toBeLessThan(100);
-    expect(lines.reduce((sum, { count = 1 }) => sum + Number(count), 0)).toBe(200);
-  });
 
   it('tells Apollo’s clients to send the text of an id that is not listed, and refuses other ids', async () => {
     const file = write('all.json', { a: named('A') });
@@ -228,15 +194,6 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
       status: 400,
       errors: [{ message: expect.stringContaining('This id is not a trusted document') }],
     });
-  });
-
-  it('runs and names a text that comes with the hash of another', async () => {
-    const file = write('all.json', { a: named('A') });
-    await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
-    const extensions = { persistedQuery: { version: 1, sha256Hash: digest('sha256', named('A')) } };
-    expect(await send({ query: named('B'), extensions })).toEqual({ status: 200, data: { B: 'Query' } });
-    await gateway?.stop();
-    expect(linesOf('untrusted document')).toMatchObject([{ hash: digest('sha256', named('B')) }]);
   });
 
   it('tells nothing of what is refused for another reason', async () => {

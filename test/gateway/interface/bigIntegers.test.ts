@@ -1,14 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { parseJson } from '../../../src/process/json.js';
-import { executions } from '../../support/executions.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { addJob, quickPolls } from '../../support/liveJob.js';
+import { scratch } from '../../support/scratch.js';
 import { type SendBody, transports } from '../../support/transports.js';
-import { until } from '../../support/until.js';
 
 // A double holds each integer up to 2^53, and some beyond. The others would arrive as their neighbours.
 
@@ -45,7 +40,7 @@ describe('an integer in metadata that a double does not hold', () => {
     expect(linksAsked().filter((body) => body !== '{"metadata":{}}')).toEqual([]);
   });
 
-  it.each(['12345678901234567890', ' \n9007199254740993 ', '12345678901234567890E+1', '1e400', `1${'0'.repeat(400)}`])(
+  it.each(['12345678901234567890', ' \n9007199254740993 ', '1e400'])(
     'is refused as a variable and as a literal: %s',
     async (number) => {
       const variable = await transports.HTTP(gateway, bodyWith(`{"a":"1","crmId":${number}}`));
@@ -63,13 +58,6 @@ describe('an integer in metadata that a double does not hold', () => {
       expect(linksAsked()).toEqual([]);
     },
   );
-
-  it('is refused before the key is looked up, so the link of another integer is never replayed', async () => {
-    const key = '"idempotencyKey":"one-key",';
-    expect(await transports.HTTP(gateway, bodyWith('{"id":9007199254740992}', key))).toContain('"replayed":false');
-    expect(await transports.HTTP(gateway, bodyWith('{"id":9007199254740993}', key))).toContain('"BAD_USER_INPUT"');
-    expect(linksAsked()).toEqual(['{"metadata":{"id":9007199254740992}}']);
-  });
 
   it('is the only one that is refused: what a double holds is passed on, and so is all text', async () => {
     for (const metadata of [
@@ -94,14 +82,6 @@ describe('an integer in metadata that a double does not hold', () => {
       { numRuns: 100 },
     );
   });
-
-  it.each(['0012345678901234567890', '12345678901234567890.', '12345678901234567890e', '--12345678901234567890'])(
-    'does not make JSON of what is none: %s',
-    async (number) => {
-      const text = await transports.HTTP(gateway, bodyWith(`{"n":${number}}`));
-      expect(JSON.parse(text).errors[0].message).toBe('The body must be JSON in UTF-8');
-    },
-  );
 
   it('is found without turning invalid JSON into valid JSON, or valid into invalid', () => {
     const isRead = (read: (text: string) => unknown, text: string) => {
@@ -221,7 +201,7 @@ describe('a record of the service whose metadata has such an integer', () => {
     extensions: { code: 'UPSTREAM_INVALID_RESPONSE', retryable: false },
   });
 
-  it.each(['9007199254740993', '12345678901234567890', '1e400'])('answers all but the metadata: %s', async (number) => {
+  it.each(['9007199254740993', '1e400'])('answers all but the metadata: %s', async (number) => {
     const gateway = await start();
     spoil(gateway, 'spoilt', number);
     const { data, errors } = await gateway.query(`{ taxpayerToken(taxpayerId: "spoilt") { ${fields} accessToken } }`);
@@ -246,59 +226,8 @@ describe('a record of the service whose metadata has such an integer', () => {
     }
   });
 
-  it('answers byte for byte the same by a plan and by Apollo', async () => {
-    const query = `query Q($id: ID!) { a: taxpayerToken(taxpayerId: $id) { ${fields} } b: taxpayer(id: $id) { token { metadata } } }`;
-    const answers: string[] = [];
-    for (const mode of ['on', 'off'] as const) {
-      const gateway = await start({ LOG_OPERATIONS: 'all' }, {}, mode);
-      spoil(gateway, 'spoilt');
-      for (let time = 0; time < 4; time += 1) {
-        const response = await fetch(`${gateway.origin}/graphql`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', 'x-request-id': 'the-same' },
-          body: JSON.stringify({ query, variables: { id: 'spoilt' } }),
-        });
-        answers.push(await response.text());
-      }
-      await until(() => executions(gateway.logs.join(''), mode === 'on' ? 'plan' : 'apollo') >= 3);
-    }
-    expect(new Set(answers).size).toBe(1);
-    expect(JSON.parse(answers[0] ?? '').errors).toMatchObject([
-      errorAt('a', 'metadata'),
-      errorAt('b', 'token', 'metadata'),
-    ]);
-  });
-
-  it('answers the same as an entity, over WebSocket and as an event of a subscription', async () => {
-    const gateway = await start(quickPolls);
-    const { taxpayerId, jobId } = addJob(gateway);
-    spoil(gateway, taxpayerId);
-    const entity = await gateway.query(
-      `query ($r: [_Any!]!) { _entities(representations: $r) { ... on TaxpayerToken { ${fields} } } }`,
-      { r: [{ __typename: 'TaxpayerToken', taxpayerId }] },
-    );
-    expect(entity).toMatchObject({ data: { _entities: [answer] }, errors: [errorAt('_entities', 0, 'metadata')] });
-    const query = `query ($id: ID!) { taxpayerToken(taxpayerId: $id) { ${fields} } }`;
-    const overSocket = await transports.WebSocket(gateway, JSON.stringify({ query, variables: { id: taxpayerId } }));
-    expect(JSON.parse(overSocket)).toMatchObject({
-      data: { taxpayerToken: answer },
-      errors: [errorAt('taxpayerToken', 'metadata')],
-    });
-    gateway.sandbox.control.disarmAll();
-    const subscription = `subscription { refreshJobUpdated(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { taxpayer { token { ${fields} } } } }`;
-    spoil(gateway, taxpayerId);
-    gateway.sandbox.control.updateTaxpayer(taxpayerId, { accessToken: `token-of-${taxpayerId}` });
-    gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
-    const events = await transports['server-sent events'](gateway, JSON.stringify({ query: subscription }));
-    expect(JSON.parse(/^data: (.*)$/m.exec(events)?.[1] ?? '')).toMatchObject({
-      data: { refreshJobUpdated: { taxpayer: { token: answer } } },
-      errors: [errorAt('refreshJobUpdated', 'taxpayer', 'token', 'metadata')],
-    });
-  });
-
   it('is kept as what it is in the shared store', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-test-'));
-    stops.push(() => rmSync(directory, { recursive: true, force: true }));
+    const directory = scratch();
     const first = await start({ CACHE_URL: `file:${directory}` });
     spoil(first, 'spoilt');
     const query = `{ taxpayerToken(taxpayerId: "spoilt") { ${fields} } }`;

@@ -1,23 +1,21 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
+import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
-const directory = mkdtempSync(join(tmpdir(), 'router-secret-'));
+const directory = scratch();
 const sdl = '{ _service { sdl } }';
 let gateway: TestGateway | undefined;
-let provider: IdentityProvider | undefined;
+let provider: TrustedProvider | undefined;
 
 afterEach(async () => {
   await gateway?.stop();
   await provider?.stop();
   provider = undefined;
 });
-
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 async function codesFor(secret: string | undefined, query = sdl): Promise<string[]> {
   const headers = secret === undefined ? {} : { 'x-gateway-router-secret': secret };
@@ -70,19 +68,19 @@ describe('the border to the router', () => {
   });
 
   test('a router reads the schema without a user’s token, also with introspection off, and no taxpayer', async () => {
-    provider = await startIdentityProvider();
+    provider = await startTrustedProvider();
     gateway = await startTestGateway({
       NODE_ENV: 'production',
       FEDERATION_SHARED_SECRET: 'the-current-secret',
-      AUTH_MODE: 'jwt',
-      AUTH_JWKS_URL: provider.jwksUrl,
-      AUTH_ISSUER: provider.issuer,
-      AUTH_AUDIENCE: provider.audience,
+      ...provider.env,
     });
     const secret = 'the-current-secret';
     expect(await codesFor(secret)).toEqual([]);
     expect(await codesFor('something-else-here')).toEqual(['UNAUTHENTICATED']);
     expect(await codesFor(secret, '{ taxpayer(id: "x") { id } }')).toEqual(['FORBIDDEN']);
+    const withToken = { 'x-gateway-router-secret': secret, authorization: 'Bearer' };
+    const { errors } = await gateway.query(sdl, {}, withToken); // it passes on a caller's, which is none
+    expect(errors?.[0]?.extensions.code).toBe('UNAUTHENTICATED');
     expect(await codesFor(secret, '{ __schema { queryType { name } } }')).toEqual(['GRAPHQL_VALIDATION_FAILED']);
   });
 });

@@ -1,15 +1,15 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type CertificateFiles, issueCertificate, makeAuthority } from '../../support/certificate.js';
 import { freePort } from '../../support/freePort.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
-const directory = mkdtempSync(join(tmpdir(), 'client-certificates-'));
+const directory = scratch();
 const file = (name: string) => join(directory, name);
 const clients = makeAuthority(directory, 'clients');
 const strangers = makeAuthority(directory, 'strangers');
@@ -37,7 +37,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await gateway?.stop();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 interface Sent {

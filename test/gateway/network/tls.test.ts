@@ -1,8 +1,7 @@
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { Agent, get } from 'node:https';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { get } from 'node:https';
 import { connect as connectPlain } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ConnectionOptions, connect } from 'node:tls';
@@ -11,9 +10,10 @@ import { HttpServer } from '../../../src/http/HttpServer.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { issueCertificate } from '../../support/certificate.js';
 import { launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
-const directory = mkdtempSync(join(tmpdir(), 'gateway-tls-'));
+const directory = scratch();
 const certFile = join(directory, 'tls.crt');
 const keyFile = join(directory, 'tls.key');
 let gateway: TestGateway;
@@ -25,7 +25,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await gateway?.stop();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 function presented(): Promise<string> {
@@ -35,16 +34,6 @@ function presented(): Promise<string> {
       socket.destroy();
     });
     socket.on('error', reject);
-  });
-}
-
-/** Undefined when the request was lost. */
-function statusBy(agent: Agent): Promise<number | undefined> {
-  return new Promise((resolve) => {
-    const url = `https://127.0.0.1:${gateway.gateway.port}/health/live`;
-    get(url, { agent, rejectUnauthorized: false }, (response) => {
-      response.resume().once('end', () => resolve(response.statusCode));
-    }).once('error', () => resolve(undefined));
   });
 }
 
@@ -86,24 +75,6 @@ describe('HTTPS', () => {
     await until(async () => (await presented()) === 'second');
   });
 
-  test('renews the pair under load without a request lost', async () => {
-    let done = false;
-    const statuses = new Set<number | undefined>();
-    const agents = [new Agent({ keepAlive: true }), new Agent({ keepAlive: false })];
-    const loads = agents.map(async (agent) => {
-      while (!done) statuses.add(await statusBy(agent));
-    });
-    try {
-      issueCertificate('third', { certFile, keyFile });
-      await until(async () => (await presented()) === 'third');
-    } finally {
-      done = true;
-      await Promise.all(loads);
-      for (const agent of agents) agent.destroy();
-    }
-    expect([...statuses]).toEqual([200]);
-  });
-
   test('with a certificate that is not there ends the process with one line', async () => {
     const TLS_CERT_FILE = join(directory, 'absent');
     const { exited, output } = launchGateway({ PORT: '0', TLS_CERT_FILE, TLS_KEY_FILE: keyFile });
@@ -114,9 +85,7 @@ describe('HTTPS', () => {
 
 describe('a gateway that is told to end', () => {
   test.each([
-    ['TLS', 'never begins its handshake', ''],
     ['TLS', 'has sent a part of its handshake', '\x16\x03\x01\x02\x00\x01'],
-    ['TCP', 'never sends a request', ''],
     ['TCP', 'has sent a part of a request', 'POST /graphql HTTP/1.1\r\nHost: x\r\n'],
   ])('over %s does not wait for a client that %s', async (transport, _, beginning) => {
     const files = transport === 'TLS' ? { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } : {};

@@ -3,6 +3,7 @@ import { startTrustedProvider, type TrustedProvider } from '../../support/authen
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
+import { postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
 const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name accessToken } }';
@@ -145,17 +146,6 @@ describe('The line of an operation', () => {
     ]);
   });
 
-  it('of a stream tells of the token call that its reads needed', async () => {
-    await start(quickPolls);
-    const { taxpayerId, jobId } = addJob(gateway);
-    gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
-    const headers = await headersOf({ taxpayer_ids: [taxpayerId] });
-    const body = { query: watchJob, variables: { taxpayerId, jobId } };
-    for (const _ of ['reads', 'reads what is held']) await readEvents(headers, body);
-    await gateway.stop();
-    expect(operations()).toMatchObject([{ type: 'subscription', outcome: 'ok', tokenCalls: 1 }]);
-  });
-
   it('is never written with LOG_OPERATIONS=none', async () => {
     const id = await start({ LOG_OPERATIONS: 'none' });
     await gateway.query(readRecord, { id: 'another' }, await headersOf());
@@ -221,11 +211,7 @@ describe('The line of an operation', () => {
   });
 
   async function readEvents(headers: Record<string, string>, body: object): Promise<void> {
-    const response = await fetch(`${gateway.origin}/graphql/stream`, {
-      method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json', 'graphql-client-name': 'watcher' },
-      body: JSON.stringify(body),
-    });
+    const response = await postEvents(gateway, body, { ...headers, 'graphql-client-name': 'watcher' });
     await response.text();
   }
 
@@ -286,16 +272,6 @@ describe('An audit line', () => {
     expect(names[0]).toHaveLength(2);
     expect(names[1]).toEqual(names[0]);
     for (const [place, name] of (names[2] ?? []).entries()) expect(name).not.toBe(names[0]?.[place]);
-  });
-
-  it('is one for equal ones within a second', async () => {
-    const id = await start();
-    const headers = await headersOf();
-    await Promise.all(Array.from({ length: 20 }, () => gateway.query(readRecord, { id }, headers)));
-    await gateway.stop();
-    const lines = audits('token-revealed');
-    expect(lines.reduce((sum, { count = 1 }) => sum + count, 0)).toBe(20);
-    expect(lines.length).toBeLessThan(6); // on a machine that needs some seconds for it
   });
 
   async function seeEverything(id: string): Promise<void> {

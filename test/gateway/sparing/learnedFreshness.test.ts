@@ -47,13 +47,6 @@ describe('A record that does not change', () => {
     expect(calls()).toBe(3);
   });
 
-  it('costs 96 calls a day when its freshness is fixed at 15 minutes', async () => {
-    const fixed = { share: 0, minMs: 15 * minute };
-    const { statusAt, calls } = await scene({ freshness: fixed, createdAgoMs: 300 * day });
-    await ask(statusAt, day);
-    expect(calls()).toBe(96);
-  });
-
   it('is shown fresher on request, but not below a minute', async () => {
     const { id, member, calls } = await scene({ createdAgoMs: 300 * day });
     await member(0).broker.record(id);

@@ -35,22 +35,6 @@ describe('a token that the service no longer takes', () => {
     expect(calls()).toBe(2);
   });
 
-  it('does not evict its successor when its 401 comes late', async () => {
-    const { control, id, addJob, member, calls } = await scene(2);
-    const [early, late] = [addJob(1), addJob(2)];
-    await member(0).broker.credential(id);
-    control.rotateToken(id);
-    control.arm({ endpoint: 'refreshJob', fault: { gate: 'late' }, times: 1 });
-    const lateRead = outcomeOf(member(0).jobs.status(id, late));
-    await control.whenCalled('refreshJob', 1);
-    expect(await outcomeOf(member(1).jobs.status(id, early))).toBe('answered');
-    const successor = await member(1).broker.credential(id);
-    control.release('late');
-    expect(await lateRead).toBe('answered');
-    expect(calls()).toBe(2);
-    expect((await member(0).broker.credential(id)).version).toBe(successor.version);
-  });
-
   it('is not fetched again for a late 401 when the service gave the very same token anew', async () => {
     const { control, id, addJob, member, calls } = await scene(2);
     const jobs = [addJob(1), addJob(2), addJob(3)];
@@ -59,36 +43,6 @@ describe('a token that the service no longer takes', () => {
     const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
     expect(outcomes).toEqual(['answered', 'answered', 'answered']);
     expect(calls()).toBe(2);
-  });
-
-  it('is fetched anew when its successor was asked for before it was refused', async () => {
-    const { control, id, addJob, member, calls } = await scene();
-    const { broker, jobs } = member(0);
-    await broker.credential(id);
-    fleet.advance(coolDownMs);
-    control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'slow' }, times: 1 });
-    const record = broker.record(id);
-    await control.whenCalled('taxpayerToken', 2);
-    control.rotateToken(id); // the answer on its way still has the token from before
-    const job = outcomeOf(jobs.status(id, addJob(1)));
-    await until(() => member(0).events.includes('credential-replaced'));
-    control.release('slow');
-    expect(await job).toBe('answered');
-    await record;
-    expect(calls()).toBe(3);
-  });
-
-  it('is replaced twice when what the store has was replaced meanwhile as well', async () => {
-    const { control, id, addJob, member, calls } = await scene(2);
-    const [one, other, third] = [addJob(1), addJob(2), addJob(3)];
-    await member(0).broker.credential(id);
-    control.rotateToken(id);
-    expect(await outcomeOf(member(1).jobs.status(id, one))).toBe('answered');
-    fleet.advance(coolDownMs);
-    control.rotateToken(id);
-    expect(await outcomeOf(member(0).jobs.status(id, other))).toBe('answered');
-    expect(await outcomeOf(member(1).jobs.status(id, third))).toBe('answered');
-    expect(calls()).toBe(3);
   });
 
   it('ends in TAXPAYER_NOT_AUTHORIZED when its successor is refused too, and in no further fetch for a minute', async () => {
@@ -121,17 +75,6 @@ describe('a token that the service no longer takes', () => {
     expect(calls()).toBe(2);
   });
 
-  it('is fetched again when the successor that another process fetched is outdated too', async () => {
-    const { control, id, addJob, member, calls } = await scene(2);
-    await member(0).broker.credential(id);
-    control.rotateToken(id);
-    expect(await outcomeOf(member(1).jobs.status(id, addJob(1)))).toBe('answered');
-    fleet.advance(coolDownMs);
-    control.rotateToken(id);
-    expect(await outcomeOf(member(0).jobs.status(id, addJob(2)))).toBe('answered');
-    expect(calls()).toBe(3);
-  });
-
   it('costs two calls a minute at most while every token is refused, and jobs and the record are asked for', async () => {
     const { control, id, addJob, member, calls } = await scene(2);
     const job = addJob(1);
@@ -143,16 +86,6 @@ describe('a token that the service no longer takes', () => {
     }
     expect(calls()).toBeLessThanOrEqual(2 * 10);
     expect(calls()).toBeGreaterThanOrEqual(10);
-  });
-
-  it('fetches once more after the cool-down when the service still refuses', async () => {
-    const { control, id, addJob, member, calls } = await scene();
-    const job = addJob(1);
-    control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
-    await outcomeOf(member(0).jobs.status(id, job));
-    fleet.advance(coolDownMs);
-    expect(await outcomeOf(member(0).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
-    expect(calls()).toBe(3);
   });
 });
 
@@ -234,38 +167,6 @@ describe('in memory', () => {
       await answer;
       return !(answer instanceof Promise);
     };
-
-    it('forgets the jobs of one taxpayer and of nobody else', async () => {
-      const [mine, other] = [newJob(), newJob()];
-      for (const { taxpayer, job } of [mine, other]) await one.jobs.status(taxpayer, job);
-      one.jobs.forget((id) => id === mine.taxpayer);
-      expect([await isHeld(mine), await isHeld(other)]).toEqual([false, true]);
-      one.jobs.forget(() => true);
-      expect(await isHeld(other)).toBe(false);
-    });
-
-    it('drops from memory what the store keeps no longer: a status that can change after an hour', async () => {
-      const wanted = newJob();
-      await one.jobs.status(wanted.taxpayer, wanted.job);
-      fleet.advance(3_600_000 - 1);
-      one.jobs.dropExpired();
-      expect(await isHeld(wanted, Infinity)).toBe(true);
-      fleet.advance(1);
-      one.jobs.dropExpired();
-      expect(await isHeld(wanted, Infinity)).toBe(false);
-    });
-
-    it('tells for how long a status has not changed', async () => {
-      const { taxpayer, job } = newJob();
-      const first = await one.jobs.status(taxpayer, job);
-      fleet.advance(5000);
-      const second = await one.jobs.status(taxpayer, job);
-      expect(second.observedAt).toBe(first.observedAt + 5000);
-      expect(second.unchangedForMs - first.unchangedForMs).toBeGreaterThanOrEqual(5000);
-      fleet.sandbox.control.updateJob(taxpayer, job, { status: 'completed' });
-      fleet.advance(5000);
-      expect(await one.jobs.status(taxpayer, job)).toMatchObject({ unchangedForMs: 0 });
-    });
 
     describe('that is shown until it is old', () => {
       const shown = async (times: number, { taxpayer, job }: ReturnType<typeof newJob>) => {

@@ -94,11 +94,6 @@ describe("one caller's share of the hourly budget", () => {
     expect(await read('one', 1)).toBe(1);
     expect(await broker.record(id, Infinity, { holder: 'one' })).toMatchObject({ stale: true });
   });
-
-  it('is all of it where the setting says so', async () => {
-    fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 1 });
-    expect(await read('alone', 100)).toBe(64);
-  });
 });
 
 describe('the share of watchers in the hourly budget', () => {

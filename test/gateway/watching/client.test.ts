@@ -178,13 +178,6 @@ describe('A watch that outlives its connection', () => {
     expect(asked).toBe(2);
   });
 
-  itMostlyWaits('fails when the token is a string, so that there is no new one', async () => {
-    const job = addJob(guarded);
-    const updates = watchGuarded(job, { token: await tokenFor(job, 2) });
-    expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
-    await expect(updates.next()).rejects.toMatchObject(unauthenticated);
-  });
-
   const watchRecord = (taxpayerId: string) => watchTaxpayerToken({ url: `${live.origin}/graphql`, taxpayerId });
 
   itMostlyWaits(
@@ -206,29 +199,9 @@ describe('A watch that outlives its connection', () => {
       expect((await updates.next()).done).toBe(true);
     },
   );
-
-  itMostlyWaits('of a record fails when trying again would not help', async () => {
-    const failure = await watchRecord('nobody')
-      .next()
-      .catch((error: unknown) => error);
-    expect(failure).toBeInstanceOf(WatchFailed);
-    expect(problemsOf(failure)).toMatchObject([{ code: 'NOT_FOUND', retryable: false }]);
-  });
 });
 
 describe('The event stream of watchRefreshJob', () => {
-  it('is opened again when it ends at once after a status that is not final', async () => {
-    const bodies = ['PROCESSING', 'COMPLETED'].map(
-      (status) => `event: next\ndata: ${JSON.stringify({ data: { refreshJobUpdated: { status } } })}\n\n`,
-    );
-    const oneBodyEach = () => Promise.resolve(new Response(bodies.shift()));
-    const seen: string[] = [];
-    for await (const { status } of watchRefreshJob({ url, taxpayerId: 'x', jobId: 'y', fetch: oneBodyEach })) {
-      seen.push(status);
-    }
-    expect(seen).toEqual(['PROCESSING', 'COMPLETED']);
-  });
-
   it('is closed when the watch ends while it is being opened', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     await once(silent, 'listening');

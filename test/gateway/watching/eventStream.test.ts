@@ -60,13 +60,9 @@ describe('server-sent events', () => {
     expect([refused.status, gateway.sandbox.control.counters().createClientLink]).toEqual([405, links]);
   });
 
-  it.each([
-    ['a syntax error', '{', 'GRAPHQL_PARSE_FAILED'],
-    ['a document that is not valid', '{ nothing }', 'GRAPHQL_VALIDATION_FAILED'],
-    ['malformed variables', watchJob, 'BAD_USER_INPUT'],
-  ])('report %s on the stream', async (_, query, code) => {
-    const events = eventReader(await stream(gateway, { query }));
-    const extensions = expect.objectContaining({ code, requestId: expect.any(String) });
+  it('report what is wrong with a document on the stream', async () => {
+    const events = eventReader(await stream(gateway, { query: '{ nothing }' }));
+    const extensions = expect.objectContaining({ code: 'GRAPHQL_VALIDATION_FAILED', requestId: expect.any(String) });
     expect(await events.next()).toEqual({
       event: 'next',
       data: { errors: [expect.objectContaining({ extensions })] },
@@ -83,39 +79,13 @@ describe('server-sent events', () => {
   });
 
   it.each([
-    ['another method', '/graphql/stream', 'PATCH', 'GET, POST'],
     ['the reservation of a shared stream', '/graphql/stream', 'PUT', 'GET, POST'],
-    ['the end of an operation on a shared stream', '/graphql/stream?operationId=1', 'DELETE', 'GET, POST'],
     ['another method on the path of plain HTTP', '/graphql', 'PATCH', 'GET, POST'],
     ['a mutation by GET', '/graphql/stream?query=mutation{__typename}', 'GET', 'POST'],
   ])('name the allowed methods, for %s', async (_, path, method, allow) => {
     const response = await fetch(`${gateway.origin}${path}`, { method, headers: { accept: 'text/event-stream' } });
     expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
     expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
-  });
-
-  it('ignore the token of a shared stream', async () => {
-    const headers = { 'x-graphql-event-stream-token': 'a-token' };
-    const events = eventReader(await stream(gateway, { query: '{ __typename }' }, headers, '/graphql/stream?token=a'));
-    expect(await events.next()).toEqual({ event: 'next', data: { data: { __typename: 'Query' } } });
-  });
-
-  it('have the request id that a caller sends, when it is well formed', async () => {
-    const idsOf = async (chosen: string) => {
-      const response = await stream(gateway, { query: '{ nothing }' }, { 'x-request-id': chosen });
-      const event = (await eventReader(response).next()) as {
-        data: { errors: { extensions: { requestId: string } }[] };
-      };
-      return [response.headers.get('x-request-id'), event.data.errors[0]?.extensions.requestId];
-    };
-    expect(await idsOf('chosen-1')).toEqual(['chosen-1', 'chosen-1']);
-    const [inHeader, inError] = await idsOf('not "one"');
-    expect(inHeader).toMatch(/^[0-9a-f-]{36}$/);
-    expect(inError).toBe(inHeader);
-  });
-
-  it('refuse a body above MAX_BODY_BYTES', async () => {
-    expect((await stream(gateway, { query: 'x'.repeat(262_144) })).status).toBe(413);
   });
 
   it('are executed anew for each event, with the data of that moment', async () => {
@@ -209,15 +179,6 @@ describe('a caller of an event stream', () => {
     }
   });
 
-  it('is refused the jobs of others, before any call', async () => {
-    const job = addJob(gateway);
-    const before = gateway.sandbox.control.counters();
-    const headers = { authorization: await provider.watcherOf(['somebody-else']) };
-    const events = eventReader(await stream(gateway, { query: watchJob, variables: job }, headers));
-    expect(await events.next()).toMatchObject({ data: { errors: [{ extensions: { code: 'FORBIDDEN' } }] } });
-    expect(gateway.sandbox.control.counters()).toEqual(before);
-  });
-
   it('is told when the token expires, and the stream ends', async () => {
     const job = addJob(gateway);
     const headers = { authorization: await provider.watcherOf([job.taxpayerId], 2) };
@@ -230,49 +191,31 @@ describe('a caller of an event stream', () => {
   });
 });
 
-it('an event stream beyond RATE_LIMIT_PER_MINUTE is refused with 429, before it opens', async () => {
-  const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '2' });
+it('a request whose client leaves while the token is verified leaves no stream behind', async () => {
+  const provider = await startTrustedProvider();
+  const gateway = await startTestGateway({ ...quickPolls, ...provider.env });
   try {
-    const statuses: number[] = [];
-    for (let sent = 0; sent < 6; sent += 1) statuses.push((await stream(gateway, { query: '{ __typename }' })).status);
-    expect(new Set(statuses)).toEqual(new Set([200, 429])); // may span two minutes
+    const job = addJob(gateway);
+    const headers = { accept: 'text/event-stream', authorization: await provider.watcherOf([job.taxpayerId]) };
+    const body = { query: watchJob, variables: job };
+    provider.behave('hold');
+    const leaving = rawRequest(gateway.origin, { path: '/graphql/stream', headers, body });
+    const staying = stream(gateway, body, headers);
+    await until(() => provider.counts.jwks > 0);
+    leaving.destroy();
+    // Its end reaches the gateway before this answer comes back.
+    await metric(gateway, 'gateway_open_streams{transport="sse"}');
+    provider.release();
+    const events = eventReader(await staying);
+    expect(await events.next()).toMatchObject({ data: update(job.jobId, 'PROCESSING') });
+    expect(await metric(gateway, 'gateway_open_streams{transport="sse"}')).toBe(1);
+    expect(await metric(gateway, 'gateway_watchers{kind="job"}')).toBe(1);
+    await events.cancel();
   } finally {
     await gateway.stop();
+    await provider.stop();
   }
 });
-
-it.each(['GET', 'POST'])(
-  'a %s whose client leaves while the token is verified leaves no stream behind',
-  async (method) => {
-    const provider = await startTrustedProvider();
-    const gateway = await startTestGateway({ ...quickPolls, ...provider.env });
-    try {
-      const job = addJob(gateway);
-      const headers = { accept: 'text/event-stream', authorization: await provider.watcherOf([job.taxpayerId]) };
-      const body = { query: watchJob, variables: job };
-      provider.behave('hold');
-      const search = new URLSearchParams({ query: watchJob, variables: JSON.stringify(job) });
-      const leaving = rawRequest(
-        gateway.origin,
-        method === 'GET' ? { path: `/graphql/stream?${search}`, headers } : { path: '/graphql/stream', headers, body },
-      );
-      const staying = stream(gateway, body, headers);
-      await until(() => provider.counts.jwks > 0);
-      leaving.destroy();
-      // Its end reaches the gateway before this answer comes back.
-      await metric(gateway, 'gateway_open_streams{transport="sse"}');
-      provider.release();
-      const events = eventReader(await staying);
-      expect(await events.next()).toMatchObject({ data: update(job.jobId, 'PROCESSING') });
-      expect(await metric(gateway, 'gateway_open_streams{transport="sse"}')).toBe(1);
-      expect(await metric(gateway, 'gateway_watchers{kind="job"}')).toBe(1);
-      await events.cancel();
-    } finally {
-      await gateway.stop();
-      await provider.stop();
-    }
-  },
-);
 
 it('a stopping gateway ends event streams without calling them complete, after the answers under way', async () => {
   const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000' });

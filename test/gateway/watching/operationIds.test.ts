@@ -112,24 +112,15 @@ describe('an operation id on a socket', () => {
   });
 });
 
-describe('a message nested too deeply', () => {
-  const ping = (levels: number) => `{"type":"ping","payload":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`;
-
-  it.each([
-    ['small, before connection_init', 5000, false, 4400],
-    ['large, before connection_init', 100_000, false, 1009],
-    ['large, after connection_ack', 100_000, true, 4400],
-  ])('closes the socket and is no bug of the gateway: %s', async (_, levels, isAuthenticated, code) => {
-    const gateway = await startTestGateway();
-    try {
-      const socket = rawSocket(gateway.origin);
-      if (isAuthenticated) await socket.init();
-      else await socket.opened;
-      socket.send(ping(levels));
-      expect((await socket.closed).code).toBe(code);
-      expect(gateway.logs.filter((line) => /"level":(50|60|"error"|"fatal")/.test(line))).toEqual([]);
-    } finally {
-      await gateway.stop();
-    }
-  });
+it('a ping nested deeply is answered, and is no bug of the gateway', async () => {
+  const gateway = await startTestGateway();
+  try {
+    const socket = rawSocket(gateway.origin);
+    await socket.init();
+    socket.send(`{"type":"ping","payload":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`);
+    await socket.message(({ type }) => type === 'pong');
+    expect(gateway.logs.filter((line) => /"level":(50|60|"error"|"fatal")/.test(line))).toEqual([]);
+  } finally {
+    await gateway.stop();
+  }
 });

@@ -75,17 +75,6 @@ describe('A watch', () => {
     expect((await watch({ signal, onReconnect }).next()).done).toBe(true);
     expect(performance.now() - abortedAt).toBeLessThan(400); // the shortest pause has 500 ms
   });
-
-  it('tells onReconnect the error that ended the connection', async () => {
-    const ending = new AbortController();
-    const causes: unknown[] = [];
-    const onReconnect = (_: number, cause: unknown) => {
-      causes.push(cause);
-      ending.abort();
-    };
-    await watch({ signal: ending.signal, onReconnect }).next();
-    expect(causes).toEqual([expect.objectContaining({ message: expect.stringContaining('404') })]);
-  });
 });
 
 describe('The event stream of a watch', () => {

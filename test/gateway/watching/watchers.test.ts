@@ -1,7 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { UpstreamCredentials } from '../../../src/config/config.js';
-import type { JobId, TaxpayerId } from '../../../src/datasources/identifiers.js';
+import { identifiers, type JobId, type TaxpayerId } from '../../../src/datasources/identifiers.js';
 import { startAgents } from '../../../src/network/agents.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { Metrics } from '../../../src/observability/Metrics.js';
@@ -24,7 +24,7 @@ subscribe('http.client.response.finish', () => {
 });
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  sandbox = await startSandbox();
 });
 afterAll(() => sandbox.stop());
 beforeEach(() => {
@@ -168,23 +168,6 @@ describe('Watchers of a job', () => {
     await pass(() => honest.includes('end'));
     expect([hostile, honest]).toEqual(Array(2).fill(['processing', 'completed', 'end']));
   });
-
-  it('are followed for their longest time, and not polled for once they have gone', async () => {
-    const { jobWatches } = await start({}, { jobs: { watchMaxMs: 100_000 } });
-    const [job, other] = [addJob(), addJob()];
-    const beganAt = Date.now();
-    const seen = watch(job);
-    const watches = Array.from({ length: 20 }, () => jobWatches.watch(other.ids));
-    await Promise.all(watches.map((each) => each.next()));
-    expect(jobWatches.polled).toBe(2);
-    const waiting = watches.map((each) => each.next());
-    await Promise.all(watches.map((each) => each.return()));
-    expect(await Promise.all(waiting)).toEqual(waiting.map(() => ({ value: undefined, done: true })));
-    await pass(() => seen.includes('end'));
-    expect(Date.now() - beganAt).toBe(100_000);
-    expect(seen).toEqual(['processing', 'end']);
-    expect([jobWatches.polled, other.polls()]).toEqual([0, 1]);
-  });
 });
 
 describe('Watchers of a record', () => {
@@ -200,12 +183,12 @@ describe('Watchers of a record', () => {
     follow(running.recordWatches.watch(id), ({ record, stale }) => record.status + (stale ? ', stale' : ''));
 
   it('are told at once what a job of the process found out, and nothing of a token that was replaced by itself', async () => {
-    const { jobs, ids } = await start({ TOKEN_FRESH_SECONDS: '3600' });
+    const { jobs } = await start({ TOKEN_FRESH_SECONDS: '3600' });
     const taxpayer = addTaxpayer();
     const { jobId } = sandbox.control.addJob({ taxpayerId: taxpayer.id, endsAs: null });
     const seen = watch(taxpayer.id);
     await answered(() => seen.length === 1);
-    const readJob = () => jobs.status(taxpayer.id, ids.jobId(jobId));
+    const readJob = () => jobs.status(taxpayer.id, identifiers.jobId(jobId));
     for (const status of ['CREATED', 'AUTHORIZED']) {
       taxpayer.become(status);
       sandbox.control.rotateToken(taxpayer.id);

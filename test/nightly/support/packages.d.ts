@@ -1,7 +1,6 @@
 // Packages of test/nightly, declared without types, so that the type check gives the same result whether or not they are
 // installed.
 declare module '@apollo/client';
-declare module '@apollo/client/link/persisted-queries';
 declare module '@apollo/client/link/subscriptions';
 declare module '@apollo/composition';
 declare module '@apollo/gateway';
@@ -9,5 +8,4 @@ declare module '@urql/core';
 declare module 'apollo-client-3/core';
 declare module 'graphql-request';
 declare module 'oidc-provider';
-declare module 'relay-runtime';
 declare module '@wundergraph/composition';

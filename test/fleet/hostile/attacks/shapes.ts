@@ -12,22 +12,16 @@ export async function documentAttacks({ token, own }: Scene): Promise<Attack[]> 
     `{ ...F0 } ${times(levels, (i) => `fragment F${i} on Query { ${selection.replaceAll('NEXT', `F${i + 1}`)} }`)} fragment F${levels} on Query { ${inner} }`;
   const documents: Readonly<Record<string, string>> = {
     'fields nested 100 deep': `{ taxpayer(id: "${own}") ${'{ token { taxpayer '.repeat(50)} { id } ${'} }'.repeat(50)} }`,
-    'fields nested deep through fragments': `{ taxpayer(id: "${own}") { ...A } } ${times(8, (i) => `fragment ${'ABCDEFGHI'[i]} on Taxpayer { token { taxpayer { ...${'ABCDEFGHI'[i + 1]} } } }`)} fragment I on Taxpayer { id }`,
     'fields nested 900 deep': `${'{ a '.repeat(900)}${'}'.repeat(900)}`,
     '61 aliases': `{ ${times(61, (i) => `a${i}: __typename`)} }`,
     'aliases hidden in a spread bomb': bomb(12, '...NEXT ...NEXT', 'a: __typename b: __typename'),
-    '61 root fields': `{ ${times(61, () => '__typename')} }`,
     'root fields hidden in a spread bomb': bomb(20, '...NEXT ... on Query { ...NEXT }', '__typename'),
-    '51 directives': `{ __typename ${'@include(if: true) '.repeat(51)} }`,
     'directives hidden in a spread bomb': bomb(8, '...NEXT @include(if: true) ...NEXT @skip(if: false)', '__typename'),
     '2,001 tokens': `{ ${'__typename '.repeat(2001)} }`,
     '40,000 tokens': `{ ${'a '.repeat(40_000)} }`,
-    'a fragment that spreads itself': '{ ...F } fragment F on Query { __typename ...F }',
     'fragments that spread each other': '{ ...F } fragment F on Query { ...G } fragment G on Query { ...F }',
     'fields to be compared pair by pair': `{ taxpayer(id: "${own}") { ${'token { name } '.repeat(480)} } }`,
     'deep fields to be compared pair by pair': `{ taxpayer(id: "${own}") { ${`token { ${'taxpayer { id } '.repeat(15)} } `.repeat(30)} } }`,
-    'introspection of the schema': '{ __schema { types { name } } }',
-    'introspection of a type': '{ __type(name: "Taxpayer") { fields { name } } }',
     'introspection hidden in a fragment': '{ ...F } fragment F on Query { x: __schema { queryType { name } } }',
     'introspection that goes in circles': `{ __schema { types ${'{ fields { type '.repeat(20)} { name } ${'} }'.repeat(20)} } }`,
     'a field that does not exist': '{ taxpayerTokn { name } }',
@@ -58,11 +52,6 @@ async function variableAttacks(authorization: string): Promise<Attack[]> {
     {
       name: 'metadata nested 100,000 deep in lists',
       ...withText(create, `{"i":{"metadata":{"a":${nested(100_000, '[', ']')}}}}`),
-      ...badInput,
-    },
-    {
-      name: 'metadata nested 20,000 deep in objects',
-      ...withText(create, `{"i":{"metadata":${nested(20_000, '{"a":', '}')}}}`),
       ...badInput,
     },
     {
@@ -112,11 +101,6 @@ async function variableAttacks(authorization: string): Promise<Attack[]> {
       ...badInput,
     },
     { name: 'an input field called __proto__', ...withText(create, '{"i":{"__proto__":{"admin":true}}}'), ...badInput },
-    {
-      name: 'an input field called constructor',
-      ...withText(create, '{"i":{"constructor":{"prototype":{}}}}'),
-      ...badInput,
-    },
     { name: 'an input field nobody knows', ...withText(create, '{"i":{"ssn":"123-45-6789"}}'), ...badInput },
     {
       name: 'a wait of a year',
@@ -152,19 +136,10 @@ export async function transportAttacks({ token }: Scene): Promise<Attack[]> {
       Buffer.from([0xc3, 0x28]),
       Buffer.from('"}'),
     ]),
-    'an overlong encoding of a slash': Buffer.concat([
-      Buffer.from('{"query":"'),
-      Buffer.from([0xc0, 0xaf]),
-      Buffer.from('"}'),
-    ]),
     'a body in UTF-16': Buffer.from(simple, 'utf16le'),
     'a batch': `[${simple},${simple}]`,
-    'an empty batch': '[]',
     'a body that is null': 'null',
-    'a body that is a text': '"{ __typename }"',
     'a query that is a list': '{"query":["{ __typename }"]}',
-    'a query that is an object': '{"query":{"kind":"Document","definitions":[]}}',
-    'variables that are a text': '{"query":"{ __typename }","variables":"{}"}',
     'variables that are a list': '{"query":"{ __typename }","variables":[1]}',
     'extensions that are a text': '{"query":"{ __typename }","extensions":"x"}',
     'an operation name that is a number': '{"query":"{ __typename }","operationName":1}',
@@ -188,19 +163,7 @@ export async function transportAttacks({ token }: Scene): Promise<Attack[]> {
       body: simple,
       ...unsupported,
     },
-    {
-      name: 'multipart, as a page of another origin can send',
-      headers: { ...json, 'content-type': 'multipart/form-data; boundary=x' },
-      body: '--x--',
-      ...unsupported,
-    },
     { name: 'no content type', headers: { authorization }, body: simple, ...unsupported },
-    {
-      name: 'a content type that only starts right',
-      headers: { ...json, 'content-type': 'application/jsonp' },
-      body: simple,
-      ...unsupported,
-    },
     {
       name: 'a compressed body',
       headers: { ...json, 'content-encoding': 'gzip' },
@@ -245,14 +208,14 @@ export async function transportAttacks({ token }: Scene): Promise<Attack[]> {
     },
     { name: 'a GET in malformed UTF-8', ...get, path: '/graphql?query={__typename}%23%c3%28', ...badInput },
     { name: 'a GET without a query', ...get, path: '/graphql', ...badInput },
-    ...['PUT', 'PATCH', 'DELETE', 'TRACE'].map((method) => ({
+    ...['PUT', 'TRACE'].map((method) => ({
       name: `a ${method}`,
       method,
       headers: json,
       status: 405,
       code: 'BAD_USER_INPUT',
     })),
-    ...['//graphql', '/graphql/', '/graphql/../metrics', '/GRAPHQL', '/%67raphql', '/.env'].map((path) => ({
+    ...['//graphql', '/graphql/../metrics', '/%67raphql'].map((path) => ({
       name: `the path ${path}`,
       path,
       headers: json,

@@ -1,0 +1,39 @@
+import { SealedStore, scopeOf } from '../cache/SealedStore.js';
+import { Sealer } from '../cache/sealing.js';
+import { type Config, ConfigError } from '../config/config.js';
+import { openExistingStore, shownStore } from '../stores/openStore.js';
+import type { Store } from '../stores/Store.js';
+import { StoreError, storeCause } from '../stores/StoreError.js';
+
+export interface OpenStore {
+  readonly sealer: Sealer;
+  readonly sealed: SealedStore;
+}
+
+/** Runs `work` with the store that the gateways of this configuration use. @throws StoreError, ConfigError */
+export async function withStoreOf<T>(
+  { upstream, cache, service }: Config,
+  use: 'read' | 'write',
+  work: (opened: OpenStore) => Promise<T>,
+): Promise<T> {
+  if (upstream === 'embedded-sandbox') {
+    throw new ConfigError(['UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops']);
+  }
+  const sealer = Sealer.of(cache, upstream.clientSecret);
+  const scope = scopeOf(upstream.baseUrl, upstream.clientId, service.apiVersion);
+  return withStore(cache.url, use, (store) => work({ sealer, sealed: new SealedStore({ store, sealer, scope }) }));
+}
+
+/** Runs `work` with an existing store. @throws StoreError that says what is wrong in one line with nothing confidential */
+export async function withStore<T>(url: string, use: 'read' | 'write', work: (store: Store) => Promise<T>): Promise<T> {
+  let store: Store | undefined;
+  try {
+    store = await openExistingStore(url, use);
+    return await work(store);
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.trouble === 'misconfigured') throw error;
+    throw new StoreError(error.trouble, `CACHE_URL (${shownStore(url)}): ${storeCause(url, error)}`);
+  } finally {
+    await store?.close();
+  }
+}

@@ -1,0 +1,113 @@
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Holder, Places, Release } from '../admission/Places.js';
+import type { Quota } from '../admission/Quota.js';
+import type { Identify } from '../auth/identify.js';
+import type { LiveTransport } from '../operations/Operation.js';
+import type { Operations } from '../operations/Operations.js';
+import type { Surroundings } from '../Surroundings.js';
+import { type AddressOf, addressReader } from './facts.js';
+import { Origins } from './origins.js';
+
+interface EdgeOptions {
+  readonly operations: Operations;
+  readonly quota: Quota;
+  readonly identify: Identify;
+  readonly places: Places;
+  /** How long a client may read nothing while data waits for it, in milliseconds. Default 30000. */
+  readonly stallMs?: number | undefined;
+  /** Interval of heartbeats and pings of what stays open, in milliseconds: proxies close idle streams. Default 12000. */
+  readonly keepAliveMs?: number | undefined;
+}
+
+/** What the transports have in common. */
+export interface Edge extends Pick<EdgeOptions, 'operations' | 'quota' | 'identify' | 'places'> {
+  readonly addressOf: AddressOf;
+  readonly unread: Unread;
+  readonly streams: OpenStreams;
+  readonly origins: Origins;
+  /** Most operations at once on one socket. */
+  readonly maxOperations: number;
+  readonly keepAliveMs: number;
+}
+
+export function edgeOf({ config, log, metrics }: Omit<Surroundings, 'ways'>, options: EdgeOptions): Edge {
+  const { stallMs, keepAliveMs = 12_000, ...given } = options;
+  return {
+    ...given,
+    keepAliveMs,
+    addressOf: addressReader(config.trustedProxies),
+    unread: new Unread(options.places, stallMs),
+    streams: new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change)),
+    origins: new Origins({ allowed: config.corsOrigins, allowsLocal: config.auth.mode === 'developer', log }),
+    maxOperations: config.limits.subscriptions,
+  };
+}
+
+/** All open sockets and streams: counted, and told when the process drains. */
+export class OpenStreams {
+  readonly #open = new Set<() => void>();
+  #draining = false;
+
+  constructor(private readonly onChange: (transport: LiveTransport, change: 1 | -1) => void) {}
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  /**
+   * Adds a stream; returns a function that removes it, which may be called more than once. `shutDown` closes it with a reason,
+   * after finishing queries and mutations.
+   */
+  add(transport: LiveTransport, shutDown: () => void): () => void {
+    this.#open.add(shutDown);
+    this.onChange(transport, 1);
+    return () => {
+      if (this.#open.delete(shutDown)) this.onChange(transport, -1);
+    };
+  }
+
+  /** Shuts every stream down. Those that take too long end with their connections. */
+  shutDown(): void {
+    this.#draining = true;
+    for (const shutDown of [...this.#open]) shutDown();
+  }
+}
+
+/** Bytes for which a peer has the time that it has in any case once more: 50 kB a second. */
+const bytesPerStall = 1_500_000;
+
+/** Counts among the caller's places what was written and the peer has not taken yet, and ends a connection whose peer takes too long. */
+export class Unread {
+  /** `stallMs`: how long a peer may take for a short answer; for a long one in proportion. */
+  constructor(
+    private readonly places: Places,
+    private readonly stallMs = 30_000,
+  ) {}
+
+  /**
+   * Counts `bytes` that wait for the peer; returns what to call once they are taken. Ends the connection when there is no
+   * room for them.
+   */
+  hold(socket: Socket, holder: Holder, bytes: number): Release | undefined {
+    if (bytes === 0 || socket.destroyed) return undefined;
+    if (this.places.refusalOf('bytes', holder, bytes) !== undefined) return void socket.destroy();
+    const release = this.places.take('bytes', holder, bytes);
+    const ahead = Math.max(bytes, socket.writableLength);
+    // Not the socket's own timeout: a peer that takes nothing could put it off by sending.
+    const timer = setTimeout(() => socket.destroy(), this.stallMs * (1 + ahead / bytesPerStall)).unref();
+    const taken = () => {
+      clearTimeout(timer);
+      socket.off('close', taken);
+      release();
+    };
+    socket.setMaxListeners(0).once('close', taken); // several answers may wait
+    return taken;
+  }
+
+  /** Counts the bytes of a written answer that the peer has not taken yet. */
+  holdAnswer(response: ServerResponse, holder: Holder): void {
+    const taken = this.hold(response.req.socket, holder, response.writableLength);
+    if (taken !== undefined) response.once('finish', taken);
+  }
+}
