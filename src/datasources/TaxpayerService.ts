@@ -81,7 +81,7 @@ export class TaxpayerService {
     } catch (error) {
       const failure = failureIn(error);
       if (failure !== undefined) onOutcome?.(call.endpoint, failure);
-      const isUnusable = error instanceof GatewayError && error.code === 'UPSTREAM_INVALID_RESPONSE';
+      const isUnusable = error instanceof TryFailure && error.kind === 'invalid';
       throw isUnusable && call.body !== undefined ? outcomeUnknown(error) : error;
     }
   }
@@ -141,8 +141,6 @@ const unknownToIt = 'The service knows no such taxpayer or job';
 
 function failureIn(error: unknown): ServiceFailure | undefined {
   const own = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN' ? error.cause : error;
-  if (!(own instanceof GatewayError)) return undefined;
   // A refusal of the client credentials may be of one caller alone; the pause that one for all begins is told by itself.
-  const kind = own instanceof TryFailure ? own.kind : own.code === 'UPSTREAM_INVALID_RESPONSE' ? 'invalid' : undefined;
-  return kind && { kind, reason: own.reason ?? kind };
+  return own instanceof TryFailure ? { kind: own.kind, reason: own.reason ?? own.kind } : undefined;
 }

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { nameOfId } from '../auth/caller.js';
 import { Secret } from '../config/secret.js';
-import { GatewayError } from '../errors/errors.js';
 import { isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/json.js';
+import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 
 /** Request body of client link creation, in the service's words (interface, 2.2). Absent members stay absent. */
@@ -118,10 +118,7 @@ function decode<T>(schema: z.ZodType<T>, json: unknown): T {
 }
 
 /** `reason` names members and kinds, never values. */
-export function contractBreach(reason: string): GatewayError {
-  const message = 'The service gave an answer that breaks its contract';
-  return new GatewayError('UPSTREAM_INVALID_RESPONSE', message, { reason });
-}
+export const contractBreach = (reason: string) => new TryFailure('invalid', { reason });
 
 /** A member that a record is of use without: what it holds, if it can be shown. */
 interface Detail<T> {

@@ -178,6 +178,7 @@ export class Journal {
   /** Each second: says that this process lives, sees whether directory and lock are still its own, and tries again. */
   async #look(): Promise<void> {
     try {
+      await access(this.directory, constants.W_OK); // made read-only, files that are open can still be written
       await this.lock.renew();
     } catch (error) {
       this.#failed(storeErrorOf(error));

@@ -64,6 +64,7 @@ describe('a page of another origin', () => {
       document.body.append(frame);
     })`,
     'a fetch whose answer it may not see': `fetch(address, { mode: 'no-cors', headers: { accept: 'text/event-stream' } }).catch(() => {})`,
+    'a fetch that names a type as forms do': `fetch(address, { mode: 'no-cors', headers: { 'content-type': 'text/plain' } }).catch(() => {})`,
     'an EventSource': `new Promise((resolve) => { new EventSource(address).onerror = resolve; })`,
   };
 

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import {
@@ -137,6 +138,13 @@ describe('a process with a heap of 256 MB', () => {
     const first = await Promise.race(lines);
     expect(first).toBe('HTTP/1.1 429 Too Many Requests');
     expect((await postQuery(gateway.origin, '{ __typename }', {}, honest)).data).toEqual({ __typename: 'Query' });
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await until(async () => {
+      const headers = { 'content-type': 'application/json', authorization: hostile };
+      const body = new Blob(['{"query":"{ __typename }"}']).stream(); // without a Content-Length
+      const request = { method: 'POST', headers, body, duplex: 'half' };
+      return (await fetch(`${gateway.origin}/graphql`, request)).status === 200;
+    });
   });
 
   it('refuses further large requests of a caller whose operations wait, before they begin', async () => {
@@ -160,6 +168,8 @@ describe('a process with a heap of 256 MB', () => {
     await Promise.all(answers);
     expect(statuses.slice(16)).toEqual([200, 200, 200, 200]);
     expect(sandbox.control.counters().taxpayerToken).toBe(5);
+    const again = () => postQuery(gateway.origin, query, { id, more: 'x'.repeat(250_000) }, { authorization: hostile });
+    await until(async () => (await again()).status === 200);
   });
 
   it.each(['event streams', 'one socket'])(
@@ -184,20 +194,46 @@ describe('a process with a heap of 256 MB', () => {
     },
   );
 
+  it('gives back the room of subscriptions that cannot begin', async () => {
+    const query = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
+    const ids = [...Array<string>(10).fill(' '), id];
+    const requests = ids.map((each) => ({ query, variables: { id: each, more: 'x'.repeat(250_000) } }));
+    const { firsts, end } = await firstsOfStreams(gateway.origin, hostile, requests);
+    end();
+    expect(firsts.filter((first) => first.includes('BAD_USER_INPUT'))).toHaveLength(10);
+    expect(firsts[10]).toContain('CREATED');
+  });
+
   it('tells what a mutation did to a caller who has no room for its answer', async () => {
     const linker = `Bearer ${await provider.token({ sub: 'linker', scope: 'client-links:create taxpayers:read taxpayers:any' })}`;
-    const large = JSON.stringify({ query: metadataTimes(8), variables: { id } });
-    for (let n = 0; n < 4; n += 1) await halfRead(gateway.origin, large, linker);
-    const urls = Array.from({ length: 55 }, (_, n) => `${'u'.repeat(250)}${n}: url`).join(' ');
+    const held: Promise<unknown>[] = [];
+    const { id: waiting } = sandbox.control.addTaxpayer();
+    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: waiting, fault: { gate: 'full' } });
+    const query = 'query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
+    // Requests that wait take the room, until not even one of 10,000 characters has any.
+    for (const characters of [250_000, 50_000, 10_000]) {
+      for (let waits = true; waits; ) {
+        const variables = { id: waiting, more: 'x'.repeat(characters) };
+        const read = postQuery(gateway.origin, query, variables, { authorization: linker });
+        waits = await Promise.race([read.then(() => false), delay(300, true)]);
+        if (waits) held.push(read);
+      }
+    }
+    const url = `https://flow.example/${'u'.repeat(4000)}`;
+    sandbox.control.arm({ endpoint: 'createClientLink', times: 1, fault: { set: { url } } });
+    const urls = Array.from({ length: 55 }, (_, n) => `u${n}: url`).join(' ');
     const mutation = `mutation { createClientLink(input: {}) { clientLink { ${urls} } } }`;
-    // It is admitted once the caller's own work of the last second is over; the unread answers are still held then.
+    // It is admitted once the caller's own work of the last second is over.
     let answer = await postQuery(gateway.origin, mutation, {}, { authorization: linker });
     await until(async () => {
       if (answer.status === 429) answer = await postQuery(gateway.origin, mutation, {}, { authorization: linker });
       return answer.status !== 429;
     });
     expect([answer.status, answer.errors]).toEqual([200, undefined]);
-    expect(JSON.stringify(answer.data).length).toBeGreaterThan(16_384);
+    expect(JSON.stringify(answer.data).length).toBeGreaterThan(200_000);
+    sandbox.control.disarmAll();
+    sandbox.control.release('full');
+    await Promise.all(held);
   });
 });
 

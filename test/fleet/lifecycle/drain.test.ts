@@ -9,6 +9,7 @@ import {
   spawnGateway,
   startTestGateway,
 } from '../../support/gateway.js';
+import { rawHttp } from '../../support/rawConnection.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
@@ -140,6 +141,19 @@ describe('a gateway that is told to end', () => {
     await start({ CACHE_URL: `file:${directory}` });
     expect(await postQuery(gateway.origin, create)).toMatchObject({ data: { createClientLink: { replayed: true } } });
     expect(await gateway.stop()).toBe(0);
+  });
+
+  it('answers a request that comes on an idle connection, for a moment after the last new one', async () => {
+    await start({ DRAIN_TIMEOUT_MS: '8000' });
+    const { write, answer } = rawHttp(gateway.origin);
+    const live = ['GET /health/live HTTP/1.1', 'host: gateway', '', ''];
+    write(...live);
+    expect(await answer()).toMatchObject({ status: 200 });
+    const stopped = gateway.stop();
+    await until(async () => !(await ask(gateway.origin)).connected);
+    write(...live);
+    expect(await answer()).toMatchObject({ status: 200 });
+    expect(await stopped).toBe(0);
   });
 
   it('answers what takes longer than idle connections are kept', async () => {

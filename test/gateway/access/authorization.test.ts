@@ -121,6 +121,15 @@ describe('what is shared between callers', () => {
     expect(control.tokenCalls(id)).toBe(1);
   });
 
+  test('a link that one caller created is not replayed to another with the same key', async () => {
+    const create = 'mutation { createClientLink(input: { idempotencyKey: "one" }) { clientLink { id } replayed } }';
+    const answers: Answer[] = [];
+    for (const sub of ['one', 'another']) {
+      answers.push(await send(create, {}, await provider.token({ sub, scope: 'client-links:create' })));
+    }
+    expect(answers.map(({ data }) => data)).toMatchObject(Array(2).fill({ createClientLink: { replayed: false } }));
+  });
+
   test('an alias or a fragment gets around no check, and what is allowed is still answered', async () => {
     const document = `query($own: ID!, $other: ID!) { mine: taxpayerToken(taxpayerId: $own) { name } ...F }
       fragment F on Query { theirs: taxpayerToken(taxpayerId: $other) { name } }`;

@@ -148,6 +148,20 @@ describe('A caller whose token lists no taxpayer', () => {
       [subject, 'acme'],
     ]);
   });
+
+  it('is asked about for as many requests as come one after the other', async () => {
+    point.allow(subject, many);
+    for (const id of many.slice(50, 90)) expect(codesOf(await read(id))).toEqual([]);
+    expect(point.asked).toHaveLength(40);
+  });
+
+  it('is asked about again five seconds after a refusal, however long a permission counts', async () => {
+    const id = many[10] as string;
+    expect(codesOf(await read(id))).toEqual(['FORBIDDEN']);
+    point.allow(subject, [id]);
+    await until(async () => codesOf(await read(id)).length === 0, 10_000);
+    expect(point.asked).toHaveLength(2);
+  });
 });
 
 it('The decision point is asked 32 questions at once for one caller, and about others all the same', async () => {

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { until } from '../../support/until.js';
 
 const maxBytes = 10_000;
 
@@ -56,6 +57,13 @@ describe('A request that fails', () => {
     };
     for (let n = 0; n < 5; n += 1) expect(await post()).toBe('answered');
     expect(service.arrivals).toHaveLength(5);
+  });
+
+  it('leaves no connection open behind a POST, which has one of its own', async () => {
+    service.answer = (request, response) => response.writeHead(201).end(recordOf(request.url));
+    const before = service.open();
+    for (let n = 0; n < 3; n += 1) expect(await post()).toBe('answered');
+    await until(() => service.open() <= before, 2000);
   });
 
   it.each([501, 511, 520, 524, 599])('has an unknown outcome, if it is a POST, after a %i', async (status) => {
@@ -188,6 +196,7 @@ async function startService() {
     answer: ((_, response) => response.end()) as RequestListener,
     /** Accepted so far. */
     connections: () => connections,
+    open: () => open,
     whenNoConnections: async () => {
       while (open > 0) await once(server, 'one-closed');
     },

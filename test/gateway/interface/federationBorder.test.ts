@@ -78,6 +78,9 @@ describe('the border to the router', () => {
     expect(await codesFor(secret)).toEqual([]);
     expect(await codesFor('something-else-here')).toEqual(['UNAUTHENTICATED']);
     expect(await codesFor(secret, '{ taxpayer(id: "x") { id } }')).toEqual(['FORBIDDEN']);
+    const withToken = { 'x-gateway-router-secret': secret, authorization: 'Bearer' };
+    const { errors } = await gateway.query(sdl, {}, withToken); // it passes on a caller's, which is none
+    expect(errors?.[0]?.extensions.code).toBe('UNAUTHENTICATED');
     expect(await codesFor(secret, '{ __schema { queryType { name } } }')).toEqual(['GRAPHQL_VALIDATION_FAILED']);
   });
 });

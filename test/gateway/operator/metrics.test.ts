@@ -26,6 +26,7 @@ describe('Metrics', () => {
     await query(`query { ...F a: taxpayer(id: "${id}") { id } } fragment F on Query { ${wait} }`);
     await query('{ __typename }');
     await query('{ noSuchField900001234 }');
+    await query('{ a: taxpayer(id: " ") { id } b: taxpayer(id: " ") { id } }');
     const page = await scrape(origin);
     expect(seriesOf(page, 'gateway_operations_total{operation="taxpayerToken",transport="http",outcome="ok"}')).toBe(1);
     expect(seriesOf(page, 'gateway_operations_total{operation="several",transport="http",outcome="ok"}')).toBe(1);
@@ -35,6 +36,7 @@ describe('Metrics', () => {
     );
     expect(seriesOf(page, 'gateway_operations_total{operation="introspection",transport="http",outcome="ok"}')).toBe(1);
     expect(seriesOf(page, 'gateway_operations_total{operation="none",transport="http",outcome="refused"}')).toBe(1);
+    expect(seriesOf(page, 'gateway_errors_total{code="BAD_USER_INPUT"}')).toBe(2);
     expect(page).not.toContain('900001234');
     expect(page).not.toContain(id);
   });

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
+import { rawHttp } from '../../support/rawConnection.js';
 import { clientFrame, rawUpgrade } from '../../support/rawHttp.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
@@ -85,6 +86,17 @@ describe('an unauthenticated socket', () => {
       socket.write(n === 0 || opcode === continuation ? piece : Buffer.alloc(1000, 'x'));
     }
     await until(async () => (await openSockets()) === 0, 2000);
+  });
+
+  it('gives back its place when its handshake is none', async () => {
+    const handshake = ['GET /graphql HTTP/1.1', 'host: gateway', 'connection: upgrade', 'upgrade: websocket', '', ''];
+    for (let n = 0; n < 6; n += 1) {
+      const { write, answer, closed } = rawHttp(gateway.origin);
+      write(...handshake); // without a key
+      expect(await answer()).toMatchObject({ status: 400 });
+      await closed;
+    }
+    expect((await upgraded()).status).toBe(101);
   });
 
   it('gives back its place after its close frame', async () => {

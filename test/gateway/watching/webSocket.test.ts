@@ -286,6 +286,13 @@ describe('a caller on a socket', () => {
     await socket.init();
   });
 
+  it('is not authenticated by that header if the parameters have a token, even one that is no text', async () => {
+    const socket = socketTo(gateway, { headers: { authorization: await provider.watcherOf([]) } });
+    await socket.opened;
+    socket.send({ type: 'connection_init', payload: { authorization: 7 } });
+    expect((await socket.closed).code).toBe(4401);
+  });
+
   it.each([
     ['nothing', undefined],
     ['no token', {}],
