@@ -43,23 +43,12 @@ function optional<T>(schema: z.ZodType<T>, words: string, example: string, meani
   return { ...setting<T | undefined>(schema.optional(), words, example, meaning), optional: true };
 }
 
-function secret(schema: Text, words: string, example: string, meaning: string): Setting<Secret | undefined> {
-  return {
-    ...optional(
-      schema.transform((one) => new Secret(one)),
-      words,
-      example,
-      meaning,
-    ),
-    secret: true,
-  };
-}
-
-/** Several during a rotation, in one setting. */
-function secrets(item: Text, words: string, example: string, meaning: string): Setting<readonly Secret[] | undefined> {
-  const schema = list(item).transform((all) => all.map((one) => new Secret(one)));
+/** A confidential setting. */
+function secret<T>(schema: z.ZodType<T>, words: string, example: string, meaning: string): Setting<T | undefined> {
   return { ...optional(schema, words, example, meaning), secret: true };
 }
+
+const hidden = (form: Text) => form.transform((one) => new Secret(one));
 
 /**
  * Every setting of the gateway, in the order of the documentation. `config.ts` parses the environment by this table and
@@ -91,7 +80,7 @@ const own = {
     'Base URL of the taxpayer-authorization service, with or without a slash at the end.'),
   UPSTREAM_CLIENT_ID: optional(text.refine((id) => !id.includes(':'), 'must not contain a colon'), 'required with UPSTREAM_BASE_URL', 'acme',
     'Client id issued by the service.'),
-  UPSTREAM_CLIENT_SECRET: secret(text, 'required with UPSTREAM_BASE_URL', 'change-me',
+  UPSTREAM_CLIENT_SECRET: secret(hidden(text), 'required with UPSTREAM_BASE_URL', 'change-me',
     'Client secret issued by the service. From a file, it is reloaded when the file changes.'),
   UPSTREAM_CA_FILE: optional(text, 'none (the public authorities)', '/run/tls/service-ca.crt',
     "PEM file of the certificate authorities trusted for the service, instead of the public ones. Set it when a private authority issued the service's certificate. Reloaded when the file changes."),
@@ -109,9 +98,9 @@ const own = {
     'How long the circuit breaker of a failing endpoint stays open before one call tries the endpoint again, in milliseconds. Also the longest pause before a token record that could not be read is read again.'),
   PROVIDERS_FILE: optional(text, 'none (the built-in values)', './providers.json',
     'JSON list of { name, value, description } that replaces the values of the enum Provider: name in the schema, value at the service. Set it to name tax-preparation products, for which the built-in values are placeholders.'),
-  CACHE_URL: { ...optional(storeUrl, 'file:.taxpayer-gateway/cache; memory: with the embedded sandbox', 'redis://cache:6379',
-    'Store of token records, job statuses, leases and counters. file:<directory> (relative to the working directory, or absolute as in file:/var/lib/gateway) is for one process, and survives its restarts; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 are shared by a fleet (with rediss in place of redis: over TLS); memory: ends with its process.'), secret: true },
-  CACHE_ENCRYPTION_KEY: secrets(base64Key, 'derived from UPSTREAM_CLIENT_SECRET', 'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
+  CACHE_URL: secret(storeUrl, 'file:.taxpayer-gateway/cache; memory: with the embedded sandbox', 'redis://cache:6379',
+    'Store of token records, job statuses, leases and counters. file:<directory> (relative to the working directory, or absolute as in file:/var/lib/gateway) is for one process, and survives its restarts; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 are shared by a fleet (with rediss in place of redis: over TLS); memory: ends with its process.'),
+  CACHE_ENCRYPTION_KEY: secret(list(hidden(base64Key)), 'derived from UPSTREAM_CLIENT_SECRET', 'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
     'Key that encrypts stored entries: 32 bytes in base64, the same in the whole fleet. Set it in production, so that the cache survives a change of the client secret. Several are separated by commas, or by lines in a file: the first encrypts, each decrypts, the last gives entries their names. To rotate, put the new key in front; dropping the last key costs one token call per taxpayer.'),
   TOKEN_FRESH_SHARE: setting(share, '0.1', '0.05',
     'How long a cached token record is fresh, as a share of the time it had been unchanged when it was read: with 0.1, a record unchanged for 10 hours is shown for 1 hour without a call to the service.'),
@@ -151,13 +140,13 @@ const own = {
     'Claim with the ids of the taxpayers a caller may see. A nested claim is named by its path.'),
   AUTH_DECISION_URL: optional(webUrl, 'none (the token alone says which taxpayers)', 'https://decisions.example',
     'Base URL of an OpenID AuthZEN decision point. It is asked, under /access/v1, whether a caller may see a taxpayer that the token does not list.'),
-  AUTH_DECISION_TOKEN: secret(decisionToken, 'none (no Authorization header)', 'change-me',
+  AUTH_DECISION_TOKEN: secret(hidden(decisionToken), 'none (no Authorization header)', 'change-me',
     'Credential for the decision point: a bearer token, or a scheme and a token. From a file, it is reloaded when the file changes.'),
   AUTH_DECISION_CLAIMS: optional(list(text), 'none (only subject and issuer are sent)', 'tenant,groups',
     "Claims of the caller's token that are sent to the decision point, separated by commas. A nested claim is named by its path, such as realm_access.roles."),
   AUTH_DECISION_TTL_SECONDS: setting(integer(1, 3600), '30', '10',
     'How long a decision of the decision point is cached, in seconds; a refusal for at most 5. A withdrawn right ends within this time.'),
-  FEDERATION_SHARED_SECRET: secret(routerSecrets, 'none (_service and _entities answer any authenticated caller)', 'a-long-random-text',
+  FEDERATION_SHARED_SECRET: secret(hidden(routerSecrets), 'none (_service and _entities answer any authenticated caller)', 'a-long-random-text',
     'Secret that a router sends in the header x-gateway-router-secret. When set, _service and _entities answer only the router. Several are separated by commas, or by lines in a file: each is accepted, so that it can be rotated. From a file, they are reloaded when the file changes.'),
   CORS_ORIGINS: optional(list(origin), 'Apollo Sandbox; none with NODE_ENV=production', 'https://app.example',
     'Origins of web pages that may call the gateway and open streams (CORS), separated by commas, and exactly as browsers send them: of apps and browser extensions with their own scheme, such as capacitor://localhost. There are no wildcards. In developer mode, every page of this machine may call as well.'),
@@ -190,9 +179,9 @@ const own = {
 /** Variables of Node.js, curl and OpenTelemetry that mean here what they mean there. */
 // biome-ignore format: a row, and what it means
 export const standardVariables = {
-  HTTPS_PROXY: secret(proxy, 'none (direct calls)', 'http://user:password@proxy.example:3128',
+  HTTPS_PROXY: secret(hidden(proxy), 'none (direct calls)', 'http://user:password@proxy.example:3128',
     'Proxy for calls to https: URLs of the service, the identity provider, the decision point and the trace collector. https_proxy works too, and comes first.'),
-  HTTP_PROXY: secret(proxy, 'none (direct calls)', 'http://user:password@proxy.example:3128',
+  HTTP_PROXY: secret(hidden(proxy), 'none (direct calls)', 'http://user:password@proxy.example:3128',
     'Proxy for calls to http: URLs of the service, the identity provider, the decision point and the trace collector. http_proxy works too, and comes first.'),
   NO_PROXY: optional(list(proxyException), 'none (loopback addresses only)', 'internal.example,192.0.2.7',
     'Host names (each with its subdomains) and addresses to call without a proxy, separated by commas; * means all. Loopback addresses are never called through a proxy. no_proxy works too, and comes first.'),
