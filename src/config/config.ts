@@ -1,5 +1,4 @@
 import { createRequire } from 'node:module';
-import { tokenType } from '../auth/verifyToken.js';
 import type { PemFiles } from '../network/pemFiles.js';
 import { isLoopback } from '../process/isLoopback.js';
 import { type Followed, follow, readValue, valueIn } from './files.js';
@@ -262,7 +261,7 @@ function authOf(s: Facts) {
       scopesMap: s.AUTH_SCOPES_MAP,
       taxpayersClaim: s.AUTH_TAXPAYERS_CLAIM,
     },
-    tokenTypes: s.AUTH_TOKEN_TYPES.map((type) => tokenType(type) ?? type),
+    tokenTypes: s.AUTH_TOKEN_TYPES,
     keysMaxAgeMs: s.AUTH_KEYS_MAX_AGE_SECONDS * 1000,
     decision:
       url === undefined
