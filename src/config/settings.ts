@@ -136,7 +136,7 @@ const own = {
   AUTH_SCOPES_CLAIM: setting(list(text), 'scope,scp',
     "Claims that may hold the caller's scopes, separated by commas; the first that a token has is used. A nested claim is named by its path, such as realm_access.roles."),
   AUTH_SCOPES_MAP: setting(scopesMap, '{}',
-    "JSON object that maps values of the scopes claim (AUTH_SCOPES_CLAIM) to the gateway's scopes, each to one or to a list, such as {"Taxpayers.Read":"taxpayers:read"}. A value that is not in it counts as a scope itself."),
+    'JSON object that maps values of the scopes claim (AUTH_SCOPES_CLAIM) to scopes of the gateway, each to one or to a list, such as {"Taxpayers.Read":"taxpayers:read"}. A value that is not in it counts as a scope itself.'),
   AUTH_TAXPAYERS_CLAIM: setting(text, 'taxpayer_ids',
     'Claim with the ids of the taxpayers a caller may see. A nested claim is named by its path.'),
   AUTH_DECISION_URL: optional(webUrl, 'none (the token alone says which taxpayers)', 'https://decisions.example',
