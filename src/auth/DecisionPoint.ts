@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
 import type { Secret } from '../config/secret.js';
-import { GatewayError } from '../errors/errors.js';
+import { authUnavailable, type GatewayError } from '../errors/errors.js';
 import type { Trail } from '../process/Trail.js';
 import type { Caller, TaxpayerScope } from './caller.js';
 import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
@@ -108,7 +108,8 @@ export class DecisionPoint {
       });
     } catch (error) {
       failure = error as NoAnswer;
-      throw undecided(failure);
+      const message = 'The decision point cannot say at the moment whether the caller may see this taxpayer';
+      throw authUnavailable(message, `decision point: ${failure.message}`);
     } finally {
       leavePlace?.();
       const ms = performance.now() - startedAt;
@@ -158,10 +159,4 @@ const decided = z.object({ evaluations: z.array(z.object({ decision: z.boolean()
 /** All that the answer may depend on. Only the last part can contain a line break, so no two keys collide. */
 function keyOf({ propertiesKey }: Caller, { action, taxpayer }: Question): string {
   return `${propertiesKey}\n${action}\n${taxpayer}`;
-}
-
-function undecided(failure: NoAnswer): GatewayError {
-  const message = 'The decision point cannot say at the moment whether the caller may see this taxpayer';
-  const reason = `decision point: ${failure.message}`;
-  return new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds: 1, reason });
 }
