@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
 import type { Secret } from '../config/secret.js';
-import { authUnavailable, type GatewayError } from '../errors/errors.js';
+import { authUnavailable } from '../errors/errors.js';
 import type { Trail } from '../process/Trail.js';
 import type { Caller, TaxpayerScope } from './caller.js';
 import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
@@ -73,28 +73,18 @@ export class DecisionPoint {
   }
 
   /**
-   * Decides all questions with at most one call. Joins the calls in flight for questions that are already being asked.
-   * @returns for each question a decision, or GatewayError AUTH_UNAVAILABLE or RATE_LIMITED when there is none
+   * Joins an equal question that is being asked, or else calls `decide`, also where a decision is known: who asks has found
+   * none that is still valid. Rejects as {@link DecisionPoint.decide}.
    */
-  ask(caller: Caller, asker: Asker, questions: readonly Question[]): Promise<readonly (Decision | GatewayError)[]> {
-    const fresh: Question[] = [];
-    let deciding: Promise<readonly Decision[]> | undefined;
-    const answers = questions.map((question) => {
-      const context = async () => {
-        const place = fresh.push(question) - 1;
-        await undefined; // until every question is there
-        deciding ??= this.#decide(caller, asker, fresh);
-        return (await deciding)[place] as Decision;
-      };
-      // Known ones are asked again: who asks has found none that is still valid.
-      const decision = this.#decisions.forceFetch(keyOf(caller, question), { context, forceRefresh: true });
-      return decision.catch((error: GatewayError) => error);
-    });
-    return Promise.all(answers);
+  ask(caller: Caller, question: Question, decide: () => Promise<Decision>): Promise<Decision> {
+    return this.#decisions.forceFetch(keyOf(caller, question), { context: decide, forceRefresh: true });
   }
 
-  /** @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call */
-  async #decide(caller: Caller, { requestId, trail, takePlace }: Asker, questions: readonly Question[]) {
+  /**
+   * Decides all questions with one call.
+   * @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call
+   */
+  async decide(caller: Caller, { requestId, trail, takePlace }: Asker, questions: readonly Question[]) {
     const { ttlMs, onCall } = this.options;
     const endpoint = questions.length === 1 ? 'evaluation' : 'evaluations';
     const leavePlace = takePlace?.();
