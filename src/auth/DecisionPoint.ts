@@ -22,9 +22,9 @@ export interface Decision {
 export interface Asker {
   readonly requestId: string;
   /** The trail of its operation, which is told of each call. */
-  readonly trail?: Trail;
+  readonly trail: Trail;
   /** Takes a place for a call, and returns how to give it back. @throws GatewayError RATE_LIMITED when none is free */
-  readonly takePlace?: () => () => void;
+  readonly takePlace: () => () => void;
 }
 
 /** A call as metrics and the log see it. */
@@ -37,13 +37,13 @@ export interface DecisionCall {
 
 export interface DecisionPointOptions {
   readonly url: string;
-  /** HTTP agents. Default: Node's own. */
-  readonly agent?: AgentFor | undefined;
+  /** HTTP agents. */
+  readonly agent: AgentFor;
   /** Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
   readonly token?: Secret | undefined;
   /** How long a permission is cached, in milliseconds. */
   readonly ttlMs: number;
-  readonly onCall?: (call: DecisionCall) => void;
+  readonly onCall: (call: DecisionCall) => void;
 }
 
 /** Time for a call, in milliseconds. */
@@ -87,7 +87,7 @@ export class DecisionPoint {
   async decide(caller: Caller, { requestId, trail, takePlace }: Asker, questions: readonly Question[]) {
     const { ttlMs, onCall } = this.options;
     const endpoint = questions.length === 1 ? 'evaluation' : 'evaluations';
-    const leavePlace = takePlace?.();
+    const leavePlace = takePlace();
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     const startedAt = performance.now();
     let failure: NoAnswer | undefined;
@@ -101,11 +101,11 @@ export class DecisionPoint {
       const message = 'The decision point cannot say at the moment whether the caller may see this taxpayer';
       throw authUnavailable(message, `decision point: ${failure.message}`);
     } finally {
-      leavePlace?.();
+      leavePlace();
       const ms = performance.now() - startedAt;
       const outcome = failure?.fault ?? 'ok';
-      trail?.call({ endpoint, result: outcome, startedAt, ms });
-      onCall?.({ outcome, cause: failure?.message, seconds: ms / 1000 });
+      trail.call({ endpoint, result: outcome, startedAt, ms });
+      onCall({ outcome, cause: failure?.message, seconds: ms / 1000 });
     }
   }
 
