@@ -60,16 +60,12 @@ export class SealedStore {
     return { state: 'found', stored: { ...turn.stored, value: this.#open(valueName(place, version), value) } };
   }
 
-  renew(place: Place, owner: string, leaseMs: number): Promise<boolean> {
-    return this.options.store.renew(place, owner, leaseMs);
-  }
-
   settle(place: Place, owner: string, outcome: Outcome<unknown, unknown>): Promise<boolean> {
     const sealed =
       outcome === undefined
         ? undefined
         : 'failure' in outcome
-          ? { ...outcome, failure: this.#seal(failureName(place), outcome.failure) }
+          ? { failure: this.#seal(failureName(place), outcome.failure) }
           : { ...outcome, value: this.#seal(valueName(place, outcome.version), outcome.value) };
     return this.options.store.settle(place, owner, sealed);
   }

@@ -69,6 +69,11 @@ export function unauthenticated(message: string): GatewayError {
   return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });
 }
 
+/** Nobody can say at the moment who the caller is, or whom it may see. `reason` as in {@link GatewayErrorOptions}. */
+export function authUnavailable(message: string, reason: string): GatewayError {
+  return new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds: 1, reason });
+}
+
 /** The service did not answer within the time of the whole call. */
 export function upstreamTimeout(): GatewayError {
   const reason = 'no answer within the time of the whole call';

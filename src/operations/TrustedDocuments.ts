@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
-import { follow } from '../config/files.js';
+import { type Followed, follow } from '../config/files.js';
 import { GatewayError } from '../errors/errors.js';
 import { withoutByteOrderMark } from '../process/json.js';
 import { badRequest, type Client, type GraphQLRequest, isObject } from './GraphQLRequest.js';
@@ -23,10 +23,7 @@ export interface TrustedDocumentsOptions {
   readonly paths: readonly string[];
   /** `report`: documents that are not listed may run, and are reported. */
   readonly mode: 'enforce' | 'report';
-  readonly log: {
-    readonly info: (fields: object, message: string) => void;
-    readonly warn: (fields: object, message: string) => void;
-  };
+  readonly log: Followed['log'];
   readonly onUntrusted: (untrusted: UntrustedDocument) => void;
 }
 
@@ -39,23 +36,17 @@ export class TrustedDocuments {
 
   /** @throws Error in one line that names TRUSTED_DOCUMENTS_FILE */
   async start(): Promise<void> {
-    const { paths } = this.options;
-    this.#listed = await readListed(paths);
-    this.#unwatch = follow(paths, () => this.#readAgain());
+    const { paths, log } = this.options;
+    const take = async () => {
+      this.#listed = await readListed(paths);
+      return { setting: 'TRUSTED_DOCUMENTS_FILE', documents: this.#listed.byId.size };
+    };
+    await take();
+    this.#unwatch = follow({ paths, log, take });
   }
 
   stop(): void {
     this.#unwatch();
-  }
-
-  async #readAgain(): Promise<void> {
-    const { paths, log } = this.options;
-    try {
-      this.#listed = await readListed(paths);
-      log.info({ documents: this.#listed.byId.size }, 'the trusted documents were read again');
-    } catch (error) {
-      log.warn({ problem: (error as Error).message }, 'the new trusted documents cannot be used: those in use stay');
-    }
   }
 
   /**
