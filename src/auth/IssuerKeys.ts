@@ -21,8 +21,8 @@ export interface KeyPlace {
   /** The exact `iss` claim. */
   readonly issuer: string;
   readonly jwksUrl: string | undefined;
-  /** HTTP agents for reads. Default: Node's own. */
-  readonly agentFor?: AgentFor | undefined;
+  /** HTTP agents for reads. */
+  readonly agentFor: AgentFor;
 }
 
 export interface IssuerKeysOptions extends KeyPlace {
