@@ -52,7 +52,7 @@ export class TrustedDocuments {
   /**
    * The listed document that a request names by id (`documentId`, or `persistedQuery.sha256Hash` as Apollo's clients send
    * it), by its text in any layout, or by both if they agree. Undefined when the request goes on as it is.
-   * @throws GatewayError BAD_USER_INPUT (400)
+   * @throws GatewayError BAD_USER_INPUT
    */
   resolve({ query, documentId, extensions }: GraphQLRequest): string | undefined {
     const id = documentId ?? (extensions['persistedQuery'] as { readonly sha256Hash?: unknown } | null)?.sha256Hash;
@@ -73,7 +73,7 @@ export class TrustedDocuments {
 
 /**
  * The request with the document to run: the listed one, or the request's own where any document may run.
- * @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED (422)
+ * @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED
  */
 export function withDocument(request: GraphQLRequest, documents: TrustedDocuments | undefined): GraphQLRequest {
   const { query, documentId, extensions } = request;
@@ -90,9 +90,7 @@ const maxLines = 10_000;
 
 function refuseManyLines(query: string): void {
   if (query.length < maxLines || query.split(/\r\n|[\n\r]/, maxLines + 1).length <= maxLines) return;
-  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${maxLines} lines`, {
-    httpStatus: 422,
-  });
+  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${maxLines} lines`);
 }
 
 /** A string, a comment or a number. A hash does not hide a short value such as an SSN: anybody can try them all. */
