@@ -78,11 +78,11 @@ function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store
     waitMs: drainTimeoutMs,
     onCommand: metrics.onStoreCommand,
     onDegraded: (error) => {
-      metrics.storeDegraded.set(1);
+      metrics.storeDegraded.set('', 1);
       episode.see(error.trouble, storeCause(store, error));
     },
     onRecovered: () => {
-      metrics.storeDegraded.set(0);
+      metrics.storeDegraded.set('', 0);
       episode.see(undefined);
     },
     onSetAside: (file) => {

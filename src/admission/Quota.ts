@@ -116,10 +116,10 @@ export class Quota {
     if (count.elsewhere === undefined) void this.#exchange(count); // other processes may already have counted this caller
   }
 
-  /** What is left of the caller's root fields in this minute; undefined where there is no limit. */
-  limitOf({ caller, remoteAddress }: Asker): RateLimit | undefined {
+  /** What is left of the caller's root fields in this minute; undefined where there is no limit, or the caller is unknown. */
+  limitOf({ caller, remoteAddress }: Partial<Asker>): RateLimit | undefined {
     const { perMinute } = this.options;
-    if (perMinute === 0) return undefined;
+    if (perMinute === 0 || caller === undefined) return undefined;
     const left = Math.max(0, perMinute - used(this.#countOf(keyOf(caller, remoteAddress))));
     return { perMinute, left, resetSeconds: secondsLeft() };
   }

@@ -47,9 +47,8 @@ export class Authenticator {
     const token = authorization.slice(prefix[0].length);
     const known = this.#verified.get(token);
     if (known !== undefined && isGood(known)) return known.caller;
-    if (known !== undefined) this.#verified.delete(token);
     if (!tokenForm.test(token)) throw unauthenticated(malformedHeader);
-    return this.#verified.forceFetch(token).then(({ caller }) => caller);
+    return this.#verified.forceFetch(token, { forceRefresh: true }).then(({ caller }) => caller);
   }
 }
 

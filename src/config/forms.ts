@@ -27,7 +27,7 @@ export const share = fitting(
 ).transform(Number);
 
 /** Separated by commas, or on several lines: only what the list holds is checked. */
-export function list(item: Text) {
+export function list<T>(item: z.ZodType<T, string>) {
   return z
     .string()
     .transform((items) => items.split(/[,\n]/).flatMap((part) => part.trim() || []))

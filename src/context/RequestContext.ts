@@ -107,19 +107,22 @@ export class RequestContext implements OperationContext, ReadCall {
     const known = decisions.known(this.caller, question);
     if (known !== undefined) return allowing(known);
     // No cache here: the decision point remembers decisions, which may expire before the request ends.
-    this.questions ??= new DataLoader<Question, Decision>((batch) => this.ask(decisions, batch), { cache: false });
-    return this.questions.load(question).then(allowing, (error: GatewayError) => {
-      if (error.code === 'AUTH_UNAVAILABLE') {
-        this.audit('access-denied', 'undecided', question.taxpayer, error.reason);
-      }
-      throw error;
-    });
+    this.questions ??= new DataLoader<Question, Decision>((batch) => this.callFor(decisions, batch), { cache: false });
+    const { caller, questions } = this;
+    return decisions
+      .ask(caller, question, () => questions.load(question))
+      .then(allowing, (error: GatewayError) => {
+        if (error.code === 'AUTH_UNAVAILABLE') {
+          this.audit('access-denied', 'undecided', question.taxpayer, error.reason);
+        }
+        throw error;
+      });
   }
 
-  private ask(decisions: DecisionPoint, questions: readonly Question[]) {
+  private callFor(decisions: DecisionPoint, questions: readonly Question[]) {
     const { caller, holder, requestId, trail } = this;
     const takePlace = () => this.services.places.take('decisions', holder);
-    return decisions.ask(caller, { requestId, trail, takePlace }, questions);
+    return decisions.decide(caller, { requestId, trail, takePlace }, questions);
   }
 
   private refusal(taxpayer: string, reason: string): GatewayError {

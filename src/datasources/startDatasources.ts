@@ -59,7 +59,7 @@ export function startDatasources(options: DatasourcesOptions) {
     onStatus: (taxpayerId, jobId, view) => jobWatches.see([taxpayerId, jobId], view),
   });
   const links = new ClientLinks({ ...shared, workMs: deadlineMs + leaseMarginMs });
-  const onWatchers = (kind: 'job' | 'record') => (count: number) => metrics.watchers.set({ kind }, count);
+  const onWatchers = (kind: 'job' | 'record') => (count: number) => metrics.watchers.set(kind, count);
   const jobWatches = jobWatcher({ ...config.jobs, jobs, onWatchers: onWatchers('job') });
   const recordWatches = recordWatcher({ ...config.jobs, broker, onWatchers: onWatchers('record') });
   const forgets = new Forgets({
@@ -102,7 +102,7 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
   const pauses = new Pauses({
     store,
     onPause: (endpoint, reason) => {
-      metrics.gateClosed.inc({ endpoint, reason });
+      metrics.callsSilenced.add(`${endpoint} ${reason}`);
       episodes[endpoint].see(reason, silenceCauses[reason]);
     },
   });

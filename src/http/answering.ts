@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { Quota, RateLimit } from '../admission/Quota.js';
-import { type Answer, partialSuccess, type RequestFacts } from '../operations/Operation.js';
+import { type Answer, partialSuccess } from '../operations/Operation.js';
 import { pause } from '../process/pause.js';
-import { type Dialect, plainJson, readAccept } from './accept.js';
+import type { Dialect } from './accept.js';
+import type { HttpFacts } from './facts.js';
 
 /** Header names and values (draft-ietf-httpapi-ratelimit-headers-11, May 2026, sections 3 and 4; quota unit `requests`). */
 export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): readonly string[] {
@@ -25,22 +26,19 @@ export async function refuseInTurn(
   response: ServerResponse,
   quota: Quota,
   refusal: Answer,
-  facts: RequestFacts,
+  facts: HttpFacts,
 ): Promise<void> {
-  const { caller, remoteAddress, requestId } = facts;
   const waitMs = quota.waitOfRefusal(facts);
   // Not `response.socket`: a pipelined response has none yet.
   if (waitMs === Number.POSITIVE_INFINITY) return void response.req.socket.destroy();
   if (waitMs > 0) await pause(waitMs, { ref: false });
   if (response.headersSent || response.destroyed) return;
-  const { json = plainJson } = readAccept(response.req.headers.accept);
-  const rateLimit = caller && quota.limitOf({ caller, remoteAddress });
-  const headers = headersOf(requestId, rateLimit);
+  const headers = headersOf(facts.requestId, quota.limitOf(facts));
   const retryAfterSeconds = refusal.errors[0]?.extensions?.['retryAfterSeconds'];
   if (refusal.status === 401) headers.push('www-authenticate', 'Bearer');
   if (retryAfterSeconds !== undefined) headers.push('retry-after', `${retryAfterSeconds}`);
   if (refusal.allow !== undefined) headers.push('allow', refusal.allow);
-  writeJson(response, refusal, json, headers);
+  writeJson(response, refusal, facts.dialect, headers);
 }
 
 /** Writes an answer as JSON, with `headers`. */

@@ -4,8 +4,10 @@ import type { TLSSocket } from 'node:tls';
 import { prometheusContentType } from 'prom-client';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
+import { OperationRecord } from '../operations/Operation.js';
 import { listenProblem } from '../process/listenProblem.js';
 import type { Surroundings } from '../Surroundings.js';
+import { plainJson } from './accept.js';
 import { writePage } from './answering.js';
 import type { Edge } from './edge.js';
 import { HttpFacts } from './facts.js';
@@ -37,9 +39,11 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   if (config.metricsPort === undefined) routes.push(metricsRoute(parts));
   if (config.introspection) routes.push(...explorerRoutes(parts.explorer));
   const notFound: Handler = (request, response) => {
-    const facts = new HttpFacts(response, addressOf(request));
+    const facts = new HttpFacts(response, addressOf(request), plainJson);
     response.setHeader('x-request-id', facts.requestId);
-    operations.turnAway(undefined, 'no such path', facts, 'http', 404);
+    const record = new OperationRecord(facts, 'http');
+    record.status = 404;
+    operations.turnAway(record, 'no such path');
     answerNotFound(request, response);
   };
   const { host, port, tls: files } = config;

@@ -24,8 +24,6 @@ const places: Readonly<Record<string, readonly [server: 'service' | 'decisions',
   evaluations: ['decisions', 'POST', '/access/v1/evaluations'],
 };
 
-/** The methods that spans name; others are `_OTHER`. */
-const knownMethods = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY'.split(' '));
 const knownPaths = new Set(['/graphql', '/graphql/stream']);
 
 /**
@@ -116,12 +114,12 @@ function httpOf({ method = '', url = '', socket }: IncomingMessage) {
   const [path = ''] = url.split('?', 1);
   const route = knownPaths.has(path) ? path : undefined;
   const attributes: Attributes = {
-    'http.request.method': knownMethods.has(method) ? method : '_OTHER',
+    'http.request.method': method, // one that Node.js knows
     'http.route': route,
     'url.path': route ?? '/REDACTED',
     'url.scheme': 'encrypted' in socket ? 'https' : 'http',
   };
-  return { name: [knownMethods.has(method) ? method : 'HTTP', route].filter(Boolean).join(' '), attributes };
+  return { name: [method, route].filter(Boolean).join(' '), attributes };
 }
 
 /** The caller's trace (W3C Trace Context, section 3.2); the root when there is none that can be used. */

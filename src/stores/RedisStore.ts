@@ -49,14 +49,10 @@ export class RedisStore implements Store {
     const args = [field, owner, wholeMs(leaseMs), refused, awaited];
     const [state, ...rest] = await this.#run<Buffer[]>('gatewayAcquireBuffer', record, ...args);
     const [first = '', second] = rest.map(String);
+    if (String(state) === 'taken') return { state: 'taken' };
     if (String(state) === 'held') return { state: 'held', owner: first };
     if (String(state) === 'failed') return { state: 'failed', failure: rest[0] as Buffer };
-    if (String(state) === 'taken') return { state: 'taken', forgottenMs: first === '' ? Infinity : Number(first) };
     return { state: 'found', stored: { version: first, ageMs: Number(second), value: rest[2] as Buffer } };
-  }
-
-  async renew({ record, field }: Place, owner: string, leaseMs: number): Promise<boolean> {
-    return (await this.#run('gatewayRenew', record, field, owner, wholeMs(leaseMs))) === 1;
   }
 
   async settle({ record, field }: Place, owner: string, outcome: Outcome): Promise<boolean> {
@@ -64,8 +60,8 @@ export class RedisStore implements Store {
       outcome === undefined
         ? ['none']
         : 'failure' in outcome
-          ? ['failure', outcome.failure, wholeMs(outcome.ttlMs)]
-          : ['value', outcome.value, wholeMs(outcome.ttlMs), outcome.version, Math.round(outcome.ageMs)];
+          ? ['failure', outcome.failure]
+          : ['value', outcome.value, outcome.version, ...[outcome.ttlMs, outcome.ageMs, outcome.begunMs].map(wholeMs)];
     return (await this.#run('gatewaySettle', record, field, owner, ...how)) === 1;
   }
 

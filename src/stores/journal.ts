@@ -89,7 +89,7 @@ export class Journal {
     this.#changed.add(key);
     if (this.#failure !== undefined) return;
     await this.#writing; // that write may have begun before the change
-    if (this.#changed.size > 0) await this.#writeOnce();
+    await this.#writeOnce(); // of many that waited, the first begins it for all
   }
 
   /** Writes the file anew: what was erased is then in it no more. @throws StoreError */

@@ -49,14 +49,18 @@ describe('Without any variable', () => {
   });
 });
 
-it.each(Object.entries(settings))('One line break at the end of %s is not part of it', (name, { example }) => {
-  const outcomeOf = (value: string) => {
-    const env = { ...(name.startsWith('UPSTREAM_CLIENT') ? open : {}), [name]: value };
-    const problems = problemsOf(env);
-    return problems.length > 0 ? problems : JSON.stringify([loadConfig(env), revealed(loadConfig(env))]);
-  };
-  for (const end of ['\n', '\r\n']) expect(outcomeOf(`${example}${end}`)).toEqual(outcomeOf(example));
-});
+it.each(Object.entries(settings))(
+  'One line break at the end of %s is not part of it',
+  (name, { example, fallback }) => {
+    const outcomeOf = (value: string) => {
+      const env = { ...(name.startsWith('UPSTREAM_CLIENT') ? open : {}), [name]: value };
+      const problems = problemsOf(env);
+      return problems.length > 0 ? problems : JSON.stringify([loadConfig(env), revealed(loadConfig(env))]);
+    };
+    const value = example || fallback;
+    for (const end of ['\n', '\r\n']) expect(outcomeOf(`${value}${end}`)).toEqual(outcomeOf(value));
+  },
+);
 
 it('Lists and JSON may be written on several lines', () => {
   const env = {
@@ -203,7 +207,8 @@ describe('A mistake', () => {
 
   it.each(controlled)('in %s that is a control character is refused by name', (name) => {
     for (const character of ['\n', '\t', '\u0001', '\u0085']) {
-      const env = { ...open, [name]: `${settings[name].example}${character}${planted}` };
+      const { example, fallback } = settings[name];
+      const env = { ...open, [name]: `${example || fallback}${character}${planted}` };
       expect(problemsOf(env)).toEqual([`${name} must not contain line breaks, tabs or other control characters`]);
     }
   });
