@@ -85,8 +85,6 @@ function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store
       metrics.storeDegraded.set('', 0);
       episode.see(undefined);
     },
-    onSetAside: (file) => {
-      log.error({ file }, 'the file in the directory of CACHE_URL was damaged: what could be read of it is used');
-    },
+    onDamaged: () => log.error('the file in the directory of CACHE_URL was damaged: what could be read of it is used'),
   });
 }
