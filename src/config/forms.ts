@@ -41,6 +41,9 @@ export const webUrl = fitting(
   'must be an absolute http: or https: URL without user name, query, fragment, blanks or backslashes',
 ).transform((address) => address.replace(/^https?:/i, (scheme) => scheme.toLowerCase()));
 
+/** One that paths are put under: without a slash at its end. */
+export const baseUrl = webUrl.transform((address) => address.replace(/\/+$/, ''));
+
 const scope = z.enum(allScopes);
 const mapOfScopes = z.record(z.string(), z.array(scope).or(scope.transform((one) => [one])));
 export const scopesMap = z.string().transform((json, context) => {

@@ -10,6 +10,15 @@ const open = { ...service, AUTH_MODE: 'disabled' };
 const issuer = { AUTH_ISSUER: 'https://a.example', AUTH_AUDIENCE: 'x' };
 const planted = 'planted-secret-value';
 
+it.each(['http://127.0.0.1:9/v1', 'HTTP://127.0.0.1:9/v1/'])(
+  'The base URL %s is one without a slash at its end',
+  (url) => {
+    expect(loadConfig({ ...open, UPSTREAM_BASE_URL: url }).upstream).toMatchObject({
+      baseUrl: 'http://127.0.0.1:9/v1',
+    });
+  },
+);
+
 /** Settings that take almost any text, or whose form would let a control character pass. */
 const controlled = [
   ...['HOST', 'UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIENT_SECRET', 'UPSTREAM_API_VERSION', 'CACHE_URL'],
