@@ -1,19 +1,13 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Quota } from '../../../src/admission/Quota.js';
 import { anyone, type Caller } from '../../../src/auth/caller.js';
-import { SealedStore } from '../../../src/cache/SealedStore.js';
-import { Sealer } from '../../../src/cache/sealing.js';
-import { Secret } from '../../../src/config/secret.js';
-import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type AnswerError, startTestGateway } from '../../support/gateway.js';
 
 describe('The time that callers share', () => {
-  const sealer = new Sealer([{ from: 'client-secret', secret: new Secret('x') }]);
-  const store = new SealedStore({ store: new LocalStore(), sealer, scope: [] });
   const made: Quota[] = [];
   const quotaOf = () => {
-    const quota = new Quota({ store, perMinute: 0 });
+    const quota = new Quota(0);
     made.push(quota);
     return quota;
   };
