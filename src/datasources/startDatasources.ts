@@ -81,7 +81,7 @@ export function startDatasources(options: DatasourcesOptions) {
     forgets.stop();
     stopWatches();
   };
-  return { http, places, calls, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
+  return { sealed, http, places, calls, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
 
 const silenceCauses = {
