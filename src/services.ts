@@ -57,7 +57,6 @@ export async function startServices(surroundings: Surroundings & { readonly upst
     stop: async () => {
       unfollow();
       clearInterval(cleaning);
-      quota.stop();
       datasources.stop();
       lines.flush();
       await store.close();
@@ -85,8 +84,6 @@ function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store
       metrics.storeDegraded.set('', 0);
       episode.see(undefined);
     },
-    onSetAside: (file) => {
-      log.error({ file }, 'the file in the directory of CACHE_URL was damaged: what could be read of it is used');
-    },
+    onDamaged: () => log.error('the file in the directory of CACHE_URL was damaged: what could be read of it is used'),
   });
 }

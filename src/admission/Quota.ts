@@ -119,7 +119,7 @@ export class Quota {
   /** Charges work of `ms` milliseconds, as far as the process had the CPU meanwhile. */
   spend(holder: Holder, ms: number): void {
     if (holder === undefined) return;
-    const ran = ms * this.#load.ranShare;
+    const ran = ms * this.#load.measure().ranShare;
     this.#excess.set(holder, { ms: this.#excessOf(holder) + ran, at: performance.now() });
     if (this.#thisTurn.size === 0) setImmediate(() => this.#thisTurn.clear());
     this.#thisTurn.set(holder, (this.#thisTurn.get(holder) ?? 0) + ms);
@@ -130,13 +130,9 @@ export class Quota {
     return holder !== undefined && this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
   }
 
-  stop(): void {
-    this.#load.stop();
-  }
-
   #refuseBeyondShare(holder: string): void {
     const excessMs = this.#excessOf(holder);
-    if (excessMs <= burstMs || !this.#hasOthers || this.#load.utilization < busyUtilization) return;
+    if (excessMs <= burstMs || !this.#hasOthers || this.#load.measure().utilization < busyUtilization) return;
     const retryAfterSeconds = Math.ceil((excessMs - burstMs) / (share * 1000));
     throw rateLimited('Your operations take too much of the time that all callers share', { retryAfterSeconds });
   }

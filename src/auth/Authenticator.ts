@@ -37,10 +37,12 @@ export class Authenticator {
 
   /**
    * Returns synchronously for a verified token: a request that needs no waiting should not wait.
-   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer.
+   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer. `tokenless` is who
+   * calls without a token where the mode knows nobody.
    */
-  authenticate(authorization: string | undefined): Caller | Promise<Caller> {
-    if (this.#unnamed && (!this.#policy || authorization === undefined)) return this.#unnamed;
+  authenticate(authorization: string | undefined, tokenless?: Caller): Caller | Promise<Caller> {
+    const unnamed = this.#unnamed ?? tokenless;
+    if (unnamed && (!this.#policy || authorization === undefined)) return unnamed;
     if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required');
     const prefix = scheme.exec(authorization);
     if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? boundRefused : malformedHeader);

@@ -95,6 +95,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
 
   forget(isMeant: (subject: string) => boolean): void {
     const { fieldOf } = this.options;
+    this.dropExpired();
     for (const id of [...this.#memory.keys()]) if (isMeant(fieldOf(id).subject)) this.#memory.delete(id);
     for (const [id, { reader }] of this.#flights) {
       if (!isMeant(reader.field.subject)) continue;
@@ -105,18 +106,17 @@ export class LeasedCache<Value> implements MemoryKeeper {
 
   /** Drops from memory the entries that have outlived their time to live in the store. */
   dropExpired(): void {
-    for (const [id, entry] of [...this.#memory.entries()])
-      if (leftMs(entry, this.options) <= 0) this.#memory.delete(id);
+    this.#memory.purgeStale();
   }
 
   async #join(id: string, request: ReadRequest<Value>): Promise<Entry<Value>> {
-    const { holder, inPlace = atOnce, takesFetchedMeanwhile = false } = request;
+    const { holder, inPlace = atOnce } = request;
     const askedAt = performance.now();
     const isFetchedMeanwhile = ({ readAt }: Entry<Value>) => readAt >= askedAt && readAt <= performance.now();
     const reader: Reader<Value> = {
       id,
       field: this.options.fieldOf(id),
-      acceptable: (entry) => request.acceptable(entry) || (takesFetchedMeanwhile && isFetchedMeanwhile(entry)),
+      acceptable: (entry) => request.acceptable(entry) || isFetchedMeanwhile(entry),
       fetch: () => this.#fetch(request),
       isForgotten: false,
     };
@@ -248,7 +248,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   #keep({ id, isForgotten }: Reader<Value>, entry: Entry<Value>): void {
-    if (!isForgotten) this.#memory.set(id, entry);
+    if (!isForgotten) this.#memory.set(id, entry, { ttl: leftMs(entry, this.options) });
   }
 }
 

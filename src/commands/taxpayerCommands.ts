@@ -86,8 +86,8 @@ export const forget: Command = {
     const subject = identifiers.taxpayerId(argument);
     return withStoreOf(config, 'write', async ({ sealer, sealed }) => {
       const request = crypto.randomUUID();
-      const coolDowns = (await sealed.erase(refusalName(subject))) ? 1 : 0;
-      const erased = coolDowns + (await sealed.forget({ id: request, subject }));
+      await sealed.put(refusalName(subject), '', 1); // ends a cool-down
+      const erased = await sealed.forget({ id: request, subject });
       const log = createLogger('info', { write: (line) => void process.stderr.write(line) });
       const audit = new AuditLog(new LineLimit(log, sealer), 'decisions');
       audit.write({

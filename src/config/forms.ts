@@ -34,11 +34,6 @@ export function list<T>(item: z.ZodType<T, string>) {
     .pipe(z.array(item).min(1, 'must name at least one'));
 }
 
-export const listenAddress = fitting(
-  (host) => !host.startsWith('['),
-  'must be an IPv6 address without brackets, such as ::1',
-);
-
 /** `URL` alone accepts a lone `?` or `#`, blanks, and missing or reversed slashes. The scheme is changed to lower case. */
 const webUrlForm = /^https?:\/\/[^\s\\/?#@]+(\/[^\s\\?#]*)?$/i;
 export const webUrl = fitting(

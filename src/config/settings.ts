@@ -6,7 +6,6 @@ import {
   flag,
   integer,
   list,
-  listenAddress,
   oneOf,
   origin,
   proxy,
@@ -59,8 +58,8 @@ const hidden = (form: Text) => form.transform((one) => new Secret(one));
 const own = {
   PORT: setting(integer(0, 65535), '4000',
     'Port to listen on; 0 picks a free one. Serves every path, except /metrics when METRICS_PORT is set.'),
-  HOST: optional(listenAddress, '127.0.0.1 with the embedded sandbox, 0.0.0.0 with UPSTREAM_BASE_URL', '0.0.0.0',
-    'Address to listen on; :: for all of IPv6 and IPv4, 0.0.0.0 for IPv4 alone. With AUTH_MODE=developer it must be a loopback address.'),
+  HOST: optional(text, '127.0.0.1 with the embedded sandbox, 0.0.0.0 with UPSTREAM_BASE_URL', '0.0.0.0',
+    'Address to listen on; :: for all of IPv6 and IPv4, 0.0.0.0 for IPv4 alone. IPv6 addresses have no brackets. With AUTH_MODE=developer it must be a loopback address.'),
   DRAIN_TIMEOUT_MS: setting(integer(0, 600_000), '10000',
     'How long requests in flight may take to finish after SIGTERM, in milliseconds.'),
   TLS_CERT_FILE: optional(text, 'none (plain HTTP)', '/run/tls/tls.crt',

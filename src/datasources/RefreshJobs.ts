@@ -29,8 +29,6 @@ export interface RefreshJobsOptions extends ReadingOptions {
 
 /** How long a status that can still change is answered from the cache, in milliseconds. */
 export const sharedMs = 1000;
-/** From this age on, a status that is shown is read again in the background, so that nobody waits. */
-const renewedAtMs = 0.75 * sharedMs;
 /** How long the store keeps a status that can still change, in milliseconds. The next poll needs its `unchangedForMs`. */
 const processingTtlMs = 3_600_000;
 
@@ -42,8 +40,6 @@ export function isTerminal(job: JobStatus): boolean {
 /** Statuses of refresh jobs, read with the taxpayer's token and shared like the tokens themselves. */
 export class RefreshJobs implements MemoryKeeper {
   readonly #cache: LeasedCache<Observation>;
-  /** Those that are being read again, or that could not be. */
-  readonly #renewed = new WeakSet<Entry<Observation>>();
 
   constructor(private readonly options: RefreshJobsOptions) {
     const { cache, store, keepMs } = options;
@@ -78,19 +74,9 @@ export class RefreshJobs implements MemoryKeeper {
   status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs, call: ReadCall = {}): JobView | Promise<JobView> {
     const id = idOf(taxpayerId, jobId);
     const held = this.#cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
-    if (held !== undefined) {
-      if (!this.#isCurrent(held, renewedAtMs) && !this.#renewed.has(held)) this.#renew(taxpayerId, jobId, held, call);
-      return viewOf(held);
-    }
+    if (held !== undefined) return viewOf(held);
     const look = () => this.#read(taxpayerId, jobId, maxAgeMs, call);
     return call.once?.(`job ${id}`, look) ?? look();
-  }
-
-  /** Reads the status in the background, after this turn's answers. A failure is ignored: the next caller meets it. */
-  #renew(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder, written }: ReadCall): void {
-    this.#renewed.add(entry);
-    const renew = () => this.#read(taxpayerId, jobId, renewedAtMs, { holder, written });
-    setImmediate(() => void renew().catch(() => undefined));
   }
 
   async #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall) {
@@ -100,7 +86,6 @@ export class RefreshJobs implements MemoryKeeper {
     const entry = await this.#cache.read(id, {
       holder,
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
-      takesFetchedMeanwhile: true,
       fetch: async (endsAt) => {
         const during = { holder, trail, written, endsAt };
         const job = await broker.readWithToken(taxpayerId, during, (token) =>

@@ -136,7 +136,7 @@ export class TokenBroker implements MemoryKeeper {
 
   async #find(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
     const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
-    return this.#told(id, await this.#read(id, acceptable, call, { inPlace, takesFetchedMeanwhile: true }));
+    return this.#told(id, await this.#read(id, acceptable, call, { inPlace }));
   }
 
   /**

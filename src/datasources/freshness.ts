@@ -23,10 +23,14 @@ export function isFinal({ status }: TokenRecord): boolean {
   return finalStatuses.includes(status);
 }
 
-/** How long what was read is fresh from then on, in milliseconds. A part that could not be read may be mended. */
+/** How long a record is fresh at least of which a part could not be read: the service may mend it soon. */
+const faultyFreshMs = 5000;
+
+/** How long what was read is fresh from then on, in milliseconds. */
 export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs: unchangedMs }: Reading): number {
   if (isFinal(record) && !record.faults) return rule.maxMs;
-  return Math.round(Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedMs)));
+  const usualMs = Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedMs));
+  return Math.round(record.faults ? Math.min(usualMs, Math.max(faultyFreshMs, unchangedMs)) : usualMs);
 }
 
 /**

@@ -15,7 +15,7 @@ const reconnectWaitMs = 100;
 export class RedisStore implements Store {
   readonly kind = 'redis';
   readonly #client: (Redis | Cluster) & ScriptedCommands;
-  #closing: Promise<void> | undefined;
+  #isClosed = false;
   /** Why there is no connection; undefined while there is one. */
   #connectionFault: StoreError | undefined;
   readonly #onFault = (error: Error): void => {
@@ -26,8 +26,7 @@ export class RedisStore implements Store {
   static async open(url: string): Promise<RedisStore> {
     const client = createRedisClient(parseRedisUrl(url));
     const store = new RedisStore(client);
-    client.connect().catch(store.#onFault);
-    await ready(client, connectWaitMs).catch(store.#onFault);
+    await timeLimit(() => client.connect(), connectWaitMs).catch(store.#onFault);
     return store;
   }
 
@@ -42,7 +41,7 @@ export class RedisStore implements Store {
     client.on('ready', () => {
       this.#connectionFault = undefined;
     });
-    keepConnected(client, () => !this.#closing);
+    keepConnected(client, () => !this.#isClosed);
   }
 
   async acquire({ record, field }: Place, { owner, leaseMs, refused = '', awaited = '' }: Wish): Promise<Turn> {
@@ -102,9 +101,9 @@ export class RedisStore implements Store {
     return { count, leftMs };
   }
 
-  close(): Promise<void> {
-    this.#closing ??= end(this.#client);
-    return this.#closing;
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#client.disconnect();
   }
 
   async #run<T>(
@@ -112,7 +111,7 @@ export class RedisStore implements Store {
     key: string,
     ...args: readonly (string | Buffer | number)[]
   ): Promise<T> {
-    if (this.#closing) throw new StoreError('closed');
+    if (this.#isClosed) throw new StoreError('closed');
     const name = `txgw:${key}`;
     const work = (): Promise<T> => this.#client[script](name, ...args);
     try {
@@ -130,13 +129,5 @@ export class RedisStore implements Store {
 
 /** Waits for a connection. Rejects at the first failure to connect, so that a dead server costs no time. */
 const ready = (client: Redis | Cluster, withinMs: number) => timeLimit(() => once(client, 'ready'), withinMs);
-
-/** Disconnects within a second: a client that is between two connections never emits `end`. */
-async function end(client: Redis | Cluster): Promise<void> {
-  if (client.status === 'end') return;
-  const ended = once(client, 'end');
-  client.disconnect();
-  await timeLimit(() => ended, 1000).catch(() => undefined);
-}
 
 const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero

@@ -281,7 +281,7 @@ export class Fleet {
     auditor.forgotten.push(forgotten);
     const disturbance = auditor.disturb({ kind: 'forget', from: world.now, until: Infinity, taxpayer });
     const work = async () => {
-      await sealed.erase(refusalName(subject));
+      await sealed.put(refusalName(subject), '', 1);
       await sealed.forget({ id, subject });
       forgotten.doneAt = world.now;
       // Each process erases once more after a store fault, and a paused process erases when it wakes.

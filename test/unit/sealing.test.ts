@@ -38,7 +38,7 @@ describe('Sealer', () => {
 
   it('never gives the same bytes twice, nor the text in them', () => {
     const sealed = Array.from({ length: 200 }, () => sealer.seal('k', Buffer.from('planted-token')).toString('latin1'));
-    expect(new Set(sealed.map((entry) => entry.slice(5, 17))).size).toBe(200);
+    expect(new Set(sealed.map((entry) => entry.slice(4, 16))).size).toBe(200);
     expect(sealed.join('')).not.toContain('planted');
   });
 

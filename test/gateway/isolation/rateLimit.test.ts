@@ -8,20 +8,12 @@ const ada: Caller = { ...anyone, kind: 'bearer', key: 'ada' };
 const bob: Caller = { ...anyone, kind: 'bearer', key: 'bob' };
 const minuteBegins = 60_000_000;
 let now = minuteBegins;
-const limits: Quota[] = [];
 let gateway: TestGateway | undefined;
 
 afterEach(async () => {
-  for (const limit of limits.splice(0)) limit.stop();
   await gateway?.stop();
   gateway = undefined;
 });
-
-function limited(perMinute = 5): Quota {
-  const limit = new Quota(perMinute);
-  limits.push(limit);
-  return limit;
-}
 
 /** How many of that many operations get through. */
 function admitted(limit: Quota, caller: Caller, operations: number, address?: string): number {
@@ -47,7 +39,7 @@ describe('the limit of operations per caller', () => {
   });
 
   test('lets that many through in a clock minute, and says when the next begins', () => {
-    const limit = limited();
+    const limit = new Quota(5);
     now += 12_500;
     expect(admitted(limit, ada, 9)).toBe(5);
     expect(admitted(limit, bob, 9)).toBe(5);
@@ -62,7 +54,7 @@ describe('the limit of operations per caller', () => {
   });
 
   test('tells callers without an identity apart by address, and those with one by who they are', () => {
-    const limit = limited();
+    const limit = new Quota(5);
     expect(admitted(limit, anyone, 9, '192.0.2.1')).toBe(5);
     expect(admitted(limit, anyone, 9, '192.0.2.2')).toBe(5);
     expect(admitted(limit, router, 9, '192.0.2.1')).toBe(5);
