@@ -27,10 +27,10 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const store = await openWatchedStore(surroundings);
   const lines = new LineLimit(log, sealer, config.trustedProxies !== undefined);
   const audit = new AuditLog(lines, config.audit);
+  const quota = new Quota(config.limits.requestsPerMinute);
   const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
   const datasources = startDatasources({ ...surroundings, store, sealer, audit, onCall });
   const { broker, jobs, forgets, http } = datasources;
-  const quota = new Quota({ store: datasources.sealed, perMinute: config.limits.requestsPerMinute });
   if (store.kind === 'redis') await forgets.start();
   const cleaning = setInterval(() => {
     broker.dropExpired();
@@ -57,7 +57,6 @@ export async function startServices(surroundings: Surroundings & { readonly upst
     stop: async () => {
       unfollow();
       clearInterval(cleaning);
-      quota.stop();
       datasources.stop();
       lines.flush();
       await store.close();

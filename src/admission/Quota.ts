@@ -1,15 +1,8 @@
 import { type Caller, holderOf } from '../auth/caller.js';
-import type { SealedStore } from '../cache/SealedStore.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { Load } from './Load.js';
 import { Pace } from './Pace.js';
 import { type Holder, rateLimited } from './Places.js';
-
-export interface QuotaOptions {
-  readonly store: SealedStore;
-  /** Root fields of operations per caller and minute over the whole fleet; 0 means no limit. */
-  readonly perMinute: number;
-}
 
 /** Whom limits count for: the caller or, where callers cannot be told apart, the address. */
 export interface Asker {
@@ -27,20 +20,11 @@ export interface RateLimit {
 
 /** A caller's root fields in one clock minute. */
 interface Count {
-  readonly key: string;
   readonly minute: number;
-  here: number;
-  /** Those of `here` that the store knows of. */
-  sent: number;
-  /** Those in other processes, as far as the store knows. Undefined until it was asked. */
-  elsewhere: number | undefined;
+  fields: number;
 }
 
 const minuteMs = 60_000;
-/** How often processes exchange their counts through the store. */
-const exchangeEveryMs = 1000;
-/** Up to this share of its limit a caller's count is not sent to the store: most callers never ask for more. */
-const keptShare = 0.01;
 const maxCallers = 100_000;
 
 /** The share of the event loop's time that one caller may take while others ask as well. */
@@ -61,12 +45,7 @@ const refusalRate = { atOnce: 100, everyMs: 2, longestMs: 1000 };
 const maxRefused = 10_000;
 
 /**
- * What each caller may take over time: root fields per clock minute in the whole fleet, a share of the time of this process,
- * and refusals.
- *
- * No operation waits for the store: each process counts by itself and exchanges counts with the others about once a second.
- * So the fleet may exceed a limit by what arrives within a second, and by a hundredth of the limit per process. Without the
- * store each process applies the limit alone.
+ * What each caller may take of this process over time: root fields per clock minute, a share of its time, and refusals.
  *
  * Nothing else runs while an operation is read, checked and answered, so the time of expensive operations is noted. A caller
  * who is alone is not bounded in time, and nobody is refused for it while the process is not busy.
@@ -74,8 +53,6 @@ const maxRefused = 10_000;
 export class Quota {
   readonly #refusals = new BoundedCache<Pace>({ max: maxRefused });
   readonly #counts = new BoundedCache<Count>({ max: maxCallers });
-  /** Counts with root fields to send. */
-  readonly #unsent = new Set<Count>();
   /** Work of each caller beyond its share, as of `at` (of `performance.now()`). */
   readonly #excess = new BoundedCache<{ readonly ms: number; readonly at: number }>({ max: maxCallers });
   /** Work of each caller in this turn of the event loop, in milliseconds. */
@@ -84,9 +61,9 @@ export class Quota {
   #latest: Holder | null = null;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
   readonly #load = new Load();
-  readonly #timer = setInterval(() => this.#exchangeAll(), exchangeEveryMs).unref();
 
-  constructor(private readonly options: QuotaOptions) {}
+  /** `perMinute`: root fields of operations that a caller may ask for in a clock minute; 0 means no limit. */
+  constructor(private readonly perMinute: number) {}
 
   /**
    * Counts one root field. Returns what to wait for before the operation begins, if anything.
@@ -103,25 +80,22 @@ export class Quota {
 
   /** Counts root fields. @throws GatewayError RATE_LIMITED (429); then none of them counts */
   takeFields({ caller, remoteAddress }: Asker, rootFields: number): void {
-    const { perMinute } = this.options;
+    const { perMinute } = this;
     if (perMinute === 0) return;
     const count = this.#countOf(keyOf(caller, remoteAddress));
-    if (used(count) + rootFields > perMinute) {
+    if (count.fields + rootFields > perMinute) {
       const message = `At most ${perMinute} root fields per minute (RATE_LIMIT_PER_MINUTE)`;
       throw rateLimited(message, { retryAfterSeconds: secondsLeft() });
     }
-    count.here += rootFields;
-    if (used(count) <= perMinute * keptShare) return;
-    this.#unsent.add(count);
-    if (count.elsewhere === undefined) void this.#exchange(count); // other processes may already have counted this caller
+    count.fields += rootFields;
   }
 
   /** What is left of the caller's root fields in this minute; undefined where there is no limit, or the caller is unknown. */
   limitOf({ caller, remoteAddress }: Partial<Asker>): RateLimit | undefined {
-    const { perMinute } = this.options;
+    const { perMinute } = this;
     if (perMinute === 0 || caller === undefined) return undefined;
-    const left = Math.max(0, perMinute - used(this.#countOf(keyOf(caller, remoteAddress))));
-    return { perMinute, left, resetSeconds: secondsLeft() };
+    const { fields } = this.#countOf(keyOf(caller, remoteAddress));
+    return { perMinute, left: perMinute - fields, resetSeconds: secondsLeft() };
   }
 
   /** Takes `turns` for a refusal: milliseconds until it may be answered; Infinity when too many of the caller wait already. */
@@ -156,10 +130,6 @@ export class Quota {
     return holder !== undefined && this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
   }
 
-  stop(): void {
-    clearInterval(this.#timer);
-  }
-
   #refuseBeyondShare(holder: string): void {
     const excessMs = this.#excessOf(holder);
     if (excessMs <= burstMs || !this.#hasOthers || this.#load.measure().utilization < busyUtilization) return;
@@ -188,32 +158,10 @@ export class Quota {
     const minute = Math.floor(Date.now() / minuteMs);
     const known = this.#counts.get(key);
     if (known?.minute === minute) return known;
-    const count: Count = { key, minute, here: 0, sent: 0, elsewhere: undefined };
+    const count: Count = { minute, fields: 0 };
     this.#counts.set(key, count);
     return count;
   }
-
-  #exchangeAll(): void {
-    for (const count of this.#unsent) void this.#exchange(count);
-  }
-
-  async #exchange(count: Count): Promise<void> {
-    this.#unsent.delete(count);
-    const { store } = this.options;
-    const { key, minute, here, sent } = count;
-    count.sent = here;
-    count.elsewhere ??= 0;
-    try {
-      const { count: all } = await store.increment(['rate', key, String(minute)], here - sent, 2 * minuteMs);
-      count.elsewhere = Math.max(count.elsewhere, all - here);
-    } catch {
-      count.sent -= here - sent; // sent with the next ones; meanwhile the count of this process holds
-    }
-  }
-}
-
-function used({ here, elsewhere = 0 }: Count): number {
-  return here + elsewhere;
 }
 
 /** Seconds until the next clock minute begins. */

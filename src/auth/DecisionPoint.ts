@@ -123,7 +123,7 @@ export class DecisionPoint {
       resource: { type: 'taxpayer', id: taxpayer },
     }));
     const isOne = endpoint === 'evaluation';
-    const answer = await fetchJson(`${url.replace(/\/+$/, '')}/access/v1/${endpoint}`, {
+    const answer = await fetchJson(`${url}/access/v1/${endpoint}`, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',

@@ -1,5 +1,5 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
-import { unauthenticated, withoutStack } from '../errors/errors.js';
+import { unauthenticated } from '../errors/errors.js';
 import { isNestedWithin } from '../process/json.js';
 import { type Caller, callerKey } from './caller.js';
 import type { KeySource } from './IssuerKeys.js';
@@ -114,7 +114,7 @@ async function verifySignature(token: string, { algorithms = signatureAlgorithms
 
 function decode(token: string) {
   try {
-    return withoutStack(() => ({ header: decodeProtectedHeader(token), issuer: decodeJwt(token).iss }));
+    return { header: decodeProtectedHeader(token), issuer: decodeJwt(token).iss };
   } catch {
     throw unauthenticated(malformed);
   }

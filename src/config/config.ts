@@ -233,7 +233,7 @@ function upstreamOf(s: Facts): UpstreamCredentials | 'embedded-sandbox' {
 /** Where spans are posted to; undefined without tracing. The OpenTelemetry SDK reads its other variables itself. */
 function tracesOf(s: Facts, env: Environment) {
   const isOff = env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true' || env['OTEL_TRACES_EXPORTER']?.trim() === 'none';
-  const base = s.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, '');
+  const base = s.OTEL_EXPORTER_OTLP_ENDPOINT;
   const url = s.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? (base && `${base}/v1/traces`);
   return isOff || url === undefined ? undefined : { url };
 }

@@ -133,7 +133,7 @@ export function serviceUrl(baseUrl: string, ...segments: readonly string[]): str
     }
     return encodeURIComponent(segment);
   });
-  return `${baseUrl.replace(/\/+$/, '')}/${path.join('/')}`;
+  return `${baseUrl}/${path.join('/')}`;
 }
 
 const noAccess = 'The service refuses access to this taxpayer';

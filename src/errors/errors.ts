@@ -53,17 +53,6 @@ export class GatewayError extends Error implements GatewayErrorOptions {
   }
 }
 
-/** Runs synchronous `work` whose errors get no stack: nobody is shown it, and it costs more than the rest of a refusal. */
-export function withoutStack<T>(work: () => T): T {
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 0;
-  try {
-    return work();
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
-}
-
 /** Refuses a caller who is not known, with a status of 401. */
 export function unauthenticated(message: string): GatewayError {
   return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });

@@ -195,9 +195,7 @@ class UpgradableRequest extends IncomingMessage {
 
 /** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */
 function pathAndQueryOf(target: string): string {
-  if (target.startsWith('/')) return target;
-  const rest = target.replace(/^https?:\/\/[^/?#]*/i, '');
-  return rest.startsWith('/') || rest === target ? rest : `/${rest}`;
+  return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
 }
 
 /** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */

@@ -18,6 +18,7 @@ const statusNames = { processing: 'PROCESSING', completed: 'COMPLETED', failed: 
 @Directive('@cost(weight: 20)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class RefreshJob {
+  readonly __typename = 'RefreshJob';
   @Always(() => ID, "The taxpayer's id, assigned by the service.") readonly taxpayerId: string;
   @Always(() => ID, "The job's id, assigned by the service.") readonly jobId: string;
   @Always(() => String, 'Name of the job.') readonly name: string;

@@ -10,6 +10,15 @@ const open = { ...service, AUTH_MODE: 'disabled' };
 const issuer = { AUTH_ISSUER: 'https://a.example', AUTH_AUDIENCE: 'x' };
 const planted = 'planted-secret-value';
 
+it.each(['http://127.0.0.1:9/v1', 'HTTP://127.0.0.1:9/v1/'])(
+  'The base URL %s is one without a slash at its end',
+  (url) => {
+    expect(loadConfig({ ...open, UPSTREAM_BASE_URL: url }).upstream).toMatchObject({
+      baseUrl: 'http://127.0.0.1:9/v1',
+    });
+  },
+);
+
 /** Settings that take almost any text, or whose form would let a control character pass. */
 const controlled = [
   ...['HOST', 'UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIENT_SECRET', 'UPSTREAM_API_VERSION', 'CACHE_URL'],
@@ -132,7 +141,6 @@ describe('A mistake', () => {
     [{ AUTH_MODE: planted }, /^AUTH_MODE must be one of jwt, developer, disabled$/],
     [{ CACHE_URL: `redi://${planted}` }, /^CACHE_URL must be memory:/],
     [{ CACHE_URL: 'file:~/cache' }, /^CACHE_URL must be file: and a directory without /],
-    [{ ...open, HOST: '[::1]' }, /^HOST must be an IPv6 address without brackets, such as ::1$/],
     [{ CACHE_ENCRYPTION_KEY: planted }, /^CACHE_ENCRYPTION_KEY must be 32 bytes in base64$/],
     ...['https://a.example/', 'null', 'https://*.example.com'].map((CORS_ORIGINS): [Env, RegExp] => [
       { CORS_ORIGINS },

@@ -1,37 +1,19 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { Quota } from '../../../src/admission/Quota.js';
 import { anyone, type Caller, router } from '../../../src/auth/caller.js';
-import { SealedStore } from '../../../src/cache/SealedStore.js';
-import { Sealer } from '../../../src/cache/sealing.js';
-import { Secret } from '../../../src/config/secret.js';
 import type { GatewayError } from '../../../src/errors/errors.js';
-import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { until } from '../../support/until.js';
 
 const ada: Caller = { ...anyone, kind: 'bearer', key: 'ada' };
 const bob: Caller = { ...anyone, kind: 'bearer', key: 'bob' };
 const minuteBegins = 60_000_000;
 let now = minuteBegins;
-const limits: Quota[] = [];
 let gateway: TestGateway | undefined;
 
 afterEach(async () => {
-  for (const limit of limits.splice(0)) limit.stop();
   await gateway?.stop();
   gateway = undefined;
 });
-
-function process(store: SealedStore, perMinute = 5): Quota {
-  const limit = new Quota({ store, perMinute });
-  limits.push(limit);
-  return limit;
-}
-
-function sharedStore(): SealedStore {
-  const sealer = new Sealer([{ from: 'client-secret', secret: new Secret('x') }]);
-  return new SealedStore({ store: new LocalStore(), sealer, scope: [] });
-}
 
 /** How many of that many operations get through. */
 function admitted(limit: Quota, caller: Caller, operations: number, address?: string): number {
@@ -57,7 +39,7 @@ describe('the limit of operations per caller', () => {
   });
 
   test('lets that many through in a clock minute, and says when the next begins', () => {
-    const limit = process(sharedStore());
+    const limit = new Quota(5);
     now += 12_500;
     expect(admitted(limit, ada, 9)).toBe(5);
     expect(admitted(limit, bob, 9)).toBe(5);
@@ -71,39 +53,8 @@ describe('the limit of operations per caller', () => {
     expect(admitted(limit, ada, 9)).toBe(5);
   });
 
-  test('holds over all processes, once they have heard of each other', async () => {
-    const store = sharedStore();
-    const [one, two] = [process(store), process(store)];
-    expect(admitted(one, ada, 4)).toBe(4);
-    await until(async () => (await store.increment(['rate', 'ada', String(now / 60_000)], 0, 1000)).count === 4);
-    expect(admitted(two, ada, 1)).toBe(1); // asks what the others have counted
-    await until(() => refusal(two, ada) !== undefined);
-    expect(admitted(two, bob, 9)).toBe(5);
-  });
-
-  test('holds within each process while the store is away', async () => {
-    const store = sharedStore();
-    store.increment = () => Promise.reject(new Error('away'));
-    const limit = process(store);
-    expect(admitted(limit, ada, 3)).toBe(3);
-    await Promise.resolve();
-    expect(admitted(limit, ada, 9)).toBe(2);
-  });
-
-  test('tells the store later what it could not be told', async () => {
-    const store = sharedStore();
-    const add = store.increment.bind(store);
-    store.increment = () => Promise.reject(new Error('away'));
-    const limit = process(store);
-    expect(admitted(limit, ada, 3)).toBe(3);
-    await new Promise(setImmediate);
-    store.increment = add;
-    expect(admitted(limit, ada, 1)).toBe(1);
-    await until(async () => (await add(['rate', 'ada', String(now / 60_000)], 0, 120_000)).count === 4);
-  });
-
   test('tells callers without an identity apart by address, and those with one by who they are', () => {
-    const limit = process(sharedStore());
+    const limit = new Quota(5);
     expect(admitted(limit, anyone, 9, '192.0.2.1')).toBe(5);
     expect(admitted(limit, anyone, 9, '192.0.2.2')).toBe(5);
     expect(admitted(limit, router, 9, '192.0.2.1')).toBe(5);
