@@ -1,7 +1,7 @@
 import { type Caller, holderOf } from '../auth/caller.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { Load } from './Load.js';
-import { Pace } from './Pace.js';
+import { Pace, type Rate } from './Pace.js';
 import { type Holder, rateLimited } from './Places.js';
 
 /** Whom limits count for: the caller or, where callers cannot be told apart, the address. */
@@ -10,21 +10,6 @@ export interface Asker {
   readonly remoteAddress: string | undefined;
 }
 
-/** A caller's limit on root fields, and what is left of it. */
-export interface RateLimit {
-  /** Root fields of operations per clock minute. */
-  readonly perMinute: number;
-  readonly left: number;
-  readonly resetSeconds: number;
-}
-
-/** A caller's root fields in one clock minute. */
-interface Count {
-  readonly minute: number;
-  fields: number;
-}
-
-const minuteMs = 60_000;
 const maxCallers = 100_000;
 
 /** The share of the event loop's time that one caller may take while others ask as well. */
@@ -45,14 +30,14 @@ const refusalRate = { atOnce: 100, everyMs: 2, longestMs: 1000 };
 const maxRefused = 10_000;
 
 /**
- * What each caller may take of this process over time: root fields per clock minute, a share of its time, and refusals.
+ * What each caller may take of this process over time: root fields, a share of its time, and refusals.
  *
  * Nothing else runs while an operation is read, checked and answered, so the time of expensive operations is noted. A caller
  * who is alone is not bounded in time, and nobody is refused for it while the process is not busy.
  */
 export class Quota {
   readonly #refusals = new BoundedCache<Pace>({ max: maxRefused });
-  readonly #counts = new BoundedCache<Count>({ max: maxCallers });
+  readonly #fields = new BoundedCache<Pace>({ max: maxCallers });
   /** Work of each caller beyond its share, as of `at` (of `performance.now()`). */
   readonly #excess = new BoundedCache<{ readonly ms: number; readonly at: number }>({ max: maxCallers });
   /** Work of each caller in this turn of the event loop, in milliseconds. */
@@ -62,7 +47,7 @@ export class Quota {
   #othersSeenAt = Number.NEGATIVE_INFINITY;
   readonly #load = new Load();
 
-  /** `perMinute`: root fields of operations that a caller may ask for in a clock minute; 0 means no limit. */
+  /** `perMinute`: root fields of operations that a caller may ask for in a minute; 0 means no limit. */
   constructor(private readonly perMinute: number) {}
 
   /**
@@ -78,34 +63,22 @@ export class Quota {
     return this.turnOf(holder);
   }
 
-  /** Counts root fields. @throws GatewayError RATE_LIMITED (429); then none of them counts */
-  takeFields({ caller, remoteAddress }: Asker, rootFields: number): void {
+  /** Counts root fields: a minute's at once, then evenly. @throws GatewayError RATE_LIMITED (429); then none of them counts */
+  takeFields(asker: Asker, rootFields: number): void {
     const { perMinute } = this;
     if (perMinute === 0) return;
-    const count = this.#countOf(keyOf(caller, remoteAddress));
-    if (count.fields + rootFields > perMinute) {
-      const message = `At most ${perMinute} root fields per minute (RATE_LIMIT_PER_MINUTE)`;
-      throw rateLimited(message, { retryAfterSeconds: secondsLeft() });
-    }
-    count.fields += rootFields;
+    const waitMs = paceOf(asker, this.#fields, { atOnce: perMinute, everyMs: 60_000 / perMinute, longestMs: 0 }).take(
+      rootFields,
+    );
+    if (waitMs === 0) return;
+    const message = `At most ${perMinute} root fields per minute (RATE_LIMIT_PER_MINUTE)`;
+    throw rateLimited(message, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
   }
 
-  /** What is left of the caller's root fields in this minute; undefined where there is no limit, or the caller is unknown. */
-  limitOf({ caller, remoteAddress }: Partial<Asker>): RateLimit | undefined {
-    const { perMinute } = this;
-    if (perMinute === 0 || caller === undefined) return undefined;
-    const { fields } = this.#countOf(keyOf(caller, remoteAddress));
-    return { perMinute, left: perMinute - fields, resetSeconds: secondsLeft() };
-  }
-
-  /** Takes `turns` for a refusal: milliseconds until it may be answered; Infinity when too many of the caller wait already. */
-  waitOfRefusal({ caller, remoteAddress }: Partial<Asker>, turns = 1): number {
-    const key = keyOf(caller, remoteAddress);
-    const pace = this.#refusals.get(key) ?? new Pace(refusalRate);
-    this.#refusals.set(key, pace);
-    let waitMs = 0;
-    for (let turn = 0; turn < turns; turn += 1) waitMs = pace.take();
-    return waitMs;
+  /** Takes `turns` for a refusal: milliseconds until it may be answered; undefined when too many of the caller wait already. */
+  waitOfRefusal(asker: Partial<Asker>, turns = 1): number | undefined {
+    const waitMs = paceOf(asker, this.#refusals, refusalRate).take(turns);
+    return waitMs > refusalRate.longestMs ? undefined : waitMs;
   }
 
   /**
@@ -153,23 +126,15 @@ export class Quota {
   get #hasOthers(): boolean {
     return performance.now() - this.#othersSeenAt <= presentMs;
   }
+}
 
-  #countOf(key: string): Count {
-    const minute = Math.floor(Date.now() / minuteMs);
-    const known = this.#counts.get(key);
-    if (known?.minute === minute) return known;
-    const count: Count = { minute, fields: 0 };
-    this.#counts.set(key, count);
-    return count;
+/** The pace of a caller. Callers without an identity are told apart by their address. */
+function paceOf({ caller, remoteAddress = 'unknown' }: Partial<Asker>, paces: BoundedCache<Pace>, rate: Rate): Pace {
+  const key = (caller && holderOf(caller)) ?? `address ${remoteAddress}`;
+  let pace = paces.get(key);
+  if (pace === undefined) {
+    pace = new Pace(rate);
+    paces.set(key, pace);
   }
-}
-
-/** Seconds until the next clock minute begins. */
-function secondsLeft(): number {
-  return Math.ceil((minuteMs - (Date.now() % minuteMs)) / 1000);
-}
-
-/** Callers without an identity are told apart by their address. */
-function keyOf(caller: Caller | undefined, remoteAddress: string | undefined): string {
-  return (caller && holderOf(caller)) ?? `address ${remoteAddress ?? 'unknown'}`;
+  return pace;
 }

@@ -85,7 +85,7 @@ export class TaxpayerAccess {
       return seen;
     };
     const shown = allowed && view instanceof Promise ? view.then(againAllowed) : view;
-    if (!this.services.audit.wantsAll) return shown;
+    if (!this.services.auditsAll) return shown;
     const note = (seen: View) => {
       this.context.audit(action, 'shown', this.id);
       return seen;

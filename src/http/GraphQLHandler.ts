@@ -48,7 +48,7 @@ export class GraphQLHandler {
       result = operations.refuse(record, error);
     }
     if (result.kind === 'refusal') return refuseInTurn(response, quota, result, facts);
-    const headers = headersOf(facts.requestId, quota.limitOf(facts));
+    const headers = headersOf(facts.requestId);
     if (result.kind === 'stream') return writeStream(result, response, headers, this.edge);
     if (record.transport === 'http') writeJson(response, result, facts.dialect, headers);
     else writeAsStream(response, result, record.transport as StreamTransport, headers);

@@ -1,21 +1,13 @@
 import type { ServerResponse } from 'node:http';
-import type { Quota, RateLimit } from '../admission/Quota.js';
+import type { Quota } from '../admission/Quota.js';
 import { type Answer, partialSuccess } from '../operations/Operation.js';
 import { pause } from '../process/pause.js';
 import type { Dialect } from './accept.js';
 import type { HttpFacts } from './facts.js';
 
-/** Header names and values (draft-ietf-httpapi-ratelimit-headers-11, May 2026, sections 3 and 4; quota unit `requests`). */
-export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): readonly string[] {
-  const policy = `"root-fields";q=${perMinute};w=60`;
-  return ['ratelimit-policy', policy, 'ratelimit', `"root-fields";r=${left};t=${resetSeconds}`];
-}
-
 /** The headers of every answer to an operation, as one list: `setHeader` would cost several times as much. */
-export function headersOf(requestId: string, rateLimit: RateLimit | undefined): string[] {
-  const headers = ['x-request-id', requestId, 'cache-control', 'no-store'];
-  if (rateLimit !== undefined) headers.push(...rateLimitHeaders(rateLimit));
-  return headers;
+export function headersOf(requestId: string): string[] {
+  return ['x-request-id', requestId, 'cache-control', 'no-store'];
 }
 
 /**
@@ -30,10 +22,10 @@ export async function refuseInTurn(
 ): Promise<void> {
   const waitMs = quota.waitOfRefusal(facts);
   // Not `response.socket`: a pipelined response has none yet.
-  if (waitMs === Number.POSITIVE_INFINITY) return void response.req.socket.destroy();
+  if (waitMs === undefined) return void response.req.socket.destroy();
   if (waitMs > 0) await pause(waitMs, { ref: false });
   if (response.headersSent || response.destroyed) return;
-  const headers = headersOf(facts.requestId, quota.limitOf(facts));
+  const headers = headersOf(facts.requestId);
   const retryAfterSeconds = refusal.errors[0]?.extensions?.['retryAfterSeconds'];
   if (refusal.status === 401) headers.push('www-authenticate', 'Bearer');
   if (retryAfterSeconds !== undefined) headers.push('retry-after', `${retryAfterSeconds}`);

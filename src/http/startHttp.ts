@@ -4,15 +4,12 @@ import type { TLSSocket } from 'node:tls';
 import { prometheusContentType } from 'prom-client';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
-import { OperationRecord } from '../operations/Operation.js';
 import { listenProblem } from '../process/listenProblem.js';
 import type { Surroundings } from '../Surroundings.js';
-import { plainJson } from './accept.js';
 import { writePage } from './answering.js';
 import type { Edge } from './edge.js';
-import { HttpFacts } from './facts.js';
 import { GraphQLHandler } from './GraphQLHandler.js';
-import { answerNotFound, type Handler, HttpServer, type Routes } from './HttpServer.js';
+import { type Handler, HttpServer, type Routes } from './HttpServer.js';
 import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
 
 export interface HttpParts extends Edge, Surroundings {
@@ -34,22 +31,14 @@ export async function startMetricsServer(parts: HttpParts): Promise<HttpServer |
 
 /** Starts the server of PORT. @throws Error in one plain line */
 export async function startHttp(parts: HttpParts): Promise<{ readonly server: HttpServer; readonly port: number }> {
-  const { config, log, operations, addressOf, origins, upgrade } = parts;
+  const { config, log, origins, upgrade } = parts;
   const routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
   if (config.metricsPort === undefined) routes.push(metricsRoute(parts));
   if (config.introspection) routes.push(...explorerRoutes(parts.explorer));
-  const notFound: Handler = (request, response) => {
-    const facts = new HttpFacts(response, addressOf(request), plainJson);
-    response.setHeader('x-request-id', facts.requestId);
-    const record = new OperationRecord(facts, 'http');
-    record.status = 404;
-    operations.turnAway(record, 'no such path');
-    answerNotFound(request, response);
-  };
   const { host, port, tls: files } = config;
   const before = origins.answer.bind(origins);
   const tls = files && readPemFiles(files);
-  const server = new HttpServer({ host, port, tls, routes: new Map(routes), notFound, before, log });
+  const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, log });
   server.server.on('upgrade', upgrade);
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');

@@ -263,13 +263,13 @@ export class SocketSession {
 
   /** Charges a message that is no operation, beyond the free ones, as a refusal. */
   #keepPace(characters: number): void {
-    if (turnsOf(characters) > 1 || this.#pace.take() > 0) this.#charge(characters);
+    if (this.#pace.take(turnsOf(characters)) > 0) this.#charge(characters);
   }
 
   /** Charges a message as refusals; closes the socket when the caller has had too many. */
   #charge(characters: number): void {
     const waitMs = this.edge.quota.waitOfRefusal(this.facts, turnsOf(characters));
-    if (waitMs === Number.POSITIVE_INFINITY) this.#close(tryAgainLater, 'Too many messages');
+    if (waitMs === undefined) this.#close(tryAgainLater, 'Too many messages');
   }
 
   /** Takes room for the longest message, or closes the socket. */
