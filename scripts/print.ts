@@ -108,7 +108,7 @@ function settingRows(areStandard: boolean): string[] {
   const rows = some.map(({ name, fallback, meaning, example, secret }) => {
     const names = secret ? `${code(name)}<br>${code(`${name}_FILE`)}` : code(name);
     const preset = /\s|^none$/.test(fallback) ? escapeCell(fallback) : code(fallback);
-    return `| ${names} | ${preset} | ${escapeCell(meaning)} | ${code(example)} |`;
+    return `| ${names} | ${preset} | ${escapeCell(meaning)} | ${example ? code(example) : ''} |`;
   });
   return ['| Variable | Default | Meaning | Example |', '| --- | --- | --- | --- |', ...rows];
 }

@@ -154,7 +154,7 @@ function operationsOf(
     resolvers,
     providers: config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile),
     onUnknownValue: (kind, value) => {
-      metrics.unknownValues.inc({ kind });
+      metrics.unknownValues.add(kind);
       // The service may put anything into these fields: only a plain word is logged.
       const told = /^[A-Za-z_-]{1,40}$/.test(value) ? value : 'withheld: not a plain word';
       log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');

@@ -12,13 +12,12 @@ export class Pace {
 
   constructor(private readonly rate: Rate) {}
 
-  /** Takes the next turn: the milliseconds until it comes. Infinity, and no turn, when that is too long. */
-  take(): number {
+  /** Milliseconds until the last of so many turns, which are taken unless that is too long. */
+  take(turns = 1): number {
     const { atOnce, everyMs, longestMs } = this.rate;
     const now = performance.now();
-    const turn = Math.max(this.#latest + everyMs, now - (atOnce - 1) * everyMs);
-    if (turn - now > longestMs) return Number.POSITIVE_INFINITY;
-    this.#latest = turn;
-    return Math.max(0, turn - now);
+    const last = Math.max(this.#latest, now - atOnce * everyMs) + turns * everyMs;
+    if (last - now <= longestMs) this.#latest = last;
+    return Math.max(0, last - now);
   }
 }

@@ -1,15 +1,8 @@
 import { type Caller, holderOf } from '../auth/caller.js';
-import type { SealedStore } from '../cache/SealedStore.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { Load } from './Load.js';
-import { Pace } from './Pace.js';
+import { Pace, type Rate } from './Pace.js';
 import { type Holder, rateLimited } from './Places.js';
-
-export interface QuotaOptions {
-  readonly store: SealedStore;
-  /** Root fields of operations per caller and minute over the whole fleet; 0 means no limit. */
-  readonly perMinute: number;
-}
 
 /** Whom limits count for: the caller or, where callers cannot be told apart, the address. */
 export interface Asker {
@@ -17,30 +10,6 @@ export interface Asker {
   readonly remoteAddress: string | undefined;
 }
 
-/** A caller's limit on root fields, and what is left of it. */
-export interface RateLimit {
-  /** Root fields of operations per clock minute. */
-  readonly perMinute: number;
-  readonly left: number;
-  readonly resetSeconds: number;
-}
-
-/** A caller's root fields in one clock minute. */
-interface Count {
-  readonly key: string;
-  readonly minute: number;
-  here: number;
-  /** Those of `here` that the store knows of. */
-  sent: number;
-  /** Those in other processes, as far as the store knows. Undefined until it was asked. */
-  elsewhere: number | undefined;
-}
-
-const minuteMs = 60_000;
-/** How often processes exchange their counts through the store. */
-const exchangeEveryMs = 1000;
-/** Up to this share of its limit a caller's count is not sent to the store: most callers never ask for more. */
-const keptShare = 0.01;
 const maxCallers = 100_000;
 
 /** The share of the event loop's time that one caller may take while others ask as well. */
@@ -61,21 +30,14 @@ const refusalRate = { atOnce: 100, everyMs: 2, longestMs: 1000 };
 const maxRefused = 10_000;
 
 /**
- * What each caller may take over time: root fields per clock minute in the whole fleet, a share of the time of this process,
- * and refusals.
- *
- * No operation waits for the store: each process counts by itself and exchanges counts with the others about once a second.
- * So the fleet may exceed a limit by what arrives within a second, and by a hundredth of the limit per process. Without the
- * store each process applies the limit alone.
+ * What each caller may take of this process over time: root fields, a share of its time, and refusals.
  *
  * Nothing else runs while an operation is read, checked and answered, so the time of expensive operations is noted. A caller
  * who is alone is not bounded in time, and nobody is refused for it while the process is not busy.
  */
 export class Quota {
   readonly #refusals = new BoundedCache<Pace>({ max: maxRefused });
-  readonly #counts = new BoundedCache<Count>({ max: maxCallers });
-  /** Counts with root fields to send. */
-  readonly #unsent = new Set<Count>();
+  readonly #fields = new BoundedCache<Pace>({ max: maxCallers });
   /** Work of each caller beyond its share, as of `at` (of `performance.now()`). */
   readonly #excess = new BoundedCache<{ readonly ms: number; readonly at: number }>({ max: maxCallers });
   /** Work of each caller in this turn of the event loop, in milliseconds. */
@@ -84,9 +46,9 @@ export class Quota {
   #latest: Holder | null = null;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
   readonly #load = new Load();
-  readonly #timer = setInterval(() => this.#exchangeAll(), exchangeEveryMs).unref();
 
-  constructor(private readonly options: QuotaOptions) {}
+  /** `perMinute`: root fields of operations that a caller may ask for in a minute; 0 means no limit. */
+  constructor(private readonly perMinute: number) {}
 
   /**
    * Counts one root field. Returns what to wait for before the operation begins, if anything.
@@ -101,37 +63,22 @@ export class Quota {
     return this.turnOf(holder);
   }
 
-  /** Counts root fields. @throws GatewayError RATE_LIMITED (429); then none of them counts */
-  takeFields({ caller, remoteAddress }: Asker, rootFields: number): void {
-    const { perMinute } = this.options;
+  /** Counts root fields: a minute's at once, then evenly. @throws GatewayError RATE_LIMITED (429); then none of them counts */
+  takeFields(asker: Asker, rootFields: number): void {
+    const { perMinute } = this;
     if (perMinute === 0) return;
-    const count = this.#countOf(keyOf(caller, remoteAddress));
-    if (used(count) + rootFields > perMinute) {
-      const message = `At most ${perMinute} root fields per minute (RATE_LIMIT_PER_MINUTE)`;
-      throw rateLimited(message, { retryAfterSeconds: secondsLeft() });
-    }
-    count.here += rootFields;
-    if (used(count) <= perMinute * keptShare) return;
-    this.#unsent.add(count);
-    if (count.elsewhere === undefined) void this.#exchange(count); // other processes may already have counted this caller
+    const waitMs = paceOf(asker, this.#fields, { atOnce: perMinute, everyMs: 60_000 / perMinute, longestMs: 0 }).take(
+      rootFields,
+    );
+    if (waitMs === 0) return;
+    const message = `At most ${perMinute} root fields per minute (RATE_LIMIT_PER_MINUTE)`;
+    throw rateLimited(message, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
   }
 
-  /** What is left of the caller's root fields in this minute; undefined where there is no limit. */
-  limitOf({ caller, remoteAddress }: Asker): RateLimit | undefined {
-    const { perMinute } = this.options;
-    if (perMinute === 0) return undefined;
-    const left = Math.max(0, perMinute - used(this.#countOf(keyOf(caller, remoteAddress))));
-    return { perMinute, left, resetSeconds: secondsLeft() };
-  }
-
-  /** Takes `turns` for a refusal: milliseconds until it may be answered; Infinity when too many of the caller wait already. */
-  waitOfRefusal({ caller, remoteAddress }: Partial<Asker>, turns = 1): number {
-    const key = keyOf(caller, remoteAddress);
-    const pace = this.#refusals.get(key) ?? new Pace(refusalRate);
-    this.#refusals.set(key, pace);
-    let waitMs = 0;
-    for (let turn = 0; turn < turns; turn += 1) waitMs = pace.take();
-    return waitMs;
+  /** Takes `turns` for a refusal: milliseconds until it may be answered; undefined when too many of the caller wait already. */
+  waitOfRefusal(asker: Partial<Asker>, turns = 1): number | undefined {
+    const waitMs = paceOf(asker, this.#refusals, refusalRate).take(turns);
+    return waitMs > refusalRate.longestMs ? undefined : waitMs;
   }
 
   /**
@@ -145,7 +92,7 @@ export class Quota {
   /** Charges work of `ms` milliseconds, as far as the process had the CPU meanwhile. */
   spend(holder: Holder, ms: number): void {
     if (holder === undefined) return;
-    const ran = ms * this.#load.ranShare;
+    const ran = ms * this.#load.measure().ranShare;
     this.#excess.set(holder, { ms: this.#excessOf(holder) + ran, at: performance.now() });
     if (this.#thisTurn.size === 0) setImmediate(() => this.#thisTurn.clear());
     this.#thisTurn.set(holder, (this.#thisTurn.get(holder) ?? 0) + ms);
@@ -156,14 +103,9 @@ export class Quota {
     return holder !== undefined && this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
   }
 
-  stop(): void {
-    clearInterval(this.#timer);
-    this.#load.stop();
-  }
-
   #refuseBeyondShare(holder: string): void {
     const excessMs = this.#excessOf(holder);
-    if (excessMs <= burstMs || !this.#hasOthers || this.#load.utilization < busyUtilization) return;
+    if (excessMs <= burstMs || !this.#hasOthers || this.#load.measure().utilization < busyUtilization) return;
     const retryAfterSeconds = Math.ceil((excessMs - burstMs) / (share * 1000));
     throw rateLimited('Your operations take too much of the time that all callers share', { retryAfterSeconds });
   }
@@ -184,45 +126,15 @@ export class Quota {
   get #hasOthers(): boolean {
     return performance.now() - this.#othersSeenAt <= presentMs;
   }
-
-  #countOf(key: string): Count {
-    const minute = Math.floor(Date.now() / minuteMs);
-    const known = this.#counts.get(key);
-    if (known?.minute === minute) return known;
-    const count: Count = { key, minute, here: 0, sent: 0, elsewhere: undefined };
-    this.#counts.set(key, count);
-    return count;
-  }
-
-  #exchangeAll(): void {
-    for (const count of this.#unsent) void this.#exchange(count);
-  }
-
-  async #exchange(count: Count): Promise<void> {
-    this.#unsent.delete(count);
-    const { store } = this.options;
-    const { key, minute, here, sent } = count;
-    count.sent = here;
-    count.elsewhere ??= 0;
-    try {
-      const { count: all } = await store.increment(['rate', key, String(minute)], here - sent, 2 * minuteMs);
-      count.elsewhere = Math.max(count.elsewhere, all - here);
-    } catch {
-      count.sent -= here - sent; // sent with the next ones; meanwhile the count of this process holds
-    }
-  }
 }
 
-function used({ here, elsewhere = 0 }: Count): number {
-  return here + elsewhere;
-}
-
-/** Seconds until the next clock minute begins. */
-function secondsLeft(): number {
-  return Math.ceil((minuteMs - (Date.now() % minuteMs)) / 1000);
-}
-
-/** Callers without an identity are told apart by their address. */
-function keyOf(caller: Caller | undefined, remoteAddress: string | undefined): string {
-  return (caller && holderOf(caller)) ?? `address ${remoteAddress ?? 'unknown'}`;
+/** The pace of a caller. Callers without an identity are told apart by their address. */
+function paceOf({ caller, remoteAddress = 'unknown' }: Partial<Asker>, paces: BoundedCache<Pace>, rate: Rate): Pace {
+  const key = (caller && holderOf(caller)) ?? `address ${remoteAddress}`;
+  let pace = paces.get(key);
+  if (pace === undefined) {
+    pace = new Pace(rate);
+    paces.set(key, pace);
+  }
+  return pace;
 }

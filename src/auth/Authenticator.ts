@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/config.js';
 import { unauthenticated } from '../errors/errors.js';
@@ -11,6 +10,7 @@ const scheme = /^bearer +/i;
 /** RFC 6750 section 2.1. */
 const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 const maxTokens = 10_000;
+const maxCharacters = 1 << 24;
 const malformedHeader = 'The Authorization header must be the word Bearer and one token';
 
 /** Tells who is calling from the Authorization header of a request or the parameters of a socket. */
@@ -19,8 +19,8 @@ export class Authenticator {
   readonly #policy: TokenPolicy | undefined;
   /** The caller of requests without a token, in a mode that allows them. */
   readonly #unnamed: Caller | undefined;
-  /** Verified tokens by their digest. One verification serves all who bring a token meanwhile; a failed one is not kept. */
-  readonly #verified: LRUCache<string, VerifiedToken, string>;
+  /** By token. One verification serves all who bring a token meanwhile; a failed one is not kept. */
+  readonly #verified: LRUCache<string, VerifiedToken>;
 
   constructor({ mode, rights, tokenTypes, decision }: Config['auth'], issuers: TokenPolicy['issuers']) {
     this.#unnamed = mode === 'disabled' ? anyone : mode === 'developer' ? localDeveloper : undefined;
@@ -28,27 +28,29 @@ export class Authenticator {
     if (mode !== 'disabled') this.#policy = { ...policy, decisionClaims: decision?.claims };
     this.#verified = new LRUCache({
       max: maxTokens,
-      fetchMethod: (_digest, _stale, { context: token }) => verifyToken(token, this.#policy as TokenPolicy),
+      maxSize: maxCharacters,
+      sizeCalculation: (_verified, token) => token.length,
+      fetchMethod: (token) => verifyToken(token, this.#policy as TokenPolicy),
       ignoreFetchAbort: true, // a verification that others push out still answers who waits for it
     });
   }
 
   /**
    * Returns synchronously for a verified token: a request that needs no waiting should not wait.
-   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer.
+   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer. `tokenless` is who
+   * calls without a token where the mode knows nobody.
    */
-  authenticate(authorization: string | undefined): Caller | Promise<Caller> {
-    if (this.#unnamed && (!this.#policy || authorization === undefined)) return this.#unnamed;
+  authenticate(authorization: string | undefined, tokenless?: Caller): Caller | Promise<Caller> {
+    const unnamed = this.#unnamed ?? tokenless;
+    if (unnamed && (!this.#policy || authorization === undefined)) return unnamed;
     if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required');
     const prefix = scheme.exec(authorization);
     if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? boundRefused : malformedHeader);
     const token = authorization.slice(prefix[0].length);
-    const digest = hash('sha256', token, 'base64');
-    const known = this.#verified.get(digest);
+    const known = this.#verified.get(token);
     if (known !== undefined && isGood(known)) return known.caller;
-    if (known !== undefined) this.#verified.delete(digest);
     if (!tokenForm.test(token)) throw unauthenticated(malformedHeader);
-    return this.#verified.forceFetch(digest, { context: token }).then(({ caller }) => caller);
+    return this.#verified.forceFetch(token, { forceRefresh: true }).then(({ caller }) => caller);
   }
 }
 

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
 import type { Secret } from '../config/secret.js';
-import { GatewayError } from '../errors/errors.js';
+import { authUnavailable } from '../errors/errors.js';
 import type { Trail } from '../process/Trail.js';
 import type { Caller, TaxpayerScope } from './caller.js';
 import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
@@ -22,9 +22,9 @@ export interface Decision {
 export interface Asker {
   readonly requestId: string;
   /** The trail of its operation, which is told of each call. */
-  readonly trail?: Trail;
+  readonly trail: Trail;
   /** Takes a place for a call, and returns how to give it back. @throws GatewayError RATE_LIMITED when none is free */
-  readonly takePlace?: () => () => void;
+  readonly takePlace: () => () => void;
 }
 
 /** A call as metrics and the log see it. */
@@ -37,13 +37,13 @@ export interface DecisionCall {
 
 export interface DecisionPointOptions {
   readonly url: string;
-  /** HTTP agents. Default: Node's own. */
-  readonly agent?: AgentFor | undefined;
+  /** HTTP agents. */
+  readonly agent: AgentFor;
   /** Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
   readonly token?: Secret | undefined;
   /** How long a permission is cached, in milliseconds. */
   readonly ttlMs: number;
-  readonly onCall?: (call: DecisionCall) => void;
+  readonly onCall: (call: DecisionCall) => void;
 }
 
 /** Time for a call, in milliseconds. */
@@ -73,31 +73,21 @@ export class DecisionPoint {
   }
 
   /**
-   * Decides all questions with at most one call. Joins the calls in flight for questions that are already being asked.
-   * @returns for each question a decision, or GatewayError AUTH_UNAVAILABLE or RATE_LIMITED when there is none
+   * Joins an equal question that is being asked, or else calls `decide`, also where a decision is known: who asks has found
+   * none that is still valid. Rejects as {@link DecisionPoint.decide}.
    */
-  ask(caller: Caller, asker: Asker, questions: readonly Question[]): Promise<readonly (Decision | GatewayError)[]> {
-    const fresh: Question[] = [];
-    let deciding: Promise<readonly Decision[]> | undefined;
-    const answers = questions.map((question) => {
-      const context = async () => {
-        const place = fresh.push(question) - 1;
-        await undefined; // until every question is there
-        deciding ??= this.#decide(caller, asker, fresh);
-        return (await deciding)[place] as Decision;
-      };
-      // Known ones are asked again: who asks has found none that is still valid.
-      const decision = this.#decisions.forceFetch(keyOf(caller, question), { context, forceRefresh: true });
-      return decision.catch((error: GatewayError) => error);
-    });
-    return Promise.all(answers);
+  ask(caller: Caller, question: Question, decide: () => Promise<Decision>): Promise<Decision> {
+    return this.#decisions.forceFetch(keyOf(caller, question), { context: decide, forceRefresh: true });
   }
 
-  /** @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call */
-  async #decide(caller: Caller, { requestId, trail, takePlace }: Asker, questions: readonly Question[]) {
+  /**
+   * Decides all questions with one call.
+   * @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call
+   */
+  async decide(caller: Caller, { requestId, trail, takePlace }: Asker, questions: readonly Question[]) {
     const { ttlMs, onCall } = this.options;
     const endpoint = questions.length === 1 ? 'evaluation' : 'evaluations';
-    const leavePlace = takePlace?.();
+    const leavePlace = takePlace();
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     const startedAt = performance.now();
     let failure: NoAnswer | undefined;
@@ -108,13 +98,14 @@ export class DecisionPoint {
       });
     } catch (error) {
       failure = error as NoAnswer;
-      throw undecided(failure);
+      const message = 'The decision point cannot say at the moment whether the caller may see this taxpayer';
+      throw authUnavailable(message, `decision point: ${failure.message}`);
     } finally {
-      leavePlace?.();
+      leavePlace();
       const ms = performance.now() - startedAt;
       const outcome = failure?.fault ?? 'ok';
-      trail?.call({ endpoint, result: outcome, startedAt, ms });
-      onCall?.({ outcome, cause: failure?.message, seconds: ms / 1000 });
+      trail.call({ endpoint, result: outcome, startedAt, ms });
+      onCall({ outcome, cause: failure?.message, seconds: ms / 1000 });
     }
   }
 
@@ -132,7 +123,7 @@ export class DecisionPoint {
       resource: { type: 'taxpayer', id: taxpayer },
     }));
     const isOne = endpoint === 'evaluation';
-    const answer = await fetchJson(`${url.replace(/\/+$/, '')}/access/v1/${endpoint}`, {
+    const answer = await fetchJson(`${url}/access/v1/${endpoint}`, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
@@ -158,10 +149,4 @@ const decided = z.object({ evaluations: z.array(z.object({ decision: z.boolean()
 /** All that the answer may depend on. Only the last part can contain a line break, so no two keys collide. */
 function keyOf({ propertiesKey }: Caller, { action, taxpayer }: Question): string {
   return `${propertiesKey}\n${action}\n${taxpayer}`;
-}
-
-function undecided(failure: NoAnswer): GatewayError {
-  const message = 'The decision point cannot say at the moment whether the caller may see this taxpayer';
-  const reason = `decision point: ${failure.message}`;
-  return new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds: 1, reason });
 }

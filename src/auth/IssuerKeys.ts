@@ -1,6 +1,6 @@
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, type JWSHeaderParameters } from 'jose';
 import * as z from 'zod';
-import { GatewayError } from '../errors/errors.js';
+import { authUnavailable } from '../errors/errors.js';
 import { pause } from '../process/pause.js';
 import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
 
@@ -21,15 +21,15 @@ export interface KeyPlace {
   /** The exact `iss` claim. */
   readonly issuer: string;
   readonly jwksUrl: string | undefined;
-  /** HTTP agents for reads. Default: Node's own. */
-  readonly agentFor?: AgentFor | undefined;
+  /** HTTP agents for reads. */
+  readonly agentFor: AgentFor;
 }
 
 export interface IssuerKeysOptions extends KeyPlace {
   /** How long keys are used after the provider last confirmed them: a withdrawn key must not stay valid for ever. */
   readonly maxAgeMs: number;
   /** Called after each read of the keys, with the reason when it failed. */
-  readonly onRead?: ((failure: NoAnswer | undefined) => void) | undefined;
+  readonly onRead: (failure: NoAnswer | undefined) => void;
 }
 
 const refreshMs = 600_000;
@@ -82,7 +82,10 @@ export class IssuerKeys implements KeySource {
 
   async find({ alg, kid }: JWSHeaderParameters): Promise<readonly CryptoKey[]> {
     if (!this.fresh) await this.lookAgain();
-    if (!this.fresh) throw this.#unavailable();
+    if (!this.fresh) {
+      const message = 'The keys of the identity provider cannot be read at the moment';
+      throw authUnavailable(message, `key set: ${this.#failure?.message}`);
+    }
     const keys: CryptoKey[] = [];
     try {
       const key = await this.#set?.({ alg, kid } as JWSHeaderParameters); // no key that the token itself brings along
@@ -120,21 +123,12 @@ export class IssuerKeys implements KeySource {
       this.#failure = error as NoAnswer;
       this.#notBefore = performance.now() + retryMs;
     }
-    if (!this.#stopped.signal.aborted) this.options.onRead?.(this.#failure);
+    this.options.onRead(this.#failure);
     return this.#failure === undefined;
   }
 
   #waitMs(): number {
     return Math.max(0, this.#notBefore - performance.now());
-  }
-
-  #unavailable(): GatewayError {
-    const message = 'The keys of the identity provider cannot be read at the moment';
-    return new GatewayError('AUTH_UNAVAILABLE', message, {
-      httpStatus: 503,
-      retryAfterSeconds: Math.max(1, Math.ceil(this.#waitMs() / 1000)),
-      reason: `key set: ${this.#failure?.message}`,
-    });
   }
 }
 

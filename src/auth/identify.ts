@@ -26,13 +26,8 @@ export function identifier(authenticator: Authenticator, secrets: Secret | undef
   return ({ authorization, routerSecret }) => {
     const fromRouter = isRouter(routerSecret, secrets);
     const identity = (caller: Caller): Identity => ({ caller, fromRouter });
-    try {
-      const caller = authenticator.authenticate(authorization);
-      return caller instanceof Promise ? caller.then(identity) : identity(caller);
-    } catch (error) {
-      if (authorization === undefined && fromRouter) return identity(router);
-      throw error;
-    }
+    const caller = authenticator.authenticate(authorization, fromRouter ? router : undefined);
+    return caller instanceof Promise ? caller.then(identity) : identity(caller);
   };
 }
 

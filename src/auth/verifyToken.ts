@@ -1,19 +1,19 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
-import { unauthenticated, withoutStack } from '../errors/errors.js';
+import { unauthenticated } from '../errors/errors.js';
 import { isNestedWithin } from '../process/json.js';
 import { type Caller, callerKey } from './caller.js';
 import type { KeySource } from './IssuerKeys.js';
 import { claimAt, type RightsRules, rightsIn } from './rights.js';
 
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
-export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const;
+export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'];
 
 export interface TokenPolicy {
   /** Default: {@link signatureAlgorithms}. */
-  readonly algorithms?: readonly string[];
+  readonly algorithms?: string[];
   readonly issuers: ReadonlyMap<string, TrustedIssuer>;
   readonly rights: RightsRules;
-  /** A token must be of one of these types, as {@link tokenType} writes them. */
+  /** A token must be of one of these types. */
   readonly tokenTypes: readonly string[];
   /** Claims that a decision point is told; undefined without a decision point. */
   readonly decisionClaims?: readonly string[] | undefined;
@@ -23,7 +23,7 @@ export interface TrustedIssuer {
   /** The keys that may sign for this issuer, and for no other. */
   readonly keys: KeySource;
   /** A token must name one of these in `aud`. */
-  readonly audience: readonly string[];
+  readonly audience: string[];
 }
 
 export interface VerifiedToken {
@@ -85,21 +85,16 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
 async function verifySignature(token: string, { algorithms = signatureAlgorithms, tokenTypes, issuers }: TokenPolicy) {
   // First refuse what needs no key to refuse: it then costs neither a signature check nor a read of the key set.
   const { header, issuer } = decode(token);
-  if (!algorithms.some((algorithm) => algorithm === header.alg)) {
+  if (!algorithms.includes(String(header.alg))) {
     throw unauthenticated('The access token is not signed with an accepted algorithm (alg)');
   }
-  if (!tokenTypes.some((type) => type === tokenType(header.typ))) {
+  if (!tokenTypes.some((type) => tokenType(type) === tokenType(header.typ))) {
     throw unauthenticated('The access token is not of an accepted type (typ)');
   }
   const trusted = typeof issuer === 'string' && issuers.get(issuer);
   if (!trusted) throw unauthenticated('The access token is not from an accepted issuer (iss)');
   const { keys, audience } = trusted;
-  const expected = {
-    algorithms: [...algorithms],
-    issuer,
-    audience: [...audience],
-    clockTolerance: toleranceSeconds,
-  };
+  const expected = { algorithms, issuer, audience, clockTolerance: toleranceSeconds };
   for (let looked = false; ; looked = true) {
     const { version } = keys; // before the keys are taken, see IssuerKeys
     for (const key of await keys.find(header)) {
@@ -119,7 +114,7 @@ async function verifySignature(token: string, { algorithms = signatureAlgorithms
 
 function decode(token: string) {
   try {
-    return withoutStack(() => ({ header: decodeProtectedHeader(token), issuer: decodeJwt(token).iss }));
+    return { header: decodeProtectedHeader(token), issuer: decodeJwt(token).iss };
   } catch {
     throw unauthenticated(malformed);
   }
@@ -145,7 +140,7 @@ const accessTokenType = 'at+jwt';
 const claimsOfOthers = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'];
 
 /** Normalizes a `typ` header for comparison: lower case, without `application/`. A token without one is a plain JWT. */
-export function tokenType(typ: unknown = 'jwt'): string | undefined {
+function tokenType(typ: unknown = 'jwt'): string | undefined {
   return typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : undefined;
 }
 

@@ -2,11 +2,11 @@ import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache, heldBytes } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
-import type { Place, Turn } from '../stores/Store.js';
+import type { Place, Turn, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { MemoryKeeper } from './Forgets.js';
 import type { CacheTier, InPlace, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
-import type { SealedStore, SubjectField } from './SealedStore.js';
+import type { SubjectField } from './SealedStore.js';
 import { decodeFailure, type Entry, encodeFailure, entryOf, isFromBefore, leftMs, outcomeOf } from './StoredEntries.js';
 import { WriteBack } from './WriteBack.js';
 
@@ -18,8 +18,6 @@ export const leaseMarginMs = 2000;
 /** Pauses between two looks at a lease that another process holds, in milliseconds: they double, with jitter. */
 const firstPauseMs = 20;
 const longestPauseMs = 200;
-/** How long the store keeps a lease holder's failure for those who waited for the holder, in milliseconds. */
-const failureTtlMs = 10_000;
 
 const atOnce: InPlace = async (work) => work();
 
@@ -34,7 +32,7 @@ interface Reader<Value> {
 
 /** A read in flight. */
 interface Flight<Value> {
-  readonly reader: Pick<Reader<Value>, 'field' | 'isForgotten'>;
+  readonly reader: Reader<Value>;
   readonly entry: Promise<Entry<Value>>;
 }
 
@@ -55,11 +53,9 @@ export class LeasedCache<Value> implements MemoryKeeper {
   readonly #memory: BoundedCache<Entry<Value>>;
   readonly #flights = new Map<string, Flight<Value>>();
   readonly #writeBack = new WriteBack((id) => this.#save(id));
-  readonly #longestHoldMs: number;
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
-    const { workMs, maxEntries, codec } = options;
-    this.#longestHoldMs = workMs + leaseMarginMs;
+    const { maxEntries, codec } = options;
     this.#memory = new BoundedCache({
       max: maxEntries,
       maxSize: Math.floor(getHeapStatistics().heap_size_limit / 4),
@@ -99,6 +95,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
 
   forget(isMeant: (subject: string) => boolean): void {
     const { fieldOf } = this.options;
+    this.dropExpired();
     for (const id of [...this.#memory.keys()]) if (isMeant(fieldOf(id).subject)) this.#memory.delete(id);
     for (const [id, { reader }] of this.#flights) {
       if (!isMeant(reader.field.subject)) continue;
@@ -109,18 +106,17 @@ export class LeasedCache<Value> implements MemoryKeeper {
 
   /** Drops from memory the entries that have outlived their time to live in the store. */
   dropExpired(): void {
-    for (const [id, entry] of [...this.#memory.entries()])
-      if (leftMs(entry, this.options) <= 0) this.#memory.delete(id);
+    this.#memory.purgeStale();
   }
 
   async #join(id: string, request: ReadRequest<Value>): Promise<Entry<Value>> {
-    const { holder, inPlace = atOnce, takesFetchedMeanwhile = false } = request;
+    const { holder, inPlace = atOnce } = request;
     const askedAt = performance.now();
     const isFetchedMeanwhile = ({ readAt }: Entry<Value>) => readAt >= askedAt && readAt <= performance.now();
     const reader: Reader<Value> = {
       id,
       field: this.options.fieldOf(id),
-      acceptable: (entry) => request.acceptable(entry) || (takesFetchedMeanwhile && isFetchedMeanwhile(entry)),
+      acceptable: (entry) => request.acceptable(entry) || isFetchedMeanwhile(entry),
       fetch: () => this.#fetch(request),
       isForgotten: false,
     };
@@ -160,7 +156,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   /** Asks the store until it answers, or this reader may fetch. */
   async #load(reader: Reader<Value>): Promise<Loaded<Value>> {
     const { store, codec, workMs } = this.options;
-    const waitsUntil = performance.now() + this.#longestHoldMs + workMs;
+    const waitsUntil = performance.now() + 2 * workMs + leaseMarginMs;
     const owner = crypto.randomUUID();
     const place = store.placeOf(reader.field);
     let refused: string | undefined;
@@ -190,36 +186,33 @@ export class LeasedCache<Value> implements MemoryKeeper {
           await pause(pauseMs * (0.5 + Math.random() / 2));
           pauseMs = Math.min(2 * pauseMs, longestPauseMs);
           break;
-        case 'taken': {
-          const forgottenAt = performance.now() - turn.forgottenMs;
-          return { entry: await this.#work(reader, place, owner, forgottenAt), tier: 'fetched' };
-        }
+        case 'taken':
+          return { entry: await this.#work(reader, place, { owner, leaseMs, refused }), tier: 'fetched' };
       }
     }
   }
 
   /** Fetches, then writes the result and releases the lease: also without an answer it may have been granted. */
-  async #work(reader: Reader<Value>, place: Place, owner: string, forgottenAt: number): Promise<Entry<Value>> {
+  async #work(reader: Reader<Value>, place: Place, wish: Wish): Promise<Entry<Value>> {
     const { store } = this.options;
-    // 7. Nobody else reads it, or the store cannot tell.
-    const letGo = keepLease(store, place, owner, this.#longestHoldMs);
+    const { owner } = wish;
+    // 7. Nobody else reads it, or the store cannot tell. A lost lease does not end the work.
+    const renewing = setInterval(() => store.acquire(place, wish).catch(() => undefined), renewEveryMs).unref();
     try {
       const entry = await reader.fetch();
       // 8. The store takes it, or (10) is asked again each second.
       this.#keep(reader, entry);
-      const isFromBeforeForgetting = (entry.startedAt ?? entry.readAt) < forgottenAt;
-      const outcome = isFromBeforeForgetting ? undefined : outcomeOf(entry, this.options);
-      const isSaved = await store.settle(place, owner, outcome).catch(() => false);
+      const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options)).catch(() => false);
       if (!isSaved) this.#writeBack.later(reader.id);
       return entry;
     } catch (error) {
       // 9. Those who wait share the failure; not a refusal that concerns one caller alone.
       const isShared = error instanceof GatewayError && error.onlyFor === undefined;
-      const outcome = isShared ? { failure: encodeFailure(error), ttlMs: failureTtlMs } : undefined;
+      const outcome = isShared ? { failure: encodeFailure(error) } : undefined;
       await store.settle(place, owner, outcome).catch(() => undefined);
       throw error;
     } finally {
-      letGo();
+      clearInterval(renewing);
     }
   }
 
@@ -255,23 +248,12 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   #keep({ id, isForgotten }: Reader<Value>, entry: Entry<Value>): void {
-    if (!isForgotten) this.#memory.set(id, entry);
+    if (!isForgotten) this.#memory.set(id, entry, { ttl: leftMs(entry, this.options) });
   }
 }
 
 /** A store that does not answer is done without: the reader fetches, as if it had the lease. */
 function alone(error: unknown): Turn<never, never> {
-  if (error instanceof StoreError && error.trouble !== 'closed') return { state: 'taken', forgottenMs: Infinity };
+  if (error instanceof StoreError && error.trouble !== 'closed') return { state: 'taken' };
   throw error;
-}
-
-/** Renews a lease for `longestMs`, or until the returned function is called. A lost lease does not end the work. */
-function keepLease(store: SealedStore, place: Place, owner: string, longestMs: number): () => void {
-  const endsAt = performance.now() + longestMs;
-  const renew = async () => {
-    const isHeld = performance.now() < endsAt && (await store.renew(place, owner, leaseMs));
-    if (!isHeld) clearInterval(timer);
-  };
-  const timer = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
-  return () => clearInterval(timer);
 }

@@ -9,10 +9,8 @@ export type InPlace = <T>(work: () => T | Promise<T>) => Promise<T>;
 
 /** What a reader asks of a `LeasedCache`. */
 export interface ReadRequest<Value> {
-  /** Whether an entry will do. */
+  /** Whether an entry will do. One that was fetched since the reader asked always does. */
   readonly acceptable: (entry: Entry<Value>) => boolean;
-  /** Whether any entry will do that was fetched since the reader asked. */
-  readonly takesFetchedMeanwhile?: boolean;
   /** Asks the service until `endsAt` (monotonic) at most. */
   readonly fetch: (endsAt: number) => Promise<Value>;
   /** For the reader that begins a read; those who join one under way need no place. Default: at once. */

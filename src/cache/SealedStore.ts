@@ -60,16 +60,12 @@ export class SealedStore {
     return { state: 'found', stored: { ...turn.stored, value: this.#open(valueName(place, version), value) } };
   }
 
-  renew(place: Place, owner: string, leaseMs: number): Promise<boolean> {
-    return this.options.store.renew(place, owner, leaseMs);
-  }
-
   settle(place: Place, owner: string, outcome: Outcome<unknown, unknown>): Promise<boolean> {
     const sealed =
       outcome === undefined
         ? undefined
         : 'failure' in outcome
-          ? { ...outcome, failure: this.#seal(failureName(place), outcome.failure) }
+          ? { failure: this.#seal(failureName(place), outcome.failure) }
           : { ...outcome, value: this.#seal(valueName(place, outcome.version), outcome.value) };
     return this.options.store.settle(place, owner, sealed);
   }
@@ -109,7 +105,7 @@ export class SealedStore {
 
   /** Writes now or, if the store does not answer, as soon as it does. Never rejects. */
   async write(name: ItemName, value: unknown, ttlMs: number): Promise<void> {
-    await this.#untilDone(() => this.put(name, value, ttlMs), ttlMs);
+    await this.#untilDone(() => this.put(name, value, ttlMs));
   }
 
   /** Claims `name`; undefined if it is taken. @throws StoreError when the store does not answer; then withdraws the claim */
@@ -117,7 +113,7 @@ export class SealedStore {
     const { store } = this.options;
     const key = this.keyOf(name);
     const bytes = this.#seal(key, value);
-    const withdraw = () => this.#untilDone(() => store.deleteIf(key, bytes), ttlMs);
+    const withdraw = () => this.#untilDone(() => store.deleteIf(key, bytes));
     try {
       return (await store.put(key, bytes, ttlMs, 'if-absent')) ? { withdraw } : undefined;
     } catch (error) {
@@ -147,13 +143,6 @@ export class SealedStore {
     return leftMs > 0 ? { value: this.#ownMarks.get(key), leftMs } : undefined;
   }
 
-  async erase(name: ItemName): Promise<boolean> {
-    const { store } = this.options;
-    const key = this.keyOf(name);
-    const item = await store.get(key);
-    return item !== undefined && store.deleteIf(key, item.value);
-  }
-
   /** Adds `by` to the counter `name`, which ends after `ttlMs` even where the store's clock was set back. */
   async increment(name: ItemName, by: number, ttlMs: number) {
     const { count, leftMs } = await this.options.store.increment(this.keyOf(name), by, ttlMs);
@@ -179,10 +168,9 @@ export class SealedStore {
   }
 
   /** Waits for the first try only; the others go on without the caller. */
-  async #untilDone(work: () => Promise<unknown>, forMs: number): Promise<void> {
-    const endsAt = performance.now() + forMs;
+  async #untilDone(work: () => Promise<unknown>): Promise<void> {
     const again = async (error: StoreError): Promise<void> => {
-      if (error.trouble === 'closed' || performance.now() > endsAt) return;
+      if (error.trouble === 'closed') return;
       await pause(againMs, { ref: false });
       await work().catch(again);
     };

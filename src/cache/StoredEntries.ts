@@ -52,9 +52,12 @@ export const leftMs = <Value>({ value, readAt }: Entry<Value>, { ttlMs }: Keepin
 
 /** The entry as the store takes it. */
 export function outcomeOf<Value>(entry: Entry<Value>, keeping: Keeping<Value>) {
-  const { version, value, readAt } = entry;
-  const ageMs = performance.now() - readAt;
-  return { version, value: keeping.codec.encode(value), ageMs, ttlMs: leftMs(entry, keeping) };
+  const { version, value, readAt, startedAt = readAt } = entry;
+  const now = performance.now();
+  return {
+    ...{ version, value: keeping.codec.encode(value) },
+    ...{ ageMs: now - readAt, begunMs: now - startedAt, ttlMs: leftMs(entry, keeping) },
+  };
 }
 
 export function encodeFailure({ code, message, retryAfterSeconds, reason }: GatewayError) {

@@ -1,5 +1,3 @@
-import { StoreError } from '../stores/StoreError.js';
-
 const everyMs = 1000;
 /** Most entries that one cache writes back each second: after an outage a whole fleet does so at once. */
 const mostAtOnce = 25;
@@ -20,9 +18,7 @@ export class WriteBack {
   async #work(): Promise<void> {
     for (const id of [...this.#unsaved].slice(0, mostAtOnce)) {
       this.#unsaved.delete(id);
-      await this.save(id).catch((error) => {
-        if (!(error instanceof StoreError)) this.later(id); // once the store is closed there is no later
-      });
+      await this.save(id).catch(() => undefined); // it is closed, or another process has been reading it all the time
     }
     this.#timer = undefined;
     const [next] = this.#unsaved;

@@ -7,17 +7,18 @@ export interface KeyMaterial {
   readonly secret: Secret;
 }
 
-const VERSION = 2;
 const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES;
+const HEADER_BYTES = KEY_ID_BYTES + NONCE_BYTES;
+/** Part of every derivation: with another format come other keys and names. */
+const format = 'v2';
 
 /**
  * Makes entries in a store unreadable and unforgeable, and their names unguessable.
  *
- * An entry is: version byte, key id (4), nonce (12), AES-256-GCM ciphertext, tag (16). The tag also authenticates version, key
- * id, nonce and the entry's name. The first key seals and each opens what it sealed, so a new key in front costs nothing.
+ * An entry is: key id (4), nonce (12), AES-256-GCM ciphertext, tag (16). The tag also authenticates key id, nonce and the
+ * entry's name. The first key seals and each opens what it sealed, so a new key in front costs nothing.
  * Names are keyed hashes under the last key: dropping that one gives every entry a new name.
  */
 export class Sealer {
@@ -46,7 +47,7 @@ export class Sealer {
   /** Encrypts `bytes` to be stored under `name`. */
   seal(name: string, bytes: Uint8Array): Buffer {
     const { id, encryption } = this.#rings[0] as KeyRing;
-    const header = Buffer.concat([Buffer.of(VERSION), id, crypto.getRandomValues(Buffer.allocUnsafe(NONCE_BYTES))]);
+    const header = Buffer.concat([id, crypto.getRandomValues(Buffer.allocUnsafe(NONCE_BYTES))]);
     const cipher = createCipheriv('aes-256-gcm', encryption, header.subarray(-NONCE_BYTES));
     cipher.setAAD(Buffer.concat([header, Buffer.from(name)]));
     return Buffer.concat([header, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
@@ -54,9 +55,9 @@ export class Sealer {
 
   /** Decrypts the bytes found under `name`. Undefined unless they are an intact entry of a known key and this name. */
   open(name: string, sealed: Buffer): Buffer | undefined {
-    if (sealed.length < HEADER_BYTES + TAG_BYTES || sealed[0] !== VERSION) return undefined;
+    if (sealed.length < HEADER_BYTES + TAG_BYTES) return undefined;
     const header = sealed.subarray(0, HEADER_BYTES);
-    const ring = this.#rings.find(({ id }) => header.subarray(1, 1 + KEY_ID_BYTES).equals(id));
+    const ring = this.#rings.find(({ id }) => header.subarray(0, KEY_ID_BYTES).equals(id));
     if (ring === undefined) return undefined;
     const decipher = createDecipheriv('aes-256-gcm', ring.encryption, header.subarray(-NONCE_BYTES), {
       authTagLength: TAG_BYTES,
@@ -93,7 +94,7 @@ class KeyRing {
     const input = Buffer.from(secret.reveal(), from === 'encryption-key' ? 'base64' : 'utf8');
     if (input.length === 0) throw new TypeError('The key material of a Sealer must not be empty.');
     const derive = (use: string, bytes: number) =>
-      Buffer.from(hkdfSync('sha256', input, 'taxpayer-gateway/store', `v${VERSION}/${from}/${use}`, bytes));
+      Buffer.from(hkdfSync('sha256', input, 'taxpayer-gateway/store', `${format}/${from}/${use}`, bytes));
     this.id = derive('id', KEY_ID_BYTES);
     this.encryption = createSecretKey(derive('encryption', 32));
     this.names = createSecretKey(derive('names', 32));

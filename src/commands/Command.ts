@@ -1,4 +1,4 @@
-/** A command besides serving. Each is loaded when it is called; what it is for says the help of `runCommand.ts`. */
+/** A command besides serving; what it is for says the help of `runCommand.ts`. */
 export interface Command {
   /** Whether its argument is a taxpayer; otherwise it has none. */
   readonly takesTaxpayer?: boolean;

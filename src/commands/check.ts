@@ -1,14 +1,11 @@
 import { existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
-import type { Readable } from 'node:stream';
-import fetch from 'node-fetch';
-import { NoAnswer } from '../auth/fetchJson.js';
+import { resolve } from 'node:path';
+import { fetchJson, NoAnswer } from '../auth/fetchJson.js';
 import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { Agents } from '../network/agents.js';
 import { readListed } from '../operations/TrustedDocuments.js';
-import { codeOf } from '../process/codeOf.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
 import { withStore } from './withStore.js';
@@ -66,34 +63,37 @@ async function store(url: string): Promise<string> {
   return withStore(url, 'write', async (opened) => {
     const startedAt = performance.now();
     const bytes = Buffer.from('check');
-    // Several, because a cluster keeps them on several servers.
-    const keys = Array.from({ length: 8 }, () => `check-${crypto.randomUUID()}`);
-    await Promise.all(keys.map((key) => opened.put(key, bytes, limitMs, 'always')));
-    const deleted = await Promise.all(keys.map((key) => opened.deleteIf(key, bytes)));
-    if (!deleted.every(Boolean)) throw new StoreError('misconfigured', 'it loses writes');
+    const isKept = async () => {
+      const key = `check-${crypto.randomUUID()}`;
+      await opened.put(key, bytes, limitMs, 'always');
+      return opened.deleteIf(key, bytes);
+    };
+    // So many that a cluster keeps them on several servers.
+    const kept = await Promise.all(Array.from({ length: 16 }, isKept));
+    if (kept.includes(false)) throw new StoreError('misconfigured', 'it loses writes');
     return `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`;
   });
 }
 
-/** The gateway creates the directory, if it may write to the nearest parent that exists. */
 async function directory(path: string): Promise<string> {
-  let existing = path;
-  while (!existsSync(existing)) existing = dirname(existing);
-  await access(existing, constants.W_OK | constants.X_OK).catch(() => {
-    throw new Error(`CACHE_URL: ${path} cannot be created or written to`);
+  if (!existsSync(path)) return 'file: not there yet, the gateway creates it if it may';
+  await access(path, constants.W_OK | constants.X_OK).catch(() => {
+    throw new Error(`CACHE_URL: ${path} cannot be written to`);
   });
-  return existing === path ? 'file: can be written' : 'file: not there yet, the gateway creates it';
+  return 'file: can be written';
 }
 
 /** Any answer counts as success: what a base address answers without credentials is not known. */
 async function answering(setting: string, url: string, { agentFor: agent }: Agents): Promise<string> {
   const startedAt = performance.now();
-  const signal = AbortSignal.timeout(limitMs) as never;
-  const response = await fetch(url, { redirect: 'manual', signal, agent }).catch((error: unknown) => {
-    throw new Error(`${setting} does not answer: ${codeOf(error) ?? 'no answer in time'}`);
-  });
-  (response.body as Readable | null)?.on('error', () => undefined).destroy();
-  return `${setting} answers (${response.status}) in ${msSince(startedAt)} ms`;
+  const answer = await fetchJson(url, { signal: AbortSignal.timeout(limitMs), agent }).then(
+    () => 'HTTP 200',
+    ({ fault, message }: NoAnswer) => {
+      if (fault === 'answer') return message;
+      throw new Error(`${setting} does not answer: ${message}`);
+    },
+  );
+  return `${setting} answers (${answer}) in ${msSince(startedAt)} ms`;
 }
 
 const msSince = (startedAt: number): number => Math.round(performance.now() - startedAt);

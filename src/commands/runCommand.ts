@@ -5,14 +5,11 @@ import { GatewayError } from '../errors/errors.js';
 import { listenProblem } from '../process/listenProblem.js';
 import { StoreError } from '../stores/StoreError.js';
 import { type Command, type Finding, UsageError } from './Command.js';
+import { check } from './check.js';
+import { sandbox } from './sandbox.js';
+import { forget, inspect, pseudonym } from './taxpayerCommands.js';
 
-const commands: Readonly<Record<string, () => Promise<Command>>> = {
-  check: async () => (await import('./check.js')).check,
-  inspect: async () => (await import('./taxpayerCommands.js')).inspect,
-  forget: async () => (await import('./taxpayerCommands.js')).forget,
-  pseudonym: async () => (await import('./taxpayerCommands.js')).pseudonym,
-  sandbox: async () => (await import('./sandbox.js')).sandbox,
-};
+const commands: Readonly<Record<string, Command>> = { check, inspect, forget, pseudonym, sandbox };
 
 const help = [
   'taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service',
@@ -67,7 +64,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
 }
 
 async function run([name = '', ...more]: readonly string[]): Promise<Finding> {
-  const command = Object.hasOwn(commands, name) ? await commands[name]?.() : undefined;
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command === undefined && !name.startsWith('-')) {
     const names = Object.keys(commands).join(', ');
     throw new UsageError(`Unknown command. Commands: ${names}; without one the gateway starts`);

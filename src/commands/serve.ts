@@ -95,18 +95,5 @@ function screen(places: object, firstQuery: string, demo: DemoData | undefined):
     ...Object.entries(demo?.jobs ?? {}).map(([name, { jobId }]) => [`demo job ${name} of authorized`, jobId]),
   ];
   const lines = rows.map(([name, value]) => `  ${name.padEnd(42)}${value}`);
-  return [
-    '',
-    'Taxpayer gateway: ready',
-    '',
-    ...lines,
-    '',
-    'First query:',
-    '',
-    firstQuery,
-    '',
-    'Ctrl-C ends it.',
-    '',
-    '',
-  ].join('\n');
+  return `\nTaxpayer gateway: ready\n\n${lines.join('\n')}\n\nFirst query:\n\n${firstQuery}\n\nCtrl-C ends it.\n\n`;
 }

@@ -1,8 +1,7 @@
 import { createRequire } from 'node:module';
-import { tokenType } from '../auth/verifyToken.js';
 import type { PemFiles } from '../network/pemFiles.js';
 import { isLoopback } from '../process/isLoopback.js';
-import { follow, readValue, valueIn } from './files.js';
+import { type Followed, follow, readValue, valueIn } from './files.js';
 import { audiencesOf, explorersAreOpen, type Facts, rules, warningsOf } from './rules.js';
 import { Secret } from './secret.js';
 import { type Parsed, type Setting, type SettingName, settings } from './settings.js';
@@ -59,19 +58,19 @@ function parse(env: Environment, name: SettingName, problems: Map<SettingName, s
     // Anybody knows it. The printed URLs hold nothing confidential, and may well be somebody's own.
     const isExample = secret && !text?.includes('://') && text?.split(/[,\s]+/).includes(example);
     if (isExample && env['NODE_ENV'] === 'production') {
-      throw new Error('is the example of the documentation: expected one of your own with NODE_ENV=production');
+      throw new Error(`${name} is the example of the documentation: expected one of your own with NODE_ENV=production`);
     }
     if (text !== undefined) return parsedValue(name, text);
   } catch (error) {
-    problems.set(name, `${name} ${(error as Error).message}`);
+    problems.set(name, (error as Error).message);
   }
   return optional ? undefined : schema.parse(fallback);
 }
 
-/** @throws Error whose message says what the value must be */
+/** @throws Error whose message says what the setting must be */
 function parsedValue(name: SettingName, text: string): unknown {
   const result = (settings[name] as Setting).schema.safeParse(text);
-  if (!result.success) throw new Error(result.error.issues[0]?.message ?? 'is malformed');
+  if (!result.success) throw new Error(`${name} ${result.error.issues[0]?.message}`);
   return result.data;
 }
 
@@ -80,24 +79,19 @@ function readText(env: Environment, name: SettingName): string | undefined {
   const direct = (name.endsWith('_PROXY') && env[name.toLowerCase()]) || env[name] || undefined;
   const path = settings[name].secret && env[`${name}_FILE`];
   if (!path) return direct;
-  if (direct) throw new Error(`and ${name}_FILE are both set: expected one of them`);
-  return readFile(path);
+  if (direct) throw new Error(`${name} and ${name}_FILE are both set: expected one of them`);
+  return readFile(name, path);
 }
 
-function readFile(path: string): string {
+function readFile(name: SettingName, path: string): string {
   let text: string;
   try {
     text = readValue(path);
   } catch (error) {
-    throw new Error(`cannot be read from its file (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
+    throw new Error(`${name} cannot be read from its file (${(error as NodeJS.ErrnoException).code})`);
   }
-  if (text === '') throw new Error('is missing: its file is empty');
+  if (text === '') throw new Error(`${name} is missing: its file is empty`);
   return text;
-}
-
-interface Log {
-  readonly info: (fields: object, message: string) => void;
-  readonly warn: (fields: object, message: string) => void;
 }
 
 /** Those of whose files the process takes each new content; the others count as they were at the start. */
@@ -113,23 +107,19 @@ function secretFilesOf(parsed: Parsed, env: Environment): SecretFile[] {
 /** Renews secrets from their files, and tells which. Content that cannot be used is left alone. Returns what stops it. */
 export function followSecrets(
   { secretFiles }: Pick<Config, 'secretFiles'>,
-  log: Log,
+  log: Followed['log'],
   onRenewed: (setting: SettingName) => void,
 ): () => void {
-  const stops = secretFiles.map(({ setting, path, secret }) =>
-    follow([path], () => {
-      try {
-        const renewed = (parsedValue(setting, readFile(path)) as Secret).reveal();
-        if (renewed === secret.reveal()) return;
-        secret.renew(renewed);
-        onRenewed(setting);
-        log.info({ setting }, 'a secret was renewed from its file');
-      } catch (error) {
-        const problem = `${setting} ${(error as Error).message}`;
-        log.warn({ problem }, 'the new content of a secret file cannot be used: the secret in use stays');
-      }
-    }),
-  );
+  const stops = secretFiles.map(({ setting, path, secret }) => {
+    const take = () => {
+      const renewed = (parsedValue(setting, readFile(setting, path)) as Secret).reveal();
+      if (renewed === secret.reveal()) return undefined;
+      secret.renew(renewed);
+      onRenewed(setting);
+      return { setting };
+    };
+    return follow({ paths: [path], log, take });
+  });
   return () => {
     for (const stop of stops) stop();
   };
@@ -243,7 +233,7 @@ function upstreamOf(s: Facts): UpstreamCredentials | 'embedded-sandbox' {
 /** Where spans are posted to; undefined without tracing. The OpenTelemetry SDK reads its other variables itself. */
 function tracesOf(s: Facts, env: Environment) {
   const isOff = env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true' || env['OTEL_TRACES_EXPORTER']?.trim() === 'none';
-  const base = s.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, '');
+  const base = s.OTEL_EXPORTER_OTLP_ENDPOINT;
   const url = s.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? (base && `${base}/v1/traces`);
   return isOff || url === undefined ? undefined : { url };
 }
@@ -271,7 +261,7 @@ function authOf(s: Facts) {
       scopesMap: s.AUTH_SCOPES_MAP,
       taxpayersClaim: s.AUTH_TAXPAYERS_CLAIM,
     },
-    tokenTypes: s.AUTH_TOKEN_TYPES.map((type) => tokenType(type) ?? type),
+    tokenTypes: s.AUTH_TOKEN_TYPES,
     keysMaxAgeMs: s.AUTH_KEYS_MAX_AGE_SECONDS * 1000,
     decision:
       url === undefined

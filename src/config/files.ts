@@ -5,21 +5,38 @@ import { withoutByteOrderMark } from '../process/json.js';
 /** How often files are looked at, in milliseconds. By their names, because mounted secrets are swapped by a symbolic link. */
 const lookEveryMs = 1000;
 
+export interface Followed {
+  /** Files and folders. */
+  readonly paths: readonly string[];
+  readonly log: {
+    readonly info: (fields: object, message: string) => void;
+    readonly warn: (fields: object, message: string) => void;
+  };
+  /** Takes what the files hold and gives the fields of a log line; undefined when it is what they held before. */
+  readonly take: () => object | undefined | Promise<object>;
+}
+
 /**
- * Calls `onChange` soon, and after each change of the files and of the files in folders, once they have stayed the same for a
- * second: they may be seen half-written, or one renewed before another. Never for pipes, which can be read only once. Does not
- * keep the process alive. Returns what stops it.
+ * Calls `take` soon, and after each change of the files and of the files in folders, once they have stayed the same for a
+ * second: they may be seen half-written, or one renewed before another. Never for pipes, which can be read only once. Logs
+ * what came of it. Does not keep the process alive. Returns what stops it.
  */
-export function follow(paths: readonly string[], onChange: () => unknown): () => void {
-  let told = '';
+export function follow({ paths, log, take }: Followed): () => void {
+  let taken = '';
   let seen = '';
-  const timer = setInterval(() => {
+  const timer = setInterval(async () => {
     const now = paths.map(stateOf).join('');
-    if (now === seen && now !== told) {
-      told = now;
-      onChange();
-    }
+    const isNew = now === seen && now !== taken;
     seen = now;
+    if (!isNew) return;
+    taken = now;
+    try {
+      const fields = await take();
+      if (fields) log.info(fields, 'a changed file was read again');
+    } catch (error) {
+      const problem = (error as Error).message;
+      log.warn({ problem }, 'a changed file cannot be used: what was read before stays in use');
+    }
   }, lookEveryMs).unref();
   return () => clearInterval(timer);
 }

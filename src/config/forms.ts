@@ -27,17 +27,12 @@ export const share = fitting(
 ).transform(Number);
 
 /** Separated by commas, or on several lines: only what the list holds is checked. */
-export function list(item: Text) {
+export function list<T>(item: z.ZodType<T, string>) {
   return z
     .string()
     .transform((items) => items.split(/[,\n]/).flatMap((part) => part.trim() || []))
     .pipe(z.array(item).min(1, 'must name at least one'));
 }
-
-export const listenAddress = fitting(
-  (host) => !host.startsWith('['),
-  'must be an IPv6 address without brackets, such as ::1',
-);
 
 /** `URL` alone accepts a lone `?` or `#`, blanks, and missing or reversed slashes. The scheme is changed to lower case. */
 const webUrlForm = /^https?:\/\/[^\s\\/?#@]+(\/[^\s\\?#]*)?$/i;
@@ -45,6 +40,9 @@ export const webUrl = fitting(
   (address) => webUrlForm.test(address) && URL.canParse(address),
   'must be an absolute http: or https: URL without user name, query, fragment, blanks or backslashes',
 ).transform((address) => address.replace(/^https?:/i, (scheme) => scheme.toLowerCase()));
+
+/** One that paths are put under: without a slash at its end. */
+export const baseUrl = webUrl.transform((address) => address.replace(/\/+$/, ''));
 
 const scope = z.enum(allScopes);
 const mapOfScopes = z.record(z.string(), z.array(scope).or(scope.transform((one) => [one])));

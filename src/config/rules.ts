@@ -31,11 +31,11 @@ export const rules: readonly Rule[] = [
   needed('UPSTREAM_BASE_URL', isService, 'UPSTREAM_CLIENT_ID or UPSTREAM_CLIENT_SECRET'),
   needed('UPSTREAM_CLIENT_ID', isService, 'UPSTREAM_BASE_URL'),
   needed('UPSTREAM_CLIENT_SECRET', isService, 'UPSTREAM_BASE_URL'),
-  needed('UPSTREAM_CERT_FILE', (s) => !!s.UPSTREAM_KEY_FILE, 'UPSTREAM_KEY_FILE'),
-  needed('UPSTREAM_KEY_FILE', (s) => !!s.UPSTREAM_CERT_FILE, 'UPSTREAM_CERT_FILE'),
-  needed('TLS_CERT_FILE', (s) => !!(s.TLS_KEY_FILE ?? s.TLS_CLIENT_CA_FILE), 'TLS_KEY_FILE or TLS_CLIENT_CA_FILE'),
-  needed('TLS_KEY_FILE', (s) => !!s.TLS_CERT_FILE, 'TLS_CERT_FILE'),
-  needed('TRUSTED_DOCUMENTS_FILE', (s) => !!s.TRUSTED_DOCUMENTS_MODE, 'TRUSTED_DOCUMENTS_MODE'),
+  neededWith('UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE'),
+  neededWith('UPSTREAM_KEY_FILE', 'UPSTREAM_CERT_FILE'),
+  neededWith('TLS_CERT_FILE', 'TLS_KEY_FILE', 'TLS_CLIENT_CA_FILE'),
+  neededWith('TLS_KEY_FILE', 'TLS_CERT_FILE'),
+  neededWith('TRUSTED_DOCUMENTS_FILE', 'TRUSTED_DOCUMENTS_MODE'),
   [
     'AUTH_MODE',
     (s) => s.mode !== 'developer' || s.isSandbox,
@@ -68,12 +68,17 @@ export const rules: readonly Rule[] = [
     (s) => issuersOf(s).every((issuer) => audiencesOf(s, issuer).length > 0),
     'must name one for each of AUTH_ISSUER',
   ],
-  needed('METRICS_PORT', (s) => !!s.TLS_CLIENT_CA_FILE, 'TLS_CLIENT_CA_FILE, for probes without a certificate'),
+  neededWith('METRICS_PORT', 'TLS_CLIENT_CA_FILE'),
 ];
 
 /** The setting has to have a value when `isNeeded`. */
 function needed(setting: SettingName, isNeeded: (s: Facts) => boolean, beside: string): Rule {
   return [setting, (s) => s[setting] !== undefined || !isNeeded(s), `is required with ${beside}`];
+}
+
+/** The setting has to have a value when one of the others has. */
+function neededWith(setting: SettingName, ...others: SettingName[]): Rule {
+  return needed(setting, (s) => others.some((other) => s[other] !== undefined), others.join(' or '));
 }
 
 /** For a real service that listens beyond loopback. */

@@ -2,11 +2,11 @@ import type * as z from 'zod';
 import {
   addressRange,
   base64Key,
+  baseUrl,
   decisionToken,
   flag,
   integer,
   list,
-  listenAddress,
   oneOf,
   origin,
   proxy,
@@ -27,6 +27,7 @@ export interface Setting<T = unknown> {
   /** The default, as the text of a value; for `optional` settings, words that describe it. */
   readonly fallback: string;
   readonly optional: boolean;
+  /** Empty where the default is one. */
   readonly example: string;
   /** For the documentation. */
   readonly meaning: string;
@@ -34,32 +35,21 @@ export interface Setting<T = unknown> {
   readonly secret: boolean;
 }
 
-function setting<T>(schema: z.ZodType<T>, fallback: string, example: string, meaning: string): Setting<T> {
-  return { schema, fallback, optional: false, example, meaning, secret: false };
+function setting<T>(schema: z.ZodType<T>, fallback: string, meaning: string): Setting<T> {
+  return { schema, fallback, optional: false, example: '', meaning, secret: false };
 }
 
 /** A setting that may have no value, or whose default depends on other settings; `words` describe the default. */
 function optional<T>(schema: z.ZodType<T>, words: string, example: string, meaning: string): Setting<T | undefined> {
-  return { ...setting<T | undefined>(schema.optional(), words, example, meaning), optional: true };
+  return { ...setting<T | undefined>(schema.optional(), words, meaning), example, optional: true };
 }
 
-function secret(schema: Text, words: string, example: string, meaning: string): Setting<Secret | undefined> {
-  return {
-    ...optional(
-      schema.transform((one) => new Secret(one)),
-      words,
-      example,
-      meaning,
-    ),
-    secret: true,
-  };
-}
-
-/** Several during a rotation, in one setting. */
-function secrets(item: Text, words: string, example: string, meaning: string): Setting<readonly Secret[] | undefined> {
-  const schema = list(item).transform((all) => all.map((one) => new Secret(one)));
+/** A confidential setting. */
+function secret<T>(schema: z.ZodType<T>, words: string, example: string, meaning: string): Setting<T | undefined> {
   return { ...optional(schema, words, example, meaning), secret: true };
 }
+
+const hidden = (form: Text) => form.transform((one) => new Secret(one));
 
 /**
  * Every setting of the gateway, in the order of the documentation. `config.ts` parses the environment by this table and
@@ -67,11 +57,11 @@ function secrets(item: Text, words: string, example: string, meaning: string): S
  */
 // biome-ignore format: a row, and what it means
 const own = {
-  PORT: setting(integer(0, 65535), '4000', '8080',
+  PORT: setting(integer(0, 65535), '4000',
     'Port to listen on; 0 picks a free one. Serves every path, except /metrics when METRICS_PORT is set.'),
-  HOST: optional(listenAddress, '127.0.0.1 with the embedded sandbox, 0.0.0.0 with UPSTREAM_BASE_URL', '0.0.0.0',
-    'Address to listen on; :: for all of IPv6 and IPv4, 0.0.0.0 for IPv4 alone. With AUTH_MODE=developer it must be a loopback address.'),
-  DRAIN_TIMEOUT_MS: setting(integer(0, 600_000), '10000', '25000',
+  HOST: optional(text, '127.0.0.1 with the embedded sandbox, 0.0.0.0 with UPSTREAM_BASE_URL', '0.0.0.0',
+    'Address to listen on; :: for all of IPv6 and IPv4, 0.0.0.0 for IPv4 alone. IPv6 addresses have no brackets. With AUTH_MODE=developer it must be a loopback address.'),
+  DRAIN_TIMEOUT_MS: setting(integer(0, 600_000), '10000',
     'How long requests in flight may take to finish after SIGTERM, in milliseconds.'),
   TLS_CERT_FILE: optional(text, 'none (plain HTTP)', '/run/tls/tls.crt',
     'PEM certificate chain to serve HTTPS with, the own certificate first; needs TLS_KEY_FILE. Reloaded when the file changes.'),
@@ -81,17 +71,17 @@ const own = {
     'Turns on mutual TLS: clients must present a certificate issued by an authority in this PEM file, or their handshake is refused. Needs METRICS_PORT, for probes. Reloaded when the file changes.'),
   TRUSTED_PROXIES: optional(list(addressRange), 'none (the address of the connection is used)', '10.0.0.0/8,fd00::/8',
     "Addresses and ranges of the proxies in front of the gateway, separated by commas. Their X-Forwarded-For header then gives the caller's address for rate limits and audit lines. A proxy that sets only Forwarded (RFC 7239) must not be listed."),
-  LOG_LEVEL: setting(oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'), 'info', 'debug',
+  LOG_LEVEL: setting(oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'), 'info',
     'Least severe level to log. Operation lines are info; audit lines are logged at all levels but silent.'),
-  LOG_OPERATIONS: setting(oneOf('notable', 'all', 'none'), 'notable', 'all',
+  LOG_OPERATIONS: setting(oneOf('notable', 'all', 'none'), 'notable',
     'Which operations get a log line when they end: notable means those that are refused, fail, take longer than a second, are mutations or called the token endpoint; all; or none.'),
-  AUDIT: setting(oneOf('decisions', 'all'), 'decisions', 'all',
+  AUDIT: setting(oneOf('decisions', 'all'), 'decisions',
     'Which events get an audit line. decisions: refused callers, access tokens shown, links created and taxpayers erased. all: also every token record and job status shown.'),
-  UPSTREAM_BASE_URL: optional(webUrl, 'none (the embedded sandbox stands in for it)', 'https://api.service.example/v1',
+  UPSTREAM_BASE_URL: optional(baseUrl, 'none (the embedded sandbox stands in for it)', 'https://api.service.example/v1',
     'Base URL of the taxpayer-authorization service, with or without a slash at the end.'),
   UPSTREAM_CLIENT_ID: optional(text.refine((id) => !id.includes(':'), 'must not contain a colon'), 'required with UPSTREAM_BASE_URL', 'acme',
     'Client id issued by the service.'),
-  UPSTREAM_CLIENT_SECRET: secret(text, 'required with UPSTREAM_BASE_URL', 'change-me',
+  UPSTREAM_CLIENT_SECRET: secret(hidden(text), 'required with UPSTREAM_BASE_URL', 'change-me',
     'Client secret issued by the service. From a file, it is reloaded when the file changes.'),
   UPSTREAM_CA_FILE: optional(text, 'none (the public authorities)', '/run/tls/service-ca.crt',
     "PEM file of the certificate authorities trusted for the service, instead of the public ones. Set it when a private authority issued the service's certificate. Reloaded when the file changes."),
@@ -99,37 +89,37 @@ const own = {
     'PEM certificate chain to present to the service (mutual TLS), the own certificate first. Reloaded when the file changes.'),
   UPSTREAM_KEY_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/client.key',
     'PEM private key of UPSTREAM_CERT_FILE, without a passphrase. Reloaded when the file changes.'),
-  UPSTREAM_API_VERSION: setting(text.regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters'), '2024-01-01', '2024-01-01',
+  UPSTREAM_API_VERSION: setting(text.regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters'), '2024-01-01',
     'Service-API-Version header to send on reads of token records and job statuses.'),
-  UPSTREAM_TIMEOUT_MS: setting(integer(1, 600_000), '5000', '2000',
+  UPSTREAM_TIMEOUT_MS: setting(integer(1, 600_000), '5000',
     'Time limit for one try of a call to the service, in milliseconds.'),
-  UPSTREAM_DEADLINE_MS: setting(integer(1, 600_000), '10000', '5000',
+  UPSTREAM_DEADLINE_MS: setting(integer(1, 600_000), '10000',
     'Time limit for a call to the service with all its retries and the pauses between them, in milliseconds. It also limits a try with a longer UPSTREAM_TIMEOUT_MS.'),
-  BREAKER_RESET_MS: setting(integer(1, 3_600_000), '10000', '30000',
+  BREAKER_RESET_MS: setting(integer(1, 3_600_000), '10000',
     'How long the circuit breaker of a failing endpoint stays open before one call tries the endpoint again, in milliseconds. Also the longest pause before a token record that could not be read is read again.'),
   PROVIDERS_FILE: optional(text, 'none (the built-in values)', './providers.json',
     'JSON list of { name, value, description } that replaces the values of the enum Provider: name in the schema, value at the service. Set it to name tax-preparation products, for which the built-in values are placeholders.'),
-  CACHE_URL: { ...optional(storeUrl, 'file:.taxpayer-gateway/cache; memory: with the embedded sandbox', 'redis://cache:6379',
-    'Store of token records, job statuses, leases and counters. file:<directory> (relative to the working directory, or absolute as in file:/var/lib/gateway) is for one process, and survives its restarts; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 are shared by a fleet (with rediss in place of redis: over TLS); memory: ends with its process.'), secret: true },
-  CACHE_ENCRYPTION_KEY: secrets(base64Key, 'derived from UPSTREAM_CLIENT_SECRET', 'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
+  CACHE_URL: secret(storeUrl, 'file:.taxpayer-gateway/cache; memory: with the embedded sandbox', 'redis://cache:6379',
+    'Store of token records, job statuses, leases and counters. file:<directory> (relative to the working directory, or absolute as in file:/var/lib/gateway) is for one process, and survives its restarts; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 are shared by a fleet (with rediss in place of redis: over TLS); memory: ends with its process.'),
+  CACHE_ENCRYPTION_KEY: secret(list(hidden(base64Key)), 'derived from UPSTREAM_CLIENT_SECRET', 'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
     'Key that encrypts stored entries: 32 bytes in base64, the same in the whole fleet. Set it in production, so that the cache survives a change of the client secret. Several are separated by commas, or by lines in a file: the first encrypts, each decrypts, the last gives entries their names. To rotate, put the new key in front; dropping the last key costs one token call per taxpayer.'),
-  TOKEN_FRESH_SHARE: setting(share, '0.1', '0.05',
+  TOKEN_FRESH_SHARE: setting(share, '0.1',
     'How long a cached token record is fresh, as a share of the time it had been unchanged when it was read: with 0.1, a record unchanged for 10 hours is shown for 1 hour without a call to the service.'),
-  TOKEN_FRESH_MIN_SECONDS: setting(integer(1, 2_592_000), '60', '120',
+  TOKEN_FRESH_MIN_SECONDS: setting(integer(1, 2_592_000), '60',
     'Shortest time for which a cached token record is fresh, in seconds.'),
-  TOKEN_FRESH_MAX_SECONDS: setting(integer(1, 2_592_000), '86400', '14400',
+  TOKEN_FRESH_MAX_SECONDS: setting(integer(1, 2_592_000), '86400',
     'Longest time for which a cached token record is fresh, in seconds; the shortest time if that is longer. Records in the final statuses REJECTED and COMPLETED are always fresh for this long.'),
   TOKEN_FRESH_SECONDS: optional(integer(1, 2_592_000), 'none (TOKEN_FRESH_SHARE applies)', '900',
     'Fixed time for which a cached token record is fresh, in seconds; in the final statuses REJECTED and COMPLETED, at least TOKEN_FRESH_MAX_SECONDS. Takes the place of TOKEN_FRESH_SHARE and TOKEN_FRESH_MIN_SECONDS.'),
-  STORE_TTL_DAYS: setting(integer(1, 3650), '30', '7',
+  STORE_TTL_DAYS: setting(integer(1, 3650), '30',
     'How long data about a taxpayer is kept, in store and memory, after it was read, in days.'),
-  TOKEN_BUDGET_PER_HOUR: setting(integer(0, 100_000_000), '600', '100',
+  TOKEN_BUDGET_PER_HOUR: setting(integer(0, 100_000_000), '600',
     'Token budget: the calls that the whole fleet may make to the token endpoint in an hour, which begins with its first call. 0 means no limit.'),
-  TOKEN_BUDGET_CALLER_SHARE: setting(share, '0.25', '1',
+  TOKEN_BUDGET_CALLER_SHARE: setting(share, '0.25',
     'Share of the token budget that one caller may use, at least one call. 1 lets one caller use all of it.'),
-  JOB_POLL_MIN_MS: setting(integer(10, 3_600_000), '1000', '2000',
+  JOB_POLL_MIN_MS: setting(integer(10, 3_600_000), '1000',
     'First interval between two polls of a watched refresh job, in milliseconds, with 10 % jitter.'),
-  JOB_POLL_MAX_MS: setting(integer(10, 3_600_000), '30000', '60000',
+  JOB_POLL_MAX_MS: setting(integer(10, 3_600_000), '30000',
     'Longest interval between two polls of a watched refresh job, in milliseconds, with 10 % jitter; JOB_POLL_MIN_MS if that is longer.'),
   AUTH_MODE: optional(oneOf('jwt', 'developer', 'disabled'), 'developer with the embedded sandbox and no AUTH_ISSUER, otherwise jwt', 'jwt',
     'How callers are authenticated. jwt: by an access token. developer: a caller without a token is the local developer, with every scope (embedded sandbox only). disabled: not at all; anybody may read and create everything.'),
@@ -139,25 +129,25 @@ const own = {
     'URLs of the key sets (JWKS) of the issuers in AUTH_ISSUER, one for each in the same order, separated by commas. Set it when an issuer publishes no metadata.'),
   AUTH_AUDIENCE: optional(list(text), 'required with AUTH_MODE=jwt', 'taxpayer-gateway',
     'Accepted aud claims of access tokens, separated by commas. To accept an audience from one issuer only, write the issuer, a space and the audience.'),
-  AUTH_TOKEN_TYPES: setting(list(text), 'JWT,at+jwt', 'at+jwt',
+  AUTH_TOKEN_TYPES: setting(list(text), 'JWT,at+jwt',
     'Accepted typ headers of access tokens, separated by commas; a token without one counts as JWT. Set at+jwt alone to refuse every token that does not say it is an access token (RFC 9068).'),
-  AUTH_KEYS_MAX_AGE_SECONDS: setting(integer(60, 31_536_000), '86400', '14400',
+  AUTH_KEYS_MAX_AGE_SECONDS: setting(integer(60, 31_536_000), '86400',
     'How long the last key set is used while the identity provider cannot be reached, in seconds. After that no token is accepted until it can be read again.'),
-  AUTH_SCOPES_CLAIM: setting(list(text), 'scope,scp', 'realm_access.roles',
+  AUTH_SCOPES_CLAIM: setting(list(text), 'scope,scp',
     "Claims that may hold the caller's scopes, separated by commas; the first that a token has is used. A nested claim is named by its path, such as realm_access.roles."),
-  AUTH_SCOPES_MAP: setting(scopesMap, '{}', '{"Taxpayers.Read":"taxpayers:read"}',
-    "JSON object that maps values of the scopes claim (AUTH_SCOPES_CLAIM) to the gateway's scopes, each to one or to a list. A value that is not in it counts as a scope itself."),
-  AUTH_TAXPAYERS_CLAIM: setting(text, 'taxpayer_ids', 'https://example.com/taxpayers',
+  AUTH_SCOPES_MAP: setting(scopesMap, '{}',
+    'JSON object that maps values of the scopes claim (AUTH_SCOPES_CLAIM) to scopes of the gateway, each to one or to a list, such as {"Taxpayers.Read":"taxpayers:read"}. A value that is not in it counts as a scope itself.'),
+  AUTH_TAXPAYERS_CLAIM: setting(text, 'taxpayer_ids',
     'Claim with the ids of the taxpayers a caller may see. A nested claim is named by its path.'),
-  AUTH_DECISION_URL: optional(webUrl, 'none (the token alone says which taxpayers)', 'https://decisions.example',
+  AUTH_DECISION_URL: optional(baseUrl, 'none (the token alone says which taxpayers)', 'https://decisions.example',
     'Base URL of an OpenID AuthZEN decision point. It is asked, under /access/v1, whether a caller may see a taxpayer that the token does not list.'),
-  AUTH_DECISION_TOKEN: secret(decisionToken, 'none (no Authorization header)', 'change-me',
+  AUTH_DECISION_TOKEN: secret(hidden(decisionToken), 'none (no Authorization header)', 'change-me',
     'Credential for the decision point: a bearer token, or a scheme and a token. From a file, it is reloaded when the file changes.'),
   AUTH_DECISION_CLAIMS: optional(list(text), 'none (only subject and issuer are sent)', 'tenant,groups',
     "Claims of the caller's token that are sent to the decision point, separated by commas. A nested claim is named by its path, such as realm_access.roles."),
-  AUTH_DECISION_TTL_SECONDS: setting(integer(1, 3600), '30', '10',
+  AUTH_DECISION_TTL_SECONDS: setting(integer(1, 3600), '30',
     'How long a decision of the decision point is cached, in seconds; a refusal for at most 5. A withdrawn right ends within this time.'),
-  FEDERATION_SHARED_SECRET: secret(routerSecrets, 'none (_service and _entities answer any authenticated caller)', 'a-long-random-text',
+  FEDERATION_SHARED_SECRET: secret(hidden(routerSecrets), 'none (_service and _entities answer any authenticated caller)', 'a-long-random-text',
     'Secret that a router sends in the header x-gateway-router-secret. When set, _service and _entities answer only the router. Several are separated by commas, or by lines in a file: each is accepted, so that it can be rotated. From a file, they are reloaded when the file changes.'),
   CORS_ORIGINS: optional(list(origin), 'Apollo Sandbox; none with NODE_ENV=production', 'https://app.example',
     'Origins of web pages that may call the gateway and open streams (CORS), separated by commas, and exactly as browsers send them: of apps and browser extensions with their own scheme, such as capacitor://localhost. There are no wildcards. In developer mode, every page of this machine may call as well.'),
@@ -168,20 +158,20 @@ const own = {
   TRUSTED_DOCUMENTS_MODE: optional(oneOf('enforce', 'report'), 'enforce, if TRUSTED_DOCUMENTS_FILE is set', 'report',
     'enforce refuses documents that TRUSTED_DOCUMENTS_FILE does not list; report lets them run, counts them, and logs each by hash, client and operation.'),
   RATE_LIMIT_PER_MINUTE: optional(integer(0, 100_000_000), '1200 with AUTH_MODE=jwt, otherwise 0 (no limit)', '600',
-    'Rate limit: the root fields that one caller may request per clock minute from the whole fleet. 0 means no limit. Callers without a token are told apart by their address.'),
-  MAX_BODY_BYTES: setting(integer(1, 104_857_600), '262144', '65536',
+    'Rate limit: the root fields that one caller may request per minute from each process. 0 means no limit. Callers without a token are told apart by their address.'),
+  MAX_BODY_BYTES: setting(integer(1, 104_857_600), '262144',
     'Largest request body, in bytes.'),
-  MAX_DEPTH: setting(integer(1, 1000), '12', '8',
+  MAX_DEPTH: setting(integer(1, 1000), '12',
     'Deepest nesting of fields in a document, in levels.'),
-  MAX_ALIASES: setting(integer(0, 10_000), '60', '30',
+  MAX_ALIASES: setting(integer(0, 10_000), '60',
     'Most aliases in a document.'),
-  MAX_TOKENS: setting(integer(1, 100_000), '2000', '1000',
+  MAX_TOKENS: setting(integer(1, 100_000), '2000',
     'Most lexical tokens in a document.'),
-  MAX_REPRESENTATIONS: setting(integer(1, 100_000), '200', '100',
+  MAX_REPRESENTATIONS: setting(integer(1, 100_000), '200',
     'Most entities that a router may ask for in all _entities fields of one document together.'),
-  MAX_CONNECTIONS: setting(integer(1, 1_000_000), '10000', '2000',
+  MAX_CONNECTIONS: setting(integer(1, 1_000_000), '10000',
     'Most WebSockets and event streams that one process keeps open, and, counted separately, most subscriptions and queries that wait (waitSeconds). One caller may hold a quarter of each.'),
-  MAX_SUBSCRIPTIONS: setting(integer(1, 100_000), '100', '20',
+  MAX_SUBSCRIPTIONS: setting(integer(1, 100_000), '100',
     'Most operations running at once on one WebSocket.'),
   METRICS_PORT: optional(integer(1, 65535), 'none (/metrics is on PORT)', '9464',
     'Separate port, without TLS, for /metrics, which is then not served on PORT, and for /health/live and /health/ready. Kubernetes sets it to an address for a Service named metrics, unless enableServiceLinks is false.'),
@@ -190,17 +180,17 @@ const own = {
 /** Variables of Node.js, curl and OpenTelemetry that mean here what they mean there. */
 // biome-ignore format: a row, and what it means
 export const standardVariables = {
-  HTTPS_PROXY: secret(proxy, 'none (direct calls)', 'http://user:password@proxy.example:3128',
+  HTTPS_PROXY: secret(hidden(proxy), 'none (direct calls)', 'http://user:password@proxy.example:3128',
     'Proxy for calls to https: URLs of the service, the identity provider, the decision point and the trace collector. https_proxy works too, and comes first.'),
-  HTTP_PROXY: secret(proxy, 'none (direct calls)', 'http://user:password@proxy.example:3128',
+  HTTP_PROXY: secret(hidden(proxy), 'none (direct calls)', 'http://user:password@proxy.example:3128',
     'Proxy for calls to http: URLs of the service, the identity provider, the decision point and the trace collector. http_proxy works too, and comes first.'),
   NO_PROXY: optional(list(proxyException), 'none (loopback addresses only)', 'internal.example,192.0.2.7',
     'Host names (each with its subdomains) and addresses to call without a proxy, separated by commas; * means all. Loopback addresses are never called through a proxy. no_proxy works too, and comes first.'),
-  OTEL_EXPORTER_OTLP_ENDPOINT: optional(webUrl, 'none (no tracing)', 'http://collector:4318',
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional(baseUrl, 'none (no tracing)', 'http://collector:4318',
     'Base URL of the OpenTelemetry collector. Traces are sent over OTLP/HTTP to /v1/traces under it; see Traces in docs/configuration.md.'),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(webUrl, '/v1/traces under OTEL_EXPORTER_OTLP_ENDPOINT', 'https://collector.example/v1/traces',
     'Full URL to send traces to; replaces OTEL_EXPORTER_OTLP_ENDPOINT.'),
-  NODE_ENV: setting(text, 'development', 'production',
+  NODE_ENV: optional(text, 'development', 'production',
     'production turns off introspection, the explorers and CORS for Apollo Sandbox, unless INTROSPECTION or CORS_ORIGINS is set.'),
 } as const satisfies Record<string, Setting>;
 

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import { stringify as stableStringify } from 'safe-stable-stringify';
-import * as z from 'zod';
 import type { CallQueue } from '../admission/CallQueue.js';
 import type { InPlace } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
@@ -28,12 +27,10 @@ const idempotencyTtlMs = idempotencyHours * 3_600_000;
 const lookAgainMs = 50; // poll interval while another request or process has the creation under way
 
 /** The stored record of an idempotency key. `input` is a plain hash, not a keyed one, because the record is encrypted. */
-const storedRecord = z.discriminatedUnion('state', [
-  z.object({ state: z.literal('under-way'), input: z.string() }),
-  z.object({ state: z.literal('created'), input: z.string(), link: z.object({ id: z.string(), url: z.string() }) }),
-  z.object({ state: z.literal('unknown'), input: z.string() }),
-]);
-type LinkRecord = z.output<typeof storedRecord>;
+type LinkRecord = { readonly input: string } & (
+  | { readonly state: 'under-way' | 'unknown' }
+  | { readonly state: 'created'; readonly link: ClientLink }
+);
 
 interface Idempotency {
   readonly caller: string;
@@ -128,10 +125,8 @@ export class ClientLinks {
     const own = this.#own.get(text);
     if (own !== undefined) return own;
     const item = await this.options.store.get(name).catch(cannotTell);
-    if (item === undefined) return undefined;
-    const { data } = storedRecord.safeParse(item.value);
-    if (data === undefined) throw unknown(); // tampered with, or foreign
-    return data;
+    if (item && item.value === undefined) throw unknown(); // tampered with, or foreign
+    return item?.value as LinkRecord | undefined;
   }
 }
 

@@ -3,7 +3,9 @@
  * of a generator waits for a pending `await`, and an iterator that nobody reads any more must end at once.
  */
 export class LatestValue<T> implements AsyncIterableIterator<T> {
-  #newest: { readonly value: T } | undefined;
+  /** The value that the reader got last, or gets next. */
+  latest: T | undefined;
+  #isUnread = false;
   #end: { readonly error?: unknown } | undefined;
   /** Wakes the calls of `next()` that wait for a value or the end. */
   readonly #waiting: (() => void)[] = [];
@@ -14,7 +16,8 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
   /** Offers a value; it replaces one that was not read yet. */
   push(value: T): void {
     if (this.#end !== undefined) return;
-    this.#newest = { value };
+    this.latest = value;
+    this.#isUnread = true;
     this.#wake();
   }
 
@@ -30,12 +33,13 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
   }
 
   async next(): Promise<IteratorResult<T>> {
-    while (this.#newest === undefined && this.#end === undefined) {
+    while (!this.#isUnread && this.#end === undefined) {
       await new Promise<void>((look) => this.#waiting.push(look));
     }
-    const newest = this.#newest;
-    this.#newest = undefined;
-    if (newest !== undefined) return { value: newest.value, done: false };
+    if (this.#isUnread) {
+      this.#isUnread = false;
+      return { value: this.latest as T, done: false };
+    }
     const end = this.#end ?? {};
     this.#end = {};
     if ('error' in end) throw end.error;

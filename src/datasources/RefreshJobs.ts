@@ -7,19 +7,12 @@ import type { ReadCall, ReadingOptions } from './reading.js';
 import type { TokenBroker } from './TokenBroker.js';
 import { type JobStatus, jobStatus } from './wire.js';
 
-/** A job's status, and when it was read from the service. */
-export interface JobView {
-  readonly job: JobStatus;
-  /** Epoch milliseconds. */
-  readonly observedAt: number;
-  /** The same by the monotonic clock. */
-  readonly readAt: number;
-  /** For how long it had been the same by then, in milliseconds. */
-  readonly unchangedForMs: number;
-  readonly version: string;
-}
+/** A job's status, and for how long it had been the same when it was read, in milliseconds. */
+export const storedObservation = z.object({ job: jobStatus, unchangedForMs: z.number() });
+type Observation = z.output<typeof storedObservation>;
 
-type Observation = Pick<JobView, 'job' | 'unchangedForMs'>;
+/** An observation, and when it was read. The same object for as long as memory holds it, so that it is translated once. */
+export type JobView = Entry<Observation>;
 
 export interface RefreshJobsOptions extends ReadingOptions {
   readonly broker: TokenBroker;
@@ -29,8 +22,6 @@ export interface RefreshJobsOptions extends ReadingOptions {
 
 /** How long a status that can still change is answered from the cache, in milliseconds. */
 export const sharedMs = 1000;
-/** From this age on, a status that is shown is read again in the background, so that nobody waits. */
-const renewedAtMs = 0.75 * sharedMs;
 /** How long the store keeps a status that can still change, in milliseconds. The next poll needs its `unchangedForMs`. */
 const processingTtlMs = 3_600_000;
 
@@ -42,8 +33,6 @@ export function isTerminal(job: JobStatus): boolean {
 /** Statuses of refresh jobs, read with the taxpayer's token and shared like the tokens themselves. */
 export class RefreshJobs implements MemoryKeeper {
   readonly #cache: LeasedCache<Observation>;
-  /** Those that are being read again, or that could not be. */
-  readonly #renewed = new WeakSet<Entry<Observation>>();
 
   constructor(private readonly options: RefreshJobsOptions) {
     const { cache, store, keepMs } = options;
@@ -78,19 +67,9 @@ export class RefreshJobs implements MemoryKeeper {
   status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs, call: ReadCall = {}): JobView | Promise<JobView> {
     const id = idOf(taxpayerId, jobId);
     const held = this.#cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
-    if (held !== undefined) {
-      if (!this.#isCurrent(held, renewedAtMs) && !this.#renewed.has(held)) this.#renew(taxpayerId, jobId, held, call);
-      return viewOf(held);
-    }
+    if (held !== undefined) return held;
     const look = () => this.#read(taxpayerId, jobId, maxAgeMs, call);
     return call.once?.(`job ${id}`, look) ?? look();
-  }
-
-  /** Reads the status in the background, after this turn's answers. A failure is ignored: the next caller meets it. */
-  #renew(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder, written }: ReadCall): void {
-    this.#renewed.add(entry);
-    const renew = () => this.#read(taxpayerId, jobId, renewedAtMs, { holder, written });
-    setImmediate(() => void renew().catch(() => undefined));
   }
 
   async #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall) {
@@ -100,7 +79,6 @@ export class RefreshJobs implements MemoryKeeper {
     const entry = await this.#cache.read(id, {
       holder,
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
-      takesFetchedMeanwhile: true,
       fetch: async (endsAt) => {
         const during = { holder, trail, written, endsAt };
         const job = await broker.readWithToken(taxpayerId, during, (token) =>
@@ -110,11 +88,11 @@ export class RefreshJobs implements MemoryKeeper {
       },
       inPlace: (work) => this.options.calls.run(holder, work),
     });
-    onStatus(taxpayerId, jobId, viewOf(entry));
-    return viewOf(entry);
+    onStatus(taxpayerId, jobId, entry);
+    return entry;
   }
 
-  #isCurrent(entry: Entry<Observation>, maxAgeMs: number): boolean {
+  #isCurrent(entry: JobView, maxAgeMs: number): boolean {
     return isTerminal(entry.value.job) || this.#cache.isYoungerThan(entry, maxAgeMs);
   }
 
@@ -127,12 +105,3 @@ export class RefreshJobs implements MemoryKeeper {
 
 /** Ids hold no slash (see `identifiers.ts`), so that no two pairs look alike. */
 const idOf = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
-
-/** Always the same object for one entry, so that what is derived from the view can be cached with it. */
-function viewOf(entry: Entry<Observation>): JobView {
-  const { value, fetchedAt, readAt, version } = entry;
-  entry.view ??= { ...value, observedAt: fetchedAt, readAt, version } satisfies JobView;
-  return entry.view as JobView;
-}
-
-export const storedObservation = z.object({ job: jobStatus, unchangedForMs: z.number() });

@@ -89,13 +89,13 @@ export class TaxpayerService {
   /** The body of a 2xx answer: any 2xx will do, because its content is checked. */
   async #answerTo(call: Call): Promise<unknown> {
     const { upstream, apiVersion, pauses, http } = this.options;
-    const { endpoint, path, taxpayer, body, token, holder, trail, endsAt } = call;
+    const { endpoint, path, body, token } = call;
     const { baseUrl, clientId, clientSecret } = upstream;
     const bearer = token?.reveal() ?? Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
     // A refusal counts against the secret that was sent, which may have been rotated since.
     const secret = clientSecret.fingerprint();
     const { status, json, retryAfterSeconds } = await http.call({
-      ...{ endpoint, taxpayer, holder, trail, endsAt, body },
+      ...call,
       isAsClient: token === undefined,
       url: serviceUrl(baseUrl, ...path),
       headers: {
@@ -133,7 +133,7 @@ export function serviceUrl(baseUrl: string, ...segments: readonly string[]): str
     }
     return encodeURIComponent(segment);
   });
-  return `${baseUrl.replace(/\/+$/, '')}/${path.join('/')}`;
+  return `${baseUrl}/${path.join('/')}`;
 }
 
 const noAccess = 'The service refuses access to this taxpayer';

@@ -3,7 +3,7 @@ import { LeasedCache } from '../cache/LeasedCache.js';
 import type { InPlace, ReadRequest } from '../cache/ReadRequest.js';
 import type { Secret } from '../config/secret.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
-import { TokenBudget } from '../upstream/TokenBudget.js';
+import { TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, unchangedForMs } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { RepeatedFailures } from './RepeatedFailures.js';
@@ -20,17 +20,12 @@ import {
   tokenAnswerCodec,
 } from './tokenAnswer.js';
 
-export interface TokenBrokerOptions extends ReadingOptions {
+export interface TokenBrokerOptions extends ReadingOptions, Omit<TokenBudgetOptions, 'onExhausted'> {
   readonly freshness: FreshnessRule;
-  /** As {@link TokenBudget} takes them. */
-  readonly budgetPerHour: number;
-  readonly budgetCallerShare: number;
-  readonly budgetWatchShare: number;
   /** Longest backoff for a record that cannot be read, in milliseconds. */
   readonly longestPauseMs: number;
-  readonly onBudget: (left: number, resetsInMs: number) => void;
   readonly onEvent: (event: TokenEvent) => void;
-  /** Told of each record that was not in memory when it was asked for. */
+  /** Told of each record that was read or used. */
   readonly onRecord: (id: TaxpayerId, view: TokenView) => void;
 }
 
@@ -71,11 +66,7 @@ export class TokenBroker implements MemoryKeeper {
       fieldOf: (subject) => ({ subject, kind: 'token' }),
     });
     this.#budget = new TokenBudget({
-      store,
-      perHour: options.budgetPerHour,
-      callerShare: options.budgetCallerShare,
-      watchShare: options.budgetWatchShare,
-      onLeft: options.onBudget,
+      ...options,
       onExhausted: (whose) => onEvent(whose === 'fleet' ? 'budget-exhausted' : `${whose}-share-exhausted`),
     });
   }
@@ -136,7 +127,7 @@ export class TokenBroker implements MemoryKeeper {
 
   async #find(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
     const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
-    return this.#told(id, await this.#read(id, acceptable, call, { inPlace, takesFetchedMeanwhile: true }));
+    return this.#told(id, await this.#read(id, acceptable, call, { inPlace }));
   }
 
   /**
@@ -145,15 +136,12 @@ export class TokenBroker implements MemoryKeeper {
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
-  credential(id: TaxpayerId, refused?: string, call: ReadCall = {}): TokenEntry | Promise<TokenEntry> {
+  async credential(id: TaxpayerId, refused?: string, call: ReadCall = {}): Promise<TokenEntry> {
     const acceptable: Acceptable = (entry) =>
       entry.version !== refused && (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, absenceMs));
-    const read = this.#read(id, acceptable, call);
-    if (!(read instanceof Promise)) return read;
-    return read.then((entry) => {
-      if (entry.value.kind === 'record') this.#told(id, entry);
-      return entry;
-    });
+    const entry = await this.#read(id, acceptable, call);
+    if (entry.value.kind === 'record') this.#told(id, entry);
+    return entry;
   }
 
   /**

@@ -118,16 +118,10 @@ function idOf(key: unknown): string {
   return JSON.stringify(key);
 }
 
-/** `call` names the reader in polls made on its behalf; `given` is the view it was given last. */
-interface Reader<View> {
-  readonly call: ReadCall;
-  given?: View;
-}
-
 /** The polls of one key. Runs while it has readers; leaves no timer behind. */
 class PollLoop<Key, View> {
-  /** In the order in which polls are made for them. */
-  readonly #readers = new Map<LatestValue<View>, Reader<View>>();
+  /** In the order in which polls are made for them, each with the call that is made on its behalf. */
+  readonly #readers = new Map<LatestValue<View>, ReadCall>();
   #latest: View | undefined;
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
@@ -140,7 +134,7 @@ class PollLoop<Key, View> {
   ) {}
 
   join(reader: LatestValue<View>, call: ReadCall): void {
-    this.#readers.set(reader, { call });
+    this.#readers.set(reader, call);
     this.#give(this.#failures > 0 ? this.#standIn() : this.#latest);
     if (this.#readers.size === 1) void this.#poll();
   }
@@ -157,7 +151,7 @@ class PollLoop<Key, View> {
 
   restart(): void {
     this.#latest = undefined;
-    for (const reader of this.#readers.values()) delete reader.given;
+    for (const reader of this.#readers.keys()) reader.latest = undefined;
     this.#schedule(0);
   }
 
@@ -173,11 +167,11 @@ class PollLoop<Key, View> {
   async #poll(): Promise<void> {
     const [first] = this.#readers;
     if (first === undefined) return;
-    const [reader, state] = first;
+    const [reader, call] = first;
     this.#readers.delete(reader);
-    this.#readers.set(reader, state);
+    this.#readers.set(reader, call);
     try {
-      const view = await this.watched.read(this.key, this.#latest, state.call);
+      const view = await this.watched.read(this.key, this.#latest, call);
       if (!this.#ended) this.#publish(view);
     } catch (error) {
       if (!this.#ended) this.#retryOrFail(error);
@@ -188,7 +182,7 @@ class PollLoop<Key, View> {
   #publish(view: View): void {
     this.#failures = 0;
     this.#latest = view;
-    this.#give(view, (given) => this.watched.isChange(given, view));
+    this.#give(view, (latest) => this.watched.isChange(latest, view));
     if (this.watched.isFinal(view)) this.end();
     else this.#schedule(this.watched.dueInMs(view));
   }
@@ -200,7 +194,7 @@ class PollLoop<Key, View> {
       return;
     }
     this.#failures += 1;
-    if ([...this.#readers.values()].some(({ given }) => given === undefined)) this.#give(this.#standIn());
+    if ([...this.#readers.keys()].some(({ latest }) => latest === undefined)) this.#give(this.#standIn());
     // A refusal that concerns one reader makes no call, and the next poll may be made for another.
     const askedMs = error.onlyFor === undefined ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     const { first, longest } = this.watched.retryMs;
@@ -214,12 +208,10 @@ class PollLoop<Key, View> {
   }
 
   /** Gives a view to the readers that have none yet, and to those for which it `isNews`. */
-  #give(view: View | undefined, isNews: (given: View) => boolean = () => false): void {
+  #give(view: View | undefined, isNews: (latest: View) => boolean = () => false): void {
     if (view === undefined) return;
-    for (const [reader, state] of this.#readers) {
-      if (state.given !== undefined && !isNews(state.given)) continue;
-      state.given = view;
-      reader.push(view);
+    for (const reader of this.#readers.keys()) {
+      if (reader.latest === undefined || isNews(reader.latest)) reader.push(view);
     }
   }
 

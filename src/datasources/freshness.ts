@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util';
+import { stringify as stableStringify } from 'safe-stable-stringify';
 import type { TokenEntry } from './tokenAnswer.js';
 import type { TokenRecord } from './wire.js';
 
@@ -23,10 +23,14 @@ export function isFinal({ status }: TokenRecord): boolean {
   return finalStatuses.includes(status);
 }
 
-/** How long what was read is fresh from then on, in milliseconds. A part that could not be read may be mended. */
+/** How long a record is fresh at least of which a part could not be read: the service may mend it soon. */
+const faultyFreshMs = 5000;
+
+/** How long what was read is fresh from then on, in milliseconds. */
 export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs: unchangedMs }: Reading): number {
   if (isFinal(record) && !record.faults) return rule.maxMs;
-  return Math.round(Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedMs)));
+  const usualMs = Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedMs));
+  return Math.round(record.faults ? Math.min(usualMs, Math.max(faultyFreshMs, unchangedMs)) : usualMs);
 }
 
 /**
@@ -42,8 +46,8 @@ export function unchangedForMs(record: TokenRecord, before?: Pick<TokenEntry, 'v
   return Math.max(0, Date.now() - createdAt) || 0; // no number without a date
 }
 
-/** Whether two records are equal but for the token, which may change at any time. A stored one was JSON, which has no -0. */
+/** Whether two records are equal as JSON but for the token, which may change at any time. */
 export function isSame(one: TokenRecord, other: TokenRecord): boolean {
-  const [a, b] = [one, other].map((record) => JSON.parse(JSON.stringify({ ...record, accessToken: undefined })));
-  return isDeepStrictEqual(a, b);
+  const textOf = (record: TokenRecord) => stableStringify({ ...record, accessToken: undefined });
+  return textOf(one) === textOf(other);
 }

@@ -27,8 +27,7 @@ export interface ReadCall extends CallOptions {
 }
 
 /** Rejects with UPSTREAM_TIMEOUT at `endsAt` (monotonic). The work itself goes on: others may be waiting for it. */
-export function endingAt<T>(endsAt: number, work: T | Promise<T>): T | Promise<T> {
-  if (!(work instanceof Promise)) return work;
+export function endingAt<T>(endsAt: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(upstreamTimeout()), endsAt - performance.now());

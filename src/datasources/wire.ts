@@ -22,18 +22,19 @@ const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
   (v) => typeof v === 'object' && v !== null && !Array.isArray(v),
 );
 
-/** In place of `Date.parse`, which accepts almost any text with a number, and assumes the machine's zone if none is given. */
-const isoDate = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
-const isoForm = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:(Z)|([+-]\d\d):?(\d\d)?)?)?$/i;
-
-/** Converts any usual form of ISO 8601 to RFC 3339; UTC if no zone is given. */
-const isoTime = z.string().transform((text, { addIssue }) => {
-  const [, day, minutes, seconds = ':00', , hours, rest = '00'] = isoForm.exec(text) ?? [];
-  const date = minutes === undefined ? day : `${day}T${minutes}${seconds}${hours ? `${hours}:${rest}` : 'Z'}`;
-  if (date !== undefined && isoDate.safeParse(date).success) return date;
-  addIssue('not ISO 8601');
-  return z.NEVER;
-});
+/**
+ * RFC 3339; UTC where no zone is given. In place of `Date.parse`, which accepts almost any text with a number, and then assumes
+ * the machine's zone.
+ */
+const isoTime = z
+  .string()
+  .pipe(
+    z.union([
+      z.iso.datetime({ offset: true }),
+      z.iso.datetime({ local: true }).transform((text) => `${text}Z`),
+      z.iso.date(),
+    ]),
+  );
 
 const clientLink = z.object({
   id: z.string().min(1),
@@ -113,7 +114,7 @@ export function decodeJobStatus(json: unknown, taxpayerId: TaxpayerId, jobId: Jo
 
 function decode<T>(schema: z.ZodType<T>, json: unknown): T {
   const result = schema.safeParse(json);
-  if (!result.success) throw contractBreach(result.error.issues.map((issue) => mistakeIn(json, issue)).join('; '));
+  if (!result.success) throw contractBreach(mistakesIn(result.error, 'the body'));
   return result.data;
 }
 
@@ -129,8 +130,7 @@ interface Detail<T> {
 function detail<T>(schema: z.ZodType<T | null | undefined>, member: string, found: unknown): Detail<T> {
   const { success, data, error } = schema.safeParse(found);
   if (success) return { value: data ?? null };
-  const reasons = error.issues.map((issue) => `${member}: ${mistake(found, issue)}`);
-  return faulty('The service gave a value that breaks its contract', reasons.join('; '));
+  return faulty('The service gave a value that breaks its contract', mistakesIn(error, member));
 }
 
 function metadataIn(found: unknown): Detail<Readonly<Record<string, unknown>>> {
@@ -146,19 +146,9 @@ function metadataIn(found: unknown): Detail<Readonly<Record<string, unknown>>> {
 
 const faulty = (message: string, reason = message) => ({ value: null, fault: { message, reason } });
 
-/** Which member is wrong and how, as `status: expected string, found null`. Only members of the schemas above are named. */
-function mistakeIn(json: unknown, issue: z.core.$ZodIssue): string {
-  const where = issue.path.join('.') || 'the body';
-  const found = issue.path.reduce<unknown>((value, step) => (value as Record<PropertyKey, unknown>)[step], json);
-  return `${where}: ${mistake(found, issue)}`;
-}
-
-function mistake(found: unknown, issue: z.core.$ZodIssue): string {
-  if (found === undefined) return 'missing';
-  if (issue.code === 'invalid_type') return `expected ${issue.expected}, found ${kindOf(found)}`;
-  return `${kindOf(found)} ${issue.code === 'too_big' ? 'that is too long' : 'of another form'}`;
-}
-
-function kindOf(value: unknown): string {
-  return value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
-}
+/**
+ * Which members are wrong and how, as `status: Invalid input: expected string, received null`. Only members of the schemas
+ * above are named; the messages of zod hold kinds and bounds, never a value.
+ */
+const mistakesIn = ({ issues }: z.ZodError, whole: string) =>
+  issues.map(({ path, message }) => `${path.join('.') || whole}: ${message}`).join('; ');

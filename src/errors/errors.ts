@@ -25,9 +25,9 @@ export interface GatewayErrorOptions {
   /** Kept for our own log; never leaves the process. */
   readonly cause?: unknown;
   /** The HTTP status of the whole answer; only for refusals before execution. */
-  readonly httpStatus?: number;
+  readonly httpStatus?: number | undefined;
   /** With status 405: the allowed methods, as in the header Allow. */
-  readonly allow?: string;
+  readonly allow?: string | undefined;
 }
 
 /** The only error that is not masked: its message holds no upstream URL, header or body, nor a value the caller sent. */
@@ -36,8 +36,8 @@ export class GatewayError extends Error implements GatewayErrorOptions {
   readonly violations?: readonly Violation[];
   readonly onlyFor?: GatewayErrorOptions['onlyFor'];
   readonly reason?: string | undefined;
-  readonly httpStatus?: number;
-  readonly allow?: string;
+  readonly httpStatus?: number | undefined;
+  readonly allow?: string | undefined;
 
   constructor(
     readonly code: ErrorCode,
@@ -53,20 +53,14 @@ export class GatewayError extends Error implements GatewayErrorOptions {
   }
 }
 
-/** Runs synchronous `work` whose errors get no stack: nobody is shown it, and it costs more than the rest of a refusal. */
-export function withoutStack<T>(work: () => T): T {
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 0;
-  try {
-    return work();
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
-}
-
 /** Refuses a caller who is not known, with a status of 401. */
 export function unauthenticated(message: string): GatewayError {
   return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });
+}
+
+/** Nobody can say at the moment who the caller is, or whom it may see. `reason` as in {@link GatewayErrorOptions}. */
+export function authUnavailable(message: string, reason: string): GatewayError {
+  return new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds: 1, reason });
 }
 
 /** The service did not answer within the time of the whole call. */

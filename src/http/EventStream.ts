@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../errors/errors.js';
-import type { Answer, Operation } from '../operations/Operation.js';
+import type { Answer } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/pause.js';
 import type { StreamTransport } from './accept.js';
@@ -59,10 +59,10 @@ const lastWordsMs = 1000;
 export async function writeStream(
   result: ResultStream,
   response: ServerResponse,
-  { transport, facts: { caller }, context: { holder } }: Operation,
   headers: readonly string[],
   { unread, streams, keepAliveMs }: Edge,
 ): Promise<void> {
+  const { transport, facts, context } = result.operation;
   const form = transport as StreamTransport;
   const { contentType, opening, answer, heartbeat, interruption, completion } = streamFormats[form];
   /** Resolves when the system has taken all of `text`, so that a slow reader builds no queue, or when the stream is over. */
@@ -75,16 +75,16 @@ export async function writeStream(
         resolve();
       });
     });
-    const release = unread.hold(response.req.socket, holder, response.writableLength);
+    const release = unread.hold(response.req.socket, context.holder, response.writableLength);
     await taken;
     release?.();
   };
   const end = (lastWords: string) => void (response.writableEnded || response.end(lastWords));
 
-  if (response.destroyed) return void result.return();
+  if (response.destroyed) return; // and the result has ended, too
   const remove = streams.add(form, () => end(interruption));
   // Even if the client has read nothing.
-  const forgetExpiry = atTime(caller.expiresAt + lastWordsMs, () => response.destroy());
+  const forgetExpiry = atTime(facts.caller.expiresAt + lastWordsMs, () => response.destroy());
   const beating = setInterval(() => {
     if (response.writableLength === 0) void write(heartbeat);
   }, keepAliveMs);
@@ -92,7 +92,6 @@ export async function writeStream(
     clearInterval(beating);
     forgetExpiry();
     remove();
-    void result.return();
   });
   response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
   void write(opening);

@@ -4,7 +4,8 @@ import { holderOf } from '../auth/caller.js';
 import { credentialsOf } from '../auth/identify.js';
 import type { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
-import { ResultStream } from '../operations/ResultStream.js';
+import { type Answer, OperationRecord } from '../operations/Operation.js';
+import type { ResultStream } from '../operations/ResultStream.js';
 import { type Dialect, plainJson, readAccept, type StreamTransport } from './accept.js';
 import { headersOf, refuseInTurn, writeJson } from './answering.js';
 import { shuttingDown, writeAsStream, writeStream } from './EventStream.js';
@@ -17,13 +18,15 @@ import { refuseOtherGets } from './origins.js';
 export class GraphQLHandler {
   constructor(private readonly edge: Edge) {}
 
-  /** Never rejects: every failure becomes an answer in GraphQL's form. `eventsOnly`: on `/graphql/stream`. */
+  /** `eventsOnly`: on `/graphql/stream`. */
   async handle(request: IncomingMessage, response: ServerResponse, eventsOnly = false): Promise<void> {
     const { operations, quota, identify, addressOf, unread, origins } = this.edge;
     const { json, stream } = formsFor(request, eventsOnly);
+    const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
     // A client that takes no JSON gets even the answer to a query as a stream.
-    const transport = json === undefined ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http';
-    const facts = new HttpFacts(response, addressOf(request));
+    const record = new OperationRecord(facts, json === undefined ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http');
+    let holder: Holder;
+    let result: Answer | ResultStream;
     try {
       if (json === undefined && stream === undefined) throw notAcceptable(eventsOnly);
       if (json === undefined) {
@@ -31,27 +34,25 @@ export class GraphQLHandler {
         refuseOtherGets(request);
       }
       const identifying = identify(credentialsOf(request.headers));
-      const identity = identifying instanceof Promise ? await identifying : identifying;
-      const holder = holderOf(identity.caller);
-      const known = facts.of(identity);
+      const known = facts.of(identifying instanceof Promise ? await identifying : identifying);
+      holder = holderOf(known.caller);
       const turn = quota.admit(known);
       if (turn !== undefined) await turn;
       // An EventSource can add no header to its GET: where a stream is the only form, the page was checked instead.
       const asked = await readGraphQLRequest(request, holder, this.edge, json === undefined);
-      const operation = operations.prepare(asked, known, transport, stream);
-      if (operation.work.way === 'events') this.#admitStream(request, response, holder);
+      const operation = operations.prepare(record, known, asked, stream);
+      if (operation.known.way === 'events') this.#admitStream(request, response, holder);
       const running = operations.run(operation);
-      const result = running instanceof Promise ? await running : running;
-      const isStream = result instanceof ResultStream;
-      if (!isStream && result.kind === 'refusal') return await refuseInTurn(response, quota, result, facts);
-      const headers = headersOf(facts.requestId, quota.limitOf(known));
-      if (isStream) return await writeStream(result, response, operation, headers, this.edge);
-      if (operation.transport === 'http') writeJson(response, result, json ?? plainJson, headers);
-      else writeAsStream(response, result, operation.transport as StreamTransport, headers);
-      unread.holdAnswer(response, holder);
+      result = running instanceof Promise ? await running : running;
     } catch (error) {
-      await refuseInTurn(response, quota, operations.refuse(error, facts, transport), facts);
+      result = operations.refuse(record, error);
     }
+    if (result.kind === 'refusal') return refuseInTurn(response, quota, result, facts);
+    const headers = headersOf(facts.requestId);
+    if (result.kind === 'stream') return writeStream(result, response, headers, this.edge);
+    if (record.transport === 'http') writeJson(response, result, facts.dialect, headers);
+    else writeAsStream(response, result, record.transport as StreamTransport, headers);
+    unread.holdAnswer(response, holder);
   }
 
   /** @throws GatewayError when a subscription may not begin now, or not for this page, or has no place */

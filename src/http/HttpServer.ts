@@ -17,8 +17,6 @@ export interface HttpServerOptions {
   readonly tls: Pem | undefined;
   /** By exact path, for every method. */
   readonly routes: ReadonlyMap<string, Handler>;
-  /** Answers a request that has no route. */
-  readonly notFound?: Handler;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean;
   readonly log: Pick<Logger, 'error'>;
@@ -137,8 +135,8 @@ export class HttpServer {
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;
     const end = url.indexOf('?');
-    const { routes, notFound = answerNotFound } = this.options;
-    await (routes.get(end === -1 ? url : url.slice(0, end)) ?? notFound)(request, response);
+    const handler = this.options.routes.get(end === -1 ? url : url.slice(0, end)) ?? answerNotFound;
+    await handler(request, response);
   }
 
   /** Responses that add to every head what all must have: `setHeader` would cost several times as much. */
@@ -166,7 +164,7 @@ export class HttpServer {
   }
 }
 
-export const answerNotFound: Handler = (_, response) => response.writeHead(404, plainText).end('Not found\n');
+const answerNotFound: Handler = (_, response) => response.writeHead(404, plainText).end('Not found\n');
 
 function contextOf(tls: Pem) {
   return { ...tls, minVersion: 'TLSv1.2' } as const;
@@ -195,9 +193,7 @@ class UpgradableRequest extends IncomingMessage {
 
 /** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */
 function pathAndQueryOf(target: string): string {
-  if (target.startsWith('/')) return target;
-  const rest = target.replace(/^https?:\/\/[^/?#]*/i, '');
-  return rest.startsWith('/') || rest === target ? rest : `/${rest}`;
+  return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
 }
 
 /** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */

@@ -1,20 +1,13 @@
 import type { ServerResponse } from 'node:http';
-import type { Quota, RateLimit } from '../admission/Quota.js';
-import { type Answer, partialSuccess, type RequestFacts } from '../operations/Operation.js';
+import type { Quota } from '../admission/Quota.js';
+import { type Answer, partialSuccess } from '../operations/Operation.js';
 import { pause } from '../process/pause.js';
-import { type Dialect, plainJson, readAccept } from './accept.js';
-
-/** Header names and values (draft-ietf-httpapi-ratelimit-headers-11, May 2026, sections 3 and 4; quota unit `requests`). */
-export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): readonly string[] {
-  const policy = `"root-fields";q=${perMinute};w=60`;
-  return ['ratelimit-policy', policy, 'ratelimit', `"root-fields";r=${left};t=${resetSeconds}`];
-}
+import type { Dialect } from './accept.js';
+import type { HttpFacts } from './facts.js';
 
 /** The headers of every answer to an operation, as one list: `setHeader` would cost several times as much. */
-export function headersOf(requestId: string, rateLimit: RateLimit | undefined): string[] {
-  const headers = ['x-request-id', requestId, 'cache-control', 'no-store'];
-  if (rateLimit !== undefined) headers.push(...rateLimitHeaders(rateLimit));
-  return headers;
+export function headersOf(requestId: string): string[] {
+  return ['x-request-id', requestId, 'cache-control', 'no-store'];
 }
 
 /**
@@ -25,22 +18,19 @@ export async function refuseInTurn(
   response: ServerResponse,
   quota: Quota,
   refusal: Answer,
-  facts: RequestFacts,
+  facts: HttpFacts,
 ): Promise<void> {
-  const { caller, remoteAddress, requestId } = facts;
   const waitMs = quota.waitOfRefusal(facts);
   // Not `response.socket`: a pipelined response has none yet.
-  if (waitMs === Number.POSITIVE_INFINITY) return void response.req.socket.destroy();
+  if (waitMs === undefined) return void response.req.socket.destroy();
   if (waitMs > 0) await pause(waitMs, { ref: false });
   if (response.headersSent || response.destroyed) return;
-  const { json = plainJson } = readAccept(response.req.headers.accept);
-  const rateLimit = caller && quota.limitOf({ caller, remoteAddress });
-  const headers = headersOf(requestId, rateLimit);
+  const headers = headersOf(facts.requestId);
   const retryAfterSeconds = refusal.errors[0]?.extensions?.['retryAfterSeconds'];
   if (refusal.status === 401) headers.push('www-authenticate', 'Bearer');
   if (retryAfterSeconds !== undefined) headers.push('retry-after', `${retryAfterSeconds}`);
   if (refusal.allow !== undefined) headers.push('allow', refusal.allow);
-  writeJson(response, refusal, json, headers);
+  writeJson(response, refusal, facts.dialect, headers);
 }
 
 /** Writes an answer as JSON, with `headers`. */

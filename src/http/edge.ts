@@ -38,7 +38,7 @@ export function edgeOf({ config, log, metrics }: Omit<Surroundings, 'ways'>, opt
     keepAliveMs,
     addressOf: addressReader(config.trustedProxies),
     unread: new Unread(options.places, stallMs),
-    streams: new OpenStreams((transport, change) => metrics.openStreams.inc({ transport }, change)),
+    streams: new OpenStreams((transport, change) => metrics.openStreams.add(transport, change)),
     origins: new Origins({ allowed: config.corsOrigins, allowsLocal: config.auth.mode === 'developer', log }),
     maxOperations: config.limits.subscriptions,
   };

@@ -5,7 +5,7 @@ import type { Caller } from '../auth/caller.js';
 import type { Identity } from '../auth/identify.js';
 import { type Client, clientOf } from '../operations/GraphQLRequest.js';
 import type { Answer, OperationFacts } from '../operations/Operation.js';
-import { plainJson, readAccept } from './accept.js';
+import type { Dialect } from './accept.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -49,6 +49,8 @@ export class HttpFacts {
   constructor(
     private readonly response: ServerResponse,
     readonly remoteAddress: string | undefined,
+    /** How JSON is written for the client; also a refusal, if it accepts none. */
+    readonly dialect: Dialect,
   ) {
     this.requestId = requestIdOf(response.req);
   }
@@ -65,8 +67,7 @@ export class HttpFacts {
   }
 
   statusOf(answer: Pick<Answer, 'kind' | 'status'>): number {
-    const { json = plainJson } = readAccept(this.response.req.headers.accept);
-    return json.statusOf(answer);
+    return this.dialect.statusOf(answer);
   }
 
   get client(): Client {

@@ -1,7 +1,6 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Holder, Release } from '../admission/Places.js';
-import { withoutStack } from '../errors/errors.js';
 import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
 import { parseJson } from '../process/json.js';
 import { isBodyInUtf8, isJson } from './accept.js';
@@ -28,7 +27,7 @@ export async function readGraphQLRequest(
     const { url = '' } = request;
     return requestOf('GET', parametersOfQuery(url), url.length);
   }
-  if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405, { allow: 'GET, POST' });
+  if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405, 'GET, POST');
   const contentType = request.headers['content-type'];
   if (contentType !== 'application/json') refuseOtherContentType(contentType); // the usual one needs no parsing
   const encoding = request.headers['content-encoding']?.toLowerCase();
@@ -135,7 +134,7 @@ function parametersOfQuery(url: string): Record<string, unknown> {
 /** Returns the result of `read`. An exception is the client's mistake: BAD_USER_INPUT with the message `otherwise`. */
 function attempt<Value>(otherwise: string, read: () => Value): Value {
   try {
-    return withoutStack(read);
+    return read();
   } catch {
     throw badRequest(otherwise, 400);
   }

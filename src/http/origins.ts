@@ -22,7 +22,7 @@ export class Origins {
   readonly #cors = cors({
     origin: (origin, decide) => decide(null, this.#allows(origin ?? '')),
     methods: ['GET', 'POST'],
-    exposedHeaders: ['x-request-id', 'retry-after', 'ratelimit', 'ratelimit-policy'],
+    exposedHeaders: ['x-request-id', 'retry-after'],
     maxAge: 600,
   });
 

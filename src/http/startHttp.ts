@@ -8,9 +8,8 @@ import { listenProblem } from '../process/listenProblem.js';
 import type { Surroundings } from '../Surroundings.js';
 import { writePage } from './answering.js';
 import type { Edge } from './edge.js';
-import { HttpFacts } from './facts.js';
 import { GraphQLHandler } from './GraphQLHandler.js';
-import { answerNotFound, type Handler, HttpServer, type Routes } from './HttpServer.js';
+import { type Handler, HttpServer, type Routes } from './HttpServer.js';
 import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
 
 export interface HttpParts extends Edge, Surroundings {
@@ -32,20 +31,14 @@ export async function startMetricsServer(parts: HttpParts): Promise<HttpServer |
 
 /** Starts the server of PORT. @throws Error in one plain line */
 export async function startHttp(parts: HttpParts): Promise<{ readonly server: HttpServer; readonly port: number }> {
-  const { config, log, operations, addressOf, origins, upgrade } = parts;
+  const { config, log, origins, upgrade } = parts;
   const routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
   if (config.metricsPort === undefined) routes.push(metricsRoute(parts));
   if (config.introspection) routes.push(...explorerRoutes(parts.explorer));
-  const notFound: Handler = (request, response) => {
-    const facts = new HttpFacts(response, addressOf(request));
-    response.setHeader('x-request-id', facts.requestId);
-    operations.turnAway(undefined, 'no such path', facts, 'http', 404);
-    answerNotFound(request, response);
-  };
   const { host, port, tls: files } = config;
   const before = origins.answer.bind(origins);
   const tls = files && readPemFiles(files);
-  const server = new HttpServer({ host, port, tls, routes: new Map(routes), notFound, before, log });
+  const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, log });
   server.server.on('upgrade', upgrade);
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');

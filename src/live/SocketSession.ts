@@ -10,8 +10,8 @@ import { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
 import type { Edge } from '../http/edge.js';
 import { clientOf, requestOf } from '../operations/GraphQLRequest.js';
-import type { Answer, Operation, OperationFacts, RequestFacts } from '../operations/Operation.js';
-import { ResultStream } from '../operations/ResultStream.js';
+import { type Answer, type OperationFacts, OperationRecord, type RequestFacts } from '../operations/Operation.js';
+import type { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/pause.js';
 import {
   boundUnfinished,
@@ -139,7 +139,7 @@ export class SocketSession {
       await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
     } catch (error) {
       this.#isTold = true;
-      const [refusal] = operations.refuse(error, this.facts, 'ws').errors;
+      const [refusal] = operations.refuse(new OperationRecord(this.facts, 'ws'), error).errors;
       const isUnauthenticated = refusal?.extensions?.['code'] === 'UNAUTHENTICATED';
       this.#close(isUnauthenticated ? CloseCode.Unauthorized : tryAgainLater, refusal?.message ?? '');
     }
@@ -157,9 +157,6 @@ export class SocketSession {
     this.#working.add(running);
     try {
       await this.#run(running, facts, parameters, size);
-    } catch (error) {
-      this.edge.operations.refuse(error, facts, 'ws');
-      this.#close(CloseCode.InternalServerError, 'Internal server error');
     } finally {
       this.#working.delete(running);
       this.#closeWhenDrained();
@@ -169,27 +166,24 @@ export class SocketSession {
   async #run(running: Running, facts: OperationFacts, parameters: Parameters, size: number): Promise<void> {
     const { operations, quota, streams } = this.edge;
     const { id, left } = running;
-    let operation: Operation;
+    const record = new OperationRecord(facts, 'ws');
+    let result: Answer | ResultStream;
     try {
       this.#refuseMore();
       const turn = quota.admit(facts);
       if (turn !== undefined) await turn;
-      operation = operations.prepare(requestOf('POST', parameters, size), facts, 'ws');
+      const operation = operations.prepare(record, facts, requestOf('POST', parameters, size));
+      running.isSubscription = operation.known.way === 'events';
+      if (left.signal.aborted || (running.isSubscription && streams.draining)) return;
+      result = await operations.run(operation);
     } catch (error) {
-      return this.#sendError(running, operations.refuse(error, facts, 'ws'), size);
+      result = operations.refuse(record, error);
     }
-    running.isSubscription = operation.work.way === 'events';
-    if (left.signal.aborted || (running.isSubscription && streams.draining)) return;
-    const result = await operations.run(operation);
-    if (operation.work.way === undefined) return this.#sendError(running, result as Answer, size);
+    if (result.kind !== 'stream' && record.way === undefined) return this.#sendError(running, result, size);
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
-    const next = ({ text }: Answer) => this.#send(`${head}${text}}`);
-    if (result instanceof ResultStream) {
-      const leave = () => void result.return();
-      left.signal.addEventListener('abort', leave);
-      if (left.signal.aborted) leave();
-      for await (const answer of result) await next(answer);
-    } else if (!left.signal.aborted) await next(result);
+    for await (const { text } of result.kind === 'stream' ? result : [result]) {
+      if (!left.signal.aborted) await this.#send(`${head}${text}}`);
+    }
     if (left.signal.aborted) return;
     running.id = undefined;
     await this.#send(JSON.stringify({ id, type: MessageType.Complete }));
@@ -250,7 +244,7 @@ export class SocketSession {
     for (const { left } of this.#working) left.abort();
     if (this.#isTold || this.edge.streams.draining) return;
     this.#isTold = true;
-    this.edge.operations.turnAway(undefined, reason, this.facts, 'ws');
+    this.edge.operations.turnAway(new OperationRecord(this.facts, 'ws'), reason);
   }
 
   #send(text: string): Promise<void> {
@@ -269,13 +263,13 @@ export class SocketSession {
 
   /** Charges a message that is no operation, beyond the free ones, as a refusal. */
   #keepPace(characters: number): void {
-    if (turnsOf(characters) > 1 || this.#pace.take() > 0) this.#charge(characters);
+    if (this.#pace.take(turnsOf(characters)) > 0) this.#charge(characters);
   }
 
   /** Charges a message as refusals; closes the socket when the caller has had too many. */
   #charge(characters: number): void {
     const waitMs = this.edge.quota.waitOfRefusal(this.facts, turnsOf(characters));
-    if (waitMs === Number.POSITIVE_INFINITY) this.#close(tryAgainLater, 'Too many messages');
+    if (waitMs === undefined) this.#close(tryAgainLater, 'Too many messages');
   }
 
   /** Takes room for the longest message, or closes the socket. */

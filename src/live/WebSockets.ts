@@ -8,6 +8,7 @@ import { shuttingDown } from '../http/EventStream.js';
 import type { Edge } from '../http/edge.js';
 import { requestIdOf } from '../http/facts.js';
 import { clientOf } from '../operations/GraphQLRequest.js';
+import { OperationRecord } from '../operations/Operation.js';
 import { SocketSession } from './SocketSession.js';
 
 /** Milliseconds that a peer may take to answer our close frame, or to end the connection after sending its own. */
@@ -42,8 +43,7 @@ export class WebSockets {
         new SocketSession(opened, request, facts, leavePlace, this.edge);
       });
     } catch (error) {
-      const { code, message, httpStatus } = error as GatewayError;
-      this.edge.operations.turnAway(code, message, facts, 'ws', httpStatus);
+      this.edge.operations.refuse(new OperationRecord(facts, 'ws'), error);
       refuseUpgrade(socket, error as GatewayError, facts.requestId);
     }
   }

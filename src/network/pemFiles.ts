@@ -29,21 +29,14 @@ export function readPemFiles(files: PemFiles): Pem {
 export function followPemFiles(files: PemFiles, log: Logger, use: (pem: Pem) => void): () => void {
   const named = kinds.flatMap((kind) => files[kind] ?? []);
   let latest = readPemFiles(files);
-  const onChange = () => {
-    try {
-      const pem = readPemFiles(files);
-      if (isDeepStrictEqual(pem, latest)) return;
-      use(pem);
-      latest = pem;
-      log.info({ settings: named.map(({ setting }) => setting) }, 'the TLS certificate was renewed');
-    } catch (error) {
-      log.warn({ problem: (error as Error).message }, 'the new TLS files cannot be used: the certificate in use stays');
-    }
+  const take = () => {
+    const pem = readPemFiles(files);
+    if (isDeepStrictEqual(pem, latest)) return undefined;
+    use(pem);
+    latest = pem;
+    return { settings: named.map(({ setting }) => setting) };
   };
-  return follow(
-    named.map(({ file }) => file),
-    onChange,
-  );
+  return follow({ paths: named.map(({ file }) => file), log, take });
 }
 
 /** Checks each authority by itself: in a list of authorities OpenSSL silently skips those it cannot read. */

@@ -11,7 +11,7 @@ export class OperationLog {
 
   /** Writes a line for an operation that failed, changed something, called the token endpoint or was slow. */
   end(record: OperationRecord, traceId?: string): void {
-    const { facts, outcome, type, context, work } = record;
+    const { facts, outcome, type, context, way } = record;
     const { trail } = context ?? {};
     const { which, slowMs } = this.options;
     const ms = performance.now() - facts.startedAt;
@@ -29,7 +29,7 @@ export class OperationLog {
       caller: facts.caller,
       remoteAddress: audit && facts.remoteAddress,
       own: ownFields(record, Math.round(ms * 10) / 10, traceId),
-      general: { audit, way: work.way, outcome, codes: common.codes },
+      general: { audit, way, outcome, codes: common.codes },
     } as const;
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
     if (outcome === 'ok' || hasTokenCalls) this.lines.write(line);
@@ -39,13 +39,13 @@ export class OperationLog {
 
 /** The fields that equal operations have in common, whoever their caller is. */
 function commonFields(record: OperationRecord, audit: string | undefined) {
-  const { facts, transport, outcome, label, type, name, status, work, codes, causes } = record;
+  const { facts, transport, outcome, label, type, known, status, way, codes, causes } = record;
   return {
     audit,
     operation: label,
-    operationName: name,
+    operationName: known?.name,
     type,
-    way: work.way,
+    way,
     transport,
     status,
     outcome,

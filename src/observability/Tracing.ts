@@ -24,10 +24,6 @@ const places: Readonly<Record<string, readonly [server: 'service' | 'decisions',
   evaluations: ['decisions', 'POST', '/access/v1/evaluations'],
 };
 
-/** The methods that spans name; others are `_OTHER`. */
-const knownMethods = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY'.split(' '));
-const knownPaths = new Set(['/graphql', '/graphql/stream']);
-
 /**
  * Spans of operations and of the calls made for them, named by OpenTelemetry's semantic conventions, made of the record of an
  * operation at its end. They continue a caller's trace; the service is never sent its context. Attributes are values of closed
@@ -111,17 +107,16 @@ export class Tracing {
   }
 }
 
-/** The name of a request's span, and what the conventions require of it. A path that is not ours may hold anything. */
+/** The name of a request's span, and what the conventions require of it. Requests for other paths have no span. */
 function httpOf({ method = '', url = '', socket }: IncomingMessage) {
-  const [path = ''] = url.split('?', 1);
-  const route = knownPaths.has(path) ? path : undefined;
+  const route = url.split('?', 1)[0]?.endsWith('/stream') ? '/graphql/stream' : '/graphql';
   const attributes: Attributes = {
-    'http.request.method': knownMethods.has(method) ? method : '_OTHER',
+    'http.request.method': method, // one that Node.js knows
     'http.route': route,
-    'url.path': route ?? '/REDACTED',
+    'url.path': route,
     'url.scheme': 'encrypted' in socket ? 'https' : 'http',
   };
-  return { name: [knownMethods.has(method) ? method : 'HTTP', route].filter(Boolean).join(' '), attributes };
+  return { name: `${method} ${route}`, attributes };
 }
 
 /** The caller's trace (W3C Trace Context, section 3.2); the root when there is none that can be used. */

@@ -1,20 +1,18 @@
 import { unwrapResolverError } from '@apollo/server/errors';
-import type { GraphQLFormattedError } from 'graphql';
+import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import type { Places } from '../admission/Places.js';
 import { type ErrorCode, failureCodes, GatewayError } from '../errors/errors.js';
 import { causesOf, isBug, maskError } from '../errors/maskError.js';
 import {
   type Answer,
+  noCauses,
+  noCodes,
   type Operation,
   type OperationHooks,
   type OperationRecord,
   type Outcome,
   partialSuccess,
-  type Refused,
-  type RequestFacts,
   type Result,
-  refusal,
-  type Transport,
 } from './Operation.js';
 
 export interface ExitOptions {
@@ -28,8 +26,6 @@ export interface ExitOptions {
 /** Bytes of an answer that the operating system takes at once; a larger answer needs room in the places. */
 const smallAnswer = 16_384;
 const noErrors: readonly GraphQLFormattedError[] = [];
-export const noCodes: OperationRecord['codes'] = new Map();
-export const noCauses: readonly string[] = [];
 
 /** The one way out of all transports: an answer is written, and the operation's record is told. */
 export class Exit {
@@ -49,31 +45,18 @@ export class Exit {
     return this.end(operation, answer);
   }
 
-  /** Answers an operation that is refused, now or before it ran, in place of any answer that was written. */
-  refuse(record: OperationRecord, refused: Refused): Answer {
+  /** Answers what is refused, now or before it ran, in place of any answer that was written. */
+  refuse(record: OperationRecord, error: unknown): Answer {
     record.codes = noCodes;
     record.causes = noCauses;
-    return this.end(record, this.refusal(record, refused));
-  }
-
-  /** Answers a request that is no operation yet. */
-  refuseRequest(error: unknown, facts: RequestFacts, transport: Transport): Answer {
-    const refused = refusal(error);
-    return this.refuse(recordOf(facts, transport, refused), refused);
-  }
-
-  /** As {@link Operations.turnAway}. */
-  turnAway(code: ErrorCode | undefined, cause: string, facts: RequestFacts, transport: Transport, status?: number) {
-    const codes = new Map(code === undefined ? [] : [[code, 1]]);
-    const record = recordOf(facts, transport, { kind: 'refusal', errors: [] });
-    this.options.hooks.onEnd({ ...record, codes, causes: [cause], status });
+    return this.end(record, this.refusal(record, mistakesOf(error)));
   }
 
   /** One answer of an operation, which may have further ones. */
   answer(operation: Operation, { data, errors }: Result): Answer {
-    if (data === undefined) return this.refusal(operation, { kind: 'mistake', errors: errors ?? [] });
+    if (data === undefined) return this.refusal(operation, errors ?? []);
     const { maxAnswerBytes } = this.options;
-    const masked = errors && this.#masked(errors, operation.facts);
+    const masked = errors && this.#masked(errors, operation);
     const answer = masked ? { errors: masked, data } : { data };
     const text = leftAfter(answer, maxAnswerBytes) < 0 ? undefined : JSON.stringify(answer);
     const bytes = text === undefined ? Number.POSITIVE_INFINITY : Buffer.byteLength(text);
@@ -86,46 +69,46 @@ export class Exit {
   }
 
   /** The answer to a request of which nothing was executed, and the last one of a stream that failed. */
-  refusal(record: OperationRecord, { kind, errors }: Refused): Answer {
+  refusal(record: OperationRecord, errors: readonly unknown[]): Answer {
     const [first] = errors;
-    const masked = this.#masked(errors, record.facts);
+    const masked = this.#masked(errors, record);
     note(record, errors, masked);
-    const { httpStatus = statusOf(masked[0]), allow }: Partial<GatewayError> =
-      first instanceof GatewayError ? first : {};
+    const { httpStatus, allow }: Partial<GatewayError> = first instanceof GatewayError ? first : {};
+    const status = httpStatus ?? statusOf(masked[0]);
+    const isMistake = record.request !== undefined && httpStatus === undefined && status !== 500;
     const text = JSON.stringify({ errors: masked });
-    return { kind, status: httpStatus, allow, errors: masked, text, bytes: Buffer.byteLength(text) };
+    const kind = isMistake ? 'mistake' : 'refusal';
+    return { kind, status, allow, errors: masked, text, bytes: Buffer.byteLength(text) };
   }
 
   /** Tells how an operation ended, by its last answer, which is returned. */
   end<Last extends Pick<Answer, 'kind' | 'status'>>(record: OperationRecord, answer: Last): Last {
+    record.release?.();
     record.outcome = outcomeOf(answer.kind, record.codes);
     record.status = statusFor(record, answer);
     this.options.hooks.onEnd(record);
     return answer;
   }
 
-  /** Sorts by position in the document, those without one last, then by path, so that the order does not depend on which call failed first. */
-  #masked(errors: readonly unknown[], { requestId }: RequestFacts): readonly GraphQLFormattedError[] {
+  #masked(errors: readonly unknown[], { facts: { requestId } }: OperationRecord): readonly GraphQLFormattedError[] {
     const { openSchema, hooks } = this.options;
-    const masked = errors.map((error) => {
+    return errors.map((error) => {
       if (isBug(error)) hooks.onBug(error, requestId);
       return maskError(error, { requestId, openSchema });
     });
-    return masked.length > 1 ? masked.sort(inDocumentOrder) : masked;
   }
 }
 
-/** The record of a request that is no operation. */
-function recordOf(facts: RequestFacts, transport: Transport, work: Refused): OperationRecord {
-  const unknown = { label: 'none', type: 'none', name: undefined, context: undefined } as const;
-  const ending = {
-    codes: noCodes,
-    causes: noCauses,
-    outcome: 'refused',
-    status: undefined,
-    events: undefined,
-  } as const;
-  return { facts, transport, ...unknown, work, ...ending };
+/** Documents are read recursively, here and in graphql-js: that the stack overflows is the mistake of whoever nested them. */
+function mistakesOf(error: unknown): readonly unknown[] {
+  const mistakes: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
+  if (!mistakes.some(isOverflow)) return mistakes;
+  return [new GatewayError('GRAPHQL_VALIDATION_FAILED', 'The document is nested too deeply')];
+}
+
+function isOverflow(error: unknown): boolean {
+  const cause = error instanceof GraphQLError ? error.originalError : error;
+  return cause instanceof RangeError && cause.message === 'Maximum call stack size exceeded';
 }
 
 /** Adds the errors of an answer to the record; `masked`: as they leave. */
@@ -166,15 +149,6 @@ function undecidedAsAWhole({ data, errors }: Result): GatewayError | undefined {
 function statusOf(error: GraphQLFormattedError | undefined): number {
   const code = error?.extensions?.['code'];
   return code === 'INTERNAL_SERVER_ERROR' ? 500 : code === 'GRAPHQL_PARSE_FAILED' ? 400 : 422;
-}
-
-function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): number {
-  const [here, there] = [a.locations?.[0], b.locations?.[0]];
-  const byPlace = (here?.line ?? 1e9) - (there?.line ?? 1e9) || (here?.column ?? 0) - (there?.column ?? 0);
-  if (byPlace !== 0) return byPlace;
-  const index = a.path?.findIndex((step, depth) => step !== b.path?.[depth]) ?? -1;
-  const [left, right] = [a.path?.[index] ?? '', b.path?.[index] ?? ''];
-  return left === right ? 0 : left < right ? -1 : 1;
 }
 
 /**

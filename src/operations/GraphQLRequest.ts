@@ -1,4 +1,4 @@
-import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
+import { badInput, GatewayError } from '../errors/errors.js';
 import { isNestedWithin, maxMetadataDepth } from '../process/json.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
@@ -18,7 +18,7 @@ export interface GraphQLRequest {
   readonly size: number;
 }
 
-const none = Object.freeze({});
+export const noValues: Variables = Object.freeze({});
 
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
 const levelsAroundMetadata = 10;
@@ -34,7 +34,7 @@ export function requestOf(
     const value = parameters[name];
     if (!isNestedWithin(value, maxDepth)) {
       const message = `must be nested at most ${maxDepth} levels (metadata ${maxMetadataDepth}, and ${levelsAroundMetadata} around it)`;
-      throw badRequest(`${name} ${message}`, 422, { violations: [{ path: name, message }] });
+      throw badInput(name, message);
     }
     if (value != null && !isObject(value)) throw badRequest(`${name} must be an object`);
   }
@@ -47,8 +47,8 @@ export function requestOf(
     query: query ?? undefined,
     documentId: documentId ?? undefined,
     operationName: operationName || undefined,
-    variables: variables ?? none,
-    extensions: extensions ?? none,
+    variables: variables ?? noValues,
+    extensions: extensions ?? noValues,
     size,
   };
 }
@@ -57,9 +57,9 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A refusal of the request itself. The default status 422 is for a request that was read but cannot be executed. */
-export function badRequest(message: string, httpStatus = 422, more: GatewayErrorOptions = {}): GatewayError {
-  return new GatewayError('BAD_USER_INPUT', message, { ...more, httpStatus });
+/** A refusal of the request itself, with a status of its own, or for a request that was read but cannot be executed. */
+export function badRequest(message: string, httpStatus?: number, allow?: string): GatewayError {
+  return new GatewayError('BAD_USER_INPUT', message, { httpStatus, allow });
 }
 
 /** The program that sent a request, as it calls itself. */

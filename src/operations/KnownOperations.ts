@@ -8,17 +8,15 @@ import {
   type GraphQLSchema,
   getOperationAST,
   Kind,
-  type Location,
   type OperationTypeNode,
   parse,
   specifiedRules,
-  type Token,
   validate,
   valueFromASTUntyped,
   visit,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { GatewayError } from '../errors/errors.js';
+import { badInput, GatewayError } from '../errors/errors.js';
 import { causesOf } from '../errors/maskError.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { executeByApollo } from './executeByApollo.js';
@@ -38,18 +36,13 @@ export interface KnownOperation {
   readonly rootFields: number;
   /** Whether its text came before, so that it is kept. */
   readonly isKept: boolean;
-  /** Checks what a caller gave, before anything runs. @throws GatewayError (422) */
-  readonly check: (given: Variables) => Work;
-}
-
-/** What performs an operation whose variables fit. */
-export interface Work {
-  readonly way: 'plan' | 'apollo' | 'events';
   readonly document: DocumentNode;
-  /** The variables, with defaults. */
-  readonly values: Variables;
-  /** Fields to answer, of `_entities` once for each representation. */
-  readonly fields: number;
+  /** What executes it, or each event of it. */
+  readonly way: 'plan' | 'apollo' | 'events';
+  /** Checks the variables that a caller gave; returns them with defaults. @throws GatewayError */
+  readonly read: (given: Variables) => Variables;
+  /** Fields to answer, of `_entities` once for each representation. @throws GatewayError when they are too many */
+  readonly fieldsFor: (values: Variables) => number;
   /** Not for events. */
   readonly run: Run;
 }
@@ -134,7 +127,7 @@ export class KnownOperations {
   #operationOf({ document, sizeOf, isKept }: KnownDocument, operationName: string | undefined): KnownOperation {
     const { schema, limits, introspection, apollo, plans } = this.options;
     const operation = getOperationAST(document, operationName);
-    if (!operation) throw unknownOperation(document, operationName);
+    if (!operation) throw badRequest('operationName must name one of the operations in the document');
     const type = operation.operation;
     const { fields } = sizeOf(operation);
     const roots = rootFieldsOf(document, operation);
@@ -145,8 +138,7 @@ export class KnownOperations {
     const plan = isKept && plans === 'on' ? planOf(schema, document, operation) : undefined;
     const way = type === 'subscription' ? 'events' : plan ? 'plan' : 'apollo';
     const run = plan ?? ((values, context) => executeByApollo(apollo, document, operationName, values, context));
-    const check = (given: Variables): Work => {
-      const values = read(given);
+    const fieldsFor = (values: Variables): number => {
       let [count, representations] = [fields, 0];
       for (const field of entities) {
         const length = representationsIn(field, values);
@@ -155,15 +147,16 @@ export class KnownOperations {
       }
       if (representations > limits.representations) {
         const message = `must have at most ${limits.representations} items in the whole document (MAX_REPRESENTATIONS)`;
-        throw badRequest(`representations ${message}`, 422, { violations: [{ path: 'representations', message }] });
+        throw badInput('representations', message);
       }
       if (count > maxFields) {
         throw badRequest(`The operation must select at most ${maxFields} fields, counted for each representation`);
       }
-      return { way, document, values, fields: count, run };
+      return count;
     };
     const name = nameToLog(operation.name?.value);
-    return { label: operationLabel(roots), type, name, rootFields: byKey.size, isKept, check };
+    const label = operationLabel(roots);
+    return { label, type, name, rootFields: byKey.size, isKept, document, way, read, fieldsFor, run };
   }
 }
 
@@ -178,26 +171,15 @@ function digestOf(text: string): string {
 }
 
 /** About how many bytes a document with its plan takes: it holds its text and every token of it. */
-function bytesOf({ document, sizeOf }: KnownDocument): number {
-  const { source, startToken } = document.loc as Location;
-  let tokens = 0;
-  for (let token: Token | null = startToken; token; token = token.next) tokens += 1;
+function bytesOf({ document, sizeOf }: KnownDocument, text: string): number {
   const steps = document.definitions.map((one) => (one.kind === Kind.OPERATION_DEFINITION ? sizeOf(one).fields : 0));
   const planned = Math.min(maxSteps, Math.max(...steps));
-  return entryBytes + characterBytes * source.body.length + tokenBytes * tokens + stepBytes * planned;
+  return entryBytes + characterBytes * text.length + tokenBytes * (document.tokenCount ?? 0) + stepBytes * planned;
 }
 
 function representationsIn({ arguments: [given] = [] }: FieldNode, values: Variables): number {
   const value = given && valueFromASTUntyped(given.value, values);
   return Array.isArray(value) ? value.length : 1;
-}
-
-function unknownOperation({ definitions }: DocumentNode, operationName: string | undefined): GatewayError {
-  const count = definitions.filter(({ kind }) => kind === Kind.OPERATION_DEFINITION).length;
-  if (operationName !== undefined || count === 0) {
-    return badRequest('operationName must name one of the operations in the document');
-  }
-  return badRequest(`The document has ${count} operations: set operationName`);
 }
 
 /** Says nothing of the schema, so it is told although the schema is hidden. */

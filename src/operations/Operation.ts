@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLFormattedError, OperationTypeNode } from 'graphql';
-import type { Holder } from '../admission/Places.js';
+import type { Holder, Release } from '../admission/Places.js';
 import type { Identity } from '../auth/identify.js';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Trail } from '../process/Trail.js';
-import type { Client, GraphQLRequest } from './GraphQLRequest.js';
-import type { Work } from './KnownOperations.js';
+import { type Client, type GraphQLRequest, noValues, type Variables } from './GraphQLRequest.js';
+import type { KnownOperation } from './KnownOperations.js';
 
 export const transports = ['http', 'ws', 'sse', 'multipart'] as const;
 export type Transport = (typeof transports)[number];
@@ -38,17 +38,6 @@ export interface OperationContext {
   readonly trail: Trail;
 }
 
-/** Nothing will run. `mistake`, `refusal`: see {@link Answer}. */
-export interface Refused {
-  readonly way?: undefined;
-  readonly kind: 'mistake' | 'refusal';
-  readonly errors: readonly unknown[];
-}
-
-export function refusal(error: unknown): Refused {
-  return { kind: 'refusal', errors: [error] };
-}
-
 /** The result of an execution, as graphql-js gives it; its errors are not masked yet. */
 export interface Result {
   /** Absent when the operation was not executed. */
@@ -72,30 +61,52 @@ export interface Answer {
   readonly bytes: number;
 }
 
+export const noCodes: ReadonlyMap<ErrorCode, number> = new Map();
+export const noCauses: readonly string[] = [];
+
 /**
  * One operation, one refused request, or one connection that was turned away. At its end, metrics, log, audit and trace read
  * this and nothing else, so they cannot disagree.
  */
-export interface OperationRecord {
-  readonly facts: RequestFacts;
-  readonly transport: Transport;
-  /** See {@link operationLabel}; `none` where no operation was read. */
-  readonly label: string;
-  readonly type: OperationType;
-  /** The name that the client gave the operation, if it is no number in disguise. */
-  readonly name: string | undefined;
-  readonly work: Work | Refused;
-  readonly context: OperationContext | undefined;
+export class OperationRecord {
+  /** The request with its document, once there is one. */
+  request: GraphQLRequest | undefined;
+  /** The operation that the document asks for, once it was found. */
+  known: KnownOperation | undefined;
+  /** The variables, with defaults. */
+  values: Variables = noValues;
+  /** Fields to answer, of `_entities` once for each representation. */
+  fields = 0;
+  /** Set when nothing speaks against running it. */
+  context: OperationContext | undefined;
+  /** What executed it, or executes each event of it; undefined where nothing ran. */
+  way: KnownOperation['way'] | undefined;
+  /** Gives back what it holds while its answer is awaited, or its stream is open. */
+  release: Release | undefined;
   /** How often each code is in the answers so far. */
-  codes: ReadonlyMap<ErrorCode, number>;
+  codes = noCodes;
   /** Why it failed, in words that hold nothing a caller or the service sent. */
-  causes: readonly string[];
+  causes = noCauses;
   /** Set at the end: see {@link Outcome}. */
-  outcome: Outcome;
+  outcome: Outcome = 'refused';
   /** Set at the end: the HTTP status of the answer; undefined on a socket. */
   status: number | undefined;
   /** Set at the end of a stream: how many answers it had. */
   events: number | undefined;
+
+  constructor(
+    readonly facts: RequestFacts,
+    public transport: Transport,
+  ) {}
+
+  /** See {@link KnownOperation.label}; `none` where no operation was found. */
+  get label(): string {
+    return this.known?.label ?? 'none';
+  }
+
+  get type(): OperationType {
+    return this.known?.type ?? 'none';
+  }
 }
 
 /**
@@ -104,11 +115,12 @@ export interface OperationRecord {
  */
 export type Outcome = 'ok' | 'errors' | 'failed' | 'refused';
 
-/** An operation that was admitted. */
+/** An operation that may run. */
 export interface Operation extends OperationRecord {
   readonly facts: OperationFacts;
-  readonly context: OperationContext;
   readonly request: GraphQLRequest;
+  readonly known: KnownOperation;
+  readonly context: OperationContext;
 }
 
 export interface OperationHooks {
@@ -116,14 +128,4 @@ export interface OperationHooks {
   readonly onEnd: (record: OperationRecord) => void;
   /** Called for an error that neither a caller nor the service caused. */
   readonly onBug: (error: unknown, requestId?: string) => void;
-}
-
-/** Bytes of memory per character of a parsed request. */
-const bytesPerCharacter = 16;
-/** Requests of at most so many characters are not counted in the places: their number bounds the memory they take. */
-const smallRequest = 1024;
-
-/** Bytes of memory that a request takes while its answer is awaited, or its stream is open. */
-export function heldBytesOf({ request: { size } }: Operation): number {
-  return size > smallRequest ? bytesPerCharacter * size : 0;
 }

@@ -1,28 +1,23 @@
 import type { ApolloServer } from '@apollo/server';
-import { GraphQLError } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import type { Release } from '../admission/Places.js';
-import { GatewayError } from '../errors/errors.js';
-import { Exit, noCauses, noCodes } from './Exit.js';
+import { holderOf } from '../auth/caller.js';
+import { Exit } from './Exit.js';
 import { createApolloServer, type Logger } from './executeByApollo.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 import { type KnownOperation, KnownOperations } from './KnownOperations.js';
-import {
-  type Answer,
-  heldBytesOf,
-  type Operation,
-  type OperationContext,
-  type OperationFacts,
-  type OperationHooks,
-  type OperationType,
-  type RequestFacts,
-  type Result,
-  refusal,
-  type Transport,
+import type {
+  Answer,
+  Operation,
+  OperationContext,
+  OperationFacts,
+  OperationHooks,
+  OperationRecord,
+  OperationType,
+  Result,
+  Transport,
 } from './Operation.js';
-import type { ResultStream } from './ResultStream.js';
+import { laterFieldMs, type ResultStream, type SubscribeOptions, subscribe } from './ResultStream.js';
 import type { OperationLimits } from './size.js';
-import { laterFieldMs, type SubscribeOptions, subscribe } from './subscribe.js';
 import { type TrustedDocuments, withDocument } from './TrustedDocuments.js';
 
 export interface OperationsOptions extends SubscribeOptions {
@@ -35,6 +30,11 @@ export interface OperationsOptions extends SubscribeOptions {
   /** Whether operations get plans. Default `on`; `off` is for tests. */
   readonly plans?: 'on' | 'off' | undefined;
 }
+
+/** Bytes of memory per character of a parsed request. */
+const bytesPerCharacter = 16;
+/** Requests of at most so many characters are not counted in the places: their number bounds the memory they take. */
+const smallRequest = 1024;
 
 /** Most request bodies that are kept parsed, and the longest of them in characters. */
 const keptRequests = { max: 1000, longest: 2048 };
@@ -71,89 +71,61 @@ export class Operations {
   }
 
   /**
-   * Finds the operation that a request asks for, and checks its variables. Never throws: it may be a refused one. `streamAs`:
-   * the transport of a subscription, where it is not that of other operations.
+   * Finds the operation that a request asks for, and checks its variables. `streamAs`: the transport of a subscription, where
+   * it is not that of other operations. @throws what {@link refuse} answers
    */
-  prepare(asked: GraphQLRequest, facts: OperationFacts, given: Transport, streamAs: Transport = given): Operation {
+  prepare(record: OperationRecord, facts: OperationFacts, asked: GraphQLRequest, streamAs?: Transport): Operation {
     const beganAt = performance.now();
     const { quota, contextFor } = this.options;
     // A router that presents its secret writes its own documents, which no list has.
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
-    let request: GraphQLRequest | undefined;
-    let known: KnownOperation | undefined;
-    let work: Operation['work'];
-    let transport = given;
     try {
-      request = withDocument(asked, trusted);
-      known = this.#find(request);
-      if (known.type === 'subscription') transport = streamAs;
-      refuseWrongWay(request.method, known.type, transport);
-      work = known.check(request.variables);
+      const request = withDocument(asked, trusted);
+      record.request = request;
+      const known = this.#find(request);
+      record.known = known;
+      if (known.type === 'subscription') record.transport = streamAs ?? record.transport;
+      refuseWrongWay(request.method, known.type, record.transport);
+      record.values = known.read(request.variables);
+      record.fields = known.fieldsFor(record.values);
       if (known.rootFields > 1) quota.takeFields(facts, known.rootFields - 1); // `admit` counted the first
       if (trusted !== undefined && request === asked) trusted.report(asked.query ?? '', known.label, facts);
       if (known.isKept && known.type === 'query') this.#keep(asked);
-    } catch (error) {
-      const { httpStatus = 422 }: Partial<GatewayError> = error instanceof GatewayError ? error : {};
-      const kind = request !== undefined && httpStatus === 422 ? 'mistake' : 'refusal';
-      work = { kind, errors: mistakesOf(error) };
+      record.context = contextFor(facts);
+      return record as Operation;
+    } finally {
+      quota.noteWork(holderOf(facts.caller), beganAt);
     }
-    const { label = 'none', type = 'none', name } = known ?? {};
-    const context = contextFor(facts);
-    quota.noteWork(context.holder, beganAt);
-    return {
-      facts,
-      transport,
-      label,
-      type,
-      name,
-      work,
-      context,
-      request: request ?? asked,
-      codes: noCodes,
-      causes: noCauses,
-      outcome: 'ok',
-      status: undefined,
-      events: undefined,
-    };
   }
 
   /**
    * Performs an operation, a query or a mutation synchronously where possible; a subscription gives a stream of answers.
-   * Never throws, and neither does the stream: a refusal is an answer, too.
+   * Throws or rejects with what {@link refuse} answers; a stream never does.
    */
   run(operation: Operation): Answer | Promise<Answer | ResultStream> {
     const { quota, places } = this.options;
-    const { work, context } = operation;
-    if (work.way === undefined) return this.#exit.refuse(operation, work);
-    const refuse = (error: unknown) => this.#exit.refuse(operation, refusal(error));
-    const beganAt = performance.now();
-    let release: Release | undefined;
-    try {
-      if (work.way === 'events') return subscribe(operation, work, this.#exit, this.options).catch(refuse);
-      const bytes = heldBytesOf(operation);
-      if (bytes > 0) release = places.take('bytes', context.holder, bytes);
-      const performing = work.run(work.values, context);
-      if (performing instanceof Promise) {
-        quota.noteWork(context.holder, beganAt, work.fields * laterFieldMs);
-        const performed = performing.finally(release);
-        return performed.then((result) => this.#leave(operation, result, performance.now())).catch(refuse);
-      }
-      release?.();
-      return this.#leave(operation, performing, beganAt);
-    } catch (error) {
-      release?.();
-      return refuse(error);
+    const { known, values, fields, context, request } = operation;
+    operation.way = known.way;
+    if (request.size > smallRequest) {
+      operation.release = places.take('bytes', context.holder, bytesPerCharacter * request.size);
     }
+    if (known.way === 'events') return subscribe(operation, this.#exit, this.options);
+    const beganAt = performance.now();
+    const performing = known.run(values, context);
+    if (!(performing instanceof Promise)) return this.#leave(operation, performing, beganAt);
+    quota.noteWork(context.holder, beganAt, fields * laterFieldMs);
+    return performing.then((result) => this.#leave(operation, result, performance.now()));
   }
 
-  /** Refuses a request that is no operation yet. Returns the answer. */
-  refuse(error: unknown, facts: RequestFacts, transport: Transport): Answer {
-    return this.#exit.refuseRequest(error, facts, transport);
+  /** Refuses a request or an operation for what was thrown about it. Returns the answer. */
+  refuse(record: OperationRecord, error: unknown): Answer {
+    return this.#exit.refuse(record, error);
   }
 
-  /** Records a connection that is refused or ends before it is authenticated, or a path that does not exist. */
-  turnAway(...told: Parameters<Exit['turnAway']>): void {
-    this.#exit.turnAway(...told);
+  /** Records a connection that ends before it is authenticated, or a path that does not exist. */
+  turnAway(record: OperationRecord, cause: string): void {
+    record.causes = [cause];
+    this.options.hooks.onEnd(record);
   }
 
   #find({ query, operationName }: GraphQLRequest): KnownOperation {
@@ -179,23 +151,11 @@ export class Operations {
   }
 }
 
-/** Documents are read recursively, here and in graphql-js: that the stack overflows is the mistake of whoever nested them. */
-function mistakesOf(error: unknown): readonly unknown[] {
-  const mistakes: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
-  if (!mistakes.some(isOverflow)) return mistakes;
-  return [new GatewayError('GRAPHQL_VALIDATION_FAILED', 'The document is nested too deeply', { httpStatus: 422 })];
-}
-
-function isOverflow(error: unknown): boolean {
-  const cause = error instanceof GraphQLError ? error.originalError : error;
-  return cause instanceof RangeError && cause.message === 'Maximum call stack size exceeded';
-}
-
 function refuseWrongWay(method: GraphQLRequest['method'], type: OperationType, transport: Transport): void {
   if (type === 'subscription' && transport === 'http' && method === 'POST') {
     const another = 'use a WebSocket on this path, or server-sent events on /graphql/stream';
     throw badRequest(`A subscription needs a stream: ${another}`);
   }
   if (method === 'POST' || type === 'query' || (type === 'subscription' && transport !== 'http')) return;
-  throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, { allow: 'POST' });
+  throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, 'POST');
 }

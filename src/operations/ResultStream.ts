@@ -1,80 +1,111 @@
+import { createSourceEventStream, execute, type GraphQLSchema } from 'graphql';
+import type { Places } from '../admission/Places.js';
+import type { Quota } from '../admission/Quota.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import { atTime } from '../process/pause.js';
-import type { Answer } from './Operation.js';
+import type { Trail } from '../process/Trail.js';
+import type { Exit } from './Exit.js';
+import type { Answer, Operation, OperationContext, OperationFacts } from './Operation.js';
 
-export interface ResultStreamOptions {
-  /** When the caller's token expires, in epoch milliseconds. */
-  readonly expiresAt: number;
-  readonly execute: (event: unknown) => Promise<Answer>;
-  /** The last answer of a stream that failed. */
-  readonly failed: (error: unknown) => Answer;
-  /** Called once, however the stream ends. */
-  readonly onEnd?: () => void;
+/** Estimated milliseconds that a field takes after a wait: that time cannot be measured, because others run meanwhile. */
+export const laterFieldMs = 0.002;
+
+export interface SubscribeOptions {
+  readonly schema: GraphQLSchema;
+  readonly contextFor: (facts: OperationFacts, trail?: Trail) => OperationContext;
+  readonly quota: Quota;
+  readonly places: Places;
 }
 
-const ended = { value: undefined, done: true } as const;
+/** Begins a subscription: a stream of answers, or one answer when it cannot begin. */
+export async function subscribe(
+  operation: Operation,
+  exit: Exit,
+  options: SubscribeOptions,
+): Promise<Answer | ResultStream> {
+  const beganAt = performance.now();
+  const subscribing = createSourceEventStream({ ...argumentsOf(operation, options), contextValue: operation.context });
+  options.quota.noteWork(operation.context.holder, beganAt);
+  const source = await subscribing;
+  if (!(Symbol.asyncIterator in source)) return exit.leave(operation, source);
+  return new ResultStream(operation, source[Symbol.asyncIterator](), exit, options);
+}
+
+function argumentsOf({ known, request, values }: Operation, { schema }: SubscribeOptions) {
+  return { schema, document: known.document, operationName: request.operationName, variableValues: values };
+}
 
 /**
- * The answers of a subscription, one per event. Ends when its source ends, on `return()`, or when the caller's token expires;
- * never rejects. Backpressure: it reads its source only when it is read itself, so a slow reader builds no queue.
+ * The answers of a subscription, one per event, for one reader. Ends when its source ends, when the caller leaves, or
+ * when the caller's token expires; never rejects. Backpressure: it reads its source only when it is read itself, so a slow
+ * reader builds no queue.
  */
-export class ResultStream implements AsyncIterableIterator<Answer> {
-  readonly #forget: () => void;
-  #expire: (() => void) | undefined;
+export class ResultStream implements AsyncIterable<Answer> {
+  readonly kind = 'stream';
+  readonly #forgetExpiry: () => void;
+  #events = 0;
   #ended = false;
 
   constructor(
+    readonly operation: Operation,
     private readonly source: AsyncIterator<unknown>,
-    private readonly options: ResultStreamOptions,
+    private readonly exit: Exit,
+    private readonly options: SubscribeOptions,
   ) {
-    this.#forget = atTime(options.expiresAt, () => {
-      this.#expire?.();
-      void source.return?.(); // also when nobody reads: the source must not run on for an expired token
-    });
+    const { caller, signal } = operation.facts;
+    // Also when nobody reads: the source must not run on for an expired token.
+    this.#forgetExpiry = atTime(caller.expiresAt, () => void source.return?.());
+    signal.addEventListener('abort', () => this.#end());
+    if (signal.aborted) this.#end();
   }
 
-  async next(): Promise<IteratorResult<Answer>> {
-    if (this.#ended) return ended;
-    const expired = new Promise<void>((resolve) => {
-      this.#expire = resolve;
-    });
+  async *[Symbol.asyncIterator](): AsyncGenerator<Answer, void> {
     try {
-      const answer = await Promise.race([this.#nextAnswer(), expired]);
-      if (this.#ended) return ended;
-      if (Date.now() >= this.options.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
-      if (answer) return { value: answer, done: false };
-      this.#end();
-      return ended;
+      for (;;) {
+        const { value, done } = await this.source.next();
+        const answer = done ? undefined : await this.#answer(value);
+        if (this.#ended) return;
+        if (Date.now() >= this.operation.facts.caller.expiresAt)
+          throw new GatewayError('UNAUTHENTICATED', tokenExpired);
+        if (answer === undefined) return;
+        this.#events += 1;
+        yield answer;
+      }
     } catch (error) {
-      const value = this.options.failed(error);
-      await this.return();
-      return { value, done: false };
-    }
-  }
-
-  async return(): Promise<IteratorResult<Answer>> {
-    if (!this.#ended) {
+      if (this.#ended) return;
+      this.#events += 1;
+      yield this.exit.refusal(this.operation, [error]);
+    } finally {
       this.#end();
-      void this.source.return?.();
     }
-    return ended;
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  /** The answer to the next event; undefined when the source has ended or the token has expired. */
-  async #nextAnswer(): Promise<Answer | undefined> {
-    if (Date.now() >= this.options.expiresAt) return undefined;
-    const event = await this.source.next();
-    return event.done ? undefined : this.options.execute(event.value);
-  }
-
+  /** Ends it at once, also while an answer is awaited, which is then dropped. */
   #end(): void {
+    if (this.#ended) return;
     this.#ended = true;
-    this.#forget();
-    this.options.onEnd?.();
+    this.#forgetExpiry();
+    void this.source.return?.();
+    this.operation.events = this.#events;
+    this.exit.end(this.operation, { kind: 'result', status: 200 });
+  }
+
+  /** The work of an event is its caller's, like that of an operation. */
+  async #answer(event: unknown): Promise<Answer> {
+    const { contextFor, quota } = this.options;
+    const { facts, context, fields } = this.operation;
+    const { holder, trail } = context;
+    await quota.turnOf(holder);
+    const executedAt = performance.now();
+    // Each event gets a context of its own, so that it does not see what an earlier event has read.
+    const own = { contextValue: contextFor(facts, trail), rootValue: event };
+    const executing = execute({ ...argumentsOf(this.operation, this.options), ...own });
+    quota.noteWork(holder, executedAt, executing instanceof Promise ? fields * laterFieldMs : 0);
+    const result = await executing;
+    const answeredAt = performance.now();
+    const answer = this.exit.answer(this.operation, result);
+    quota.noteWork(holder, answeredAt);
+    return answer;
   }
 }

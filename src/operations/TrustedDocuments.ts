@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
-import { follow } from '../config/files.js';
+import { type Followed, follow } from '../config/files.js';
 import { GatewayError } from '../errors/errors.js';
 import { withoutByteOrderMark } from '../process/json.js';
 import { badRequest, type Client, type GraphQLRequest, isObject } from './GraphQLRequest.js';
@@ -23,10 +23,7 @@ export interface TrustedDocumentsOptions {
   readonly paths: readonly string[];
   /** `report`: documents that are not listed may run, and are reported. */
   readonly mode: 'enforce' | 'report';
-  readonly log: {
-    readonly info: (fields: object, message: string) => void;
-    readonly warn: (fields: object, message: string) => void;
-  };
+  readonly log: Followed['log'];
   readonly onUntrusted: (untrusted: UntrustedDocument) => void;
 }
 
@@ -39,29 +36,23 @@ export class TrustedDocuments {
 
   /** @throws Error in one line that names TRUSTED_DOCUMENTS_FILE */
   async start(): Promise<void> {
-    const { paths } = this.options;
-    this.#listed = await readListed(paths);
-    this.#unwatch = follow(paths, () => this.#readAgain());
+    const { paths, log } = this.options;
+    const take = async () => {
+      this.#listed = await readListed(paths);
+      return { setting: 'TRUSTED_DOCUMENTS_FILE', documents: this.#listed.byId.size };
+    };
+    await take();
+    this.#unwatch = follow({ paths, log, take });
   }
 
   stop(): void {
     this.#unwatch();
   }
 
-  async #readAgain(): Promise<void> {
-    const { paths, log } = this.options;
-    try {
-      this.#listed = await readListed(paths);
-      log.info({ documents: this.#listed.byId.size }, 'the trusted documents were read again');
-    } catch (error) {
-      log.warn({ problem: (error as Error).message }, 'the new trusted documents cannot be used: those in use stay');
-    }
-  }
-
   /**
    * The listed document that a request names by id (`documentId`, or `persistedQuery.sha256Hash` as Apollo's clients send
    * it), by its text in any layout, or by both if they agree. Undefined when the request goes on as it is.
-   * @throws GatewayError BAD_USER_INPUT (400)
+   * @throws GatewayError BAD_USER_INPUT
    */
   resolve({ query, documentId, extensions }: GraphQLRequest): string | undefined {
     const id = documentId ?? (extensions['persistedQuery'] as { readonly sha256Hash?: unknown } | null)?.sha256Hash;
@@ -82,7 +73,7 @@ export class TrustedDocuments {
 
 /**
  * The request with the document to run: the listed one, or the request's own where any document may run.
- * @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED (422)
+ * @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED
  */
 export function withDocument(request: GraphQLRequest, documents: TrustedDocuments | undefined): GraphQLRequest {
   const { query, documentId, extensions } = request;
@@ -99,9 +90,7 @@ const maxLines = 10_000;
 
 function refuseManyLines(query: string): void {
   if (query.length < maxLines || query.split(/\r\n|[\n\r]/, maxLines + 1).length <= maxLines) return;
-  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${maxLines} lines`, {
-    httpStatus: 422,
-  });
+  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${maxLines} lines`);
 }
 
 /** A string, a comment or a number. A hash does not hide a short value such as an SSN: anybody can try them all. */

@@ -10,9 +10,9 @@ import {
   type VariableDefinitionNode,
   valueFromAST,
 } from 'graphql';
-import type { Violation } from '../errors/errors.js';
+import { GatewayError, type Violation } from '../errors/errors.js';
 import { aboutValue, misfit } from '../errors/graphqlMessages.js';
-import { badRequest, type Variables } from './GraphQLRequest.js';
+import type { Variables } from './GraphQLRequest.js';
 
 /** Begins a message that names a variable's type. That is no secret: the caller's own document states it. */
 const missing = 'is missing:';
@@ -27,7 +27,7 @@ const enough = Symbol('enough');
 /**
  * Returns a function that coerces the variables of a valid operation as graphql-js does, with constants looked up once. Its
  * error names each value that does not fit by its path, where graphql-js would quote the value. Without `openSchema` it names
- * only the first variable: a path would reveal members of its type. The function throws GatewayError (422).
+ * only the first variable: a path would reveal members of its type. The function throws GatewayError.
  */
 export function variableReader(
   schema: GraphQLSchema,
@@ -79,5 +79,5 @@ function misfitting(violations: readonly Violation[]) {
   const [first, ...others] = violations;
   const least = violations.length === maxViolations ? 'at least ' : '';
   const more = others.length > 0 ? ` (and ${least}${others.length} more)` : '';
-  return badRequest(`Variable ${first?.path} ${first?.message}${more}`, 422, { violations });
+  return new GatewayError('BAD_USER_INPUT', `Variable ${first?.path} ${first?.message}${more}`, { violations });
 }

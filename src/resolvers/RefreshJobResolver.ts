@@ -55,6 +55,6 @@ export class RefreshJobResolver {
 
   @FieldResolver(() => Taxpayer, { description: 'The taxpayer whose data the job refreshes.' })
   taxpayer(@Root() job: RefreshJob): Taxpayer {
-    return { id: job.taxpayerId };
+    return new Taxpayer(job.taxpayerId);
   }
 }

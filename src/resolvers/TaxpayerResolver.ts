@@ -111,10 +111,10 @@ export class TaxpayerTokenResolver {
 
   @FieldResolver(() => Taxpayer, { description: 'The taxpayer whose token record this is.' })
   taxpayer(@Root() token: TaxpayerToken): Taxpayer {
-    return { id: token.taxpayerId };
+    return new Taxpayer(token.taxpayerId);
   }
 }
 
 function taxpayerOf(context: RequestContext, taxpayerId: string, scope: TaxpayerScope): Taxpayer | Promise<Taxpayer> {
-  return context.taxpayer(taxpayerId, scope, ({ id }) => ({ id }), 'id');
+  return context.taxpayer(taxpayerId, scope, ({ id }) => new Taxpayer(id), 'id');
 }

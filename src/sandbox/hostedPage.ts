@@ -39,6 +39,10 @@ const headers = {
 };
 
 function page({ taxpayer: { id, name, status }, jobId }: SandboxLink, steps: Readonly<Record<string, string>>): string {
+  const facts = { name, 'taxpayer-id': id, 'taxpayer-status': status, 'job-id': jobId ?? 'none' };
+  const rows = Object.entries(facts).map(
+    ([fact, value]) => `<dt>${fact.replace('-', ' ')}</dt><dd id="${fact}">${escaped(value)}</dd>`,
+  );
   const forms = Object.entries(steps).map(([step, words]) => `<button name="step" value="${step}">${words}</button>`);
   const [query, note] = jobId
     ? [
@@ -58,12 +62,7 @@ function page({ taxpayer: { id, name, status }, jobId }: SandboxLink, steps: Rea
 <main>
 <h1>Tax authorization</h1>
 <p>In this sandbox you are both the taxpayer and the tax authority.</p>
-<dl>
-<dt>Name</dt><dd>${escaped(name)}</dd>
-<dt>Taxpayer id</dt><dd id="taxpayer-id">${id}</dd>
-<dt>Status</dt><dd id="taxpayer-status">${status}</dd>
-<dt>Refresh job</dt><dd id="job-id">${jobId ?? 'none'}</dd>
-</dl>
+<dl>${rows.join('')}</dl>
 <h2>Next step</h2>
 <form method="post">${forms.join(' ') || 'There is nothing left to do.'}</form>
 <h2>Follow along in GraphQL</h2>

@@ -18,6 +18,7 @@ const statusNames = { processing: 'PROCESSING', completed: 'COMPLETED', failed: 
 @Directive('@cost(weight: 20)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class RefreshJob {
+  readonly __typename = 'RefreshJob';
   @Always(() => ID, "The taxpayer's id, assigned by the service.") readonly taxpayerId: string;
   @Always(() => ID, "The job's id, assigned by the service.") readonly jobId: string;
   @Always(() => String, 'Name of the job.') readonly name: string;
@@ -25,11 +26,11 @@ export class RefreshJob {
   readonly status: RefreshJobStatus;
   @Always(() => GraphQLDateTime, 'When the gateway read this status from the service.') readonly observedAt: Date;
 
-  constructor({ job, observedAt }: JobView, vocabulary: Vocabulary) {
+  constructor({ value: { job }, fetchedAt }: JobView, vocabulary: Vocabulary) {
     this.taxpayerId = job.taxpayerId;
     this.jobId = job.jobId;
     this.name = job.name;
     this.status = vocabulary.nameOf('job-status', statusNames, job.status);
-    this.observedAt = new Timestamp(observedAt);
+    this.observedAt = new Timestamp(fetchedAt);
   }
 }

@@ -25,7 +25,12 @@ const orBroken = 'Also null, with an UPSTREAM_INVALID_RESPONSE error, when the s
 @Directive('@key(fields: "id")')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class Taxpayer {
-  @Always(() => ID, "The taxpayer's id, assigned by the service.") readonly id!: string;
+  readonly __typename = 'Taxpayer';
+  @Always(() => ID, "The taxpayer's id, assigned by the service.") readonly id: string;
+
+  constructor(id: string) {
+    this.id = id;
+  }
 }
 
 @ObjectType('TaxpayerToken', {
@@ -35,6 +40,7 @@ export class Taxpayer {
 @Directive('@cost(weight: 10)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class TaxpayerToken {
+  readonly __typename = 'TaxpayerToken';
   @Always(() => ID, "The taxpayer's id, assigned by the service.") readonly taxpayerId: string;
 
   /** Revealed only by the resolver of `accessToken`, which needs a scope of its own. */

@@ -76,7 +76,7 @@ const maxUnknown = 100;
 
 /** Translates what the datasources found into the words of the schema. */
 export class Vocabulary {
-  readonly #providers: ReadonlyMap<string, string>;
+  readonly #providers: Readonly<Record<string, string>>;
   readonly #unknown = new Set<string>();
   readonly #shown = new WeakMap<object, unknown>();
 
@@ -85,7 +85,7 @@ export class Vocabulary {
     providers: readonly ProviderEntry[],
     private readonly onUnknown: (kind: ValueKind, value: string) => void,
   ) {
-    this.#providers = new Map(providers.map(({ value, name }) => [value, name]));
+    this.#providers = Object.fromEntries(providers.map(({ value, name }) => [value, name]));
   }
 
   /** Converts a view to its schema object, once per view. Returns a promise only for a promise. */
@@ -99,7 +99,7 @@ export class Vocabulary {
   }
 
   provider(value: string): string {
-    return this.#providers.get(value) ?? this.#note('provider', value);
+    return this.nameOf('provider', this.#providers, value);
   }
 
   /** The schema's name for a value of the service; UNRECOGNIZED when `names` has none. */

@@ -1,17 +1,15 @@
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
-import {
-  extendSchema,
-  type GraphQLField,
-  type GraphQLObjectType,
-  type GraphQLSchema,
-  type GraphQLUnionType,
-  parse,
-} from 'graphql';
+import { extendSchema, type GraphQLField, type GraphQLObjectType, type GraphQLSchema, parse } from 'graphql';
 import type { RequestContext } from '../context/RequestContext.js';
 import { badInput, GatewayError } from '../errors/errors.js';
 
 /** Finds an entity by the key with which another subgraph refers to it. */
-export type Reference = (key: Key, context: RequestContext) => object | Promise<object>;
+export type Reference = (key: Key, context: RequestContext) => Entity | Promise<Entity>;
+
+/** graphql-js and plans read the type of an entity from this member. */
+interface Entity {
+  readonly __typename: string;
+}
 
 /** Reads a member of the key by which another subgraph refers to an entity. @throws GatewayError BAD_USER_INPUT unless it is a string */
 export type Key = (member: string) => string;
@@ -35,9 +33,6 @@ export function asSubgraph(schema: GraphQLSchema, links: string, references: Rea
   const union = `union _Entity = ${[...references.keys()].sort().join(' | ')}`;
   const subgraph = extendSchema(schema, parse(links + definitions + union), { assumeValidSDL: true });
   let sdl: string | undefined; // printed when a router first asks, not at every start
-  /** The type name of each entity that was found; kept here because entities are shared between requests and immutable. */
-  const typeNames = new WeakMap<object, string>();
-  (subgraph.getType('_Entity') as GraphQLUnionType).resolveType = (entity: object) => typeNames.get(entity);
   const query = subgraph.getQueryType() as GraphQLObjectType;
   const { _service, _entities } = query.getFields() as unknown as FederationFields;
   _service.resolve = (_source, _args, context) => {
@@ -54,15 +49,9 @@ export function asSubgraph(schema: GraphQLSchema, links: string, references: Rea
   /** Finds an entity, synchronously when memory has it. Returns what is thrown, so that it fails this entity only. */
   function find(representation: unknown, context: RequestContext): unknown {
     try {
-      const typeName = textOf(representation, '__typename');
-      const reference = references.get(typeName);
+      const reference = references.get(textOf(representation, '__typename'));
       if (!reference) throw badInput('representations.__typename', 'must name an entity of this subgraph');
-      const named = (entity: object) => {
-        typeNames.set(entity, typeName);
-        return entity;
-      };
-      const entity = reference((member) => textOf(representation, member), context);
-      return entity instanceof Promise ? entity.then(named) : named(entity);
+      return reference((member) => textOf(representation, member), context);
     } catch (error) {
       return error;
     }

@@ -1,4 +1,4 @@
-import { type GraphQLSchema, isIntrospectionType, isObjectType } from 'graphql';
+import { type GraphQLObjectType, type GraphQLSchema, isIntrospectionType, isObjectType } from 'graphql';
 import { buildSchemaSync, getMetadataStorage, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Scope } from '../auth/caller.js';
 import type { RequestContext } from '../context/RequestContext.js';
@@ -72,21 +72,21 @@ type Method = (...params: unknown[]) => unknown;
  * restores the written order of arguments: decorators run from the last to the first.
  */
 function callDirectly(schema: GraphQLSchema, instances: Instances): void {
-  const { queries, mutations, fieldResolvers } = getMetadataStorage();
-  const handlers = new Map<string, Handler>([
-    ...queries.map((query) => [`Query.${query.schemaName}`, query] as const),
-    ...mutations.map((mutation) => [`Mutation.${mutation.schemaName}`, mutation] as const),
-    ...fieldResolvers.map((field) => [`${typeNameOf(field)}.${field.schemaName}`, field] as const),
-  ]);
   for (const type of Object.values(schema.getTypeMap())) {
     if (!isObjectType(type) || isIntrospectionType(type)) continue;
     for (const field of Object.values(type.getFields())) {
       (field.args as unknown[]).reverse();
-      const handler = handlers.get(`${type.name}.${field.name}`);
-      if (handler) field.resolve = directCall(handler, instances.get(handler.target));
-      else if (type !== schema.getSubscriptionType()) delete field.resolve; // a plain member
+      if (type !== schema.getSubscriptionType()) delete field.resolve; // a plain member, unless it is in the metadata
     }
   }
+  const { queries, mutations, fieldResolvers } = getMetadataStorage();
+  const use = (type: string | undefined, handler: Handler) => {
+    const { [handler.schemaName]: field } = (schema.getType(type ?? '') as GraphQLObjectType).getFields();
+    if (field) field.resolve = directCall(handler, instances.get(handler.target));
+  };
+  for (const query of queries) use('Query', query);
+  for (const mutation of mutations) use('Mutation', mutation);
+  for (const field of fieldResolvers) use(typeNameOf(field), field);
 }
 
 function directCall({ params = [], roles, methodName }: Handler, instance: unknown) {

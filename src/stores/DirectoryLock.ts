@@ -1,4 +1,4 @@
-import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pause } from '../process/pause.js';
 import { StoreError } from './StoreError.js';
@@ -34,11 +34,10 @@ export class DirectoryLock {
         if (seen && state && now - beganAt >= waitMs) throw inUse(directory);
         [seen, movedAt] = [state, now];
       } else if (now - movedAt >= deadAfterMs) {
-        await rename(path, `${path}.dead`).catch(() => undefined);
-        await pause(lookEveryMs * Math.random()); // of several who wait, each may have renamed it
+        await rm(path, { force: true });
+        await pause(lookEveryMs * Math.random()); // of several who wait, each may have removed it
       } else await pause(lookEveryMs);
     }
-    await rm(`${path}.dead`, { force: true });
     return lock;
   }
 

@@ -51,11 +51,7 @@ export class LocalStore implements Store {
 
   async acquire(place: Place, { refused }: Wish): Promise<Turn> {
     const stored = this.find(place, refused);
-    return stored ? { state: 'found', stored } : { state: 'taken', forgottenMs: Infinity };
-  }
-
-  async renew(): Promise<boolean> {
-    return true;
+    return stored ? { state: 'found', stored } : { state: 'taken' };
   }
 
   async settle(place: Place, _owner: string, outcome: Outcome): Promise<boolean> {

@@ -15,7 +15,7 @@ const reconnectWaitMs = 100;
 export class RedisStore implements Store {
   readonly kind = 'redis';
   readonly #client: (Redis | Cluster) & ScriptedCommands;
-  #closing: Promise<void> | undefined;
+  #isClosed = false;
   /** Why there is no connection; undefined while there is one. */
   #connectionFault: StoreError | undefined;
   readonly #onFault = (error: Error): void => {
@@ -26,13 +26,12 @@ export class RedisStore implements Store {
   static async open(url: string): Promise<RedisStore> {
     const client = createRedisClient(parseRedisUrl(url));
     const store = new RedisStore(client);
-    client.connect().catch(store.#onFault);
-    await ready(client, connectWaitMs).catch(store.#onFault);
+    await timeLimit(() => client.connect(), connectWaitMs).catch(store.#onFault);
     return store;
   }
 
   private constructor(client: Redis | Cluster) {
-    for (const [name, script] of Object.entries(redisScripts)) client.defineCommand(name, script);
+    for (const [name, lua] of Object.entries(redisScripts)) client.defineCommand(name, { numberOfKeys: 1, lua });
     this.#client = client as (Redis | Cluster) & ScriptedCommands;
     client.setMaxListeners(0); // each caller may wait for a reconnect
     client.on('error', this.#onFault).on('node error', this.#onFault);
@@ -42,21 +41,17 @@ export class RedisStore implements Store {
     client.on('ready', () => {
       this.#connectionFault = undefined;
     });
-    keepConnected(client, () => !this.#closing);
+    keepConnected(client, () => !this.#isClosed);
   }
 
   async acquire({ record, field }: Place, { owner, leaseMs, refused = '', awaited = '' }: Wish): Promise<Turn> {
     const args = [field, owner, wholeMs(leaseMs), refused, awaited];
     const [state, ...rest] = await this.#run<Buffer[]>('gatewayAcquireBuffer', record, ...args);
     const [first = '', second] = rest.map(String);
+    if (String(state) === 'taken') return { state: 'taken' };
     if (String(state) === 'held') return { state: 'held', owner: first };
     if (String(state) === 'failed') return { state: 'failed', failure: rest[0] as Buffer };
-    if (String(state) === 'taken') return { state: 'taken', forgottenMs: first === '' ? Infinity : Number(first) };
     return { state: 'found', stored: { version: first, ageMs: Number(second), value: rest[2] as Buffer } };
-  }
-
-  async renew({ record, field }: Place, owner: string, leaseMs: number): Promise<boolean> {
-    return (await this.#run('gatewayRenew', record, field, owner, wholeMs(leaseMs))) === 1;
   }
 
   async settle({ record, field }: Place, owner: string, outcome: Outcome): Promise<boolean> {
@@ -64,8 +59,8 @@ export class RedisStore implements Store {
       outcome === undefined
         ? ['none']
         : 'failure' in outcome
-          ? ['failure', outcome.failure, wholeMs(outcome.ttlMs)]
-          : ['value', outcome.value, wholeMs(outcome.ttlMs), outcome.version, Math.round(outcome.ageMs)];
+          ? ['failure', outcome.failure]
+          : ['value', outcome.value, outcome.version, ...[outcome.ttlMs, outcome.ageMs, outcome.begunMs].map(wholeMs)];
     return (await this.#run('gatewaySettle', record, field, owner, ...how)) === 1;
   }
 
@@ -106,9 +101,9 @@ export class RedisStore implements Store {
     return { count, leftMs };
   }
 
-  close(): Promise<void> {
-    this.#closing ??= end(this.#client);
-    return this.#closing;
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#client.disconnect();
   }
 
   async #run<T>(
@@ -116,7 +111,7 @@ export class RedisStore implements Store {
     key: string,
     ...args: readonly (string | Buffer | number)[]
   ): Promise<T> {
-    if (this.#closing) throw new StoreError('closed');
+    if (this.#isClosed) throw new StoreError('closed');
     const name = `txgw:${key}`;
     const work = (): Promise<T> => this.#client[script](name, ...args);
     try {
@@ -134,13 +129,5 @@ export class RedisStore implements Store {
 
 /** Waits for a connection. Rejects at the first failure to connect, so that a dead server costs no time. */
 const ready = (client: Redis | Cluster, withinMs: number) => timeLimit(() => once(client, 'ready'), withinMs);
-
-/** Disconnects within a second: a client that is between two connections never emits `end`. */
-async function end(client: Redis | Cluster): Promise<void> {
-  if (client.status === 'end') return;
-  const ended = once(client, 'end');
-  client.disconnect();
-  await timeLimit(() => ended, 1000).catch(() => undefined);
-}
 
 const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero

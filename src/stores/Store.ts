@@ -22,17 +22,17 @@ export interface Stored<Value = Buffer> {
   readonly ageMs: number;
 }
 
-/** What {@link Store.acquire} found or took. `forgottenMs`: how long ago the record was forgotten, if it was. */
+/** What {@link Store.acquire} found or took. */
 export type Turn<Value = Buffer, Failure = Buffer> =
   | { readonly state: 'found'; readonly stored: Stored<Value> }
   | { readonly state: 'failed'; readonly failure: Failure }
   | { readonly state: 'held'; readonly owner: string }
-  | { readonly state: 'taken'; readonly forgottenMs: number };
+  | { readonly state: 'taken' };
 
-/** How the work under a lease ended; undefined: nothing that others may know. */
+/** How the work under a lease ended; undefined: nothing that others may know. `begunMs`: how long ago the work began. */
 export type Outcome<Value = Buffer, Failure = Buffer> =
-  | (Stored<Value> & { readonly ttlMs: number })
-  | { readonly failure: Failure; readonly ttlMs: number }
+  | (Stored<Value> & { readonly begunMs: number; readonly ttlMs: number })
+  | { readonly failure: Failure }
   | undefined;
 
 /** A field as `inspect` shows it. */
@@ -61,13 +61,13 @@ export const hourMs = 3_600_000;
 export interface Store {
   readonly kind: 'memory' | 'file' | 'redis';
 
-  /** The value at `place`, the failure of who was waited for, or the lease if it is free. */
+  /** The value at `place`, the failure of who was waited for, or the lease if it is free or the owner's own: it is then renewed. */
   acquire(place: Place, wish: Wish): Promise<Turn>;
 
-  /** Extends the lease to `leaseMs` from now; false when `owner` has lost it. */
-  renew(place: Place, owner: string, leaseMs: number): Promise<boolean>;
-
-  /** Writes the outcome and ends the lease; false when another took it since, or the record was forgotten. */
+  /**
+   * Writes the outcome and ends the lease; false when another took it since, or the record was forgotten. A value whose work
+   * began before the record was forgotten is not kept. A failure is kept until the next lease.
+   */
   settle(place: Place, owner: string, outcome: Outcome): Promise<boolean>;
 
   /** Erases the record with its leases, then puts `note` on `list` for an hour. Returns how many fields there were. */

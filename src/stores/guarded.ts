@@ -68,7 +68,6 @@ export function guarded(store: Store, { limitMs, onDegraded, onRecovered, onComm
   return {
     kind: store.kind,
     acquire: guard(store.acquire),
-    renew: guard(store.renew),
     settle: guard(store.settle),
     forget: guard(store.forget),
     forgottenSince: guard(store.forgottenSince),

@@ -1,4 +1,4 @@
-import { access, constants, type FileHandle, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { access, constants, type FileHandle, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { DirectoryLock } from './DirectoryLock.js';
@@ -18,8 +18,8 @@ export interface JournalOptions {
   /** Told once when writing begins to fail, and when everything is written again. */
   readonly onDegraded?: ((error: StoreError) => void) | undefined;
   readonly onRecovered?: (() => void) | undefined;
-  /** The file was damaged; the readable part is used, and the whole is kept under this name. */
-  readonly onSetAside?: ((file: string) => void) | undefined;
+  /** The file was damaged; what stood before the damage is used, and the file is written anew from that. */
+  readonly onDamaged?: (() => void) | undefined;
 }
 
 const retryMs = 1000;
@@ -28,12 +28,14 @@ const slackBytes = 1 << 20;
 const chunkRecords = 64;
 const headerBytes = 8;
 
-/** Puts what a journal holds into `map`. Stops at the first record that is not whole: the rest is damaged. */
-export async function readJournal(directory: string, map: Map<string, Kept>): Promise<{ readonly isDamaged: boolean }> {
-  const bytes = await readFile(join(directory, 'journal')).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return Buffer.of();
-    throw storeErrorOf(error);
-  });
+/**
+ * Puts what a journal holds into `map`. Stops at the first record that is not whole, and tells whether there was one.
+ * @throws StoreError `misconfigured`, fit to be shown, when the file cannot be read
+ */
+export async function readJournal(directory: string, map: Map<string, Kept>): Promise<boolean> {
+  const bytes = await readFile(join(directory, 'journal')).catch((error: NodeJS.ErrnoException) =>
+    error.code === 'ENOENT' ? Buffer.of() : unusable(directory, error),
+  );
   let at = 0;
   for (let end = 0; at + headerBytes <= bytes.length; at = end) {
     end = at + headerBytes + bytes.readUInt32LE(at + 4);
@@ -43,7 +45,7 @@ export async function readJournal(directory: string, map: Map<string, Kept>): Pr
     if (kept.endsAt > performance.now()) map.set(key, kept);
     else map.delete(key);
   }
-  return { isDamaged: at < bytes.length };
+  return at < bytes.length;
 }
 
 /**
@@ -73,13 +75,9 @@ export class Journal {
    * @throws StoreError `misconfigured`, fit to be shown, when the directory cannot be used or another process uses it
    */
   static async open(directory: string, map: Map<string, Kept>, options: JournalOptions): Promise<Journal> {
-    const lock = await lockedDirectory(directory, options.waitMs).catch((error) => {
-      if (error instanceof StoreError) throw error;
-      throw new StoreError('misconfigured', `CACHE_URL: the directory ${directory} cannot be opened: ${error.code}`);
-    });
+    const lock = await lockedDirectory(directory, options.waitMs).catch((error) => unusable(directory, error));
+    if (await readJournal(directory, map)) options.onDamaged?.();
     const journal = new Journal(directory, lock, map, options);
-    const { isDamaged } = await readJournal(directory, map).catch(() => ({ isDamaged: true }));
-    if (isDamaged) await journal.#setAside();
     await journal.rewrite().catch(() => undefined); // it was told
     return journal;
   }
@@ -89,7 +87,7 @@ export class Journal {
     this.#changed.add(key);
     if (this.#failure !== undefined) return;
     await this.#writing; // that write may have begun before the change
-    if (this.#changed.size > 0) await this.#writeOnce();
+    await this.#writeOnce(); // of many that waited, the first begins it for all
   }
 
   /** Writes the file anew: what was erased is then in it no more. @throws StoreError */
@@ -132,7 +130,7 @@ export class Journal {
 
   async #append(file: FileHandle, keys: Iterable<string>): Promise<void> {
     try {
-      this.#size = await this.#writeTo(file, keys, this.#size);
+      this.#size = await this.#writeTo(file, [...keys], this.#size);
     } catch (error) {
       await file.truncate(this.#size).catch(() => undefined); // it may have written a part
       throw error;
@@ -161,17 +159,14 @@ export class Journal {
   }
 
   /** Writes the present state of `keys` from `at` on; returns where it ends. */
-  async #writeTo(file: FileHandle, keys: Iterable<string>, at: number): Promise<number> {
+  async #writeTo(file: FileHandle, keys: readonly string[], at: number): Promise<number> {
     let end = at;
-    let records: Buffer[] = [];
-    const write = async () => {
-      const bytes = Buffer.concat(records);
-      records = [];
+    for (let first = 0; first < keys.length; first += chunkRecords) {
+      const chunk = keys.slice(first, first + chunkRecords);
+      const bytes = Buffer.concat(chunk.map((key) => encode(key, this.map.get(key))));
       await writeWhole(file, bytes, end);
       end += bytes.length;
-    };
-    for (const key of keys) if (records.push(encode(key, this.map.get(key))) === chunkRecords) await write();
-    await write();
+    }
     return end;
   }
 
@@ -204,14 +199,6 @@ export class Journal {
   #worked(): void {
     if (this.#failure !== undefined) this.options.onRecovered?.();
     this.#failure = undefined;
-  }
-
-  async #setAside(): Promise<void> {
-    const path = join(this.directory, 'journal');
-    await rm(`${path}.damaged`, { recursive: true, force: true }).catch(() => undefined);
-    // A link, so that the readable part is not lost before it is written anew. What cannot be linked is a directory.
-    await link(path, `${path}.damaged`).catch(() => rename(path, `${path}.damaged`).catch(() => undefined));
-    this.options.onSetAside?.('journal.damaged');
   }
 }
 
@@ -251,6 +238,11 @@ function decode(body: Buffer): readonly [string, Kept] {
   const now = performance.now();
   const value = Buffer.from(body.subarray(lineEnd + 1));
   return [key, { value, version, writtenAt: now - ageMs - passedMs, endsAt: now + leftMs - passedMs }];
+}
+
+function unusable(directory: string, error: NodeJS.ErrnoException): never {
+  if (error instanceof StoreError) throw error;
+  throw new StoreError('misconfigured', `CACHE_URL: the directory ${directory} cannot be opened: ${error.code}`);
 }
 
 function storeErrorOf(error: unknown): StoreError {

@@ -3,17 +3,17 @@ import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { StoreError } from '../stores/StoreError.js';
 
-interface TokenBudgetOptions {
+export interface TokenBudgetOptions {
   readonly store: SealedStore;
   /** Calls per hour and fleet; 0 means no limit. */
-  readonly perHour: number;
+  readonly budgetPerHour: number;
   /** The share of them that one caller may use, from 0 to 1. Each share is at least one call. */
-  readonly callerShare: number;
+  readonly budgetCallerShare: number;
   /** The share of them that all watchers together may use, from 0 to 1. */
-  readonly watchShare: number;
+  readonly budgetWatchShare: number;
   /** The calls left, and the milliseconds until the hour ends. */
-  readonly onLeft?: (left: number, resetsInMs: number) => void;
-  readonly onExhausted?: (whose: Limit['of']) => void;
+  readonly onBudget: (left: number, resetsInMs: number) => void;
+  readonly onExhausted: (whose: Limit['of']) => void;
 }
 
 /** Whom a call is made for: a caller, and perhaps a watch, where nobody waits for the answer. */
@@ -54,7 +54,7 @@ export class TokenBudget {
    * @throws GatewayError RATE_LIMITED at the cap of the caller; TOKEN_BUDGET_EXHAUSTED at that of the watchers or the fleet
    */
   async spend(spender: Spender): Promise<void> {
-    if (this.options.perHour === 0) return;
+    if (this.options.budgetPerHour === 0) return;
     const limits = this.#limitsOf(spender);
     // Checked before counting: nothing is counted at one limit when another is known to be reached.
     for (const limit of limits) {
@@ -65,11 +65,12 @@ export class TokenBudget {
   }
 
   #limitsOf({ holder, isWatch }: Spender): readonly Limit[] {
-    const { perHour, callerShare, watchShare } = this.options;
-    const mostOf = (share: number) => Math.max(1, Math.floor(share * perHour));
-    const limits: Limit[] = [{ of: 'fleet', holder: '', most: perHour }];
-    if (holder !== undefined && callerShare < 1) limits.unshift({ of: 'caller', holder, most: mostOf(callerShare) });
-    if (isWatch && watchShare < 1) limits.unshift({ of: 'watch', holder: '', most: mostOf(watchShare) });
+    const { budgetPerHour, budgetCallerShare, budgetWatchShare } = this.options;
+    const mostOf = (share: number) => Math.max(1, Math.floor(share * budgetPerHour));
+    const limits: Limit[] = [{ of: 'fleet', holder: '', most: budgetPerHour }];
+    if (holder !== undefined && budgetCallerShare < 1)
+      limits.unshift({ of: 'caller', holder, most: mostOf(budgetCallerShare) });
+    if (isWatch && budgetWatchShare < 1) limits.unshift({ of: 'watch', holder: '', most: mostOf(budgetWatchShare) });
     return limits;
   }
 
@@ -80,7 +81,7 @@ export class TokenBudget {
     });
     if (counted === undefined) return this.#countAlone(limit);
     const { count: calls, leftMs } = counted;
-    if (limit.of === 'fleet') this.options.onLeft?.(Math.max(0, limit.most - calls), leftMs);
+    if (limit.of === 'fleet') this.options.onBudget(Math.max(0, limit.most - calls), leftMs);
     if (calls <= limit.most) return;
     this.#reached.set(keyOf(limit), true, { ttl: Math.max(1, leftMs) }); // lru-cache takes 0 for no end
     throw this.#refusal(limit, leftMs);
@@ -94,7 +95,7 @@ export class TokenBudget {
 
   /** At the cap of the watchers or of one caller, the error names whom it concerns: others who wait then try for themselves. */
   #refusal({ of, holder, most }: Limit, waitMs: number, message?: string): GatewayError {
-    this.options.onExhausted?.(of);
+    this.options.onExhausted(of);
     const [code, whose] = refusals[of];
     return new GatewayError(code, message ?? `At most ${most} token calls per hour for ${whose}`, {
       retryAfterSeconds: Math.max(1, Math.ceil(Math.min(waitMs, hourMs) / 1000)),

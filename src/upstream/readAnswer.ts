@@ -35,8 +35,6 @@ export class TryFailure extends GatewayError {
 const longestWaitSeconds = 3600;
 /** A wait above a day is not believed: it is rather a time since 1970, or milliseconds. */
 const longestBelievableSeconds = 86_400;
-/** A date at most this many seconds ago means "now": it passed on the way to us. An older one comes from a wrong clock. */
-const justPassedSeconds = 1;
 
 /** Say that nothing was done, so the same request can be sent again. Balancers end idle connections by a late 408. */
 export const nothingDone: ReadonlySet<number | undefined> = new Set([408, 425, 503]);
@@ -66,8 +64,9 @@ export function retryAfterSeconds(header: string | null, now: number): number | 
   const text = header.trim();
   // Only the date forms of RFC 9110, section 5.6.7: `Date.parse` alone would take "-5" or "2040" for a date.
   const at = /^[A-Z][a-z]+,? /.test(text) ? Date.parse(text) : Number.NaN;
+  // A date of this second has passed on its way; an older one comes from a wrong clock.
   const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((at - now) / 1000);
-  if (!(seconds >= -justPassedSeconds && seconds <= longestBelievableSeconds)) return undefined;
+  if (!(seconds >= 0 && seconds <= longestBelievableSeconds)) return undefined;
   return Math.min(Math.max(0, seconds), longestWaitSeconds);
 }
 

@@ -25,7 +25,7 @@ interface Fate {
 /** As in the Redis driver, a lost answer becomes an error after this time, in milliseconds. */
 const commandTimeoutMs = 1000;
 
-const writes = /^(put|renew|settle|deleteIf|increment|forget)$/;
+const writes = /^(put|settle|deleteIf|increment|forget)$/;
 
 /** The connection of one process to the store. Its operations on one key arrive in the order sent. */
 export class StoreLine implements Store {
@@ -42,7 +42,6 @@ export class StoreLine implements Store {
   ) {}
 
   acquire = (place: Place, wish: Wish) => this.#ask<Turn>('acquire', place.record, [place, wish]);
-  renew = (place: Place, owner: string, ms: number) => this.#ask<boolean>('renew', place.record, [place, owner, ms]);
   settle = (place: Place, owner: string, outcome: Outcome) =>
     this.#ask<boolean>('settle', place.record, [place, owner, outcome]);
   forget = (record: string, list: string, note: Buffer) => this.#ask<number>('forget', record, [record, list, note]);

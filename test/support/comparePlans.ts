@@ -21,7 +21,7 @@ export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
   const planned = await startGateway(config, { plans: 'on', logDestination: { write: (line) => lines.push(line) } });
   const interpreted = await startGateway(config, { plans: 'off', logDestination: { write: () => {} } });
 
-  /** Status, headers but those that tell the time, and body, without times of reading and new links. */
+  /** Status, headers but those that tell the time, and body, without times of reading, new links and the order of errors. */
   async function answerOf(port: number, body: Sent, authorization: string): Promise<string> {
     const response = await fetch(`http://127.0.0.1:${port}/graphql`, {
       method: 'POST',
@@ -32,7 +32,7 @@ export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
     const text = (await response.text())
       .replace(/"20\d\d-[^"]*Z"/g, '"…"')
       .replace(/"clientLink":\{[^}]*\}/g, '"clientLink":"…"');
-    return `${response.status} ${JSON.stringify(headers)}\n${text}`;
+    return `${response.status} ${JSON.stringify(headers)}\n${withErrorsInOrder(text)}`;
   }
 
   return {
@@ -49,6 +49,13 @@ export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
       await Promise.all([sandbox.stop(), provider.stop()]);
     },
   };
+}
+
+/** Errors of several calls are in the order in which the calls failed. */
+function withErrorsInOrder(text: string): string {
+  const { errors, ...rest } = JSON.parse(text) as { errors?: readonly object[] };
+  if (errors === undefined || errors.length < 2) return text;
+  return JSON.stringify({ errors: errors.map((error) => JSON.stringify(error)).sort(), ...rest });
 }
 
 /** What a gateway without plans answered, and what one with plans did, at the first or the second time. */

@@ -38,7 +38,7 @@ describe('Sealer', () => {
 
   it('never gives the same bytes twice, nor the text in them', () => {
     const sealed = Array.from({ length: 200 }, () => sealer.seal('k', Buffer.from('planted-token')).toString('latin1'));
-    expect(new Set(sealed.map((entry) => entry.slice(5, 17))).size).toBe(200);
+    expect(new Set(sealed.map((entry) => entry.slice(4, 16))).size).toBe(200);
     expect(sealed.join('')).not.toContain('planted');
   });
 
@@ -80,7 +80,7 @@ it('What was sealed for one taxpayer, field and version is nothing anywhere else
   const store = new LocalStore();
   const sealed = new SealedStore({ store, sealer: new Sealer([fromKey(1)]), scope: [] });
   const own = sealed.placeOf({ subject: 'own', kind: 'token' });
-  const moved = { ageMs: 0, ttlMs: 60_000 };
+  const moved = { ageMs: 0, begunMs: 0, ttlMs: 60_000 };
   await sealed.settle(own, 'me', { ...moved, version: 'first', value: 'secret' });
   const wish = { owner: 'me', leaseMs: 1000 };
   const opened = async (place: typeof own) => {

@@ -29,10 +29,8 @@ export interface Step {
   readonly fields: readonly Step[] | undefined;
   /** The same by the name of the object's type, for a union. */
   readonly byType: ReadonlyMap<unknown, readonly Step[]> | undefined;
-  readonly typeOf: ((value: unknown) => unknown) | undefined;
   /** Only for the list `_entities`. */
   readonly member: Step | undefined;
-  readonly parentType: string;
 }
 
 type Arguments = Readonly<Record<string, unknown>>;
@@ -105,8 +103,7 @@ export class Execution {
     const { isNullable, leaf, member } = step;
     if (value === null || value === undefined) {
       if (isNullable) return undefined;
-      const missing = `Cannot return null for non-nullable field ${step.parentType}.${step.name}.`;
-      return this.#refuse(step, key, new Error(missing), around);
+      return this.#refuse(step, key, new Error('A field that must not be null is null'), around);
     }
     if (value instanceof Error) return this.#refuse(step, key, value, around);
     if (leaf !== undefined) {
@@ -119,7 +116,7 @@ export class Execution {
     }
     const path: Path = { prev: around ?? undefined, key, typename: undefined };
     if (member === undefined) {
-      const fields = step.fields ?? step.byType?.get(step.typeOf?.(value)) ?? [];
+      const fields = step.fields ?? step.byType?.get((value as Target)['__typename']) ?? [];
       return this.#fill(fields, isNullable, value, target, key, path);
     }
     const values = value as readonly unknown[];

@@ -107,7 +107,7 @@ class Planner {
   ): Step {
     const type = getNullableType(given);
     const isTypename = field === TypeNameMetaFieldDef;
-    const union = isUnionType(type) && type.resolveType ? type : undefined;
+    const union = isUnionType(type) ? type : undefined;
     const isEntities = isListType(type) && isUnionType(type.ofType);
     if (!isLeafType(type) && !isObjectType(type) && !union && !isEntities) notPlannable();
     // No spread: V8 would give each step a hidden class of its own, and a plan would run several times slower.
@@ -123,9 +123,7 @@ class Planner {
       leaf: isLeafType(type) ? type : undefined,
       fields: isObjectType(type) ? this.steps(type, nodes) : undefined,
       byType: union && new Map(union.getTypes().map((member) => [member.name, this.steps(member, nodes)])),
-      typeOf: union?.resolveType as Step['typeOf'],
       member: isEntities ? this.#step(parent, key, field, type.ofType, nodes) : undefined,
-      parentType: parent.name,
     };
   }
 

@@ -41,11 +41,15 @@ describe('What the service did is said with its cause:', () => {
     ['a status', { status: 503 }, { trouble: 'server-error', cause: 'HTTP 503' }],
     ['a reset', { cut: 'before' }, { trouble: 'network', cause: 'ECONNRESET' }],
     ['silence', { gate: 'never' }, { trouble: 'timeout', cause: 'no answer in time' }],
-    ['a missing member', { set: { provider_id: undefined } }, { trouble: 'invalid', cause: 'provider_id: missing' }],
+    [
+      'a missing member',
+      { set: { provider_id: undefined } },
+      { trouble: 'invalid', cause: 'provider_id: Invalid input: expected string, received undefined' },
+    ],
     [
       'a member of another type',
       { status: 200, body: JSON.stringify({ ...whole(planted), status: [planted] }) },
-      { trouble: 'invalid', cause: 'status: expected string, found array' },
+      { trouble: 'invalid', cause: 'status: Invalid input: expected string, received array' },
     ],
     [
       'another taxpayer',
@@ -88,7 +92,12 @@ describe('What the service did is said with its cause:', () => {
     expect((await query(createLink)).errors?.[0]?.extensions.code).toBe('OUTCOME_UNKNOWN');
     expect((await query(readJob, { id: 'one' })).errors?.[0]?.extensions.code).toBe('UPSTREAM_INVALID_RESPONSE');
     expect(linesOf(logs).filter(({ trouble }) => trouble === 'invalid')).toMatchObject([
-      { endpoint: 'createClientLink', cause: 'id: missing; url: missing' },
+      {
+        endpoint: 'createClientLink',
+        cause: ['id', 'url']
+          .map((member) => `${member}: Invalid input: expected string, received undefined`)
+          .join('; '),
+      },
       { endpoint: 'refreshJob', cause: 'taxpayerId: of another taxpayer' },
     ]);
     expect(logs.join('')).not.toContain(planted);

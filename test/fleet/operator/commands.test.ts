@@ -189,7 +189,11 @@ describe('check', () => {
         { part: 'configuration', ok: true, detail: 'complete' },
         { part: 'store', ok: true, detail: expect.stringMatching(/^redis writes, reads and deletes in \d+ ms$/) },
         { part: expect.stringMatching(/^key set of http/), ok: true, detail: expect.stringMatching(/^\d+ keys?$/) },
-        { part: 'service', ok: true, detail: expect.stringMatching(/^UPSTREAM_BASE_URL answers \(\d+\) in \d+ ms$/) },
+        {
+          part: 'service',
+          ok: true,
+          detail: expect.stringMatching(/^UPSTREAM_BASE_URL answers \(HTTP \d+\) in \d+ ms$/),
+        },
       ],
     });
     const ofTheApi = (counters: typeof before) => ({ ...counters, connections: 0, unknown: 0 });

@@ -50,7 +50,7 @@ describe('A secret file that is written in place', () => {
     await until(() => taken.length > 0);
     expect(taken).toEqual([secret]);
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-      { level: 'info', setting: 'UPSTREAM_CLIENT_SECRET', msg: 'a secret was renewed from its file' },
+      { level: 'info', setting: 'UPSTREAM_CLIENT_SECRET', msg: 'a changed file was read again' },
     ]);
   });
 

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { RedisStore } from '../../../src/stores/RedisStore.js';
@@ -37,7 +38,7 @@ it('The store in memory drops the records used least recently when it is full, a
       await store.settle({ ...place, record }, 'me', {
         version: 'v',
         value: Buffer.from('x'),
-        ageMs: 0,
+        ...{ ageMs: 0, begunMs: 0 },
         ttlMs: 60_000,
       });
   }
@@ -62,13 +63,44 @@ it('A store in a file finds nothing whose time was over while no process ran', a
   await after.close();
 });
 
+it('A store in a file has written what it acknowledges, also to those who came during a write', async () => {
+  const directory = scratch();
+  const store = await LocalStore.open(directory, { waitMs: 0 });
+  const file = await open(join(directory, 'journal'));
+  const write = jest.spyOn(Object.getPrototypeOf(file), 'write');
+  const slowly = write.getMockImplementation() as (...args: unknown[]) => unknown;
+  write.mockImplementation(async function (this: unknown, ...args: unknown[]) {
+    await sleep(20);
+    return slowly.apply(this, args);
+  });
+  const put = (key: string) => store.put(key, Buffer.from('x'), 60_000, 'always');
+  const first = put('first');
+  await sleep(5);
+  const written = await Promise.all(
+    ['one', 'two', 'three'].map(async (key) => {
+      await put(key);
+      return readFileSync(join(directory, 'journal'), 'latin1').includes(key);
+    }),
+  );
+  expect(written).toEqual([true, true, true]);
+  await first;
+  write.mockRestore();
+  await Promise.all([file.close(), store.close()]);
+});
+
 it('A taxpayer in Redis lives as long as its token, with about a hundred jobs, and an hour without one; what is of another type is replaced', async () => {
   const redis = await startRedis();
   const store = await RedisStore.open(redis.url);
   const client = new Redis(redis.url);
   const write = async (field: string, ttlMs: number) => {
     await store.acquire({ record: 'r', field }, wish);
-    await store.settle({ record: 'r', field }, 'me', { version: 'v', value: Buffer.from('x'), ageMs: 0, ttlMs });
+    await store.settle({ record: 'r', field }, 'me', {
+      version: 'v',
+      value: Buffer.from('x'),
+      ageMs: 0,
+      begunMs: 0,
+      ttlMs,
+    });
   };
   await client.set('txgw:r', 'a string');
   await client.rpush('txgw:item', 'a list');
@@ -96,7 +128,7 @@ it('A lease with more left than its full length is over: the clock of Redis was 
   const redis = await startRedis();
   const store = await RedisStore.open(redis.url);
   const client = new Redis(redis.url);
-  await client.hset('txgw:record', 'token:lease', `somebody ${Date.now() + 86_400_000}`);
+  await client.hset('txgw:record', 'token:lease', `somebody ${Date.now() + 86_400_000}\n`);
   expect(await store.acquire(place, wish)).toMatchObject({ state: 'taken' });
   client.disconnect();
   await store.close();

@@ -238,10 +238,10 @@ it('The token for the decision point follows its file; one that cannot be one is
     };
     expect(await presented()).toBe('Basic dXNlcjpwYXNz');
     writeFileSync(file, 'two\nlines');
-    await until(() => other.logs.some((line) => line.includes('the new content of a secret file cannot be used')));
+    await until(() => other.logs.some((line) => line.includes('a changed file cannot be used')));
     expect(await presented()).toBe('Basic dXNlcjpwYXNz');
     writeFileSync(file, 'another-credential');
-    await until(() => other.logs.some((line) => line.includes('a secret was renewed from its file')));
+    await until(() => other.logs.some((line) => line.includes('a changed file was read again')));
     expect(await presented()).toBe('Bearer another-credential');
     expect(other.logs.join('')).not.toMatch(/dXNlcjpwYXNz|another-credential/);
   } finally {

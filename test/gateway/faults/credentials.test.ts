@@ -39,7 +39,7 @@ describe('Client credentials that the service refuses', () => {
     expect(control.counters()).toMatchObject({ taxpayerToken: 1, createClientLink: 0 });
 
     writeFileSync(file, 'rotated-secret\n');
-    while (!gateway.logs.some((line) => line.includes('a secret was renewed from its file'))) await read();
+    while (!gateway.logs.some((line) => line.includes('a changed file was read again'))) await read();
     expect((await read()).errors).toBeUndefined();
     expect((await create()).errors).toBeUndefined();
     expect(control.counters()).toMatchObject({ taxpayerToken: 2, createClientLink: 1 });
@@ -64,7 +64,7 @@ describe('Client credentials that the service refuses', () => {
   ])('stay as they are when the file is %s by mistake, and the log says so', async (_, content) => {
     writeFileSync(file, content);
     const { id } = gateway.sandbox.control.addTaxpayer();
-    while (!gateway.logs.some((line) => line.includes('the new content of a secret file cannot be used'))) {
+    while (!gateway.logs.some((line) => line.includes('a changed file cannot be used'))) {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     const { errors } = await gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });

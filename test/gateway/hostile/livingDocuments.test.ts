@@ -59,8 +59,8 @@ const linesOf = (msg: string) =>
     .flatMap((text) => text.trim().split('\n'))
     .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
     .filter((line) => line['msg'] === msg);
-const readAgain = () => linesOf('the trusted documents were read again');
-const refused = () => linesOf('the new trusted documents cannot be used: those in use stay');
+const readAgain = () => linesOf('a changed file was read again');
+const refused = () => linesOf('a changed file cannot be used: what was read before stays in use');
 
 describe('Lists of trusted documents', () => {
   it('may be manifests of Apollo and maps of code generation and Relay, in files and folders at once', async () => {

@@ -167,7 +167,11 @@ describe('A refusal', () => {
 
   it.each<[string, object, string]>([
     ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, 'operationName must name one'],
-    ['no name of several', { query: 'query A { a: __typename } query B { b: __typename }' }, 'set operationName'],
+    [
+      'no name of several',
+      { query: 'query A { a: __typename } query B { b: __typename }' },
+      'operationName must name one',
+    ],
     [
       'a persisted query',
       { extensions: { persistedQuery: { version: 1, sha256Hash: '00' } } },

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startBoth } from '../../support/comparePlans.js';
-import { startTestGateway } from '../../support/gateway.js';
+
 import { until } from '../../support/until.js';
 
 // A plan's answer equals Apollo's byte for byte; operations that a plan could get wrong stay with Apollo. Queries of every form are
@@ -203,19 +203,4 @@ it('a text that is no Unicode is refused, also after one that looks the same in 
     expect(await send('\ud800')).toContain('"code":"GRAPHQL_PARSE_FAILED"');
   }
   expect(both.logged()).not.toContain('bug');
-});
-
-it('errors of one place in the document are in the order of their paths, whichever came first', async () => {
-  const own = await startTestGateway();
-  try {
-    const ask = async (a: string, b: string) => {
-      const both = `{ a: taxpayer(id: "${a}") { ...F } b: taxpayer(id: "${b}") { ...F } } fragment F on Taxpayer { token { name } }`;
-      const { errors } = await own.query(both);
-      return errors?.map(({ path }) => path?.join('.'));
-    };
-    expect(await ask('missing-1', 'missing-2')).toEqual(['a.token', 'b.token']);
-    expect(await ask('missing-3', 'missing-1')).toEqual(['a.token', 'b.token']);
-  } finally {
-    await own.stop();
-  }
 });

@@ -152,12 +152,17 @@ describe('A record of the service with something of a wrong form', () => {
   const broken = 'The service gave a value that breaks its contract';
   const tooDeep = 'metadata is nested too deeply';
   it.each<[string, string, Readonly<Record<string, unknown>>, string]>([
-    ['name', 'name: expected string, found array', { name: ['planted'] }, broken],
-    ['metadata', 'metadata: array of another form', { metadata: ['planted'] }, broken],
+    ['name', 'name: Invalid input: expected string, received array', { name: ['planted'] }, broken],
+    ['metadata', 'metadata: Invalid input', { metadata: ['planted'] }, broken],
     ['metadata', tooDeep, { metadata: deep }, tooDeep],
-    ['createdAt', 'created_at: string of another form', { created_at: 'planted' }, broken],
-    ['createdAt', 'created_at: string of another form', { created_at: '2026-02-30T10:00:00Z' }, broken],
-    ['createdAt', 'created_at: expected string, found number', { created_at: 1_706_933_106_000 }, broken],
+    ['createdAt', 'created_at: Invalid input', { created_at: 'planted' }, broken],
+    ['createdAt', 'created_at: Invalid input', { created_at: '2026-02-30T10:00:00Z' }, broken],
+    [
+      'createdAt',
+      'created_at: Invalid input: expected string, received number',
+      { created_at: 1_706_933_106_000 },
+      broken,
+    ],
   ])('answers all but %s, and so do the jobs: %s', async (field, reason, set, message) => {
     const { sandbox, query, logs } = gateway;
     const { id } = sandbox.control.addTaxpayer({ name: 'Ada', metadata: { a: 1 }, createdAt: '2024-02-03T00:00:00Z' });

@@ -1,26 +1,10 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { Quota } from '../../../src/admission/Quota.js';
 import { anyone, type Caller } from '../../../src/auth/caller.js';
-import { SealedStore } from '../../../src/cache/SealedStore.js';
-import { Sealer } from '../../../src/cache/sealing.js';
-import { Secret } from '../../../src/config/secret.js';
-import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type AnswerError, startTestGateway } from '../../support/gateway.js';
 
 describe('The time that callers share', () => {
-  const sealer = new Sealer([{ from: 'client-secret', secret: new Secret('x') }]);
-  const store = new SealedStore({ store: new LocalStore(), sealer, scope: [] });
-  const made: Quota[] = [];
-  const quotaOf = () => {
-    const quota = new Quota({ store, perMinute: 0 });
-    made.push(quota);
-    return quota;
-  };
-  afterEach(() => {
-    for (const quota of made.splice(0)) quota.stop();
-  });
-
   const admit = (quota: Quota, key: string) =>
     quota.admit({ caller: { ...anyone, kind: 'bearer', key } satisfies Caller, remoteAddress: undefined });
   /** Holds up the event loop by `work` for longer than a measurement, and lets it be measured. */
@@ -33,7 +17,7 @@ describe('The time that callers share', () => {
   };
 
   it('lets everybody go on while the event loop is not busy', () => {
-    const quota = quotaOf();
+    const quota = new Quota(0);
     admit(quota, 'honest');
     admit(quota, 'hostile');
     quota.spend('hostile', 250);
@@ -41,7 +25,7 @@ describe('The time that callers share', () => {
   });
 
   it('lets a caller who is alone take all of it', async () => {
-    const quota = quotaOf();
+    const quota = new Quota(0);
     await busy(spin);
     admit(quota, 'busy');
     quota.spend('busy', 2500);
@@ -49,7 +33,7 @@ describe('The time that callers share', () => {
   });
 
   it('bills nothing for the time in which the process did not get the processor', async () => {
-    const quota = quotaOf();
+    const quota = new Quota(0);
     const sleep = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
     await busy((ms) => sleep(4 * ms)); // for long, because other threads of the process may collect garbage meanwhile
     admit(quota, 'other');
@@ -59,7 +43,7 @@ describe('The time that callers share', () => {
   });
 
   it("lets one caller's operations begin in turns, ten milliseconds of work in each, while another asks as well", async () => {
-    const quota = quotaOf();
+    const quota = new Quota(0);
     admit(quota, 'honest');
     admit(quota, 'hostile');
     expect(admit(quota, 'hostile')).toBeUndefined();

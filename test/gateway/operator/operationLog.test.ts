@@ -123,7 +123,6 @@ describe('The line of an operation', () => {
     await gateway.query('{ nonsense }', {}, headers);
     await gateway.query(readRecord, { id: 'another' }, headers);
     await gateway.query(readRecord, { id });
-    await fetch(`${gateway.origin}/nowhere/${id}`, { headers: { 'x-request-id': 'lost' } });
     await fetch(`${gateway.origin}/graphql`, { method: 'POST', headers, body: '{' });
     expect(operations().map(({ type, outcome, codes, requestId }) => [type, outcome, codes, requestId])).toEqual([
       ['query', 'ok', undefined, 'token-call'],
@@ -132,7 +131,6 @@ describe('The line of an operation', () => {
       ['none', 'refused', ['GRAPHQL_VALIDATION_FAILED'], expect.any(String)],
       ['query', 'errors', ['FORBIDDEN'], expect.any(String)],
       ['none', 'refused', ['UNAUTHENTICATED'], expect.any(String)],
-      ['none', 'refused', undefined, 'lost'],
       ['none', 'refused', ['BAD_USER_INPUT'], expect.any(String)],
     ]);
   });

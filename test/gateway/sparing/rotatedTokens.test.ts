@@ -1,7 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type Fleet, outcomeOf, startFleet } from '../../support/fleet.js';
 import { startTestGateway } from '../../support/gateway.js';
-import { until } from '../../support/until.js';
 
 /** After a refused new token, none is fetched for this long. */
 const coolDownMs = 60_000;
@@ -137,72 +136,9 @@ describe('job statuses', () => {
     expect(control.jobCalls(id, job)).toBe(2);
     control.updateJob(id, job, { status: 'completed' });
     fleet.advance(1000);
-    expect((await read()).map(({ job: { status } }) => status)).toEqual(['completed', 'completed']);
+    expect((await read()).map(({ value: { job } }) => job.status)).toEqual(['completed', 'completed']);
     fleet.advance(20 * 24 * 3_600_000);
     await read();
     expect(control.jobCalls(id, job)).toBe(3);
-  });
-});
-
-describe('in memory', () => {
-  describe('RefreshJobs', () => {
-    let fleet: Fleet;
-    let one: Member;
-    beforeEach(async () => {
-      fleet = await startFleet();
-      [one] = fleet.members as [Member];
-    });
-    afterEach(() => fleet.stop());
-
-    function newJob(status: 'processing' | 'completed' | 'failed' = 'processing') {
-      const { control } = fleet.sandbox;
-      const { id } = control.addTaxpayer();
-      const { jobId } = control.addJob({ taxpayerId: id, status });
-      return { taxpayer: fleet.ids.taxpayerId(id), job: fleet.ids.jobId(jobId) };
-    }
-    const calls = () => fleet.sandbox.control.counters().refreshJob;
-    /** Whether memory answers. */
-    const isHeld = async ({ taxpayer, job }: ReturnType<typeof newJob>, maxAgeMs?: number) => {
-      const answer = one.jobs.status(taxpayer, job, maxAgeMs);
-      await answer;
-      return !(answer instanceof Promise);
-    };
-
-    describe('that is shown until it is old', () => {
-      const shown = async (times: number, { taxpayer, job }: ReturnType<typeof newJob>) => {
-        for (let n = 0; n < times; n += 1) await one.jobs.status(taxpayer, job);
-      };
-
-      it('is read anew before its second is over, once, and nobody waits for it', async () => {
-        const wanted = newJob();
-        await shown(11, wanted);
-        fleet.advance(749);
-        await shown(11, wanted);
-        expect(calls()).toBe(1);
-        fleet.advance(201);
-        const { taxpayer, job } = wanted;
-        fleet.sandbox.control.updateJob(taxpayer, job, { status: 'completed' });
-        expect(one.jobs.status(taxpayer, job)).toMatchObject({ job: { status: 'processing' } });
-        await shown(11, wanted);
-        await until(async () => (await one.jobs.status(taxpayer, job)).job.status === 'completed');
-        expect(calls()).toBe(2);
-      });
-
-      it('is shown until its second is over when it could not be read anew, which is tried once', async () => {
-        const { control } = fleet.sandbox;
-        const wanted = newJob();
-        await shown(10, wanted);
-        control.arm({ endpoint: 'refreshJob', fault: { status: 422 } });
-        fleet.advance(960);
-        await shown(1, wanted);
-        await until(() => calls() > 1);
-        await isHeld(newJob()).catch(() => {}); // by then the read that failed is over
-        await shown(10, wanted);
-        await isHeld(newJob()).catch(() => {});
-        expect(control.jobCalls(wanted.taxpayer, wanted.job)).toBe(2);
-        fleet.advance(40);
-        await expect(shown(1, wanted)).rejects.toMatchObject({ code: 'UPSTREAM_REJECTED' });
-      });
-    });
   });
 });

@@ -13,12 +13,12 @@ export interface StoreUnderTest {
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 const newKey = () => randomBytes(16).toString('base64url');
 const newPlace = (field = 'token'): Place => ({ record: newKey(), field });
-const value = (text: string, more: { version?: string; ageMs?: number; ttlMs?: number } = {}) => ({
-  ...{ version: text, value: bytes(text), ageMs: 0, ttlMs: 60_000 },
+const value = (text: string, more: { version?: string; ageMs?: number; begunMs?: number; ttlMs?: number } = {}) => ({
+  ...{ version: text, value: bytes(text), ageMs: 0, begunMs: 0, ttlMs: 60_000 },
   ...more,
 });
 const wish = (owner: string, refused?: string, awaited?: string) => ({ owner, leaseMs: 3000, refused, awaited });
-const taken = { state: 'taken', forgottenMs: Infinity };
+const taken = { state: 'taken' };
 const held = (owner: string) => ({ state: 'held', owner });
 const found = (text: string) => ({
   state: 'found',
@@ -94,33 +94,26 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       for (const { leftMs } of counts) expect(leftMs).toBeLessThanOrEqual(20_000);
     });
 
-    it('ends items, values, failures, leases and counts when their time is over, not before', async () => {
+    it('ends items, values, leases and counts when their time is over, not before', async () => {
       const [item, count] = [newKey(), newKey()];
-      const [entry, failed, late, renewed] = [newPlace(), newPlace(), newPlace(), newPlace()];
+      const [entry, late, renewed] = [newPlace(), newPlace(), newPlace()];
       await store.put(item, bytes('x'), 1500, 'always');
       await write(entry, 'short', { ttlMs: 1500 });
-      await store.acquire(failed, wish('me'));
-      await store.settle(failed, 'me', { failure: bytes('why'), ttlMs: 1500 });
       await store.acquire(late, { owner: 'late', leaseMs: 1500 });
       await store.acquire(renewed, { owner: 'me', leaseMs: 1500 });
       await store.increment(count, 5, 1500);
       expect((await peer.get(item))?.value).toEqual(bytes('x'));
       expect(await peer.acquire(entry, wish('you'))).toEqual(found('short'));
-      expect(await peer.acquire(failed, wish('you', undefined, 'me'))).toEqual({
-        state: 'failed',
-        failure: bytes('why'),
-      });
-      expect(await store.renew(renewed, 'me', 3000)).toBe(true);
+      expect(await store.acquire(renewed, wish('me'))).toEqual(taken);
       expect(await peer.acquire(late, { owner: 'next', leaseMs: 3000 })).toEqual(held('late'));
 
       await under.pass(1510);
       expect(await peer.get(item)).toBeUndefined();
       expect(await peer.acquire(entry, wish('you'))).toEqual(taken);
-      expect(await peer.acquire(failed, wish('you', undefined, 'me'))).toEqual(taken);
       expect((await store.increment(count, 1, 1000)).count).toBe(1);
       expect(await peer.acquire(renewed, wish('you'))).toEqual(held('me'));
-      expect(await store.renew(late, 'late', 3000)).toBe(false);
       expect(await peer.acquire(late, wish('next'))).toEqual(taken);
+      expect(await store.acquire(late, wish('late'))).toEqual(held('next'));
       expect(await store.settle(late, 'late', value('late'))).toBe(false);
     });
 
@@ -141,7 +134,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       ] as const) {
         expect(await store.acquire(place, wish('me', refused))).toEqual(taken);
         for (const owner of ['you', 'm', 'me.']) {
-          expect(await peer.renew(place, owner, 3000)).toBe(false);
+          expect(await peer.acquire(place, wish(owner, refused))).toEqual(held('me'));
           expect(await peer.settle(place, owner, value('of another'))).toBe(false);
         }
         expect(await store.settle(place, 'me', value(text))).toBe(true);
@@ -177,7 +170,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
     it('tells the failure of a holder to those who waited for it, and to nobody else', async () => {
       const place = newPlace();
       await store.acquire(place, wish('me'));
-      expect(await store.settle(place, 'me', { failure: bytes('why'), ttlMs: 10_000 })).toBe(true);
+      expect(await store.settle(place, 'me', { failure: bytes('why') })).toBe(true);
       for (let each = 0; each < 2; each += 1) {
         expect(await peer.acquire(place, wish('you', undefined, 'me'))).toEqual({
           state: 'failed',
@@ -212,17 +205,17 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       expect(notes).toEqual([bytes('note')]);
       expect(next).toBeGreaterThanOrEqual(mark);
       expect((await peer.forgottenSince(newKey(), 0)).notes).toEqual([]);
-      expect(await store.renew(other, 'me', 3000)).toBe(false);
       expect(await store.settle(other, 'me', value('late'))).toBe(false);
       expect(await peer.fields(token.record)).toEqual([]);
       expect(await peer.acquire(elsewhere, wish('you'))).toEqual(found('value'));
 
       await under.pass(300);
       for (const place of places) {
-        const turn = await peer.acquire(place, wish('you'));
-        expect(turn).toEqual({ state: 'taken', forgottenMs: expect.any(Number) });
-        expect(turn.state === 'taken' && turn.forgottenMs).toBeGreaterThanOrEqual(290);
-        expect(turn.state === 'taken' && turn.forgottenMs).toBeLessThan(20_000);
+        expect(await peer.acquire(place, wish('you'))).toEqual(taken);
+        expect(await peer.settle(place, 'you', value('from before', { begunMs: 20_000 }))).toBe(true);
+        expect(await peer.acquire(place, wish('you'))).toEqual(taken);
+        expect(await peer.settle(place, 'you', value('new', { begunMs: 200 }))).toBe(true);
+        expect(await peer.acquire(place, wish('you'))).toEqual(found('new'));
       }
     });
 
