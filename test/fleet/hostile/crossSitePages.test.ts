@@ -110,7 +110,7 @@ describe('a page that CORS_ORIGINS names', () => {
   };
 
   it('may read the request id and when to come back', async () => {
-    const names = 'x-request-id,retry-after,ratelimit,ratelimit-policy';
+    const names = 'x-request-id,retry-after';
     expect(await mayRead('https://app.example')).toEqual(['https://app.example', names]);
   });
 

@@ -53,7 +53,7 @@ describe('Client credentials that the service refuses', () => {
     for (const _ of ['fetched', 'from memory']) expect((await read()).errors).toBeUndefined();
     control.setClientSecret('rotated-secret');
     writeFileSync(file, 'rotated-secret\n');
-    await until(() => gateway.logs.some((line) => line.includes('a secret was renewed from its file')));
+    await until(() => gateway.logs.some((line) => line.includes('a changed file was read again')));
     expect((await read()).errors).toBeUndefined();
     expect(control.tokenCalls(id)).toBe(2);
   });
