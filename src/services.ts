@@ -3,7 +3,7 @@ import { Quota } from './admission/Quota.js';
 import { Sealer } from './cache/sealing.js';
 import { followSecrets, type UpstreamCredentials } from './config/config.js';
 import { startDatasources } from './datasources/startDatasources.js';
-import { AuditLog } from './observability/AuditLog.js';
+import { type AuditEvent, auditLine } from './observability/auditLine.js';
 import { Episode } from './observability/Episode.js';
 import { LineLimit } from './observability/LineLimit.js';
 import { OperationLog } from './observability/OperationLog.js';
@@ -26,7 +26,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const store = await openWatchedStore(surroundings);
   const lines = new LineLimit(log, sealer, config.trustedProxies !== undefined);
-  const audit = new AuditLog(lines, config.audit);
+  const audit = (event: AuditEvent) => lines.pass(auditLine(event));
   const quota = new Quota(config.limits.requestsPerMinute);
   const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
   const datasources = startDatasources({ ...surroundings, store, sealer, audit, onCall });
@@ -46,6 +46,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   return {
     ...datasources,
     audit,
+    auditsAll: config.audit === 'all',
     operationLog: new OperationLog(lines, config.operationLog),
     /** A document that is not trusted was allowed to run. */
     onUntrusted: ({ requestId, ...common }: UntrustedDocument) => {

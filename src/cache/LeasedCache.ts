@@ -32,7 +32,7 @@ interface Reader<Value> {
 
 /** A read in flight. */
 interface Flight<Value> {
-  readonly reader: Pick<Reader<Value>, 'field' | 'isForgotten'>;
+  readonly reader: Reader<Value>;
   readonly entry: Promise<Entry<Value>>;
 }
 

@@ -7,7 +7,7 @@ import { freshMsOf } from '../datasources/freshness.js';
 import { identifiers } from '../datasources/identifiers.js';
 import { isTerminal, sharedMs, storedObservation } from '../datasources/RefreshJobs.js';
 import { absenceMs, refusalName, tokenAnswerCodec } from '../datasources/tokenAnswer.js';
-import { AuditLog } from '../observability/AuditLog.js';
+import { auditLine } from '../observability/auditLine.js';
 import { LineLimit } from '../observability/LineLimit.js';
 import { createLogger } from '../observability/log.js';
 import { type Command, UsageError } from './Command.js';
@@ -89,13 +89,8 @@ export const forget: Command = {
       await sealed.put(refusalName(subject), '', 1); // ends a cool-down
       const erased = await sealed.forget({ id: request, subject });
       const log = createLogger('info', { write: (line) => void process.stderr.write(line) });
-      const audit = new AuditLog(new LineLimit(log, sealer), 'decisions');
-      audit.write({
-        action: 'taxpayer-forgotten',
-        outcome: `erased ${erased}`,
-        requestId: request,
-        taxpayer: subject,
-      });
+      const forgotten = { action: 'taxpayer-forgotten', outcome: `erased ${erased}` } as const;
+      new LineLimit(log, sealer).pass(auditLine({ ...forgotten, requestId: request, taxpayer: subject }));
       const taxpayer = sealer.digest('taxpayer', subject);
       return {
         ok: true,

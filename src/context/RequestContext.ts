@@ -10,7 +10,7 @@ import type { TokenBroker } from '../datasources/TokenBroker.js';
 import type { jobWatcher, recordWatcher } from '../datasources/watchers.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError } from '../errors/errors.js';
-import type { AuditEvent, AuditLog } from '../observability/AuditLog.js';
+import type { AuditEvent } from '../observability/auditLine.js';
 import type { OperationContext, OperationFacts } from '../operations/Operation.js';
 import { isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/json.js';
 import { Trail } from '../process/Trail.js';
@@ -24,7 +24,9 @@ export interface Services {
   readonly recordWatches: ReturnType<typeof recordWatcher>;
   readonly links: ClientLinks;
   readonly places: Places;
-  readonly audit: AuditLog;
+  readonly audit: (event: AuditEvent) => void;
+  /** Whether every record and job status that is shown gets an audit line. */
+  readonly auditsAll: boolean;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
   readonly decisions?: DecisionPoint | undefined;
 }
@@ -155,7 +157,7 @@ export class RequestContext implements OperationContext, ReadCall {
 
   audit(action: AuditEvent['action'], outcome: string, taxpayer?: string, reason?: string): void {
     const { caller, requestId, remoteAddress } = this.facts;
-    this.services.audit.write({ action, caller, remoteAddress, requestId, taxpayer, outcome, reason });
+    this.services.audit({ action, caller, remoteAddress, requestId, taxpayer, outcome, reason });
   }
 
   /** Reads once per request, however many aliases ask. */

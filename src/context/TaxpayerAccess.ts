@@ -70,7 +70,7 @@ export class TaxpayerAccess {
 
   private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
     const view = await present;
-    if (isTerminal(view.job)) return view;
+    if (isTerminal(view.value.job)) return view;
     const { caller, holder, trail, written, signal } = this.context;
     const onEnd = this.services.places.take('watches', holder);
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
@@ -85,7 +85,7 @@ export class TaxpayerAccess {
       return seen;
     };
     const shown = allowed && view instanceof Promise ? view.then(againAllowed) : view;
-    if (!this.services.audit.wantsAll) return shown;
+    if (!this.services.auditsAll) return shown;
     const note = (seen: View) => {
       this.context.audit(action, 'shown', this.id);
       return seen;

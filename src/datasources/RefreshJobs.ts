@@ -7,19 +7,12 @@ import type { ReadCall, ReadingOptions } from './reading.js';
 import type { TokenBroker } from './TokenBroker.js';
 import { type JobStatus, jobStatus } from './wire.js';
 
-/** A job's status, and when it was read from the service. */
-export interface JobView {
-  readonly job: JobStatus;
-  /** Epoch milliseconds. */
-  readonly observedAt: number;
-  /** The same by the monotonic clock. */
-  readonly readAt: number;
-  /** For how long it had been the same by then, in milliseconds. */
-  readonly unchangedForMs: number;
-  readonly version: string;
-}
+/** A job's status, and for how long it had been the same when it was read, in milliseconds. */
+export const storedObservation = z.object({ job: jobStatus, unchangedForMs: z.number() });
+type Observation = z.output<typeof storedObservation>;
 
-type Observation = Pick<JobView, 'job' | 'unchangedForMs'>;
+/** An observation, and when it was read. The same object for as long as memory holds it, so that it is translated once. */
+export type JobView = Entry<Observation>;
 
 export interface RefreshJobsOptions extends ReadingOptions {
   readonly broker: TokenBroker;
@@ -74,7 +67,7 @@ export class RefreshJobs implements MemoryKeeper {
   status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs, call: ReadCall = {}): JobView | Promise<JobView> {
     const id = idOf(taxpayerId, jobId);
     const held = this.#cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
-    if (held !== undefined) return viewOf(held);
+    if (held !== undefined) return held;
     const look = () => this.#read(taxpayerId, jobId, maxAgeMs, call);
     return call.once?.(`job ${id}`, look) ?? look();
   }
@@ -95,11 +88,11 @@ export class RefreshJobs implements MemoryKeeper {
       },
       inPlace: (work) => this.options.calls.run(holder, work),
     });
-    onStatus(taxpayerId, jobId, viewOf(entry));
-    return viewOf(entry);
+    onStatus(taxpayerId, jobId, entry);
+    return entry;
   }
 
-  #isCurrent(entry: Entry<Observation>, maxAgeMs: number): boolean {
+  #isCurrent(entry: JobView, maxAgeMs: number): boolean {
     return isTerminal(entry.value.job) || this.#cache.isYoungerThan(entry, maxAgeMs);
   }
 
@@ -112,12 +105,3 @@ export class RefreshJobs implements MemoryKeeper {
 
 /** Ids hold no slash (see `identifiers.ts`), so that no two pairs look alike. */
 const idOf = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
-
-/** Always the same object for one entry, so that what is derived from the view can be cached with it. */
-function viewOf(entry: Entry<Observation>): JobView {
-  const { value, fetchedAt, readAt, version } = entry;
-  entry.view ??= { ...value, observedAt: fetchedAt, readAt, version } satisfies JobView;
-  return entry.view as JobView;
-}
-
-export const storedObservation = z.object({ job: jobStatus, unchangedForMs: z.number() });

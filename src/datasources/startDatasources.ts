@@ -5,7 +5,7 @@ import { leaseMarginMs } from '../cache/LeasedCache.js';
 import { SealedStore, scopeOf } from '../cache/SealedStore.js';
 import type { Sealer } from '../cache/sealing.js';
 import type { UpstreamCredentials } from '../config/config.js';
-import type { AuditLog } from '../observability/AuditLog.js';
+import type { AuditEvent } from '../observability/auditLine.js';
 import { Episode } from '../observability/Episode.js';
 import type { Surroundings } from '../Surroundings.js';
 import type { Store } from '../stores/Store.js';
@@ -25,7 +25,7 @@ export interface DatasourcesOptions extends Surroundings {
   readonly onCall?: (holder: Holder) => void;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
-  readonly audit?: AuditLog;
+  readonly audit?: (event: AuditEvent) => void;
 }
 
 /** Starts what reads and writes at the service, over a store that is open. */
@@ -71,7 +71,7 @@ export function startDatasources(options: DatasourcesOptions) {
       recordWatches,
     ],
     onForgotten: ({ id: requestId, subject: taxpayer }) =>
-      audit?.write({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
+      audit?.({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
   });
   const stopWatches = () => {
     jobWatches.stop();

@@ -36,9 +36,9 @@ export function jobWatcher({ jobs, pollMinMs, pollMaxMs, ...options }: JobWatche
       // Any status newer than `known` will do: another process may have polled in this interval.
       read: (ids, known, call) => jobs.status(...ids, known ? performance.now() - known.readAt : sharedMs, call),
       readAt: ({ readAt }) => readAt,
-      isChange: (from, to) => from.job.status !== to.job.status,
-      isFinal: ({ job }) => isTerminal(job),
-      dueInMs({ readAt, unchangedForMs, version }) {
+      isChange: (from, to) => from.value.job.status !== to.value.job.status,
+      isFinal: ({ value }) => isTerminal(value.job),
+      dueInMs({ readAt, value: { unchangedForMs }, version }) {
         // Derived from the observation, so that the jitter is the same in every process.
         const jitter = 0.9 + 0.2 * jitterOf(version);
         const pauseMs = Math.min(pollMaxMs, Math.max(pollMinMs, unchangedForMs / 2)) * jitter;

@@ -26,11 +26,11 @@ export class RefreshJob {
   readonly status: RefreshJobStatus;
   @Always(() => GraphQLDateTime, 'When the gateway read this status from the service.') readonly observedAt: Date;
 
-  constructor({ job, observedAt }: JobView, vocabulary: Vocabulary) {
+  constructor({ value: { job }, fetchedAt }: JobView, vocabulary: Vocabulary) {
     this.taxpayerId = job.taxpayerId;
     this.jobId = job.jobId;
     this.name = job.name;
     this.status = vocabulary.nameOf('job-status', statusNames, job.status);
-    this.observedAt = new Timestamp(observedAt);
+    this.observedAt = new Timestamp(fetchedAt);
   }
 }

@@ -31,7 +31,7 @@ export class RedisStore implements Store {
   }
 
   private constructor(client: Redis | Cluster) {
-    for (const [name, script] of Object.entries(redisScripts)) client.defineCommand(name, script);
+    for (const [name, lua] of Object.entries(redisScripts)) client.defineCommand(name, { numberOfKeys: 1, lua });
     this.#client = client as (Redis | Cluster) & ScriptedCommands;
     client.setMaxListeners(0); // each caller may wait for a reconnect
     client.on('error', this.#onFault).on('node error', this.#onFault);

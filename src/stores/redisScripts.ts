@@ -13,8 +13,9 @@ const common = `
   local function text(n) return string.format('%.0f', n) end
   local key = KEYS[1]
   local function entry(name)
-    local head, written, expires, version = string.match(redis.call('hget', key, name) or '', '^((%d+) (%d+) (%S+)\\n)')
-    if head and tonumber(expires) > now then return head, now - written, version, expires - now end
+    local found = redis.call('hget', key, name) or ''
+    local written, expires, version, value = string.match(found, '^(%d+) (%d+) (%S+)\\n(.*)$')
+    if written and tonumber(expires) > now then return version, now - written, value, expires - now end
   end
   local function lease(name)
     return string.match(redis.call('hget', key, name .. ':lease') or '', '^(%S+) (%d+)\\n(.*)$')
@@ -28,112 +29,77 @@ const common = `
 
 /** The atomic operations, each on one key. One on a key of another type fails and changes nothing. */
 export const redisScripts = {
-  gatewayAcquire: {
-    numberOfKeys: 1,
-    lua: `${common}
-      local name, owner, length, refused, awaited = unpack(ARGV)
-      local head, age, version = entry(name)
-      if head and version ~= refused then
-        return { 'found', version, text(age), string.sub(redis.call('hget', key, name), #head + 1) }
-      end
-      local holder, till, failure = lease(name)
-      if holder == awaited and failure ~= '' then return { 'failed', failure } end
-      if holder ~= owner and isHeld(till, tonumber(length)) then return { 'held', holder } end
-      redis.call('hset', key, name .. ':lease', owner .. ' ' .. text(now + length) .. '\\n')
-      live(${hourMs})
-      return { 'taken' }`,
-  },
+  gatewayAcquire: `${common}
+    local name, owner, length, refused, awaited = unpack(ARGV)
+    local version, age, value = entry(name)
+    if version and version ~= refused then return { 'found', version, text(age), value } end
+    local holder, till, failure = lease(name)
+    if holder == awaited and failure ~= '' then return { 'failed', failure } end
+    if holder ~= owner and isHeld(till, tonumber(length)) then return { 'held', holder } end
+    redis.call('hset', key, name .. ':lease', owner .. ' ' .. text(now + length) .. '\\n')
+    live(${hourMs})
+    return { 'taken' }`,
   /** Whoever took the lease last may write, even when it has expired: nobody can have written since. */
-  gatewaySettle: {
-    numberOfKeys: 1,
-    lua: `${common}
-      local name, owner, kind, value, version, ttl, age, begun = unpack(ARGV)
-      if lease(name) ~= owner then return 0 end
-      local forgotten = tonumber(redis.call('hget', key, 'forgotten') or 0)
-      if kind == 'value' and now - begun >= forgotten then
-        local head = text(now - age) .. ' ' .. text(now + ttl) .. ' ' .. version .. '\\n'
-        redis.call('hset', key, name, head .. value)
-        live(name == 'token' and math.max(tonumber(ttl), ${hourMs}) or ${hourMs})
-      end
-      if kind == 'failure' then redis.call('hset', key, name .. ':lease', owner .. ' 0\\n' .. value)
-      else redis.call('hdel', key, name .. ':lease') end
-      if redis.call('hlen', key) <= ${mostFields} then return 1 end
-      for _, each in ipairs(redis.call('hkeys', key)) do
-        local isKept = each == name or each == 'token' or each == 'forgotten'
-        local _, till = lease(string.gsub(each, ':lease$', ''))
-        if not isKept and not isHeld(till, ${hourMs}) then redis.call('hdel', key, each) end
-      end
-      return 1`,
-  },
-  gatewayForget: {
-    numberOfKeys: 1,
-    lua: `${common}
-      local erased = redis.call('hlen', key) - redis.call('hexists', key, 'forgotten')
-      redis.call('unlink', key)
-      redis.call('hset', key, 'forgotten', text(now))
-      redis.call('pexpire', key, ${hourMs})
-      return erased`,
-  },
-  gatewayNote: {
-    numberOfKeys: 1,
-    lua: `${common}
-      redis.call('zremrangebyscore', key, '-inf', text(now - ${hourMs}))
-      redis.call('zadd', key, text(now), ARGV[1])
-      redis.call('pexpire', key, ${hourMs})`,
-  },
+  gatewaySettle: `${common}
+    local name, owner, kind, value, version, ttl, age, begun = unpack(ARGV)
+    if lease(name) ~= owner then return 0 end
+    local forgotten = tonumber(redis.call('hget', key, 'forgotten') or 0)
+    if kind == 'value' and now - begun >= forgotten then
+      local head = text(now - age) .. ' ' .. text(now + ttl) .. ' ' .. version .. '\\n'
+      redis.call('hset', key, name, head .. value)
+      live(name == 'token' and math.max(tonumber(ttl), ${hourMs}) or ${hourMs})
+    end
+    if kind == 'failure' then redis.call('hset', key, name .. ':lease', owner .. ' 0\\n' .. value)
+    else redis.call('hdel', key, name .. ':lease') end
+    if redis.call('hlen', key) <= ${mostFields} then return 1 end
+    for _, each in ipairs(redis.call('hkeys', key)) do
+      local isKept = each == name or each == 'token' or each == 'forgotten'
+      local _, till = lease(string.gsub(each, ':lease$', ''))
+      if not isKept and not isHeld(till, ${hourMs}) then redis.call('hdel', key, each) end
+    end
+    return 1`,
+  gatewayForget: `${common}
+    local erased = redis.call('hlen', key) - redis.call('hexists', key, 'forgotten')
+    redis.call('unlink', key)
+    redis.call('hset', key, 'forgotten', text(now))
+    redis.call('pexpire', key, ${hourMs})
+    return erased`,
+  gatewayNote: `${common}
+    redis.call('zremrangebyscore', key, '-inf', text(now - ${hourMs}))
+    redis.call('zadd', key, text(now), ARGV[1])
+    redis.call('pexpire', key, ${hourMs})`,
   /** From a minute before the mark on: a failover may set the clock back. */
-  gatewayNotes: {
-    numberOfKeys: 1,
-    lua: `${common}
-      return { text(now), redis.call('zrangebyscore', key, text(ARGV[1] - 60000), '+inf') }`,
-  },
-  gatewayFields: {
-    numberOfKeys: 1,
-    lua: `${common}
-      local found = {}
-      for _, name in ipairs(redis.call('hkeys', key)) do
-        local head, age, version, left = entry(name)
-        if head then
-          local value = string.sub(redis.call('hget', key, name), #head + 1)
-          table.insert(found, { value, name, version, text(age), text(left) })
-        end
-      end
-      return found`,
-  },
+  gatewayNotes: `${common}
+    return { text(now), redis.call('zrangebyscore', key, text(ARGV[1] - 60000), '+inf') }`,
+  gatewayFields: `${common}
+    local found = {}
+    for _, name in ipairs(redis.call('hkeys', key)) do
+      local version, age, value, left = entry(name)
+      if version then table.insert(found, { value, name, version, text(age), text(left) }) end
+    end
+    return found`,
   /** An item without an end would last for ever, so it counts as absent. */
-  gatewayGet: {
-    numberOfKeys: 1,
-    lua: `
-      local left = redis.call('pttl', KEYS[1])
-      if left < 0 then return { '0' } end
-      return { tostring(left), redis.call('get', KEYS[1]) }`,
-  },
-  gatewayPut: {
-    numberOfKeys: 1,
-    lua: `
-      local left = redis.call('pttl', KEYS[1])
-      if ARGV[3] == 'if-absent' and left >= 0 then return 0 end
-      if ARGV[3] == 'if-longer' and left >= tonumber(ARGV[2]) then return 0 end
-      redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-      return 1`,
-  },
-  gatewayDeleteIf: {
-    numberOfKeys: 1,
-    lua: `
-      if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
-      return redis.call('del', KEYS[1])`,
-  },
-  gatewayIncrement: {
-    numberOfKeys: 1,
-    lua: `
-      local left = redis.call('pttl', KEYS[1])
-      local held = left >= 0 and redis.call('get', KEYS[1])
-      if held and #held <= 15 and string.match(held, '^%d+$') then
-        return { redis.call('incrby', KEYS[1], ARGV[1]), left }
-      end
-      redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-      return { tonumber(ARGV[1]), tonumber(ARGV[2]) }`,
-  },
+  gatewayGet: `
+    local left = redis.call('pttl', KEYS[1])
+    if left < 0 then return { '0' } end
+    return { tostring(left), redis.call('get', KEYS[1]) }`,
+  gatewayPut: `
+    local left = redis.call('pttl', KEYS[1])
+    if ARGV[3] == 'if-absent' and left >= 0 then return 0 end
+    if ARGV[3] == 'if-longer' and left >= tonumber(ARGV[2]) then return 0 end
+    redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
+    return 1`,
+  gatewayDeleteIf: `
+    if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+    return redis.call('del', KEYS[1])`,
+  gatewayIncrement: `
+    local left = redis.call('pttl', KEYS[1])
+    local held = left >= 0 and redis.call('get', KEYS[1])
+    if held and #held <= 15 and string.match(held, '^%d+$') then
+      return { redis.call('incrby', KEYS[1], ARGV[1]), left }
+    end
+    redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
+    return { tonumber(ARGV[1]), tonumber(ARGV[2]) }`,
 } as const;
 
 type Argument = string | Buffer | number;

@@ -155,7 +155,9 @@ export class Fleet {
       case 'job': {
         const asked = auditor.begin({ ...common, what: 'job', index: step.job });
         return this.#answer(asked, async () => {
-          const { job } = await wired.jobs.status(...this.#job(step.job), undefined, call);
+          const {
+            value: { job },
+          } = await wired.jobs.status(...this.#job(step.job), undefined, call);
           return { content: `${job.status}, ${job.name}` };
         });
       }
@@ -173,7 +175,10 @@ export class Fleet {
         const asked = auditor.begin({ ...common, what: 'watch-job', index: step.job, maxMs: step.forMs });
         return this.#answer(asked, async () => {
           const watch = wired.jobWatches.watch(this.#job(step.job), { ...call, maxMs: step.forMs });
-          for await (const { job } of watch) this.#shown(asked, `${job.status}, ${job.name}`);
+          for await (const {
+            value: { job },
+          } of watch)
+            this.#shown(asked, `${job.status}, ${job.name}`);
           return {};
         });
       }

@@ -136,7 +136,7 @@ describe('job statuses', () => {
     expect(control.jobCalls(id, job)).toBe(2);
     control.updateJob(id, job, { status: 'completed' });
     fleet.advance(1000);
-    expect((await read()).map(({ job: { status } }) => status)).toEqual(['completed', 'completed']);
+    expect((await read()).map(({ value: { job } }) => job.status)).toEqual(['completed', 'completed']);
     fleet.advance(20 * 24 * 3_600_000);
     await read();
     expect(control.jobCalls(id, job)).toBe(3);

@@ -95,7 +95,7 @@ describe('Watchers of a job', () => {
     };
   }
   const watch = (job: ReturnType<typeof addJob>, holder?: string) =>
-    follow(running.jobWatches.watch(job.ids, { holder }), ({ job: { status } }) => status);
+    follow(running.jobWatches.watch(job.ids, { holder }), ({ value }) => value.job.status);
   const arrivals = () => sandbox.control.requests('refreshJob').map(({ receivedAt }) => receivedAt);
 
   it('are told of each change and of the end, and polled for the more seldom the longer nothing changes', async () => {
