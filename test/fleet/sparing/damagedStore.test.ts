@@ -203,10 +203,12 @@ describe('A directory that cannot be made or read', () => {
     expect(output()).toBe(`CACHE_URL: the directory ${directory} cannot be opened: EISDIR\n`);
   });
 
-  it('is one line that names CACHE_URL and the whole path', async () => {
-    const directory = `${import.meta.filename}/cache`;
+  it.each([
+    ['in a file', `${import.meta.filename}/cache`],
+    ['under /proc, where Node.js would try for ever', '/proc/nothing/cache'],
+  ])('is one line that names CACHE_URL and the whole path: %s', async (_, directory) => {
     const { output, exited } = launchGateway({ ...environmentFor(sandbox), CACHE_URL: `file:${directory}` });
     expect(await exited).toBe(1);
-    expect(output()).toBe(`CACHE_URL: the directory ${directory} cannot be opened: ENOTDIR\n`);
+    expect(output()).toMatch(new RegExp(`^CACHE_URL: the directory ${directory} cannot be opened: E[A-Z]+\n$`));
   });
 });
