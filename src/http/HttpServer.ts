@@ -172,8 +172,7 @@ function contextOf(tls: Pem) {
 
 /**
  * A request that may become a WebSocket. One that offers another upgrade, such as Java's `Upgrade: h2c`, is served as if it
- * did not (RFC 9110, 7.8), and so is one behind a request that is not answered yet: Node.js reads `upgrade` once it has the
- * headers, and hands the connection over if it is true.
+ * did not (RFC 9110, 7.8): Node.js reads `upgrade` once it has the headers, and hands the connection over if it is true.
  */
 class UpgradableRequest extends IncomingMessage {
   /** As the parser found it. No `#private` member: the setter runs in the constructor of Node.js. */
@@ -185,9 +184,7 @@ class UpgradableRequest extends IncomingMessage {
 
   get upgrade(): boolean {
     if (!this.offersUpgrade || this.headers.upgrade?.toLowerCase() !== 'websocket') return false;
-    // The answer to an earlier request. It is private, but nothing else tells of it.
-    const { _httpMessage: earlier } = this.socket as { _httpMessage?: ServerResponse | null };
-    return !earlier && /^\/graphql(\?|$)/.test(pathAndQueryOf(this.url ?? ''));
+    return /^\/graphql(\?|$)/.test(pathAndQueryOf(this.url ?? ''));
   }
 }
 

@@ -1,4 +1,3 @@
-import { parse } from 'content-type';
 import { LRUCache } from 'lru-cache';
 import Negotiator from 'negotiator';
 import { type Answer, partialSuccess } from '../operations/Operation.js';
@@ -82,13 +81,12 @@ function dialectFor(negotiator: Negotiator, names: (type: string) => boolean): D
 }
 
 /** Whether a Content-Type is JSON; its charset does not matter. */
-export function isJson(contentType: string | undefined): boolean {
-  return contentType !== undefined && parse(contentType, { parameters: false }).type === jsonType;
+export function isJson(contentType = ''): boolean {
+  return contentType.split(';', 1)[0]?.trim().toLowerCase() === jsonType;
 }
 
-/** Whether a Content-Type says UTF-8, or names no charset: JSON is UTF-8 by default. False if the charset cannot be read. */
+/** Whether a Content-Type says UTF-8 wherever it says a charset: JSON is UTF-8 by default. */
 export function isBodyInUtf8(contentType: string): boolean {
-  const mentions = contentType.match(/charset/gi)?.length ?? 0;
-  const { charset = '' } = parse(contentType).parameters;
-  return mentions === 0 || (mentions === 1 && /^utf-?8$/i.test(charset));
+  const [, ...parameters] = contentType.split(';');
+  return parameters.every((one) => !/charset/i.test(one) || /^\s*charset\s*=\s*("utf-?8"|utf-?8)\s*$/i.test(one));
 }

@@ -125,9 +125,8 @@ function note(record: OperationRecord, errors: readonly unknown[], masked: Answe
 /** The HTTP status that an answer is sent with. */
 function statusFor({ facts, transport }: OperationRecord, answer: Pick<Answer, 'kind' | 'status'>) {
   if (transport === 'ws') return undefined;
-  const isPlain = answer.kind === 'result' && answer.status === 200;
   // What is no refusal is an event of a stream, which began with 200.
-  return isPlain || (transport !== 'http' && answer.kind !== 'refusal') ? 200 : facts.statusOf?.(answer);
+  return transport !== 'http' && answer.kind !== 'refusal' ? 200 : facts.statusOf?.(answer);
 }
 
 function outcomeOf(kind: Answer['kind'], codes: OperationRecord['codes']): Outcome {

@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import { access, constants, type FileHandle, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { DirectoryLock } from './DirectoryLock.js';
 import { StoreError } from './StoreError.js';
@@ -208,7 +209,14 @@ async function lockedDirectory(directory: string, waitMs: number): Promise<Direc
   return DirectoryLock.take(directory, waitMs);
 }
 
-const makeDirectory = (directory: string) => mkdir(directory, { recursive: true, mode: 0o700 });
+/** Also makes missing parents. Node's recursive `mkdir` never ends under /proc, which reports the parent as missing. */
+async function makeDirectory(directory: string): Promise<void> {
+  if (existsSync(directory)) return;
+  await makeDirectory(dirname(directory));
+  await mkdir(directory, { mode: 0o700 }).catch((error) => {
+    if (!existsSync(directory)) throw error; // else another process was faster
+  });
+}
 
 /** Of a write, the system may do a part only. */
 async function writeWhole(file: FileHandle, bytes: Buffer, at: number): Promise<void> {

@@ -76,6 +76,18 @@ describe('A directory of one process', () => {
     expect(calls(ids)).toEqual([1, 1, 1, 1, 1]);
   });
 
+  it('stays small, however often what it keeps changes', async () => {
+    const directory = newDirectory();
+    const { origin } = await start(directory);
+    const { id } = sandbox.control.addTaxpayer({ metadata: { filler: 'x'.repeat(200_000) } });
+    for (let n = 0; n < 30; n += 1) {
+      sandbox.control.rotateToken(id); // so that a job needs the record again
+      await postQuery(origin, `{ refreshJob(taxpayerId: "${id}", jobId: "job-${n}") { status } }`);
+    }
+    expect(calls([id])).toEqual([30]);
+    expect(statSync(join(directory, 'journal')).size).toBeLessThan(3_000_000);
+  });
+
   it('is refused to a second process in one line, unless the first ends meanwhile', async () => {
     const directory = newDirectory();
     const first = await start(directory);
@@ -191,10 +203,12 @@ describe('A directory that cannot be made or read', () => {
     expect(output()).toBe(`CACHE_URL: the directory ${directory} cannot be opened: EISDIR\n`);
   });
 
-  it('is one line that names CACHE_URL and the whole path', async () => {
-    const directory = `${import.meta.filename}/cache`;
+  it.each([
+    ['in a file', `${import.meta.filename}/cache`],
+    ['under /proc, where Node.js would try for ever', '/proc/nothing/cache'],
+  ])('is one line that names CACHE_URL and the whole path: %s', async (_, directory) => {
     const { output, exited } = launchGateway({ ...environmentFor(sandbox), CACHE_URL: `file:${directory}` });
     expect(await exited).toBe(1);
-    expect(output()).toBe(`CACHE_URL: the directory ${directory} cannot be opened: ENOTDIR\n`);
+    expect(output()).toMatch(new RegExp(`^CACHE_URL: the directory ${directory} cannot be opened: E[A-Z]+\n$`));
   });
 });
