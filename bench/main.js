@@ -27,7 +27,7 @@ const options = values.quick
 await processes.withStarted(async (start) => {
   processes.keepToOtherCores(); // the load comes from this process
   const service = await start(processes.startService({ taxpayers: 50, jobs: 100 }));
-  const issuer = await start(processes.startIssuer());
+  const issuer = await processes.startIssuer();
   const world = { ...options, service, issuer, authorization: await issuer.authorizationOf('bench') };
   // Two settings differ from the defaults, because the load comes from a single caller.
   const env = { ...issuer.env, RATE_LIMIT_PER_MINUTE: '100000000', TOKEN_BUDGET_PER_HOUR: '1000000' };

@@ -75,7 +75,6 @@ export async function startIssuer() {
     /** The Authorization header of a caller who may read every taxpayer, unless `claims` say otherwise. */
     authorizationOf: async (sub, claims = { scope: `${reading} taxpayers:any` }) =>
       `Bearer ${await provider.token({ sub, ...claims }, { expiresIn: 36_000 })}`,
-    stop: () => provider.stop(),
   };
 }
 

@@ -19,7 +19,7 @@ export async function startWorld(start) {
   await start({ stop: () => attacker.kill() });
   keepToOtherCores(); // not the hostile one, which may use the idle time of every core
   const service = await start(startService({ taxpayers: honestCallers, jobs: 100, latencyMs: 20 }));
-  const issuer = await start(startIssuer());
+  const issuer = await startIssuer();
   const heavy = await service.control('addTaxpayer', { metadata: { text: 'x'.repeat(900_000) } });
   const nodeFlags = [`--max-old-space-size=${heapMegabytes}`];
   const gateway = await start(startGateway(service, { env: { ...issuer.env, ...limits }, nodeFlags, isPinned: true }));

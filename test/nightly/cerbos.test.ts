@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { beforeAll, expect, it } from '@jest/globals';
+import { atEnd } from '../support/atEnd.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { freePort } from '../support/freePort.js';
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -13,7 +14,6 @@ const folder = resolve(import.meta.dirname, '../../examples/decision-point/cerbo
 
 let provider: TrustedProvider;
 let gateway: TestGateway;
-let stopCerbos: (() => Promise<unknown>) | undefined;
 
 beforeAll(async () => {
   const [port, grpcPort] = [await freePort(), await freePort()];
@@ -24,10 +24,10 @@ beforeAll(async () => {
     env: { PATH: process.env['PATH'], CERBOS_PORT: String(port), CERBOS_GRPC_PORT: String(grpcPort) },
     stdio: 'ignore',
   });
-  stopCerbos = async () => {
+  atEnd(() => {
     cerbos.kill('SIGTERM');
-    await once(cerbos, 'exit');
-  };
+    return once(cerbos, 'exit');
+  });
   const health = () => fetch(`${url}/_cerbos/health`);
   await until(
     () =>
@@ -40,10 +40,6 @@ beforeAll(async () => {
   const decisions = { AUTH_DECISION_URL: url, AUTH_DECISION_CLAIMS: 'tenant' };
   gateway = await startTestGateway({ ...provider.env, ...decisions, MAX_REPRESENTATIONS: '200' });
 }, 180_000);
-afterAll(async () => {
-  await gateway?.stop();
-  await Promise.all([provider?.stop(), stopCerbos?.()]);
-});
 
 it('Cerbos decides by its policy: one taxpayer, fifty aliases, two hundred entities, and no access token', async () => {
   const scope = 'taxpayers:read taxpayer-tokens:read refresh-jobs:read';

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { print } from 'graphql';
 import { createClient as createSseClient } from 'graphql-sse';
 import { createClient as createWsClient } from 'graphql-ws';
@@ -25,11 +25,6 @@ let authorization: string;
 beforeAll(async () => {
   provider = await startTrustedProvider();
   gateway = await startTestGateway({ ...provider.env, ...quickPolls });
-});
-
-afterAll(async () => {
-  await gateway.stop();
-  await provider.stop();
 });
 
 beforeEach(async () => {

@@ -1,9 +1,10 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { RedisStore } from '../../src/stores/RedisStore.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
+import { atEnd } from '../support/atEnd.js';
+import { startRedis } from '../support/redis.js';
+import { serve } from '../support/serve.js';
 import { until } from '../support/until.js';
 
 /** A sentinel that, from `fails` on, tells all its clients of a failover when all of them are asking it for the master. */
@@ -56,24 +57,12 @@ function commandsIn(request: string): readonly string[] {
 const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`;
 const array = (texts: readonly string[]) => `*${texts.length}\r\n${texts.map(bulk).join('')}`;
 
-let redis: TestRedis;
-let sentinel: LateSentinel;
-let store: RedisStore;
-
-beforeEach(async () => {
-  redis = await startRedis();
-  sentinel = new LateSentinel(redis.port);
-  await once(sentinel.server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = sentinel.server.address() as AddressInfo;
-  store = await RedisStore.open(`redis+sentinel://127.0.0.1:${port}/main`);
-});
-afterEach(async () => {
-  await store.close();
-  sentinel.server.close();
-  await redis.stop();
-});
-
 it('the store is used again when a sentinel tells of a failover while it is asked for the master', async () => {
+  const redis = await startRedis();
+  const sentinel = new LateSentinel(redis.port);
+  const { host } = new URL(await serve(sentinel.server));
+  const store = await RedisStore.open(`redis+sentinel://${host}/main`);
+  atEnd(() => store.close());
   const works = () =>
     store.put('key', Buffer.from('value'), 60_000, 'always').then(
       () => true,

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { TrustedProvider } from '../support/authenticated.js';
 import { postQuery, type TestGateway } from '../support/gateway.js';
 import { startGrafbase } from './support/grafbase.js';
@@ -25,11 +25,6 @@ describe('through Grafbase, with the token of the caller', () => {
     ({ provider, gateway, one } = subgraphs);
     router = await startGrafbase(subgraphs.addresses, { FEDERATION_SHARED_SECRET: routerSecret });
   }, 180_000);
-
-  afterAll(async () => {
-    await router?.stop();
-    await subgraphs.stop();
-  });
 
   const ask: Ask = (query, variables, authorization) => postQuery(router.origin, query, variables, { authorization });
 

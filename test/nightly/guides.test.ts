@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { launchBrowser } from '../support/browser.js';
 import { freePort } from '../support/freePort.js';
@@ -70,10 +70,6 @@ describe('docs/clients.md', () => {
     expect(pack).toMatch(/^npm ci && npm run build && npm pack \.\/packages\/client --pack-destination \.\.$/);
     execFileSync('npm', ['pack', './packages/client', '--pack-destination', directory], { cwd: root, stdio: 'ignore' });
   }, 180_000);
-  afterAll(async () => {
-    await gateway?.stop();
-    await provider?.stop();
-  });
 
   const adapted = () => ({ 'http://localhost:4000': gateway.origin, '=> undefined': `=> '${token}'` });
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { startRedisCluster, startRedisSentinel } from '../support/redis.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
@@ -24,13 +24,8 @@ const bothReplicas = ['--min-replicas-to-write', '2', '--min-replicas-max-lag', 
 describe('Two gateways under load', () => {
   let sandbox: Sandbox;
   let fleet: readonly GatewayProcess[] = [];
-  let stopRedis: () => Promise<void>;
   beforeEach(async () => {
     sandbox = await startSandbox();
-  });
-  afterEach(async () => {
-    await Promise.all(fleet.map((each) => each.stop()));
-    await Promise.all([sandbox.stop(), stopRedis()]);
   });
 
   async function startFleet(url: string): Promise<void> {
@@ -116,7 +111,6 @@ describe('Two gateways under load', () => {
     'keep their promises when %s',
     async (_, trouble) => {
       const redis = await startRedisSentinel({ replicas: 2, args: bothReplicas });
-      stopRedis = redis.stop;
       await startFleet(redis.url);
       expectPromises(await loadDuring(redis[trouble], 3000));
     },
@@ -125,7 +119,6 @@ describe('Two gateways under load', () => {
 
   it('keep their promises while slots with keys in use move to another master of a cluster', async () => {
     const redis = await startRedisCluster();
-    stopRedis = redis.stop;
     await startFleet(redis.url);
     expectPromises(await loadDuring(() => redis.reshard(0, 1, 2000), 1000));
   }, 120_000);

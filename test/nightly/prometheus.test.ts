@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../support/decisionPoint.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -67,12 +67,6 @@ describe('A Prometheus that scrapes a gateway', () => {
     gateway = await startTestGateway({ ...provider.env, ...decisions, ...times });
     prometheus = await startPrometheus({ target: new URL(gateway.origin).host, rules: [path('alerts.yml')] });
   }, 60_000);
-
-  afterAll(async () => {
-    await prometheus?.stop();
-    await gateway?.stop();
-    await Promise.all([point?.stop(), provider?.stop()]);
-  });
 
   it('raises no alert while all is well', async () => {
     const { authorized } = gateway.sandbox.demo.taxpayerIds;

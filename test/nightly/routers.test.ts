@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
 import type { TrustedProvider } from '../support/authenticated.js';
 import { postQuery, type TestGateway } from '../support/gateway.js';
@@ -29,11 +29,6 @@ describe('behind a router, with the token of the caller', () => {
     hive = await startHiveGateway(composeSupergraph(addresses), { FEDERATION_SHARED_SECRET: routerSecret });
     apollo = await startApolloGateway(composeSupergraph(addresses, { scopes: false }), routerSecret);
   }, 90_000);
-
-  afterAll(async () => {
-    await Promise.all([hive.stop(), apollo.stop()]);
-    await subgraphs.stop();
-  });
 
   const throughApollo: Ask = (query, variables, authorization) => apollo.ask(query, variables, authorization);
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type DocumentNode, parse, print } from 'graphql';
 import { problemsOf, retryAfterSeconds } from '../../packages/client/src/index.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
@@ -21,11 +21,6 @@ beforeAll(async () => {
   gateway = await startTestGateway(provider.env);
   narrow = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '1' });
   authorization = await provider.watcherOf([taxpayerId]);
-});
-afterAll(async () => {
-  await gateway.stop();
-  await narrow.stop();
-  await provider.stop();
 });
 
 interface Asked {

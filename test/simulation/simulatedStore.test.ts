@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, jest } from '@jest/globals';
+import { atEnd } from '../support/atEnd.js';
 import { storeContract } from '../support/stores/storeContract.js';
 import { NodeRuntime } from './NodeRuntime.js';
 import { SimulatedStore } from './SimulatedStore.js';
@@ -38,6 +39,10 @@ storeContract('The store of the simulator', async () => {
     }
   };
   const end = goOn();
+  atEnd(async () => {
+    isOver = true;
+    await end;
+  });
   return {
     open: async () => {
       lines += 1;
@@ -48,10 +53,6 @@ storeContract('The store of the simulator', async () => {
       skippedMs += ms;
       const until = world.now + ms;
       while (world.now < until) await sleep(1);
-    },
-    stop: async () => {
-      isOver = true;
-      await end;
     },
   };
 });

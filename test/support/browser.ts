@@ -1,8 +1,9 @@
 import { type Browser, chromium } from 'playwright-core';
+import { atEnd } from './atEnd.js';
 
 /** A real browser that reaches only this machine: requests of a page to other hosts fail. */
-export function launchBrowser(): Promise<Browser> {
-  return chromium.launch({
+export async function launchBrowser(): Promise<Browser> {
+  const browser = await chromium.launch({
     executablePath: '/usr/bin/chromium',
     args: [
       '--no-sandbox',
@@ -15,4 +16,6 @@ export function launchBrowser(): Promise<Browser> {
       '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
     ],
   });
+  atEnd(() => browser.close());
+  return browser;
 }

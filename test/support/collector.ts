@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
+import { serve } from './serve.js';
 
 export interface CollectedSpan {
   readonly traceId: string;
@@ -31,18 +30,7 @@ export async function startCollector() {
     spans.push(...spansIn(body));
     response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    spans,
-    requests,
-    stop: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  return { url: await serve(server), spans, requests };
 }
 
 /** The values of each field of a Protobuf message, by its number: numbers as they are, everything else as bytes. */

@@ -1,4 +1,5 @@
 import { startGateway } from '../../src/server.js';
+import { atEnd } from './atEnd.js';
 import { startTrustedProvider } from './authenticated.js';
 import { executions } from './executions.js';
 import { type Bounds, configWith, type Environment, environmentFor } from './gateway.js';
@@ -20,6 +21,7 @@ export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
   const config = configWith(bounds, { ...environmentFor(sandbox), ...provider.env, ...own, ...env });
   const planned = await startGateway(config, { plans: 'on', logDestination: { write: (line) => lines.push(line) } });
   const interpreted = await startGateway(config, { plans: 'off', logDestination: { write: () => {} } });
+  for (const gateway of [planned, interpreted]) atEnd(gateway.stop);
 
   /** Status, headers but those that tell the time, and body, without times of reading, new links and the order of errors. */
   async function answerOf(port: number, body: Sent, authorization: string): Promise<string> {
@@ -44,10 +46,6 @@ export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
     /** How many operations the gateway with plans has executed so. */
     executed: (way: string) => executions(lines.join('\n'), way),
     logged: () => lines.join('\n'),
-    stop: async () => {
-      await Promise.all([planned.stop(), interpreted.stop()]);
-      await Promise.all([sandbox.stop(), provider.stop()]);
-    },
   };
 }
 
@@ -69,24 +67,20 @@ interface Difference extends GeneratedQuery {
 /** Sends generated queries to both, up to the first answer that differs by a byte; tells how many a plan answered. */
 export async function comparePlans(queries: number, seed: number) {
   const both = await startBoth();
-  try {
-    const { taxpayers, values } = valuesOf(both.sandbox);
-    const claims = { scope: 'taxpayers:read refresh-jobs:read', taxpayer_ids: taxpayers };
-    const authorization = await both.authorizationOf(claims);
-    const generator = new QueryGenerator(seed, values);
-    let difference: Difference | undefined;
-    for (let number = 1; number <= queries && !difference; number += 1) {
-      const query = generator.next();
-      const expected = await both.byApollo(query, authorization);
-      for (const time of [1, 2]) {
-        const received = await both.byPlan(query, authorization);
-        if (received !== expected) difference ??= { number, time, ...query, expected, received };
-      }
+  const { taxpayers, values } = valuesOf(both.sandbox);
+  const claims = { scope: 'taxpayers:read refresh-jobs:read', taxpayer_ids: taxpayers };
+  const authorization = await both.authorizationOf(claims);
+  const generator = new QueryGenerator(seed, values);
+  let difference: Difference | undefined;
+  for (let number = 1; number <= queries && !difference; number += 1) {
+    const query = generator.next();
+    const expected = await both.byApollo(query, authorization);
+    for (const time of [1, 2]) {
+      const received = await both.byPlan(query, authorization);
+      if (received !== expected) difference ??= { number, time, ...query, expected, received };
     }
-    return { difference, byPlan: both.executed('plan') };
-  } finally {
-    await both.stop();
   }
+  return { difference, byPlan: both.executed('plan') };
 }
 
 /** Taxpayers whom the caller may see, and values that concern them, others, and nobody. */

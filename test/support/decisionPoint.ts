@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import { decide } from '../../examples/decision-point/decisionPoint.js';
+import { serve } from './serve.js';
 
 interface Asked {
   readonly url: string;
@@ -56,11 +56,9 @@ export async function startTestDecisionPoint() {
     if (misbehaviour) misbehaviours[misbehaviour](response, decided, words);
     else end(response, 200, JSON.stringify({ ...decided, context: { reason: words } }));
   });
-  await listen(server, 0);
-  server.unref();
-  const { port } = server.address() as AddressInfo;
+  const origin = await serve(server);
   return {
-    url: `http://127.0.0.1:${port}/pdp/`,
+    url: `${origin}/pdp/`,
     /** Every call so far. */
     asked,
     allow(subject: string, taxpayers: readonly string[]): void {
@@ -83,10 +81,12 @@ export async function startTestDecisionPoint() {
       };
     },
     async down(): Promise<void> {
-      await stop(server);
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
     },
-    up: () => listen(server, port),
-    stop: () => stop(server),
+    async up(): Promise<void> {
+      if (!server.listening) await once(server.listen(Number(new URL(origin).port), '127.0.0.1'), 'listening');
+    },
   };
 }
 
@@ -96,15 +96,4 @@ function everyDecision(decision: unknown, more: object = {}) {
 
 function end(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(text);
-}
-
-async function listen(server: Server, port: number): Promise<void> {
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
-}
-
-async function stop(server: Server): Promise<void> {
-  if (!server.listening) return;
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
 }

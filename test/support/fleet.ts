@@ -13,6 +13,7 @@ import type { GatewayError } from '../../src/errors/errors.js';
 import { startAgents } from '../../src/network/agents.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
+import { atEnd } from './atEnd.js';
 import { environmentFor } from './gateway.js';
 import { real, replacePlatform, restorePlatform } from './platform.js';
 import { type Sandbox, startSandbox } from './sandbox.js';
@@ -41,7 +42,6 @@ export interface Fleet {
   setClocks(byMs: number): void;
   /** Rotates the client secret, at the service and in every member. */
   rotateSecret(secret: string): void;
-  stop(): Promise<void>;
 }
 
 export interface FleetOptions {
@@ -131,6 +131,9 @@ export async function startFleet({
     };
   });
 
+  atEnd(() => {
+    for (const member of wired) member.stop();
+  });
   return {
     sandbox,
     members: wired,
@@ -146,11 +149,6 @@ export async function startFleet({
     rotateSecret: (secret) => {
       sandbox.control.setClientSecret(secret);
       upstream.clientSecret.renew(secret);
-    },
-    stop: async () => {
-      for (const member of wired) member.stop();
-      await shared.close();
-      await sandbox.stop();
     },
   };
 }

@@ -1,12 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/server.js';
+import { atEnd } from './atEnd.js';
 import { type Sandbox, type SandboxOptions, startSandbox } from './sandbox.js';
+import { scratch } from './scratch.js';
 
 /** A response of `/graphql` as a client sees it. */
 export interface Answer<Data = Record<string, never>> {
@@ -59,7 +58,7 @@ export function configWith(bounds: Bounds, env: Environment): Config {
 
 /**
  * A gateway in this process over a sandbox of its own, on free ports. It uses a memory store and no authentication, unless
- * `env` says otherwise.
+ * `env` says otherwise. As everything that is started here, it ends by itself: see {@link atEnd}.
  */
 export async function startTestGateway(
   env: Environment = {},
@@ -75,6 +74,11 @@ export async function startTestGateway(
     plans,
     logDestination: { write: (line) => logs.push(line) },
   });
+  const stop = async () => {
+    await gateway.stop();
+    await sandbox.stop();
+  };
+  atEnd(stop);
   const origin = `http://127.0.0.1:${gateway.port}`;
   return {
     gateway,
@@ -82,10 +86,7 @@ export async function startTestGateway(
     sandbox,
     logs,
     query: (query, variables, headers) => postQuery(origin, query, variables, headers),
-    stop: async () => {
-      await gateway.stop();
-      await sandbox.stop();
-    },
+    stop,
   };
 }
 
@@ -134,7 +135,7 @@ const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 /** The built gateway as a process of its own, with only `env` and PATH. Resolves when it is ready, rejects when it exits. */
 export async function spawnGateway(env: Environment): Promise<GatewayProcess> {
-  const { child, output, exited } = launchGateway(env);
+  const { child, output, exited, kill } = launchGateway(env);
   const port = await new Promise<number>((resolve, reject) => {
     child.stdout?.on('data', () => {
       const ready = /"graphql":"https?:\/\/[^"]*:(\d+)\/graphql"/.exec(output());
@@ -151,16 +152,13 @@ export async function spawnGateway(env: Environment): Promise<GatewayProcess> {
       if (child.exitCode === null) child.kill('SIGTERM');
       return exited;
     },
-    kill: async () => {
-      child.kill('SIGKILL');
-      await exited;
-    },
+    kill,
   };
 }
 
 /** The built gateway as a process with its own working directory. Does not wait until it is ready. */
 export function launchGateway(env: Environment, args: readonly string[] = []) {
-  const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-test-'));
+  const directory = scratch();
   const child = spawn(process.execPath, [entry, ...args], {
     env: { PATH: process.env['PATH'], ...env },
     cwd: directory,
@@ -172,9 +170,11 @@ export function launchGateway(env: Environment, args: readonly string[] = []) {
   };
   child.stdout.on('data', collect);
   child.stderr.on('data', collect);
-  const exited = once(child, 'exit').then(([code]) => {
-    rmSync(directory, { recursive: true, force: true });
-    return code as number | null;
-  });
-  return { child, output: () => text, exited };
+  const exited = once(child, 'exit').then(([code]) => code as number | null);
+  const kill = async () => {
+    child.kill('SIGKILL');
+    await exited;
+  };
+  atEnd(kill);
+  return { child, output: () => text, exited, kill };
 }

@@ -1,7 +1,6 @@
 import { constants, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type ServerResponse } from 'node:http';
+import { serve } from './serve.js';
 
 /** How the key set endpoint answers. */
 export type ProviderBehaviour = 'ok' | 'hold' | 'drop' | 'error' | 'hang-in-body';
@@ -52,11 +51,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
     if (behaviour === 'hold') held.push(response);
     else answer(response, behaviour, () => published ?? { keys: keys.map(publicJwk) });
   });
-  server.listen(0, '127.0.0.1');
-  // A test that fails before it stops its provider must not keep the test process alive.
-  server.unref();
-  await once(server, 'listening');
-  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const address = `${await serve(server)}/`;
   const issuer = options.issuer ?? address;
 
   return {
@@ -107,10 +102,6 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
     /** Cuts the connection of every request. */
     outage(on: boolean): void {
       behaviour = on ? 'drop' : 'ok';
-    },
-
-    async stop(): Promise<void> {
-      await close(server);
     },
   };
 }
@@ -179,11 +170,4 @@ function answer(response: ServerResponse, behaviour: Exclude<ProviderBehaviour, 
     case 'ok':
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(keySet()));
   }
-}
-
-async function close(server: Server): Promise<void> {
-  const closed = once(server, 'close');
-  server.close();
-  server.closeAllConnections();
-  await closed;
 }

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { serve } from './serve.js';
 
 /**
  * A server on loopback that answers each path with its entry in `documents`: a string as it is, a number as a status, anything
@@ -15,16 +14,10 @@ export async function startIssuerMetadata() {
     if (typeof found === 'number') response.writeHead(found, { location: '/elsewhere' }).end('x'.repeat(100_000));
     else response.end(typeof found === 'string' ? found : JSON.stringify(found));
   });
-  server.listen(0, '127.0.0.1').unref();
-  await once(server, 'listening');
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin: await serve(server),
     documents,
     /** The paths of all requests so far. */
     asked,
-    async stop(): Promise<void> {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
   };
 }

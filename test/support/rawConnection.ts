@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { atEnd } from './atEnd.js';
 
 export interface RawHttpAnswer {
   readonly status: number;
@@ -16,6 +17,7 @@ export function rawHttp(origin: string) {
   let changed = () => {};
   const change = () => changed();
   socket.on('error', () => {}); // tests look at the close instead
+  atEnd(() => socket.destroy());
   socket.setEncoding('latin1').on('data', (chunk) => {
     text += chunk;
     change();

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectSecurely } from 'node:tls';
+import { atEnd } from './atEnd.js';
 
 export interface RawRequest {
   readonly path: string;
@@ -32,6 +33,7 @@ export function rawRequest(origin: string, { path, headers = {}, body, from }: R
       ? connectSecurely({ ...address, rejectUnauthorized: false }).pause()
       : connect({ ...address, allowHalfOpen: true }).pause();
   socket.on('error', () => {}); // most tests wait for the connection to be cut
+  atEnd(() => socket.destroy());
   socket.write(`${body === undefined ? 'GET' : 'POST'} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${text}`);
   return socket;
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
+import { atEnd } from './atEnd.js';
 
 export interface RawMessage {
   readonly type: string;
@@ -33,6 +34,7 @@ export function rawSocket(origin: string, options: RawSocketOptions = {}) {
   const opened = once(socket, 'open');
   for (const promise of [closed, opened]) promise.catch(() => {}); // a test that awaits one still gets the error
   socket.on('error', () => {});
+  atEnd(() => socket.terminate());
   socket.on('message', (data) => {
     const message = JSON.parse(String(data)) as RawMessage;
     received.push(message);

@@ -1,12 +1,13 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
+import { atEnd } from './atEnd.js';
 import { freePort } from './freePort.js';
+import { scratch } from './scratch.js';
 import { until } from './until.js';
 
 export interface StartRedisOptions {
@@ -33,7 +34,6 @@ export interface TestRedis {
   kill(): Promise<void>;
   /** Starts again on the same port after {@link kill}, empty. */
   restart(): Promise<void>;
-  stop(): Promise<void>;
 }
 
 export interface TestRedisCluster {
@@ -41,7 +41,6 @@ export interface TestRedisCluster {
   readonly nodes: readonly TestRedis[];
   /** Moves `slots` slots with their keys from one master to another, with redis-cli; resolves when they are moved. */
   reshard(from: number, to: number, slots: number): Promise<void>;
-  stop(): Promise<void>;
 }
 
 export interface TestRedisSentinel {
@@ -52,14 +51,12 @@ export interface TestRedisSentinel {
   failover(): Promise<void>;
   /** Kills the master, and starts it again, empty, once the sentinel has replaced it. */
   killMaster(): Promise<void>;
-  stop(): Promise<void>;
 }
 
 export async function startRedis(options: StartRedisOptions = {}): Promise<TestRedis> {
   const port = options.port ?? (await freePort());
-  const directory = await mkdtemp(join(tmpdir(), 'redis-')); // a replica writes what it receives to disk
   const args = [
-    ...['--dir', directory],
+    ...['--dir', scratch()], // a replica writes what it receives to disk
     ...['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--protected-mode', 'no'],
     ...(options.password ? ['--requirepass', options.password] : []),
     ...(options.args ?? []),
@@ -92,20 +89,16 @@ export async function startRedis(options: StartRedisOptions = {}): Promise<TestR
       }),
     pause: () => void server.kill('SIGSTOP'),
     resume: () => void server.kill('SIGCONT'),
-    kill: () => end(server, 'SIGKILL'),
+    kill: () => end(server),
     restart: async () => {
       server = await spawnRedis(args);
-    },
-    stop: async () => {
-      await end(server, 'SIGKILL');
-      await rm(directory, { recursive: true, force: true });
     },
   };
 }
 
 /** Three masters that share the slots. */
 export async function startRedisCluster(): Promise<TestRedisCluster> {
-  const directory = await mkdtemp(join(tmpdir(), 'redis-cluster-'));
+  const directory = scratch();
   const nodes = await Promise.all(
     [0, 1, 2].map(async (n) => {
       const busPort = await freePort();
@@ -141,10 +134,6 @@ export async function startRedisCluster(): Promise<TestRedisCluster> {
         maxBuffer: 1 << 26,
       });
     },
-    stop: async () => {
-      await Promise.all(masters.map((redis) => redis.stop()));
-      await rm(directory, { recursive: true, force: true });
-    },
   };
 }
 
@@ -153,7 +142,7 @@ export async function startRedisSentinel({
   replicas: count = 1,
   args = [] as readonly string[],
 } = {}): Promise<TestRedisSentinel> {
-  const directory = await mkdtemp(join(tmpdir(), 'redis-sentinel-'));
+  const directory = scratch();
   const master = await startRedis({ args });
   const following = ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0', ...args];
   const replicas = await Promise.all(Array.from({ length: count }, () => startRedis({ args: following })));
@@ -168,9 +157,10 @@ export async function startRedisSentinel({
     'sentinel failover-timeout main 10000',
   ];
   await writeFile(file, `${lines.join('\n')}\n`);
-  const sentinel = await spawnRedis([file, '--sentinel'], /Sentinel ID is|\+monitor/);
+  await spawnRedis([file, '--sentinel'], /Sentinel ID is|\+monitor/);
   const client = new Redis({ port, host: '127.0.0.1' });
   client.on('error', () => undefined);
+  atEnd(() => client.disconnect());
   const knowsReplicas = async () => {
     const states = (await client.call('SENTINEL', 'REPLICAS', 'main')) as string[][];
     return states.filter((state) => state.includes('slave-priority') && state.includes('ok')).length === count;
@@ -197,35 +187,20 @@ export async function startRedisSentinel({
       await until(hasNewMaster, 30_000);
       await master.restart();
     },
-    stop: async () => {
-      client.disconnect();
-      await end(sentinel, 'SIGKILL');
-      await Promise.all([master, ...replicas].map((redis) => redis.stop()));
-      await rm(directory, { recursive: true, force: true });
-    },
   };
 }
 
-/** Calls `listener` with each later command of Redis, its words joined, and its source. Returns a function that stops this. */
-export async function monitorCommands(
-  url: string,
-  listener: (command: string, source: string) => void,
-): Promise<() => void> {
+/** Calls `listener` with each later command of Redis, its words joined, and its source. */
+export async function monitorCommands(url: string, listener: (command: string, source: string) => void): Promise<void> {
   // On a client that never connects itself: its own commands could arrive between MONITOR and the answer to it.
   const monitor = await new Redis(url, { lazyConnect: true }).monitor();
   monitor.on('monitor', (_time: string, args: string[], source: string) => listener(args.join(' '), source));
-  return () => monitor.disconnect();
+  atEnd(() => monitor.disconnect());
 }
-
-const running = new Set<ChildProcess>();
-process.once('exit', () => {
-  for (const server of running) server.kill('SIGKILL');
-});
 
 async function spawnRedis(args: readonly string[], ready = /Ready to accept connections/): Promise<ChildProcess> {
   const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
-  running.add(server);
-  server.once('exit', () => running.delete(server));
+  atEnd(() => end(server));
   await new Promise<void>((resolve, reject) => {
     server.once('error', () => reject(new Error('redis-server must be on the PATH')));
     server.once('exit', (code) => reject(new Error(`redis-server ended with code ${code}`)));
@@ -234,9 +209,9 @@ async function spawnRedis(args: readonly string[], ready = /Ready to accept conn
   return server;
 }
 
-async function end(server: ChildProcess, signal: 'SIGKILL'): Promise<void> {
+async function end(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
   const gone = once(server, 'exit');
-  server.kill(signal);
+  server.kill('SIGKILL');
   await gone;
 }

@@ -4,6 +4,7 @@ import { sendAnswer } from '../../src/sandbox/answers.js';
 import { answerTo, type Received } from '../../src/sandbox/endpoints.js';
 import * as shipped from '../../src/sandbox/Sandbox.js';
 import type { SandboxJob, SandboxTaxpayer } from '../../src/sandbox/state.js';
+import { atEnd } from './atEnd.js';
 import { answerWithFault } from './fault.js';
 import { faultBook } from './faultBook.js';
 import { requestLog } from './requestLog.js';
@@ -74,7 +75,9 @@ export async function startSandbox({ keepsRequests = true, ...given }: Partial<S
       else running = await shipped.startSandbox({ ...options, port: Number(new URL(url).port), intercept });
     },
   };
-  return { ...running, control, stop: () => running.stop() };
+  const stop = () => running.stop();
+  atEnd(stop);
+  return { ...running, control, stop };
 }
 
 /** @throws TypeError when there is no such record */

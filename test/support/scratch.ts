@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll } from '@jest/globals';
+import { atEnd } from './atEnd.js';
 
 const root = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-tests-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+atEnd(() => rmSync(root, { recursive: true, force: true }));
 
 /** A new folder, which goes when the tests of its file are over. */
 export function scratch(): string {

@@ -1,6 +1,7 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls';
+import { atEnd } from './atEnd.js';
+import { serve } from './serve.js';
 
 /** A TLS proxy in front of a plain server on loopback. */
 export async function startTlsFront(plainUrl: string, options: TlsOptions) {
@@ -16,17 +17,15 @@ export async function startTlsFront(plainUrl: string, options: TlsOptions) {
     socket.on('error', () => onward.destroy()).on('close', () => onward.destroy());
     onward.on('error', () => socket.destroy()).on('close', () => socket.destroy());
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const origin = await serve(server);
+  atEnd(() => {
+    for (const socket of open.keys()) socket.destroy();
+  });
   return {
-    url: `https://127.0.0.1:${port}${new URL(plainUrl).pathname.replace(/\/$/, '')}`,
+    url: `${origin.replace('http', 'https')}${new URL(plainUrl).pathname.replace(/\/$/, '')}`,
     /** The subject of the client certificate of each connection, in order. */
     clients,
     /** The same of the connections that are open. */
     openClients: () => [...open.values()],
-    stop: async () => {
-      for (const socket of open.keys()) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
-    },
   };
 }

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { rawSocket } from '../../support/rawSocket.js';
@@ -45,7 +45,6 @@ describe('In developer mode', () => {
     const unset = { UPSTREAM_BASE_URL: '', UPSTREAM_CLIENT_ID: '', UPSTREAM_CLIENT_SECRET: '' };
     gateway = await startTestGateway({ ...unset, AUTH_MODE: 'developer' });
   });
-  afterAll(() => gateway.stop());
 
   const codesFor = async (authorization?: string) => {
     const query = '{ one: taxpayer(id: "t1") { id } two: taxpayer(id: "t2") { id } }';
@@ -65,7 +64,6 @@ describe('In developer mode', () => {
     ]) {
       expect(await codesFor(authorization)).toEqual([[undefined, 'UNAUTHENTICATED']]);
     }
-    await stranger.stop();
   });
 
   it('a socket stays open with a token that lasts longer than a timer can run', async () => {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { beforeAll, expect, it } from '@jest/globals';
 import { type GatewayProcess, spawnGateway } from '../../support/gateway.js';
 import { postEvents } from '../../support/streamReader.js';
 
@@ -19,7 +19,6 @@ let gateway: GatewayProcess;
 beforeAll(async () => {
   gateway = await spawnGateway({ PORT: '0' });
 }, 120_000);
-afterAll(() => gateway?.stop());
 
 it('docs/getting-started.md has the blocks that are tried below, and no others', () => {
   const others = blocks.filter(({ language }) => !['bash', 'graphql', 'mermaid', 'ts'].includes(language));

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser } from '../../support/browser.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
@@ -10,10 +10,6 @@ beforeAll(async () => {
   browser = await launchBrowser();
   gateway = await startTestGateway({}, { jobDurationMs: 500 });
 }, 60_000);
-afterAll(async () => {
-  await browser.close();
-  await gateway.stop();
-});
 beforeEach(async () => {
   page = await browser.newPage();
 });

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Browser, type Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { atEnd } from '../../support/atEnd.js';
 import { launchBrowser } from '../../support/browser.js';
 import { type Answer, postQuery } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
@@ -23,12 +23,6 @@ beforeAll(() => {
   directory = scratch();
 });
 
-let stop: (() => Promise<void>) | undefined;
-afterEach(async () => {
-  await stop?.();
-  stop = undefined;
-});
-
 /** Runs a command of the README in a shell, but on a free port and with a cache of its own. */
 async function run(command: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
   const child = spawn('sh', ['-c', `exec ${command}`], {
@@ -44,11 +38,11 @@ async function run(command: string, env: Readonly<Record<string, string>> = {}):
     detached: true,
   });
   const closed = once(child, 'close');
-  stop = async () => {
+  atEnd(async () => {
     // npm and what it started, as Ctrl-C in a terminal would.
     if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGINT');
     await closed;
-  };
+  });
   let text = '';
   for await (const chunk of child.stdout) {
     text += String(chunk);
@@ -99,27 +93,19 @@ describe('The README', () => {
     expect([status, errors?.[0]?.extensions.code]).toEqual([401, 'UNAUTHENTICATED']);
     const authorization = `Bearer ${await provider.token()}`;
     expect((await postQuery(origin, '{ __typename }', {}, { authorization })).status).toBe(200);
-    await stop?.();
-    stop = undefined;
-    await provider.stop();
   });
 });
 
 /** What the README tells to do in a browser; gives the ids that the page shows at the end. */
 async function walk(url: string): Promise<{ taxpayerId: string; jobId: string }> {
-  const browser: Browser = await launchBrowser();
-  try {
-    const page: Page = await browser.newPage();
-    await page.goto(url);
-    await page.getByRole('button', { name: 'Give consent' }).click();
-    await page.getByRole('button', { name: 'Sign and submit' }).click();
-    await page.getByRole('button', { name: 'Authority accepts' }).click();
-    await page.getByRole('button', { name: 'Start a data refresh' }).click();
-    return {
-      taxpayerId: await page.locator('#taxpayer-id').innerText(),
-      jobId: await page.locator('#job-id').innerText(),
-    };
-  } finally {
-    await browser.close();
-  }
+  const page = await (await launchBrowser()).newPage();
+  await page.goto(url);
+  await page.getByRole('button', { name: 'Give consent' }).click();
+  await page.getByRole('button', { name: 'Sign and submit' }).click();
+  await page.getByRole('button', { name: 'Authority accepts' }).click();
+  await page.getByRole('button', { name: 'Start a data refresh' }).click();
+  return {
+    taxpayerId: await page.locator('#taxpayer-id').innerText(),
+    jobId: await page.locator('#job-id').innerText(),
+  };
 }

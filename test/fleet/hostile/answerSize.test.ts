@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { executions } from '../../support/executions.js';
 import {
   environmentFor,
@@ -37,8 +37,6 @@ describe('an answer that is too large is one error', () => {
     gateway = await startTestGateway(quickPolls, {}, planMode, { bounds: { limits: { answerBytes: maxBytes } } });
     id = gateway.sandbox.control.addTaxpayer({ metadata: { notes: 'é'.repeat(20_000) } }).id; // 40 kB
   });
-
-  afterAll(() => gateway.stop());
 
   const ask = (body: object, accept = 'application/json', path = '/graphql') =>
     fetch(`${gateway.origin}${path}`, {
@@ -119,8 +117,6 @@ describe('MAX_REPRESENTATIONS', () => {
     gateway = await startTestGateway({ MAX_REPRESENTATIONS: '4' });
   });
 
-  afterAll(() => gateway.stop());
-
   const entities = (representations: string) => `_entities(representations: ${representations}) { __typename }`;
   const one = '{ __typename: "Taxpayer", id: "x" }';
   const refusal = {
@@ -190,11 +186,6 @@ describe('a process with a heap of 256 MB', () => {
       CACHE_URL: 'memory:',
       NODE_OPTIONS: '--max-old-space-size=256',
     });
-  });
-
-  afterAll(async () => {
-    await gateway.kill();
-    await sandbox.stop();
   });
 
   it.each([

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
@@ -32,12 +32,6 @@ beforeAll(async () => {
     ...provider.env,
     FEDERATION_SHARED_SECRET: 'the-secret-of-the-router',
   });
-});
-
-afterAll(async () => {
-  await gateway?.stop();
-  await sandbox?.stop();
-  await provider?.stop();
 });
 
 describe('hostile requests', () => {

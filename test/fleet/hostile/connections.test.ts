@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type OutgoingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import {
   environmentFor,
@@ -13,8 +13,6 @@ import {
 import { rawHttp } from '../../support/rawConnection.js';
 import { until } from '../../support/until.js';
 
-type RawHttp = ReturnType<typeof rawHttp>;
-
 let provider: TrustedProvider;
 let gateway: TestGateway;
 let authorization: string;
@@ -23,20 +21,6 @@ beforeAll(async () => {
   gateway = await startTestGateway(provider.env);
   authorization = `Authorization: ${await provider.watcherOf([])}`;
 });
-afterAll(async () => {
-  await gateway.stop();
-  await provider.stop();
-});
-
-const open: RawHttp[] = [];
-afterEach(() => {
-  for (const connection of open.splice(0)) connection.end();
-});
-const connectTo = ({ origin }: TestGateway) => {
-  const connection = rawHttp(origin);
-  open.push(connection);
-  return connection;
-};
 
 const typename = '{"query":"{ __typename }"}';
 const host = 'Host: x';
@@ -55,7 +39,7 @@ describe('a connection', () => {
     ],
     ['a body that is not JSON', 400, ['POST /graphql HTTP/1.1', host, json, 'AUTH', 'Content-Length: 1', '', '{']],
   ])('serves the next request after the refusal of %s', async (_, status, lines) => {
-    const connection = connectTo(gateway);
+    const connection = rawHttp(gateway.origin);
     connection.write(...lines.map((line) => (line === 'AUTH' ? authorization : line)));
     const refused = await connection.answer();
     expect([refused?.status, refused?.headers.get('connection')]).toEqual([status, 'keep-alive']);
@@ -78,7 +62,7 @@ describe('a connection', () => {
       ['Transfer-Encoding: chunked', json, '', `${smuggled.length.toString(16)}\r\n${smuggled}\r\n`],
     ],
   ])('ends after the refusal of %s, and nothing of the body is read as a request', async (_, path, lines) => {
-    const connection = connectTo(gateway);
+    const connection = rawHttp(gateway.origin);
     connection.write(`POST ${path} HTTP/1.1`, host, ...lines);
     const refused = await connection.answer();
     expect([refused?.status, refused?.headers.get('connection')]).toEqual([path === '/graphql' ? 401 : 404, 'close']);
@@ -86,7 +70,7 @@ describe('a connection', () => {
   });
 
   it('never reads the rest of a body as a request', async () => {
-    const connection = connectTo(gateway);
+    const connection = rawHttp(gateway.origin);
     connection.write('POST /nowhere HTTP/1.1', host, lengthOf(smuggled), '', smuggled);
     connection.write('GET /health/ready HTTP/1.1', host, '', '');
     expect(await connection.answer()).toMatchObject({ status: 404 });
@@ -99,7 +83,7 @@ describe('a connection', () => {
     ['GET', 'http://gateway.example', 200],
     ['OPTIONS', '*', 404],
   ])('answers %s %s, as a proxy may send it, by its path', async (method, target, status) => {
-    const connection = connectTo(gateway);
+    const connection = rawHttp(gateway.origin);
     const body = method === 'POST' ? typename : '';
     connection.write(
       `${method} ${target} HTTP/1.1`,
@@ -117,7 +101,6 @@ describe('a body that is refused', () => {
   beforeAll(async () => {
     other = await spawnGateway({ ...environmentFor(gateway.sandbox), ...provider.env, CACHE_URL: 'memory:' });
   });
-  afterAll(() => other.stop());
 
   const length = { 'content-length': '8000000' };
   const chunks = { 'transfer-encoding': 'chunked' };
@@ -178,7 +161,7 @@ describe('an upgrade offered behind a request that is not answered yet', () => {
   const upgradeTo = (protocol: string) => ['Connection: Upgrade', `Upgrade: ${protocol}`];
 
   it('is declined, and the answers come in order', async () => {
-    const connection = connectTo(gateway);
+    const connection = rawHttp(gateway.origin);
     const first = await slow('h2c');
     const offer = [
       'GET /graphql?query=%7B__typename%7D HTTP/1.1',
@@ -205,7 +188,7 @@ it('pipelined requests of a client that has gone do not keep a gateway from stop
   const lines = ['POST /graphql HTTP/1.1', host, json, lengthOf(body), '', body].join('\r\n');
   stopping.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'held' } });
   const called = stopping.sandbox.control.whenCalled('taxpayerToken', 1);
-  const connection = connectTo(stopping);
+  const connection = rawHttp(stopping.origin);
   connection.write(lines.repeat(20));
   await called;
   connection.end();

@@ -1,14 +1,12 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createServer } from 'node:http';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser } from '../../support/browser.js';
 import { spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { serve } from '../../support/serve.js';
 
 // A page of another origin in a real browser, and a gateway that needs no token. Calls of the service show what is executed.
 
-let pages: Server;
 let pageOrigin: string;
 let allowing: TestGateway;
 let gateway: TestGateway;
@@ -16,25 +14,16 @@ let browser: Browser;
 let page: Page;
 
 beforeAll(async () => {
-  pages = createServer((_, response) => {
+  const pages = createServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>another page</title>');
-  }).listen(0, '127.0.0.1');
-  await once(pages, 'listening');
-  pageOrigin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
+  });
+  pageOrigin = await serve(pages);
   gateway = await startTestGateway();
   allowing = await startTestGateway({ CORS_ORIGINS: `${pageOrigin},https://app.example` });
   browser = await launchBrowser();
   page = await browser.newPage();
   await page.goto(pageOrigin);
 }, 60_000);
-
-afterAll(async () => {
-  await browser?.close();
-  pages?.closeAllConnections();
-  pages?.close();
-  await gateway?.stop();
-  await allowing?.stop();
-});
 
 const callsOf = ({ sandbox }: TestGateway) => sandbox.control.counters().taxpayerToken;
 
@@ -145,7 +134,6 @@ describe('an app in a web view, or a browser extension, whose origin has a schem
   beforeAll(async () => {
     named = await startTestGateway({ CORS_ORIGINS: origins.join() });
   });
-  afterAll(() => named?.stop());
 
   it.each(origins)('may call and open streams when CORS_ORIGINS names it: %s', async (origin) => {
     const preflight = { origin, 'access-control-request-method': 'POST' };
@@ -172,26 +160,18 @@ describe('a page of another origin on this machine', () => {
 
   it('may ask in developer mode, and no other', async () => {
     const developers = await spawnGateway({ PORT: '0', CACHE_URL: 'memory:' });
-    try {
-      for (const origin of [
-        'http://localhost:3000',
-        'https://app.localhost',
-        'http://127.0.0.1:5173',
-        'http://[::1]:1',
-      ]) {
-        expect([origin, await preflight(developers, origin)]).toEqual([origin, origin]);
-        expect(await preflight(gateway, origin)).toBeNull();
-      }
-      for (const origin of [
-        'https://localhost.evil.example',
-        'https://evil.example',
-        'null',
-        'http://evil-localhost',
-      ]) {
-        expect([origin, await preflight(developers, origin)]).toEqual([origin, null]);
-      }
-    } finally {
-      await developers.stop();
+
+    for (const origin of [
+      'http://localhost:3000',
+      'https://app.localhost',
+      'http://127.0.0.1:5173',
+      'http://[::1]:1',
+    ]) {
+      expect([origin, await preflight(developers, origin)]).toEqual([origin, origin]);
+      expect(await preflight(gateway, origin)).toBeNull();
+    }
+    for (const origin of ['https://localhost.evil.example', 'https://evil.example', 'null', 'http://evil-localhost']) {
+      expect([origin, await preflight(developers, origin)]).toEqual([origin, null]);
     }
   });
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
@@ -20,8 +20,6 @@ describe('the fields of an operation', () => {
     const { id } = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
     taxpayers = (count) => ({ r: Array.from({ length: count }, () => ({ __typename: 'Taxpayer', id })) });
   });
-
-  afterAll(() => gateway.stop());
 
   const refusal = {
     status: 422,
@@ -70,25 +68,20 @@ it('a process outlives an answer that is too large while one of its members is s
     ...provider.env,
     CACHE_URL: 'memory:',
   });
-  try {
-    const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', metadata: { note: 'x'.repeat(150_000) } });
-    const { jobId } = sandbox.control.addJob({ taxpayerId: id, endsAs: null });
-    const scope = 'taxpayers:read refresh-jobs:read';
-    const authorization = `Bearer ${await provider.token({ scope, taxpayer_ids: [id] })}`;
-    const known = { __typename: 'Taxpayer', id };
-    const job = { __typename: 'RefreshJob', taxpayerId: id, jobId };
-    const ask = (r: readonly object[]) => postQuery(gateway.origin, entities(2), { r }, { authorization });
-    for (let time = 0; time < 3; time += 1) expect((await ask([job, known])).errors).toBeUndefined();
-    sandbox.control.setLatency(300);
-    const awaited = { ...job, jobId: sandbox.control.addJob({ taxpayerId: id, endsAs: null }).jobId };
-    const { errors } = await ask([awaited, ...Array(60).fill(known)]);
-    expect(errors?.[0]?.message).toBe('The answer must have at most 8388608 bytes');
-    expect(await ask([awaited])).toMatchObject({ data: { _entities: [{ status: 'PROCESSING' }] } });
-    expect((await ask([known])).errors).toBeUndefined();
-    expect(gateway.child.exitCode).toBeNull();
-  } finally {
-    await gateway.kill();
-    await provider.stop();
-    await sandbox.stop();
-  }
+
+  const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', metadata: { note: 'x'.repeat(150_000) } });
+  const { jobId } = sandbox.control.addJob({ taxpayerId: id, endsAs: null });
+  const scope = 'taxpayers:read refresh-jobs:read';
+  const authorization = `Bearer ${await provider.token({ scope, taxpayer_ids: [id] })}`;
+  const known = { __typename: 'Taxpayer', id };
+  const job = { __typename: 'RefreshJob', taxpayerId: id, jobId };
+  const ask = (r: readonly object[]) => postQuery(gateway.origin, entities(2), { r }, { authorization });
+  for (let time = 0; time < 3; time += 1) expect((await ask([job, known])).errors).toBeUndefined();
+  sandbox.control.setLatency(300);
+  const awaited = { ...job, jobId: sandbox.control.addJob({ taxpayerId: id, endsAs: null }).jobId };
+  const { errors } = await ask([awaited, ...Array(60).fill(known)]);
+  expect(errors?.[0]?.message).toBe('The answer must have at most 8388608 bytes');
+  expect(await ask([awaited])).toMatchObject({ data: { _entities: [{ status: 'PROCESSING' }] } });
+  expect((await ask([known])).errors).toBeUndefined();
+  expect(gateway.child.exitCode).toBeNull();
 });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { readListed } from '../../../src/operations/TrustedDocuments.js';
 import { type Answer, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
@@ -27,10 +27,6 @@ function write(name: string, content: unknown): string {
 beforeAll(async () => {
   const file = write('manifest.json', `\uFEFF${JSON.stringify(manifest)}`); // as some editors write it
   gateway = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: file, FEDERATION_SHARED_SECRET: routerSecret });
-});
-
-afterAll(async () => {
-  await gateway?.stop();
 });
 
 async function send(body: object, headers: Readonly<Record<string, string>> = {}) {

@@ -1,4 +1,5 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
+import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, environmentFor, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../../support/liveJob.js';
@@ -6,23 +7,15 @@ import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { until } from '../../support/until.js';
 
-const cleanups: (() => unknown)[] = [];
-
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
 /** A gateway where a caller holds at most a quarter of eight, and what Ada and Bob show to it. */
 async function scene(env: Environment = {}) {
   const provider = await startTrustedProvider();
-  cleanups.push(() => provider.stop());
   const gateway = await startTestGateway({
     ...quickPolls,
     ...provider.env,
     MAX_CONNECTIONS: '8',
     ...env,
   });
-  cleanups.push(() => gateway.stop());
   const job = addJob(gateway);
   const claims = { scope: 'refresh-jobs:read', taxpayer_ids: [job.taxpayerId] };
   const [ada, bob] = await Promise.all(['ada', 'bob'].map((sub) => provider.token({ ...claims, sub })));
@@ -37,7 +30,6 @@ type Headers = Readonly<Record<string, string>>;
 function socketOf({ gateway, sockets }: Scene) {
   const socket = rawSocket(gateway.origin);
   sockets.push(socket);
-  cleanups.push(() => socket.end());
   return socket;
 }
 
@@ -60,7 +52,7 @@ async function httpStream({ gateway, job }: Scene, accept: string, headers: Head
     headers: { ...headers, 'content-type': 'application/json', accept },
     body: JSON.stringify({ query: watchJob, variables: job }),
   });
-  if (response.status === 200) cleanups.push(() => response.body?.cancel());
+  if (response.status === 200) atEnd(() => response.body?.cancel());
   return outcomeOf(response);
 }
 
@@ -139,16 +131,12 @@ describe('a caller at the bound', () => {
 
 it('parts of messages that are not complete are counted: too many of one caller close the socket', async () => {
   const sandbox = await startSandbox();
-  cleanups.push(() => sandbox.stop());
   const provider = await startTrustedProvider();
-  cleanups.push(() => provider.stop());
   const env = { ...environmentFor(sandbox), ...provider.env, CACHE_URL: 'memory:', MAX_BODY_BYTES: '8000000' };
   // A sixteenth of the heap is room for two such messages.
   const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16' });
-  cleanups.push(() => gateway.stop());
   const begin = async (sub: string) => {
     const socket = rawSocket(gateway.origin);
-    cleanups.push(() => socket.end());
     await socket.init({ authorization: `Bearer ${await provider.token({ sub })}` });
     socket.socket.send(`{"type":"ping","payload":{"filler":"${'x'.repeat(20_000)}`, { fin: false });
     return socket;

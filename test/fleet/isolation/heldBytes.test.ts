@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import {
   environmentFor,
@@ -18,7 +18,6 @@ import { until } from '../../support/until.js';
 // What a caller makes the process hold is bounded: answers nobody reads, bodies that come slowly, operations that wait.
 
 const sockets: Socket[] = [];
-
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
 });
@@ -103,12 +102,6 @@ describe('a process with a heap of 256 MB', () => {
     tests += 1;
     const claims = { scope: 'taxpayers:read taxpayers:any', sub: `hostile-${tests}` };
     hostile = `Bearer ${await provider.token(claims)}`;
-  });
-
-  afterAll(async () => {
-    await gateway.kill();
-    await sandbox.stop();
-    await provider.stop();
   });
 
   it('refuses further large answers to a caller who does not read those before, and answers others', async () => {
@@ -243,8 +236,6 @@ describe('a gateway', () => {
   beforeAll(async () => {
     gateway = await startTestGateway({}, {}, 'on', { stallMs: 200 });
   });
-
-  afterAll(() => gateway.stop());
 
   it('ends the connection of a reader who takes nothing of an answer', async () => {
     const { id } = gateway.sandbox.control.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { issueCertificate } from '../../support/certificate.js';
 import { freePort } from '../../support/freePort.js';
@@ -12,12 +12,6 @@ import { rawSocket } from '../../support/rawSocket.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
-
-const cleanups: (() => unknown)[] = [];
-
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
 
 /** A job whose status fills more than the system's buffers take: 60 times its name, here of 100 kB. */
 function addLargeJob({ sandbox }: Pick<TestGateway, 'sandbox'>, nameLength = 100_000) {
@@ -34,9 +28,7 @@ const watchLarge = `subscription ${variables} { refreshJobUpdated${job} { ${name
 
 function eventStream(origin: string, query: string, variables: object, authorization?: string): Socket {
   const headers = { accept: 'text/event-stream', ...(authorization && { authorization }) };
-  const socket = rawRequest(origin, { path: '/graphql/stream', headers, body: { query, variables } });
-  cleanups.push(() => socket.destroy());
-  return socket;
+  return rawRequest(origin, { path: '/graphql/stream', headers, body: { query, variables } });
 }
 
 const openStreams = (gateway: { origin: string }, transport: string) =>
@@ -46,7 +38,6 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
   async function startImpatientGateway(stallMs: number) {
     const secure = protocol === 'https' ? await secureEnvironment() : undefined;
     const gateway = await startTestGateway({ ...quickPolls, ...secure?.env }, {}, undefined, { stallMs });
-    cleanups.push(() => gateway.stop());
     return { gateway, origin: gateway.origin.replace('http', protocol), metrics: secure?.metrics ?? gateway };
   }
 
@@ -61,7 +52,6 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
   it('is cut off from a WebSocket, long before a ping would tell', async () => {
     const { gateway, origin, metrics } = await startImpatientGateway(400);
     const client = rawSocket(origin);
-    cleanups.push(() => client.end());
     await client.init();
     client.socket.pause();
     for (const id of ['1', '2']) {
@@ -103,9 +93,7 @@ async function secureEnvironment() {
 
 it('an event stream that nobody reads ends with its token', async () => {
   const provider = await startTrustedProvider();
-  cleanups.push(() => provider.stop());
   const gateway = await startTestGateway({ ...quickPolls, ...provider.env });
-  cleanups.push(() => gateway.stop());
   const ids = addLargeJob(gateway);
   eventStream(gateway.origin, watchLarge, ids, await provider.watcherOf([ids.taxpayerId], 3));
   await until(async () => (await openStreams(gateway, 'sse')) === 1);
@@ -115,13 +103,10 @@ it('an event stream that nobody reads ends with its token', async () => {
 
 it('what one caller leaves unread is bounded; another is served', async () => {
   const sandbox = await startSandbox();
-  cleanups.push(() => sandbox.stop());
   const provider = await startTrustedProvider();
-  cleanups.push(() => provider.stop());
   const env = { ...environmentFor(sandbox), ...provider.env, CACHE_URL: 'memory:' };
   // A sixteenth of the heap is room for three such answers.
   const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16' });
-  cleanups.push(() => gateway.stop());
   const ids = addLargeJob({ sandbox });
   const authorization = await provider.watcherOf([ids.taxpayerId]);
   for (let n = 1; n <= 6; n += 1) {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { findCanaries } from '../../support/canaries.js';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
@@ -30,13 +30,6 @@ beforeAll(async () => {
   directory = scratch();
   writeFileSync(join(directory, 'bugs.mjs'), bugs);
   sandbox = await startSandbox();
-});
-afterEach(async () => {
-  await gateway?.kill();
-  gateway = undefined;
-});
-afterAll(async () => {
-  await sandbox.stop();
 });
 
 async function start(bug: string): Promise<GatewayProcess> {

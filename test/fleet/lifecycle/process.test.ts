@@ -6,7 +6,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { readProviders } from '../../../src/schema/Provider.js';
 import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
@@ -31,15 +31,8 @@ beforeAll(async () => {
   directory = scratch();
   sandbox = await startSandbox();
 });
-afterAll(async () => {
-  await sandbox.stop();
-});
 
 let running: GatewayProcess | undefined;
-afterEach(async () => {
-  await running?.kill();
-  running = undefined;
-});
 const start = async (env: Readonly<Record<string, string | undefined>>) => {
   running = await spawnGateway(env);
   return running;

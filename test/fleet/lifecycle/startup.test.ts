@@ -2,9 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { loadConfig } from '../../../src/config/config.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
 import { startGateway } from '../../../src/server.js';
@@ -13,13 +12,10 @@ import { freePort } from '../../support/freePort.js';
 import { type Environment, postQuery, spawnGateway } from '../../support/gateway.js';
 import { startRedis } from '../../support/redis.js';
 import { scratch } from '../../support/scratch.js';
+import { serve } from '../../support/serve.js';
 import { transports } from '../../support/transports.js';
 
 const entry = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
-const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
-});
 
 describe('The first screen', () => {
   it('is a readable page in a terminal', async () => {
@@ -48,12 +44,10 @@ describe('The first screen', () => {
 
 describe('A start that fails half-way', () => {
   it('leaves nothing open', async () => {
-    const other = createServer().listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    stops.push(() => other.close());
+    const other = await serve(createServer());
     const metricsPort = await freePort();
     const config = loadConfig({
-      PORT: String((other.address() as AddressInfo).port),
+      PORT: new URL(other).port,
       METRICS_PORT: String(metricsPort),
       CACHE_URL: 'memory:',
       AUTH_MODE: 'disabled',
@@ -69,36 +63,22 @@ describe('A start that fails half-way', () => {
 describe('The bundle', () => {
   it('serves the committed schema from the bundle as well, in which classes may have other names', async () => {
     const gateway = await spawnGateway({ PORT: '0', CACHE_URL: 'memory:', AUTH_MODE: 'disabled' });
-    try {
-      const { data } = await postQuery<{ _service: { sdl: string } }>(gateway.origin, '{ _service { sdl } }');
-      const committed = readFileSync(new URL('../../../src/schema/schema.graphql', import.meta.url), 'utf8');
-      expect(`${data?._service.sdl.trim()}\n`).toBe(committed);
-    } finally {
-      await gateway.stop();
-    }
+    const { data } = await postQuery<{ _service: { sdl: string } }>(gateway.origin, '{ _service { sdl } }');
+    const committed = readFileSync(new URL('../../../src/schema/schema.graphql', import.meta.url), 'utf8');
+    expect(`${data?._service.sdl.trim()}\n`).toBe(committed);
   });
 
   it('exports traces from the bundle, in which the code for it is read when it is configured', async () => {
     const collector = await startCollector();
     const env = { PORT: '0', CACHE_URL: 'memory:', AUTH_MODE: 'disabled', OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
     const gateway = await spawnGateway(env);
-    try {
-      await postQuery(gateway.origin, '{ __typename }');
-      expect(await gateway.stop()).toBe(0);
-      expect(collector.spans.map(({ name }) => name)).toContain('POST /graphql');
-    } finally {
-      await gateway.stop();
-      await collector.stop();
-    }
+    await postQuery(gateway.origin, '{ __typename }');
+    expect(await gateway.stop()).toBe(0);
+    expect(collector.spans.map(({ name }) => name)).toContain('POST /graphql');
   });
 });
 
 describe('What is printed', () => {
-  const stops: (() => unknown)[] = [];
-  afterEach(async () => {
-    for (const stop of stops.splice(0).reverse()) await stop();
-  });
-
   const query =
     '{ taxpayer(id: "44444444-4444-4444-8444-444444444444") { token { status } refreshJob(jobId: "cccccccc-cccc-4ccc-8ccc-cccccccccccc") { status } } }';
   const mutation = 'mutation { createClientLink(input: { idempotencyKey: "one" }) { clientLink { url } replayed } }';
@@ -108,11 +88,10 @@ describe('What is printed', () => {
     async (store) => {
       const gateway = await spawnGateway({
         PORT: '0',
-        CACHE_URL: store === 'Redis' ? await redisUrl() : `file:${scratch()}`,
+        CACHE_URL: store === 'Redis' ? (await startRedis()).url : `file:${scratch()}`,
         // As an error, a deprecation ends the process.
         NODE_OPTIONS: '--throw-deprecation --pending-deprecation',
       } satisfies Environment);
-      stops.push(gateway.stop);
       for (const send of Object.values(transports)) {
         expect(await send(gateway, JSON.stringify({ query }))).toContain('"AUTHORIZED"');
       }
@@ -126,10 +105,4 @@ describe('What is printed', () => {
     },
     60_000,
   );
-
-  async function redisUrl(): Promise<string> {
-    const redis = await startRedis();
-    stops.push(redis.stop);
-    return redis.url;
-  }
 });

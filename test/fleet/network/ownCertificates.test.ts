@@ -2,21 +2,14 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TlsOptions } from 'node:tls';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../../src/config/config.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
 import { startGateway } from '../../../src/server.js';
 import { type CertificateFiles, makeAuthority } from '../../support/certificate.js';
 import { startCollector } from '../../support/collector.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
-import {
-  type Environment,
-  environmentFor,
-  postQuery,
-  spawnGateway,
-  startTestGateway,
-  type TestGateway,
-} from '../../support/gateway.js';
+import { environmentFor, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
 import { startRedis } from '../../support/redis.js';
@@ -38,21 +31,9 @@ const link = 'mutation { createClientLink(input: {}) { replayed } }';
 const job = `{ refreshJob(taxpayerId: "${demoData.jobs.processing.taxpayerId}", jobId: "${demoData.jobs.processing.jobId}") { status } }`;
 
 let service: Sandbox;
-let gateway: TestGateway | undefined;
-const stops: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
   service = await startSandbox();
-});
-
-afterEach(async () => {
-  await gateway?.stop();
-  gateway = undefined;
-  for (const stop of stops.splice(0)) await stop();
-});
-
-afterAll(async () => {
-  await service?.stop();
 });
 
 function install({ certFile, keyFile }: CertificateFiles): void {
@@ -62,18 +43,11 @@ function install({ certFile, keyFile }: CertificateFiles): void {
 
 async function tlsFront(url: string, options: TlsOptions = {}) {
   const [cert, key] = [readFileSync(server.certFile), readFileSync(server.keyFile)];
-  const front = await startTlsFront(url, { cert, key, ...options });
-  stops.push(front.stop);
-  return front;
+  return startTlsFront(url, { cert, key, ...options });
 }
 
 /** A server that lets in clients of the authority only. */
 const wantsClients = () => ({ requestCert: true, rejectUnauthorized: true, ca: readFileSync(authority.certFile) });
-
-async function start(env: Environment): Promise<TestGateway> {
-  gateway = await startTestGateway(env);
-  return gateway;
-}
 
 const codesOf = ({ errors }: { errors?: readonly { extensions: { code: string } }[] }) =>
   errors?.map(({ extensions }) => extensions.code);
@@ -81,7 +55,7 @@ const codesOf = ({ errors }: { errors?: readonly { extensions: { code: string } 
 describe('the service', () => {
   test('is trusted by its own authority', async () => {
     const { url } = await tlsFront(service.url);
-    const { query } = await start({ UPSTREAM_BASE_URL: url, UPSTREAM_CA_FILE: authority.certFile });
+    const { query } = await startTestGateway({ UPSTREAM_BASE_URL: url, UPSTREAM_CA_FILE: authority.certFile });
     expect(codesOf(await query(link))).toBeUndefined();
     expect(codesOf(await query(job))).toBeUndefined();
   });
@@ -91,7 +65,7 @@ describe('the service', () => {
     ['by a wrong authority', { UPSTREAM_CA_FILE: other.certFile }],
   ])('is not trusted %s, and a creation is known not to have arrived', async (_, env) => {
     const { url } = await tlsFront(service.url);
-    const { query, logs } = await start({ UPSTREAM_BASE_URL: url, ...env });
+    const { query, logs } = await startTestGateway({ UPSTREAM_BASE_URL: url, ...env });
     expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
     expect(logs.join('')).toMatch(/UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT_LOCALLY)/);
   });
@@ -99,7 +73,7 @@ describe('the service', () => {
   test('is shown a client certificate, renewed under load without a request lost, and not while a file is wrong', async () => {
     install(first);
     const { url, clients, openClients } = await tlsFront(service.url, wantsClients());
-    const { query, logs } = await start({
+    const { query, logs } = await startTestGateway({
       ...{ UPSTREAM_BASE_URL: url, UPSTREAM_CA_FILE: authority.certFile },
       ...{ UPSTREAM_CERT_FILE: inUse.certFile, UPSTREAM_KEY_FILE: inUse.keyFile },
       ...{ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' },
@@ -134,7 +108,7 @@ describe('the service', () => {
 test('a service that wants a certificate of ours has certainly not carried out a creation', async () => {
   const { url } = await tlsFront(service.url, wantsClients());
   const env = { UPSTREAM_BASE_URL: url.replace('https', 'HTTPS'), UPSTREAM_CA_FILE: authority.certFile };
-  const { query, logs } = await start(env);
+  const { query, logs } = await startTestGateway(env);
   expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
   expect(logs.join('')).toContain('ALERT_CERTIFICATE_REQUIRED');
 });
@@ -144,10 +118,8 @@ describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a priva
   async function startOthers() {
     const [metadata, decisions] = [await startIssuerMetadata(), await startTestDecisionPoint()];
     const [redis, collector] = [await startRedis(), await startCollector()];
-    stops.push(metadata.stop, decisions.stop, redis.stop, collector.stop);
     const { url: issuer } = await tlsFront(metadata.origin);
     const provider = await startIdentityProvider({ issuer });
-    stops.push(provider.stop);
     const { url: jwks_uri } = await tlsFront(provider.jwksUrl);
     metadata.documents.set('/.well-known/openid-configuration', { issuer, jwks_uri });
     const env = {
@@ -176,8 +148,7 @@ describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a priva
   test('are trusted', async () => {
     const { env, provider, decisions, redis, collector } = await startOthers();
     decisions.allow('ada', [id]);
-    const { origin, stop } = await spawnGateway({ ...env, NODE_EXTRA_CA_CERTS: authority.certFile });
-    stops.unshift(stop);
+    const { origin } = await spawnGateway({ ...env, NODE_EXTRA_CA_CERTS: authority.certFile });
     const authorization = `Bearer ${await provider.token({ scope: 'taxpayers:read' })}`;
     const { status, data, errors } = await postQuery(origin, record, {}, { authorization });
     expect({ status, data, errors }).toMatchObject({ status: 200, data: { taxpayerToken: { status: 'AUTHORIZED' } } });
@@ -188,8 +159,7 @@ describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a priva
 
   test('are not trusted with another authority', async () => {
     const { env, provider, redis } = await startOthers();
-    const { origin, output, stop } = await spawnGateway({ ...env, NODE_EXTRA_CA_CERTS: other.certFile });
-    stops.unshift(stop);
+    const { origin, output } = await spawnGateway({ ...env, NODE_EXTRA_CA_CERTS: other.certFile });
     const authorization = `Bearer ${await provider.token({ scope: 'taxpayers:read taxpayers:any' })}`;
     expect(codesOf(await postQuery(origin, record, {}, { authorization }))).toEqual(['AUTH_UNAVAILABLE']);
     await until(() => /a key set cannot be read/.test(output()));

@@ -1,12 +1,12 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import { type AddressInfo, connect, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { connect, type Socket } from 'node:net';
+import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Secret } from '../../../src/config/secret.js';
 import { Agents } from '../../../src/network/agents.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
+import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { makeAuthority } from '../../support/certificate.js';
 import { startCollector } from '../../support/collector.js';
@@ -15,6 +15,7 @@ import { type Environment, startTestGateway, type TestGateway } from '../../supp
 import { runCommand } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
+import { serve } from '../../support/serve.js';
 import { startTlsFront } from '../../support/tlsFront.js';
 
 const directory = scratch();
@@ -27,25 +28,15 @@ const credentials = `${encodeURIComponent(login.user)}:${encodeURIComponent(logi
 
 let service: Sandbox;
 let secured: Awaited<ReturnType<typeof startTlsFront>>;
-let gateway: TestGateway | undefined;
-const stops: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
   service = await startSandbox();
   secured = await startTlsFront(service.url, tlsOptions());
 });
 
-afterEach(async () => {
-  await gateway?.stop();
-  gateway = undefined;
-  for (const stop of stops.splice(0)) await stop();
+afterEach(() => {
   service.control.disarmAll();
   service.control.resetCounters();
-});
-
-afterAll(async () => {
-  await secured?.stop();
-  await service?.stop();
 });
 
 const tlsOptions = () => ({ cert: readFileSync(server.certFile), key: readFileSync(server.keyFile) });
@@ -55,8 +46,7 @@ const named = (url: string) => url.replace('127.0.0.1', 'service.test');
 
 async function start(env: Environment): Promise<TestGateway> {
   const base = { UPSTREAM_BASE_URL: named(secured.url), UPSTREAM_CA_FILE: authority.certFile };
-  gateway = await startTestGateway({ ...base, ...env });
-  return gateway;
+  return startTestGateway({ ...base, ...env });
 }
 
 type OnConnect = (socket: Socket, target: string, asked: IncomingMessage) => void;
@@ -74,12 +64,10 @@ async function startProxy(onConnect: OnConnect, onRequest = refuse): Promise<str
       asked,
     ),
   );
-  await once(proxy.listen(0, '127.0.0.1'), 'listening');
-  stops.push(async () => {
+  atEnd(() => {
     for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => proxy.close(resolve));
   });
-  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  return serve(proxy);
 }
 
 /** Opens the tunnel to the service, and gives the two ends of it. */
@@ -102,7 +90,6 @@ describe('a proxy that', () => {
     const [provider, collector] = [await startTrustedProvider(), await startCollector()];
     const decisions = await startTestDecisionPoint();
     decisions.allow('unlisted', [demoData.taxpayerIds.authorized]);
-    stops.push(provider.stop, collector.stop, decisions.stop);
     const known = `Basic ${Buffer.from(`${login.user}:${login.password}`).toString('base64')}`;
     const seen: string[] = [];
     const isKnown = ({ method, url, headers }: IncomingMessage) => {
@@ -122,7 +109,7 @@ describe('a proxy that', () => {
       },
     );
     const withLogin = proxy.replace('//', `//${credentials}@`);
-    const { query, logs } = await start({
+    const { gateway, query, logs } = await start({
       ...provider.env,
       ...{ HTTPS_PROXY: withLogin, http_proxy: withLogin },
       AUTH_JWKS_URL: named(provider.jwksUrl),
@@ -135,8 +122,7 @@ describe('a proxy that', () => {
     expect(codesOf(await query(token, {}, { authorization }))).toBeUndefined();
     const unlisted = `Bearer ${await provider.token({ sub: 'unlisted', scope: 'taxpayers:read' })}`;
     expect(codesOf(await query(token, {}, { authorization: unlisted }))).toBeUndefined();
-    await gateway?.stop(); // which sends the spans
-    gateway = undefined;
+    await gateway.stop(); // which sends the spans
     const paths = seen.map((line) => line.replace(/http:\/\/service\.test:\d+|:\d+/, ''));
     expect([...new Set(paths)].sort()).toEqual([
       'CONNECT service.test',

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
 import { freePort } from '../../support/freePort.js';
-import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Environment, startTestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { startRedis } from '../../support/redis.js';
 import { together } from '../../support/together.js';
@@ -11,16 +11,9 @@ import { together } from '../../support/together.js';
 type Line = Readonly<Record<string, unknown>>;
 
 const itMostlyWaits = together();
-const stops: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const stop of stops.reverse()) await stop();
-});
 
-async function started(env: Environment = {}): Promise<TestGateway> {
-  const test = await startTestGateway({ UPSTREAM_TIMEOUT_MS: '5000', UPSTREAM_DEADLINE_MS: '15000', ...env });
-  stops.push(test.stop);
-  return test;
-}
+const started = (env: Environment = {}) =>
+  startTestGateway({ UPSTREAM_TIMEOUT_MS: '5000', UPSTREAM_DEADLINE_MS: '15000', ...env });
 
 const linesOf = (logs: readonly string[]) => logs.map((line) => JSON.parse(line) as Line);
 const readRecord = 'query($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
@@ -135,7 +128,6 @@ describe('What the store did is said with its cause:', () => {
 
   it('a password that Redis refuses, at the start', async () => {
     const redis = await startRedis({ password: 'right-planted' });
-    stops.push(redis.stop);
     const { logs } = await started({ CACHE_URL: `redis://:wrong-planted@127.0.0.1:${redis.port}` });
     expect(linesOf(logs).filter(({ level }) => level === 'error')).toMatchObject([
       {
@@ -148,7 +140,6 @@ describe('What the store did is said with its cause:', () => {
 
   it('a password that is missing, and a Redis that is not there', async () => {
     const redis = await startRedis({ password: 'right-planted' });
-    stops.push(redis.stop);
     const without = await started({ CACHE_URL: `redis://127.0.0.1:${redis.port}` });
     expect(await lineWith(without.logs, degraded)).toMatchObject({ cause: 'Redis wants a password (NOAUTH)' });
     const nowhere = await started({ CACHE_URL: `redis://127.0.0.1:${await freePort()}/2?db=3` });
@@ -157,7 +148,6 @@ describe('What the store did is said with its cause:', () => {
 
   it('a Redis that is full; and when it is over, for how long and how often', async () => {
     const redis = await startRedis();
-    stops.push(redis.stop);
     const { sandbox, query, logs } = await started({ CACHE_URL: redis.url });
     await redis.command('CONFIG', 'SET', 'maxmemory', '1');
     for (let n = 0; n < 3; n += 1) {
@@ -175,7 +165,6 @@ describe('What the store did is said with its cause:', () => {
 itMostlyWaits('What a key set did is said with its issuer and cause, once', async () => {
   const provider = await startIdentityProvider();
   const failing = await startIdentityProvider();
-  stops.push(provider.stop, failing.stop);
   failing.outage(true);
   const { logs, query } = await started({
     AUTH_MODE: 'jwt',

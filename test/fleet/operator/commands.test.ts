@@ -3,11 +3,10 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import {
   type Environment,
@@ -21,6 +20,7 @@ import { startRedis, type TestRedis } from '../../support/redis.js';
 import { commandJson, runCommand } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
+import { serve } from '../../support/serve.js';
 
 const commandNames = ['check', 'inspect', 'forget', 'pseudonym', 'sandbox'];
 const takesNoId = ['check', 'sandbox'];
@@ -52,11 +52,6 @@ beforeAll(async () => {
   };
   gateway = await spawnGateway(env);
 }, 60_000);
-afterAll(async () => {
-  await gateway.stop();
-  await sandbox.stop();
-  await redis.stop();
-});
 
 /** A taxpayer whose record and two jobs are stored, with ids that must not be seen. */
 async function storedTaxpayer(id: string, { origin } = gateway) {
@@ -178,7 +173,6 @@ describe('check', () => {
       ...identityProvider.env,
     };
   });
-  afterAll(() => identityProvider.stop());
 
   it('tries store, key set and service, without credentials and without a call of the API', async () => {
     const before = sandbox.control.counters();
@@ -206,7 +200,6 @@ describe('check', () => {
     metadata.documents.set('/tenant/.well-known/openid-configuration', { issuer, jwks_uri: identityProvider.jwksUrl });
     const found = await commandJson({ ...configured, AUTH_ISSUER: issuer, AUTH_JWKS_URL: '' }, 'check');
     expect(found.parts).toContainEqual({ part: `key set of ${issuer}`, ok: true, detail: '1 key' });
-    await metadata.stop();
   });
 
   it('sends the service nothing but a plain GET of its base address', async () => {
@@ -215,12 +208,9 @@ describe('check', () => {
       seen.push({ method, url, authorization: headers.authorization });
       response.writeHead(302, { location: '/elsewhere' }).end();
     });
-    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
-    const { port } = service.address() as AddressInfo;
-    const found = await commandJson({ ...env, UPSTREAM_BASE_URL: `http://127.0.0.1:${port}/v1` }, 'check');
+    const found = await commandJson({ ...env, UPSTREAM_BASE_URL: `${await serve(service)}/v1` }, 'check');
     expect(found.parts).toContainEqual(expect.objectContaining({ part: 'service', ok: true }));
     expect(seen).toEqual([{ method: 'GET', url: '/v1', authorization: undefined }]);
-    service.close();
   });
 
   it.each([

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import {
   type Environment,
   environmentFor,
@@ -37,11 +37,6 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     env = { ...environmentFor(sandbox), CACHE_URL: redis.url, TOKEN_BUDGET_PER_HOUR: '0' };
     fleet = await Promise.all(Array.from({ length: 4 }, () => spawnGateway(env)));
   }, 120_000);
-
-  afterAll(async () => {
-    await Promise.all(fleet.map((each) => each.stop()));
-    await Promise.all([sandbox.stop(), redis.stop()]);
-  });
 
   afterEach(async () => {
     loadEnds = true;

@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import {
   type Environment,
   environmentFor,
@@ -15,6 +14,7 @@ import {
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { scratch } from '../../support/scratch.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const page = readFileSync(`${root}docs/runbook.md`, 'utf8');
@@ -40,10 +40,9 @@ let redis: TestRedis;
 let identityProvider: IdentityProvider;
 let gateway: GatewayProcess;
 let env: Environment;
-let directory: string;
+const directory = scratch();
 
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), 'runbook-'));
   [redis, sandbox, identityProvider] = await Promise.all([
     startRedis(),
     startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' }),
@@ -89,12 +88,6 @@ beforeAll(async () => {
   writeFileSync(log, firstLog + gateway.output());
   gateway.child.stdout?.on('data', (text) => appendFileSync(log, text));
 }, 120_000);
-
-afterAll(async () => {
-  await gateway.stop();
-  await Promise.all([redis.stop(), sandbox.stop(), identityProvider.stop()]);
-  rmSync(directory, { recursive: true });
-});
 
 /** Runs the commands as an operator would, with what they name replaced by what is here. */
 async function run(commands: string): Promise<string> {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { freePort } from '../../support/freePort.js';
 import { environmentFor } from '../../support/gateway.js';
@@ -35,10 +35,6 @@ beforeAll(async () => {
   sandbox = await startSandbox();
   const ids = Array.from({ length: taxpayersPerRequest }, () => sandbox.control.addTaxpayer().id);
   query = `{ ${ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { accessToken }`).join(' ')} }`;
-});
-afterAll(async () => {
-  await sandbox.stop();
-  await provider.stop();
 });
 
 let directory: string;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { findCanaries, spellingsOf } from '../../support/canaries.js';
@@ -75,7 +75,6 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
   let sandbox: Sandbox;
   let gateway: GatewayProcess;
   let redis: TestRedis | undefined;
-  let endMonitor: (() => void) | undefined;
   let collector: Awaited<ReturnType<typeof startCollector>>;
   let entitled: Readonly<Record<string, string>>;
   let stranger: Readonly<Record<string, string>>;
@@ -92,7 +91,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
     if (kind === 'redis') {
       // Uncompressed, so that what is stored can be found.
       redis = await startRedis({ args: ['--rdbcompression', 'no'] });
-      endMonitor = await monitorCommands(redis.url, (command) => monitored.push(command));
+      await monitorCommands(redis.url, (command) => monitored.push(command));
     }
     gateway = await spawnGateway({
       ...environmentFor(sandbox),
@@ -116,15 +115,6 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
     const router = { 'x-gateway-router-secret': canaries['router secret'] ?? '' };
     entitled = { authorization: `Bearer ${token}`, ...router };
     stranger = { authorization: `Bearer ${await provider.token({ ...claims, taxpayer_ids: ['another'] })}`, ...router };
-  });
-
-  afterAll(async () => {
-    endMonitor?.();
-    await gateway?.stop();
-    await redis?.stop();
-    await sandbox?.stop();
-    await provider?.stop();
-    await collector?.stop();
   });
 
   test('while every operation meets every fault', async () => {

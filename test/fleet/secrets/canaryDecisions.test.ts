@@ -36,50 +36,46 @@ it('finds nothing confidential in what the gateway wrote', async () => {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
   });
   const told: string[] = [];
-  try {
-    const sub = canaries['subject of the caller'];
-    const scope = 'taxpayers:read taxpayer-tokens:read';
-    const token = await provider.token({ sub, scope, tenant: canaries['claim of the caller'] });
-    const headers = { authorization: `Bearer ${token}` };
-    const ids = (['allowed', 'other'] as const).map((label) => `${canaries['taxpayer id']}-${label}`);
-    for (const id of ids) sandbox.control.addTaxpayer({ id, status: 'AUTHORIZED' });
-    point.allow(sub, ids.slice(0, 1));
-    point.say(canaries['what the decision point says']);
-    const query =
-      'query($a: ID!, $b: ID!) { a: taxpayerToken(taxpayerId: $a) { status } b: taxpayerToken(taxpayerId: $b) { status } }';
-    const read = async () => {
-      const answer = await postQuery(gateway.origin, query, { a: ids[0], b: ids[1] }, headers);
-      told.push(JSON.stringify([answer, [...answer.headers]]));
-    };
+
+  const sub = canaries['subject of the caller'];
+  const scope = 'taxpayers:read taxpayer-tokens:read';
+  const token = await provider.token({ sub, scope, tenant: canaries['claim of the caller'] });
+  const headers = { authorization: `Bearer ${token}` };
+  const ids = (['allowed', 'other'] as const).map((label) => `${canaries['taxpayer id']}-${label}`);
+  for (const id of ids) sandbox.control.addTaxpayer({ id, status: 'AUTHORIZED' });
+  point.allow(sub, ids.slice(0, 1));
+  point.say(canaries['what the decision point says']);
+  const query =
+    'query($a: ID!, $b: ID!) { a: taxpayerToken(taxpayerId: $a) { status } b: taxpayerToken(taxpayerId: $b) { status } }';
+  const read = async () => {
+    const answer = await postQuery(gateway.origin, query, { a: ids[0], b: ids[1] }, headers);
+    told.push(JSON.stringify([answer, [...answer.headers]]));
+  };
+  await read();
+  const restOfStream = await follow(gateway.origin, ids[0] ?? '', headers);
+  for (const misbehaviour of Object.keys(misbehaviours) as Misbehaviour[]) {
+    point.behave(misbehaviour);
     await read();
-    const restOfStream = await follow(gateway.origin, ids[0] ?? '', headers);
-    for (const misbehaviour of Object.keys(misbehaviours) as Misbehaviour[]) {
-      point.behave(misbehaviour);
-      await read();
-    }
-    told.push(await restOfStream());
-    told.push(await (await fetch(`${gateway.origin}/metrics`)).text());
-    const commandLine = readFileSync(`/proc/${gateway.pid}/cmdline`);
-    await gateway.stop();
-    const spans = collector.requests.map(({ body }) => body).join('\n');
-    const written = { told: told.join('\n'), output: gateway.output(), spans, commandLine };
-    for (const [where, text] of Object.entries(written)) {
-      expect({ where, found: findCanaries(text, canaries) }).toEqual({ where, found: [] });
-    }
-    // Otherwise the search would prove nothing.
-    const seen = findCanaries(JSON.stringify(point.asked), canaries).filter((each) => each.endsWith(' as it is'));
-    expect(seen).toHaveLength(4);
-    expect(written.told).toContain('AUTH_UNAVAILABLE');
-    expect(written.told).toContain('gateway_decision_seconds');
-    expect(written.output).toContain('decision point: denied');
-    expect(written.output).toContain('"outcome":"undecided"');
-    expect(collector.spans.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(['POST /access/v1/evaluation', 'POST /access/v1/evaluations']),
-    );
-  } finally {
-    await gateway.stop();
-    await Promise.all([point.stop(), sandbox.stop(), provider.stop(), collector.stop()]);
   }
+  told.push(await restOfStream());
+  told.push(await (await fetch(`${gateway.origin}/metrics`)).text());
+  const commandLine = readFileSync(`/proc/${gateway.pid}/cmdline`);
+  await gateway.stop();
+  const spans = collector.requests.map(({ body }) => body).join('\n');
+  const written = { told: told.join('\n'), output: gateway.output(), spans, commandLine };
+  for (const [where, text] of Object.entries(written)) {
+    expect({ where, found: findCanaries(text, canaries) }).toEqual({ where, found: [] });
+  }
+  // Otherwise the search would prove nothing.
+  const seen = findCanaries(JSON.stringify(point.asked), canaries).filter((each) => each.endsWith(' as it is'));
+  expect(seen).toHaveLength(4);
+  expect(written.told).toContain('AUTH_UNAVAILABLE');
+  expect(written.told).toContain('gateway_decision_seconds');
+  expect(written.output).toContain('decision point: denied');
+  expect(written.output).toContain('"outcome":"undecided"');
+  expect(collector.spans.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['POST /access/v1/evaluation', 'POST /access/v1/evaluations']),
+  );
 }, 120_000);
 
 /** Follows a taxpayer; what it returns gives all that was sent, once that has ended. */

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { findCanaries } from '../../support/canaries.js';
 import { startCollector } from '../../support/collector.js';
@@ -54,11 +54,6 @@ const planted: Record<string, string> = { ...canaries };
 
 beforeAll(async () => {
   provider = await startTrustedProvider();
-});
-afterAll(() => provider.stop());
-afterEach(async () => {
-  await gateway?.stop();
-  await collector?.stop();
 });
 
 async function start(env: Environment): Promise<Environment> {

@@ -1,10 +1,11 @@
 import { appendFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, describe, expect } from '@jest/globals';
+import { describe, expect } from '@jest/globals';
 import { followSecrets, loadConfig, type UpstreamCredentials } from '../../../src/config/config.js';
 import { followPemFiles, type Pem } from '../../../src/network/pemFiles.js';
 import { createLogger } from '../../../src/observability/log.js';
+import { atEnd } from '../../support/atEnd.js';
 import { issueCertificate } from '../../support/certificate.js';
 import { scratch } from '../../support/scratch.js';
 import { together } from '../../support/together.js';
@@ -17,10 +18,6 @@ const pauseMs = 50;
 const secret = `${pieces.join('')}end`;
 
 const itMostlyWaits = together();
-const stops: (() => unknown)[] = [];
-afterAll(() => {
-  for (const stop of stops.reverse()) stop();
-});
 
 /** As an editor or a script does that writes in place, only slower. */
 async function writeSlowly(path: string, parts: readonly string[]): Promise<void> {
@@ -40,7 +37,7 @@ describe('A secret file that is written in place', () => {
     const log = createLogger('info', { write: (line) => lines.push(line) });
     const config = loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
     const { clientSecret } = config.upstream as UpstreamCredentials;
-    stops.push(followSecrets(config, log, () => taken.push(clientSecret.reveal())));
+    atEnd(followSecrets(config, log, () => taken.push(clientSecret.reveal())));
     return { file, taken, lines };
   };
 
@@ -83,7 +80,7 @@ describe('A certificate and its key that are renewed by a symbolic link', () => 
     const lines: string[] = [];
     const log = createLogger('info', { write: (line) => lines.push(line) });
     const renewed = new Promise<Pem>((resolve) => {
-      stops.push(followPemFiles(files, log, resolve));
+      atEnd(followPemFiles(files, log, resolve));
     });
     await sleep(1500); // it has looked at what is in use
     point('two');

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 
@@ -7,8 +7,6 @@ let running: TestGateway;
 beforeAll(async () => {
   running = await startTestGateway({}, {}, 'on', { bounds: { cache: { maxEntries: 3 } } });
 });
-
-afterAll(() => running.stop());
 
 async function reads(tier: 'memory' | 'store'): Promise<number> {
   const text = await (await fetch(`${running.origin}/metrics`)).text();
@@ -36,15 +34,11 @@ describe('memory', () => {
     const ids = sandbox.control.addTaxpayers(130, { metadata: { notes: 'x'.repeat(900_000) } });
     const env = { ...environmentFor(sandbox), CACHE_URL: 'memory:', NODE_OPTIONS: '--max-old-space-size=96' };
     const small = await spawnGateway(env);
-    try {
-      const document = 'query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { status metadata } }';
-      for (const id of ids) {
-        const { data } = await postQuery(small.origin, document, { id });
-        expect(data).toMatchObject({ taxpayerToken: { status: 'CREATED' } });
-      }
-    } finally {
-      await small.kill();
-      await sandbox.stop();
+
+    const document = 'query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { status metadata } }';
+    for (const id of ids) {
+      const { data } = await postQuery(small.origin, document, { id });
+      expect(data).toMatchObject({ taxpayerToken: { status: 'CREATED' } });
     }
   });
 });

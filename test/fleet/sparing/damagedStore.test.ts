@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
@@ -14,14 +14,8 @@ beforeAll(async () => {
   sandbox = await startSandbox();
   root = scratch();
 });
-afterAll(async () => {
-  await sandbox.stop();
-});
 
 const running: GatewayProcess[] = [];
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((gateway) => gateway.kill()));
-});
 
 let directories = 0;
 const newDirectory = () => join(root, `store-${directories++}`);

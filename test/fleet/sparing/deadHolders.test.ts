@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../../support/gateway.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
@@ -32,11 +32,6 @@ describe('processes over one Redis', () => {
       paused: pausedHolder(paused),
     };
     for (const scene of Object.values(scenes)) scene.catch(() => undefined); // the tests tell of it
-  });
-  afterAll(async () => {
-    await Promise.allSettled(Object.values(scenes));
-    await Promise.all(started.map((each) => each.kill()));
-    await Promise.all([sandbox.stop(), redis.stop()]);
   });
 
   async function start(): Promise<GatewayProcess> {

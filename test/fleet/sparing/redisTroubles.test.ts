@@ -14,7 +14,6 @@ async function build() {
   const redis = await startRedis();
   const sandbox = await startSandbox();
   const { control } = sandbox;
-  const gateways: TestGateway[] = [];
   const env = { CACHE_URL: redis.url, UPSTREAM_BASE_URL: sandbox.url, TOKEN_BUDGET_PER_HOUR: '0' };
   /** The keys of the records, which alone are kept for days. */
   const records = async () => {
@@ -27,20 +26,11 @@ async function build() {
     control,
     records,
     /** A process that has nothing in memory. */
-    start: async (more: Environment = {}) => {
-      const gateway = await startTestGateway({ ...env, ...more });
-      gateways.push(gateway);
-      return gateway;
-    },
+    start: (more: Environment = {}) => startTestGateway({ ...env, ...more }),
     addTaxpayers: (count: number) => control.addTaxpayers(count, { status: 'AUTHORIZED' }) as [string, ...string[]],
     isWell: (gateway: TestGateway) =>
       until(async () => (await metric(gateway, 'gateway_store_degraded')) === 0, 20_000),
     areStored: (count: number) => until(async () => (await records()).length === count, 20_000),
-    stop: async () => {
-      redis.resume();
-      await Promise.all(gateways.map((gateway) => gateway.stop()));
-      await Promise.all([redis.stop(), sandbox.stop()]);
-    },
   };
 }
 
@@ -48,10 +38,7 @@ const itMostlyWaits = together();
 
 /** A test with a Redis of its own. */
 function scene(title: string, run: (scenery: Scenery) => Promise<void>): void {
-  itMostlyWaits(title, async () => {
-    const scenery = await build();
-    await run(scenery).finally(scenery.stop);
-  });
+  itMostlyWaits(title, async () => run(await build()));
 }
 
 async function read({ query }: TestGateway, id: string): Promise<string> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { postQuery, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 
@@ -23,10 +23,6 @@ describe('Two gateways in a rolling rotation of CACHE_ENCRYPTION_KEY', () => {
     const old = await startTestGateway({ ...env, CACHE_ENCRYPTION_KEY: `${oldKey},${newKey},${oldKey}` });
     const keys = { CACHE_ENCRYPTION_KEY: `${newKey},${oldKey}` };
     gateways = { old, new: await startTestGateway({ ...env, ...keys, UPSTREAM_BASE_URL: old.sandbox.url }) };
-  });
-  afterAll(async () => {
-    await Promise.all([gateways.new.stop(), gateways.old.stop()]);
-    await redis.stop();
   });
   beforeEach(() => gateways.old.sandbox.control.resetCounters());
 
@@ -89,6 +85,4 @@ it('A gateway without the new key beside one that has it makes one more call, an
   expect(codeOf(await createLink(old.origin, 'key'))).toBe('OUTCOME_UNKNOWN');
   for (const { origin } of [next, old, next, old]) expect(codeOf(await readToken(origin, id))).toBeUndefined();
   expect(control.counters()).toMatchObject({ createClientLink: 1, taxpayerToken: 2 });
-  await Promise.all([old.stop(), next.stop()]);
-  await redis.stop();
 });

@@ -6,6 +6,7 @@ import { expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { RedisStore } from '../../../src/stores/RedisStore.js';
+import { atEnd } from '../../support/atEnd.js';
 import { startRedis } from '../../support/redis.js';
 import { scratch } from '../../support/scratch.js';
 import { SharedStore } from '../../support/stores/SharedStore.js';
@@ -13,7 +14,7 @@ import { storeContract } from '../../support/stores/storeContract.js';
 
 storeContract('The store of simulated fleets', async () => {
   const store = new SharedStore();
-  return { open: async () => store, pass: sleep, stop: () => store.close() };
+  return { open: async () => store, pass: sleep };
 });
 
 storeContract('The store in Redis, for a user who may do only what the page on operations says', async () => {
@@ -22,7 +23,7 @@ storeContract('The store in Redis, for a user who may do only what the page on o
   const rules = /```text\n(~txgw:[^`]*)```/.exec(page)?.[1]?.trim().split(/\s+/) ?? [];
   await redis.command('ACL', 'SETUSER', 'app', 'on', '>p@ss/word', 'resetchannels', ...rules);
   const url = redis.url.replace('redis://', `redis://app:${encodeURIComponent('p@ss/word')}@`);
-  return { open: () => RedisStore.open(url), pass: sleep, stop: redis.stop };
+  return { open: () => RedisStore.open(url), pass: sleep };
 });
 
 const place = { record: 'record', field: 'token' };
@@ -88,10 +89,19 @@ it('A store in a file has written what it acknowledges, also to those who came d
   await Promise.all([file.close(), store.close()]);
 });
 
+/** A store over a new Redis, and a client of that. */
+async function storeInRedis() {
+  const { url } = await startRedis();
+  const [store, client] = [await RedisStore.open(url), new Redis(url)];
+  atEnd(async () => {
+    client.disconnect();
+    await store.close();
+  });
+  return { store, client };
+}
+
 it('A taxpayer in Redis lives as long as its token, with about a hundred jobs, and an hour without one; what is of another type is replaced', async () => {
-  const redis = await startRedis();
-  const store = await RedisStore.open(redis.url);
-  const client = new Redis(redis.url);
+  const { store, client } = await storeInRedis();
   const write = async (field: string, ttlMs: number) => {
     await store.acquire({ record: 'r', field }, wish);
     await store.settle({ record: 'r', field }, 'me', {
@@ -119,18 +129,10 @@ it('A taxpayer in Redis lives as long as its token, with about a hundred jobs, a
   expect(await store.get('item')).toBeUndefined();
   expect((await store.increment('item', 1000)).count).toBe(1);
   expect((await store.increment('text', 1000)).count).toBe(1);
-  client.disconnect();
-  await store.close();
-  await redis.stop();
 });
 
 it('A lease with more left than its full length is over: the clock of Redis was set back', async () => {
-  const redis = await startRedis();
-  const store = await RedisStore.open(redis.url);
-  const client = new Redis(redis.url);
+  const { store, client } = await storeInRedis();
   await client.hset('txgw:record', 'token:lease', `somebody ${Date.now() + 86_400_000}\n`);
   expect(await store.acquire(place, wish)).toMatchObject({ state: 'taken' });
-  client.disconnect();
-  await store.close();
-  await redis.stop();
 });

@@ -1,22 +1,16 @@
 import { readFileSync } from 'node:fs';
-import { afterEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { makeAuthority } from '../../support/certificate.js';
 import { environmentFor, spawnGateway, startTestGateway } from '../../support/gateway.js';
-import { startRedis, startRedisCluster, type TestRedis } from '../../support/redis.js';
+import { startRedis, startRedisCluster } from '../../support/redis.js';
 import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { startTlsFront } from '../../support/tlsFront.js';
 
-const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
-
 /** What a gateway with this CACHE_URL logs about its store, and what `check` says; it must serve all the same. */
 async function causesOf(CACHE_URL: string) {
   const gateway = await startTestGateway({ CACHE_URL });
-  stops.push(gateway.stop);
   // A dozen: of a cluster, one part has the keys of a few.
   const ids = Array.from({ length: 12 }, () => gateway.sandbox.control.addTaxpayer().id);
   const fields = ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { status }`);
@@ -30,14 +24,8 @@ async function causesOf(CACHE_URL: string) {
   return { logged: lines[0].cause, checked: /^FAILED {2}store: CACHE_URL \(.*?\): (.*)$/m.exec(stdout)?.[1] };
 }
 
-async function redis(args: readonly string[] = []): Promise<TestRedis> {
-  const server = await startRedis({ args });
-  stops.push(server.stop);
-  return server;
-}
-
 it('A database number that Redis does not have is told, and nothing is written to another', async () => {
-  const server = await redis();
+  const server = await startRedis();
   const cause = 'Redis has no database of this number (ERR DB index is out of range)';
   expect(await causesOf(`${server.url}/99`)).toEqual({ logged: cause, checked: cause });
   expect(await server.keys()).toEqual([]);
@@ -46,7 +34,7 @@ it('A database number that Redis does not have is told, and nothing is written t
 const wrongKinds: readonly (readonly [string, () => Promise<string>, string | RegExp])[] = [
   [
     'TLS to a plain port',
-    async () => (await redis()).url.replace('redis:', 'rediss:'),
+    async () => (await startRedis()).url.replace('redis:', 'rediss:'),
     /^Redis did not answer in time( \(ETIMEDOUT\))?$/,
   ],
   [
@@ -56,12 +44,12 @@ const wrongKinds: readonly (readonly [string, () => Promise<string>, string | Re
   ],
   [
     'the URL of a cluster for a single server',
-    async () => (await redis()).url.replace('redis:', 'redis+cluster:'),
+    async () => (await startRedis()).url.replace('redis:', 'redis+cluster:'),
     'Redis is no cluster: expected redis:// in CACHE_URL (ERR This instance has cluster support disabled)',
   ],
   [
     'the URL of a sentinel for a single server',
-    async () => `${(await redis()).url.replace('redis:', 'redis+sentinel:')}/main`,
+    async () => `${(await startRedis()).url.replace('redis:', 'redis+sentinel:')}/main`,
     'Redis does not know a command that the gateway needs (ERR unknown command)',
   ],
 ];
@@ -76,7 +64,6 @@ for (const [kind, url, cause] of wrongKinds) {
 
 it('A part of a cluster, without +cluster in its URL, is found by check, whatever slots it has', async () => {
   const cluster = await startRedisCluster();
-  stops.push(cluster.stop);
   const cause = 'Redis is part of a cluster: expected redis+cluster:// in CACHE_URL (MOVED)';
   expect(await causesOf(`redis://127.0.0.1:${cluster.nodes[0]?.port}`)).toEqual({ logged: cause, checked: cause });
 });
@@ -86,13 +73,11 @@ for (const [what, user] of [
   ['a user who may not ask for INFO', 'app'],
 ]) {
   it(`The driver of Redis writes no line of its own between those of the log: ${what}`, async () => {
-    const server = await redis();
+    const server = await startRedis();
     await server.command('ACL', 'SETUSER', 'app', 'on', '>planted-password', '~*', '&*', '+@all', '-info');
     const sandbox = await startSandbox();
-    stops.push(sandbox.stop);
     const env = { ...environmentFor(sandbox), CACHE_URL: `redis://${user}:planted-password@127.0.0.1:${server.port}` };
     const gateway = await spawnGateway(env);
-    stops.push(gateway.kill);
     const lines = gateway.output().trimEnd().split('\n');
     const told = lines.map((line) => JSON.parse(line)).filter(({ printed }) => printed !== undefined);
     expect(told).toEqual([expect.objectContaining({ level: 'warn', msg: 'a library printed a warning' })]);
@@ -106,7 +91,6 @@ async function tlsPort(): Promise<string> {
   const directory = scratch();
   const { certFile, keyFile } = makeAuthority(directory, 'authority');
   const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
-  const front = await startTlsFront((await redis()).url, certificate);
-  stops.push(front.stop);
+  const front = await startTlsFront((await startRedis()).url, certificate);
   return front.url.replace('https:', 'redis:');
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
 import { environmentFor, startTestGateway, type TestGateway } from '../../support/gateway.js';
@@ -17,10 +17,6 @@ beforeAll(async () => {
   [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
   gateway = await startTestGateway(quickPolls);
   guarded = await startTestGateway({ ...provider.env, AUTH_DECISION_URL: point.url, AUDIT: 'all' });
-});
-afterAll(async () => {
-  await Promise.all([gateway?.stop(), guarded?.stop()]);
-  await Promise.all([provider?.stop(), point?.stop()]);
 });
 
 const paths = ({ sandbox }: TestGateway) => sandbox.control.requests().map(({ path }) => path);

@@ -23,30 +23,24 @@ describe('docs/live-updates.md', () => {
 
   it.each([0, 1])('follows a job to its end in block %d', async (index) => {
     const gateway = await startTestGateway(quickPolls, { jobDurationMs: 300 });
-    try {
-      const code = (blocks[index]?.code ?? '').replaceAll('localhost:4000', new URL(gateway.origin).host);
-      const { stdout } =
-        blocks[index]?.language === 'sh'
-          ? await run('sh', ['-c', code.replace('curl', 'curl -s')])
-          : await run(process.execPath, ['--input-type=module', '-e', code], { cwd: root });
-      expect(stdout.match(/PROCESSING|COMPLETED/g)).toEqual(['PROCESSING', 'COMPLETED']);
-    } finally {
-      await gateway.stop();
-    }
+
+    const code = (blocks[index]?.code ?? '').replaceAll('localhost:4000', new URL(gateway.origin).host);
+    const { stdout } =
+      blocks[index]?.language === 'sh'
+        ? await run('sh', ['-c', code.replace('curl', 'curl -s')])
+        : await run(process.execPath, ['--input-type=module', '-e', code], { cwd: root });
+    expect(stdout.match(/PROCESSING|COMPLETED/g)).toEqual(['PROCESSING', 'COMPLETED']);
   });
 });
 
 describe('The typed client', () => {
   it('follows a taxpayer to the end as its README shows', async () => {
     const gateway = await startTestGateway();
-    try {
-      const code =
-        page('../packages/client/README.md')[1]?.code.replaceAll('localhost:4000', new URL(gateway.origin).host) ?? '';
-      const cwd = join(root, 'packages/client');
-      const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd });
-      expect(stdout).toMatch(/^COMPLETED/);
-    } finally {
-      await gateway.stop();
-    }
+
+    const code =
+      page('../packages/client/README.md')[1]?.code.replaceAll('localhost:4000', new URL(gateway.origin).host) ?? '';
+    const cwd = join(root, 'packages/client');
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd });
+    expect(stdout).toMatch(/^COMPLETED/);
   });
 });

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
-import { metric, watchJob } from '../../support/liveJob.js';
+import { addJob, metric, watchJob } from '../../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
@@ -29,21 +29,9 @@ describe('200 watchers on 4 processes over one Redis', () => {
     fleet = await Promise.all(Array.from({ length: processes }, () => spawnGateway(env)));
   });
 
-  afterEach(() => {
-    for (const socket of sockets) socket.end();
+  beforeEach(() => {
     sockets = [];
   });
-
-  afterAll(async () => {
-    await Promise.all(fleet.map((each) => each.kill()));
-    await Promise.all([sandbox.stop(), redis.stop()]);
-  });
-
-  function addJob() {
-    const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-    const { jobId } = sandbox.control.addJob({ taxpayerId, endsAs: null });
-    return { taxpayerId, jobId };
-  }
 
   async function open({ origin }: GatewayProcess): Promise<RawSocket> {
     const socket = rawSocket(origin);
@@ -60,7 +48,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
     sockets.flatMap(({ received }) => received).filter((each) => each.type === type).length;
 
   it('cost one poll of a job per interval, all see its end within one, and leave nothing behind', async () => {
-    const job = addJob();
+    const job = addJob({ sandbox });
     const handles = () => Promise.all(fleet.map((each) => metric(each, 'nodejs_active_handles_total')));
     const handlesBefore = await handles();
     await Promise.all(fleet.flatMap((each) => Array.from({ length: socketsPerProcess }, () => open(each))));
@@ -112,7 +100,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
   });
 
   it('go on when the process that polls is killed, with one more poll', async () => {
-    const job = addJob();
+    const job = addJob({ sandbox });
     const [poller, ...others] = fleet as [GatewayProcess, ...GatewayProcess[]];
     sandbox.control.arm({ endpoint: 'refreshJob', times: 1, fault: { gate: 'never' } });
     const polls = () => sandbox.control.jobCalls(job.taxpayerId, job.jobId);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { resolvers } from '../../../src/resolvers/index.js';
 import { buildSchema } from '../../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../../src/schema/Provider.js';
@@ -31,11 +31,6 @@ beforeAll(async () => {
     gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
     gateway.sandbox.control.addJob({ taxpayerId: id, jobId: 'job', name: `Job of ${id}`, status: 'completed' });
   }
-});
-
-afterAll(async () => {
-  await gateway?.stop();
-  await provider?.stop();
 });
 
 /** Lines of the log before the test. */

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { resolvers } from '../../../src/resolvers/index.js';
 import { buildSchema } from '../../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../../src/schema/Provider.js';
@@ -43,11 +43,6 @@ async function start(): Promise<TestGateway> {
 beforeAll(async () => {
   [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
   gateway = await start();
-});
-
-afterAll(async () => {
-  await gateway?.stop();
-  await Promise.all([point?.stop(), provider?.stop()]);
 });
 
 let callers = 0;
@@ -229,24 +224,21 @@ it('The token for the decision point follows its file; one that cannot be one is
     AUTH_DECISION_URL: point.url,
     AUTH_DECISION_TOKEN_FILE: file,
   });
-  try {
-    let asked = 0;
-    const presented = async () => {
-      const query = `{ taxpayerToken(taxpayerId: "asked-${++asked}") { name } }`;
-      await other.query(query, {}, headers);
-      return point.asked.at(-1)?.headers.authorization;
-    };
-    expect(await presented()).toBe('Basic dXNlcjpwYXNz');
-    writeFileSync(file, 'two\nlines');
-    await until(() => other.logs.some((line) => line.includes('a changed file cannot be used')));
-    expect(await presented()).toBe('Basic dXNlcjpwYXNz');
-    writeFileSync(file, 'another-credential');
-    await until(() => other.logs.some((line) => line.includes('a changed file was read again')));
-    expect(await presented()).toBe('Bearer another-credential');
-    expect(other.logs.join('')).not.toMatch(/dXNlcjpwYXNz|another-credential/);
-  } finally {
-    await other.stop();
-  }
+
+  let asked = 0;
+  const presented = async () => {
+    const query = `{ taxpayerToken(taxpayerId: "asked-${++asked}") { name } }`;
+    await other.query(query, {}, headers);
+    return point.asked.at(-1)?.headers.authorization;
+  };
+  expect(await presented()).toBe('Basic dXNlcjpwYXNz');
+  writeFileSync(file, 'two\nlines');
+  await until(() => other.logs.some((line) => line.includes('a changed file cannot be used')));
+  expect(await presented()).toBe('Basic dXNlcjpwYXNz');
+  writeFileSync(file, 'another-credential');
+  await until(() => other.logs.some((line) => line.includes('a changed file was read again')));
+  expect(await presented()).toBe('Bearer another-credential');
+  expect(other.logs.join('')).not.toMatch(/dXNlcjpwYXNz|another-credential/);
 });
 
 async function headersOf(more: object = {}, sub = subject) {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
@@ -10,26 +10,17 @@ const oauth = '/.well-known/oauth-authorization-server';
 describe('AUTH_ISSUER alone', () => {
   let keys: IdentityProvider;
   let metadata: Awaited<ReturnType<typeof startIssuerMetadata>>;
-  const gateways: TestGateway[] = [];
   beforeAll(async () => {
     keys = await startIdentityProvider({ keys: ['ES256'] });
     metadata = await startIssuerMetadata();
   });
-  afterAll(async () => {
-    await keys.stop();
-    await metadata.stop();
-  });
-  afterEach(async () => {
-    for (const gateway of gateways.splice(0)) await gateway.stop();
+  afterEach(() => {
     metadata.documents.clear();
     metadata.asked.length = 0;
   });
 
-  async function trusting(AUTH_ISSUER: string): Promise<TestGateway> {
-    const gateway = await startTestGateway({ AUTH_MODE: 'jwt', AUTH_ISSUER, AUTH_AUDIENCE: 'taxpayer-gateway' });
-    gateways.push(gateway);
-    return gateway;
-  }
+  const trusting = (AUTH_ISSUER: string) =>
+    startTestGateway({ AUTH_MODE: 'jwt', AUTH_ISSUER, AUTH_AUDIENCE: 'taxpayer-gateway' });
 
   async function statusFor(token: string, gateway: TestGateway): Promise<number> {
     return (await gateway.query('{ __typename }', {}, { authorization: `Bearer ${token}` })).status;
@@ -68,7 +59,6 @@ describe('AUTH_ISSUER alone', () => {
     const later = await startIdentityProvider({ keys: ['ES256'] });
     metadata.documents.set(openId, { issuer, jwks_uri: later.jwksUrl });
     expect(await statusFor(await later.token({ iss: issuer }), gateway)).toBe(200);
-    await later.stop();
   });
 
   const noKeySet = /names a key set \(jwks_uri\)$/;

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { signatureAlgorithms } from '../../../src/auth/verifyToken.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
@@ -138,10 +138,6 @@ describe.each(Object.entries(samples))('docs/identity-providers.md, %s:', (headi
     gateway = await startTestGateway({ AUTH_MODE: 'jwt', ...settings, AUTH_JWKS_URL: jwksUrls?.join() });
     for (const id of ['t1', 't2']) gateway.sandbox.control.addTaxpayer({ id, status: 'AUTHORIZED' });
     gateway.sandbox.control.addJob({ taxpayerId: 't1', jobId: 'j1', status: 'completed' });
-  });
-  afterAll(async () => {
-    await gateway.stop();
-    await keys.stop();
   });
 
   it.each(tokens)('$is', async ({ claims, typ = 'JWT', reads }) => {

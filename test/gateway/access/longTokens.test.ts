@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { rawSocket } from '../../support/rawSocket.js';
@@ -9,10 +9,6 @@ let gateway: TestGateway;
 beforeAll(async () => {
   provider = await startTrustedProvider();
   gateway = await startTestGateway(provider.env);
-});
-afterAll(async () => {
-  await gateway?.stop();
-  await provider?.stop();
 });
 
 /** The header of a caller in so many groups, which each take 54 characters of the token. */

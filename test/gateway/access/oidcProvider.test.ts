@@ -1,9 +1,8 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { createServer } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { exportJWK, generateKeyPair } from 'jose';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { serve } from '../../support/serve.js';
 
 // A certified OpenID provider, with nothing but its address told to the gateway.
 
@@ -12,27 +11,19 @@ for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockIm
 const { default: Provider } = await import('oidc-provider');
 
 const audience = 'taxpayer-gateway';
-const stops: (() => unknown)[] = [];
-let server: Server;
+const server = createServer();
 let issuer = '';
 
 beforeAll(async () => {
-  server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await serve();
-});
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
+  issuer = await serve(server);
+  await answerAsProvider();
 });
 afterAll(() => {
   jest.restoreAllMocks();
-  server.closeAllConnections();
-  server.close();
 });
 
 /** Answers as the provider from now on. */
-async function serve(): Promise<void> {
+async function answerAsProvider(): Promise<void> {
   const { privateKey } = await generateKeyPair('ES256', { extractable: true });
   const key = { ...(await exportJWK(privateKey)), kid: 'first', alg: 'ES256', use: 'sig' };
   const ofMachine = {
@@ -78,7 +69,6 @@ async function machineToken(): Promise<string> {
 
 async function gatewayWith(env: Environment = {}): Promise<TestGateway> {
   const gateway = await startTestGateway({ AUTH_MODE: 'jwt', AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience, ...env });
-  stops.push(gateway.stop);
   gateway.sandbox.control.addTaxpayer({ id: 't1', status: 'AUTHORIZED' });
   return gateway;
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 
@@ -11,10 +11,6 @@ let provider: IdentityProvider;
 const gateways = new Map<string, Promise<TestGateway>>();
 beforeAll(async () => {
   provider = await startIdentityProvider({ keys: ['ES256'] });
-});
-afterAll(async () => {
-  for (const gateway of gateways.values()) await (await gateway).stop();
-  await provider.stop();
 });
 
 async function seen(claims: Claims, env: Environment = {}): Promise<string> {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import {
   type IdentityProvider,
@@ -12,28 +12,21 @@ import { until } from '../../support/until.js';
 // `hostile/attacks` has the tokens that must never let anybody in. Here: which do, how each refusal reads, and for how long.
 
 const planted = 'planted-claim';
-const stops: (() => unknown)[] = [];
 let provider: IdentityProvider;
 let gateway: TestGateway;
 
 const nowSeconds = () => Math.floor(Date.now() / 1000);
 
-async function providerWith(keys: readonly string[] = ['ES256']): Promise<IdentityProvider> {
-  const started = await startIdentityProvider({ keys });
-  stops.push(started.stop);
-  return started;
-}
+const providerWith = (keys: readonly string[] = ['ES256']) => startIdentityProvider({ keys });
 
-async function gatewayFor(providers: readonly IdentityProvider[], env: Environment = {}): Promise<TestGateway> {
-  const started = await startTestGateway({
+function gatewayFor(providers: readonly IdentityProvider[], env: Environment = {}): Promise<TestGateway> {
+  return startTestGateway({
     AUTH_MODE: 'jwt',
     AUTH_ISSUER: providers.map(({ issuer }) => issuer).join(),
     AUTH_JWKS_URL: providers.map(({ jwksUrl }) => jwksUrl).join(),
     AUTH_AUDIENCE: 'other-audience,taxpayer-gateway',
     ...env,
   });
-  stops.push(started.stop);
-  return started;
 }
 
 /** `accepted`, or the message of the refusal. */
@@ -49,15 +42,9 @@ const outcomeOf = async (token: Promise<string>, of = gateway) => outcome(`Beare
 beforeAll(async () => {
   provider = await startIdentityProvider({ keys: ['PS256', 'ES256', 'ES384', 'EdDSA', 'RS256'] });
   gateway = await gatewayFor([provider]);
-  stops.length = 0;
 });
-afterEach(async () => {
+afterEach(() => {
   jest.useRealTimers();
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
-afterAll(async () => {
-  await gateway.stop();
-  await provider.stop();
 });
 
 /** From now on `Date` stands still, until it is set again. */

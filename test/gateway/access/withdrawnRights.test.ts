@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
@@ -26,10 +26,6 @@ beforeAll(async () => {
   [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
   const timing = { ...quickPolls, AUTH_DECISION_TTL_SECONDS: String(ttlMs / 1000) };
   gateway = await startTestGateway({ ...provider.env, ...timing, AUTH_DECISION_URL: point.url });
-});
-afterAll(async () => {
-  await gateway?.stop();
-  await Promise.all([point?.stop(), provider?.stop()]);
 });
 
 /** A caller, and the one taxpayer whom that caller may see, with a job. */

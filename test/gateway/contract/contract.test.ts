@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { serviceUrl } from '../../../src/datasources/TaxpayerService.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
@@ -8,7 +8,6 @@ let gateway: TestGateway;
 beforeAll(async () => {
   gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' });
 });
-afterAll(() => gateway.stop());
 beforeEach(() => gateway.sandbox.control.resetCounters());
 
 /** What callers and proxies send along, none of which is the service's business. */
@@ -445,16 +444,12 @@ function attempt(build: () => string): string | undefined {
 
 describe('The connections to the service', () => {
   it('reads on one connection, and sends each creation on one of its own, which is then closed', async () => {
-    const { query, sandbox, stop } = await startTestGateway();
-    try {
-      for (const id of sandbox.control.addTaxpayers(3)) {
-        expect((await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`)).errors).toBeUndefined();
-        expect((await query('mutation { createClientLink(input: {}) { replayed } }')).errors).toBeUndefined();
-      }
-      expect(sandbox.control.counters()).toMatchObject({ createClientLink: 3, taxpayerToken: 3, connections: 4 });
-    } finally {
-      await stop();
+    const { query, sandbox } = await startTestGateway();
+    for (const id of sandbox.control.addTaxpayers(3)) {
+      expect((await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`)).errors).toBeUndefined();
+      expect((await query('mutation { createClientLink(input: {}) { replayed } }')).errors).toBeUndefined();
     }
+    expect(sandbox.control.counters()).toMatchObject({ createClientLink: 3, taxpayerToken: 3, connections: 4 });
   });
 });
 
@@ -467,7 +462,6 @@ describe('An access token', () => {
     beforeEach(async () => {
       test = await startTestGateway();
     });
-    afterEach(() => test.stop());
 
     it('takes a token of 16,000 characters, and none that no header can hold', async () => {
       const { control } = test.sandbox;

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
@@ -17,9 +17,6 @@ beforeEach(async () => {
     UPSTREAM_CLIENT_SECRET_FILE: file,
     RATE_LIMIT_PER_MINUTE: '0',
   });
-});
-afterEach(async () => {
-  await gateway.stop();
 });
 
 describe('Client credentials that the service refuses', () => {

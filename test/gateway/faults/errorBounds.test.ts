@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type AnswerError, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { transports } from '../../support/transports.js';
 
@@ -6,7 +6,6 @@ let gateway: TestGateway;
 beforeAll(async () => {
   gateway = await startTestGateway({ MAX_ALIASES: '1000' });
 });
-afterAll(() => gateway.stop());
 
 const long = 'x'.repeat(60_000);
 const fields = (count: number) => Array.from({ length: count }, (_, i) => `field${i}`).join(' ');

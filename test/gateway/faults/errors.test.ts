@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
 import { type Answer, type AnswerError, startTestGateway, type TestGateway } from '../../support/gateway.js';
 
@@ -6,7 +6,6 @@ let gateway: TestGateway;
 beforeAll(async () => {
   gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0', MAX_BODY_BYTES: '20000' });
 });
-afterAll(() => gateway.stop());
 
 const someId = '44444444-4444-4444-8444-444444444444';
 

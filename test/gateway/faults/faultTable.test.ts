@@ -72,9 +72,6 @@ beforeAll(async () => {
   gateways.slow = await startTestGateway({ ...limits.slow, ...common });
   gateways.quick = await startTestGateway({ ...limits.quick, ...common });
 });
-afterAll(async () => {
-  for (const gateway of Object.values(gateways)) await gateway.stop();
-});
 
 const cases = table.classes.flatMap((row) => row.faults.map(({ when, fault }) => ({ ...row, when, fault })));
 

@@ -1,11 +1,10 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 
 const forbidden = { status: 403 } as const;
 
 describe('A 403 of the service to the client credentials', () => {
   let fleet: Fleet;
-  afterEach(() => fleet.stop());
 
   async function scene() {
     fleet = await startFleet({ size: 2, breakerResetMs: 30_000 });
@@ -60,7 +59,6 @@ describe('A 403 of the service to the client credentials', () => {
 
 describe('A late refusal of a client secret that was rotated', () => {
   let fleet: Fleet;
-  afterEach(() => fleet.stop());
 
   it('does not close the endpoint for the new one', async () => {
     fleet = await startFleet();

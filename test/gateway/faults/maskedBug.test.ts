@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { TokenBroker } from '../../../src/datasources/TokenBroker.js';
 import { postQuery, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { transports } from '../../support/transports.js';
@@ -26,7 +26,6 @@ beforeAll(async () => {
 afterEach(() => {
   jest.restoreAllMocks();
 });
-afterAll(() => gateway.stop());
 
 describe('A bug of the gateway', () => {
   it.each(Object.keys(bugs))('that %s is masked, and logged once', async (bug) => {

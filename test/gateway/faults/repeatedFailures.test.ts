@@ -1,9 +1,8 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 
 describe('a record that the service cannot give', () => {
   let fleet: Fleet;
-  afterEach(() => fleet.stop());
 
   async function scene(size = 1) {
     fleet = await startFleet({ size, breakerResetMs: 10_000 });

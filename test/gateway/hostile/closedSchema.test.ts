@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 // Without introspection no answer may tell what the schema holds: a list of words must not find the names in it.
@@ -7,10 +7,6 @@ let gateway: TestGateway;
 
 beforeAll(async () => {
   gateway = await startTestGateway({ INTROSPECTION: 'false' });
-});
-
-afterAll(async () => {
-  await gateway?.stop();
 });
 
 /** The errors, without the id of their request. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 
@@ -14,11 +14,6 @@ beforeAll(async () => {
     MAX_BODY_BYTES: '2000',
     MAX_REPRESENTATIONS: '1',
   });
-});
-
-afterAll(async () => {
-  await gateway?.stop();
-  await small?.stop();
 });
 
 describe('the default limits allow ordinary frontends', () => {

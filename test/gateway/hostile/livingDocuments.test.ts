@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
@@ -10,10 +10,6 @@ let directory: string;
 let gateway: TestGateway | undefined;
 beforeEach(() => {
   directory = scratch();
-});
-afterEach(async () => {
-  await gateway?.stop();
-  gateway = undefined;
 });
 
 async function start(env: Environment): Promise<TestGateway> {

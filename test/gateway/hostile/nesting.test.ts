@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { transports } from '../../support/transports.js';
 
@@ -34,7 +34,6 @@ describe('a document nested too deeply is the mistake of its sender', () => {
     const env = { MAX_TOKENS: '100000', MAX_BODY_BYTES: bytes, MAX_DEPTH: most };
     gateway = await startTestGateway(env);
   });
-  afterAll(() => gateway?.stop());
 
   it.each(Object.entries(documents))('%s', async (_, query) => {
     const { status, errors } = await gateway.query(query);

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { parseJson } from '../../../src/process/json.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
@@ -18,7 +18,6 @@ describe('an integer in metadata that a double does not hold', () => {
   beforeAll(async () => {
     gateway = await startTestGateway();
   });
-  afterAll(() => gateway.stop());
   beforeEach(() => gateway.sandbox.control.resetCounters());
 
   const linksAsked = () => gateway.sandbox.control.requests('createClientLink').map(({ body }) => body);
@@ -172,14 +171,8 @@ function decimalOf(body: string): string {
 }
 
 describe('a record of the service whose metadata has such an integer', () => {
-  const stops: (() => unknown)[] = [];
-  afterEach(async () => {
-    for (const stop of stops.splice(0).reverse()) await stop();
-  });
-
   async function start(...args: Parameters<typeof startTestGateway>): Promise<TestGateway> {
     const gateway = await startTestGateway(...args);
-    stops.push(() => gateway.stop());
     return gateway;
   }
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 const entities = `query ($representations: [_Any!]!) {
@@ -16,8 +16,6 @@ describe('as a subgraph', () => {
   beforeAll(async () => {
     gateway = await startTestGateway();
   });
-
-  afterAll(() => gateway.stop());
 
   beforeEach(() => gateway.sandbox.control.resetCounters());
 

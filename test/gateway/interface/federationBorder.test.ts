@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
@@ -10,12 +10,6 @@ const directory = scratch();
 const sdl = '{ _service { sdl } }';
 let gateway: TestGateway | undefined;
 let provider: TrustedProvider | undefined;
-
-afterEach(async () => {
-  await gateway?.stop();
-  await provider?.stop();
-  provider = undefined;
-});
 
 async function codesFor(secret: string | undefined, query = sdl): Promise<string[]> {
   const headers = secret === undefined ? {} : { 'x-gateway-router-secret': secret };

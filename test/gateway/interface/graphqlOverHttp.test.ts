@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { auditServer } from 'graphql-http';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
@@ -14,7 +14,6 @@ let gateway: TestGateway;
 beforeAll(async () => {
   gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', MAX_BODY_BYTES: '2000' });
 });
-afterAll(() => gateway.stop());
 
 const post = (body: unknown, headers: Readonly<Record<string, string>> = {}) =>
   fetch(`${gateway.origin}/graphql`, {
@@ -129,7 +128,6 @@ describe.each(['on', 'off'] as const)('With plans %s, an answer', (plans) => {
   beforeAll(async () => {
     own = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0' }, {}, plans);
   });
-  afterAll(() => own.stop());
 
   const token = (id: string) => `{ taxpayerToken(taxpayerId: "${id}") { status } }`;
   const withVariable = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
@@ -186,10 +184,6 @@ describe('A caller', () => {
   beforeAll(async () => {
     provider = await startTrustedProvider();
     closed = await startTestGateway(provider.env);
-  });
-  afterAll(async () => {
-    await closed.stop();
-    await provider.stop();
   });
 
   const ask = async (authorization?: string) => {

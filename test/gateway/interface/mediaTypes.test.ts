@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { watchJob } from '../../support/liveJob.js';
@@ -15,7 +15,6 @@ let gateway: TestGateway;
 beforeAll(async () => {
   gateway = await startTestGateway();
 });
-afterAll(() => gateway.stop());
 
 const post = (path: string, headers: Readonly<Record<string, string>>) =>
   fetch(`${gateway.origin}${path}`, { method: 'POST', headers: { 'content-type': json, ...headers }, body: typename });
@@ -134,10 +133,6 @@ describe('before authentication', () => {
     provider = await startTrustedProvider();
     closed = await startTestGateway(provider.env);
   });
-  afterAll(async () => {
-    await closed.stop();
-    await provider.stop();
-  });
 
   it.each(['multipart/mixed', 'multipart/mixed;', 'multipart/mixed; ', ',', ';', 'a/b;c="', 'a;a=,', ' '])(
     'no Accept header costs more than a few milliseconds: %j again and again',
@@ -163,7 +158,6 @@ describe('A refusal', () => {
   beforeAll(async () => {
     gateway = await startTestGateway();
   });
-  afterAll(() => gateway.stop());
 
   it.each<[string, object, string]>([
     ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, 'operationName must name one'],

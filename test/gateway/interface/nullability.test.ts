@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { composeServices } from '@theguild/federation-composition';
 import { buildASTSchema, type GraphQLField, isNonNullType, isObjectType, parse } from 'graphql';
 import { composeSupergraph, subgraphs } from '../../../examples/supergraph/composeSupergraph.js';
@@ -71,10 +71,6 @@ describe('A field marked @semanticNonNull', () => {
       UPSTREAM_DEADLINE_MS: '2000',
       TOKEN_BUDGET_PER_HOUR: '0',
     });
-  });
-  afterAll(async () => {
-    await gateway.stop();
-    await provider.stop();
   });
 
   const every = 'taxpayers:read taxpayer-tokens:read refresh-jobs:read';

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startBoth } from '../../support/comparePlans.js';
 
 import { until } from '../../support/until.js';
@@ -33,7 +33,6 @@ beforeAll(async () => {
   const scope = 'taxpayers:read refresh-jobs:read client-links:create';
   authorization = await both.authorizationOf({ scope, taxpayer_ids: [...ids, large] });
 });
-afterAll(() => both.stop());
 
 /** What is sent at that time. */
 const sentAt = ({ query, variables, operationName }: Row, time: number) => ({

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   buildASTSchema,
   findBreakingChanges,
@@ -67,7 +67,6 @@ describe('A value of the service that the schema does not know', () => {
   beforeEach(async () => {
     gateway = await startTestGateway({ DRAIN_TIMEOUT_MS: '0' });
   });
-  afterEach(() => gateway.stop());
 
   const warnings = () =>
     gateway.logs
@@ -146,7 +145,6 @@ describe('A record of the service with something of a wrong form', () => {
   beforeAll(async () => {
     gateway = await startTestGateway();
   });
-  afterAll(() => gateway.stop());
 
   const deep = JSON.parse(`${'{"planted":'.repeat(21)}1${'}'.repeat(21)}`);
   const broken = 'The service gave a value that breaks its contract';

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { pause } from '../../../src/process/pause.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
@@ -12,10 +12,6 @@ let gateway: TestGateway;
 beforeAll(async () => {
   provider = await startTrustedProvider();
   gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' });
-});
-afterAll(async () => {
-  await gateway.stop();
-  await provider.stop();
 });
 beforeEach(() => {
   gateway.sandbox.control.disarmAll();
@@ -59,113 +55,104 @@ describe('An outage of an endpoint', () => {
   it('is found by three callers for all, and costs one trial at a time until one is answered', async () => {
     const resetMs = 60_000;
     const fleet = await startFleet({ breakerResetMs: resetMs });
-    try {
-      const { control } = fleet.sandbox;
-      const { jobs, broker } = fleet.members[0] as Member;
-      const ids = control.addTaxpayers(20, { status: 'AUTHORIZED' }).map((id) => fleet.ids.taxpayerId(id));
-      for (const id of ids) await broker.record(id);
-      /** Each of twenty callers reads a job of a taxpayer of its own. */
-      const reads = ids.map((id, n) => () => {
-        const job = fleet.ids.jobId(control.addJob({ taxpayerId: id, endsAs: null }).jobId);
-        return outcomeOf(jobs.status(id, job, undefined, { holder: `caller-${n}` }));
-      });
-      const outcomesOf = async (run: () => Promise<string[]>) => {
-        const before = control.counters().refreshJob;
-        const outcomes = [...new Set(await run())];
-        return { outcomes, calls: control.counters().refreshJob - before };
-      };
-      const inTurn = async () => {
-        const outcomes = [];
-        for (const read of reads) outcomes.push(await read());
-        return outcomes;
-      };
-      const together = () => Promise.all(reads.map((read) => read()));
-      control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
-      expect(await outcomesOf(inTurn)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 9 }); // three tries each
-      fleet.advance(resetMs);
-      expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 1 });
-      control.disarmAll();
-      fleet.advance(resetMs);
-      expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE', 'answered'], calls: 1 });
-      expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
-      // Met by all at once: what is on its way is not called back, and the wait of 4 s before a second try is never used up.
-      const slow = { status: 500, headers: { 'retry-after': '4' } };
-      control.arm({ endpoint: 'refreshJob', fault: slow, times: 17 });
-      control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
-      expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 17 + 3 * 3 });
-      expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 0 });
-      control.disarmAll();
-      fleet.advance(resetMs + 10_000); // nobody has called meanwhile
-      expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
-    } finally {
-      await fleet.stop();
-    }
+
+    const { control } = fleet.sandbox;
+    const { jobs, broker } = fleet.members[0] as Member;
+    const ids = control.addTaxpayers(20, { status: 'AUTHORIZED' }).map((id) => fleet.ids.taxpayerId(id));
+    for (const id of ids) await broker.record(id);
+    /** Each of twenty callers reads a job of a taxpayer of its own. */
+    const reads = ids.map((id, n) => () => {
+      const job = fleet.ids.jobId(control.addJob({ taxpayerId: id, endsAs: null }).jobId);
+      return outcomeOf(jobs.status(id, job, undefined, { holder: `caller-${n}` }));
+    });
+    const outcomesOf = async (run: () => Promise<string[]>) => {
+      const before = control.counters().refreshJob;
+      const outcomes = [...new Set(await run())];
+      return { outcomes, calls: control.counters().refreshJob - before };
+    };
+    const inTurn = async () => {
+      const outcomes = [];
+      for (const read of reads) outcomes.push(await read());
+      return outcomes;
+    };
+    const together = () => Promise.all(reads.map((read) => read()));
+    control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+    expect(await outcomesOf(inTurn)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 9 }); // three tries each
+    fleet.advance(resetMs);
+    expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 1 });
+    control.disarmAll();
+    fleet.advance(resetMs);
+    expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE', 'answered'], calls: 1 });
+    expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
+    // Met by all at once: what is on its way is not called back, and the wait of 4 s before a second try is never used up.
+    const slow = { status: 500, headers: { 'retry-after': '4' } };
+    control.arm({ endpoint: 'refreshJob', fault: slow, times: 17 });
+    control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+    expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 17 + 3 * 3 });
+    expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 0 });
+    control.disarmAll();
+    fleet.advance(resetMs + 10_000); // nobody has called meanwhile
+    expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
   });
 });
 
 describe('The breaker of a caller', () => {
   it('opens when five ids fail in a row within ten seconds, for that caller alone: not for one id, nor with an answer between', async () => {
     const fleet = await startFleet({ breakerResetMs: 60_000 });
-    try {
-      const { control } = fleet.sandbox;
-      const { jobs } = fleet.members[0] as Member;
-      const [good, ...bad] = control.addTaxpayers(6) as [string, ...string[]];
-      for (const taxpayerId of bad) control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { status: 500 } });
-      const read = (id: string, holder = 'one') => {
-        const job = id === good ? control.addJob({ taxpayerId: id, endsAs: null }).jobId : 'bad';
-        return outcomeOf(jobs.status(fleet.ids.taxpayerId(id), fleet.ids.jobId(job), undefined, { holder }));
-      };
-      const fail = async (ids: readonly string[]) => {
-        for (const id of ids) expect(await read(id)).toBe('UPSTREAM_UNAVAILABLE');
-      };
-      await fail(Array(8).fill(bad[0]));
-      expect(await read(good)).toBe('answered');
-      await fail(bad.slice(1));
-      expect(await read(good)).toBe('answered');
-      await fail(bad.slice(1));
-      fleet.advance(10_000);
-      await fail(bad.slice(0, 1));
-      expect(await read(good)).toBe('answered');
-      await fail(bad);
-      expect(await read(good)).toBe('UPSTREAM_UNAVAILABLE');
-      expect(await read(good, 'another')).toBe('answered');
-      fleet.advance(60_000);
-      expect(await read(good)).toBe('answered');
-    } finally {
-      await fleet.stop();
-    }
+
+    const { control } = fleet.sandbox;
+    const { jobs } = fleet.members[0] as Member;
+    const [good, ...bad] = control.addTaxpayers(6) as [string, ...string[]];
+    for (const taxpayerId of bad) control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { status: 500 } });
+    const read = (id: string, holder = 'one') => {
+      const job = id === good ? control.addJob({ taxpayerId: id, endsAs: null }).jobId : 'bad';
+      return outcomeOf(jobs.status(fleet.ids.taxpayerId(id), fleet.ids.jobId(job), undefined, { holder }));
+    };
+    const fail = async (ids: readonly string[]) => {
+      for (const id of ids) expect(await read(id)).toBe('UPSTREAM_UNAVAILABLE');
+    };
+    await fail(Array(8).fill(bad[0]));
+    expect(await read(good)).toBe('answered');
+    await fail(bad.slice(1));
+    expect(await read(good)).toBe('answered');
+    await fail(bad.slice(1));
+    fleet.advance(10_000);
+    await fail(bad.slice(0, 1));
+    expect(await read(good)).toBe('answered');
+    await fail(bad);
+    expect(await read(good)).toBe('UPSTREAM_UNAVAILABLE');
+    expect(await read(good, 'another')).toBe('answered');
+    fleet.advance(60_000);
+    expect(await read(good)).toBe('answered');
   });
 });
 
 describe('A trial that a pause of the fleet refuses', () => {
   it('proves nothing: once the pause is over, one call is the trial for all', async () => {
     const fleet = await startFleet({ size: 2, breakerResetMs: 1000 });
-    try {
-      const [one, two] = fleet.members as [Member, Member];
-      const { control } = fleet.sandbox;
-      const taxpayers = control.addTaxpayers(20, { status: 'AUTHORIZED' }).map((id) => fleet.ids.taxpayerId(id));
-      const read = async ({ jobs, broker }: typeof one, n: number) => {
-        const id = taxpayers[n] as (typeof taxpayers)[number];
-        await broker.record(id);
-        const job = fleet.ids.jobId(control.addJob({ taxpayerId: id, endsAs: null }).jobId);
-        return outcomeOf(jobs.status(id, job, undefined, { holder: `caller-${n}` }));
-      };
-      const together = () => Promise.all(taxpayers.map((_, n) => read(one, n)));
-      const outage = control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
-      for (const n of [0, 1, 2]) expect(await read(one, n)).toBe('UPSTREAM_UNAVAILABLE');
-      control.disarm(outage);
-      control.arm({ endpoint: 'refreshJob', fault: { status: 429, headers: { 'retry-after': '5' } }, times: 1 });
-      expect(await read(two, 3)).toBe('UPSTREAM_RATE_LIMITED');
-      control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
-      fleet.advance(1000);
-      const before = control.counters().refreshJob;
-      for (const n of [4, 5]) expect(await read(one, n)).toBe('UPSTREAM_RATE_LIMITED');
-      fleet.advance(5000);
-      expect(new Set(await together())).toEqual(new Set(['UPSTREAM_UNAVAILABLE']));
-      expect(control.counters().refreshJob - before).toBe(1);
-    } finally {
-      await fleet.stop();
-    }
+
+    const [one, two] = fleet.members as [Member, Member];
+    const { control } = fleet.sandbox;
+    const taxpayers = control.addTaxpayers(20, { status: 'AUTHORIZED' }).map((id) => fleet.ids.taxpayerId(id));
+    const read = async ({ jobs, broker }: typeof one, n: number) => {
+      const id = taxpayers[n] as (typeof taxpayers)[number];
+      await broker.record(id);
+      const job = fleet.ids.jobId(control.addJob({ taxpayerId: id, endsAs: null }).jobId);
+      return outcomeOf(jobs.status(id, job, undefined, { holder: `caller-${n}` }));
+    };
+    const together = () => Promise.all(taxpayers.map((_, n) => read(one, n)));
+    const outage = control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+    for (const n of [0, 1, 2]) expect(await read(one, n)).toBe('UPSTREAM_UNAVAILABLE');
+    control.disarm(outage);
+    control.arm({ endpoint: 'refreshJob', fault: { status: 429, headers: { 'retry-after': '5' } }, times: 1 });
+    expect(await read(two, 3)).toBe('UPSTREAM_RATE_LIMITED');
+    control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+    fleet.advance(1000);
+    const before = control.counters().refreshJob;
+    for (const n of [4, 5]) expect(await read(one, n)).toBe('UPSTREAM_RATE_LIMITED');
+    fleet.advance(5000);
+    expect(new Set(await together())).toEqual(new Set(['UPSTREAM_UNAVAILABLE']));
+    expect(control.counters().refreshJob - before).toBe(1);
   });
 });
 
@@ -206,25 +193,22 @@ describe('A caller who asks for more than the service can answer at once', () =>
 
   it('has all its places again after some calls have waited too long for one', async () => {
     const hasty = await startTestGateway({ ...provider.env, UPSTREAM_DEADLINE_MS: '2000' });
-    try {
-      const { control } = hasty.sandbox;
-      const { id } = control.addTaxpayer({ status: 'AUTHORIZED' });
-      const authorization = await provider.watcherOf([id]);
-      const { jobId } = control.addJob({ taxpayerId: id, endsAs: null });
-      await hasty.query(readJob, { t: id, j: jobId }, { authorization }); // its access token is in memory
-      control.setLatency(1500);
-      const field = (n: number) => `a${n}: refreshJob(taxpayerId: "${id}", jobId: "made-up-${n}") { status }`;
-      const page = (from: number) => `{ ${Array.from({ length: 50 }, (_, n) => field(from + n)).join(' ')} }`;
-      const pages = await Promise.all([0, 50].map((from) => hasty.query(page(from), {}, { authorization })));
-      const codes = pages.flatMap(({ errors = [] }) => errors.map(({ extensions }) => extensions.code));
-      expect(new Set(codes)).toEqual(new Set(['NOT_FOUND', 'RATE_LIMITED']));
-      control.setLatency(0);
-      expect(
-        (await hasty.query(page(100), {}, { authorization })).errors?.map(({ extensions }) => extensions.code),
-      ).toEqual(Array(50).fill('NOT_FOUND'));
-    } finally {
-      await hasty.stop();
-    }
+
+    const { control } = hasty.sandbox;
+    const { id } = control.addTaxpayer({ status: 'AUTHORIZED' });
+    const authorization = await provider.watcherOf([id]);
+    const { jobId } = control.addJob({ taxpayerId: id, endsAs: null });
+    await hasty.query(readJob, { t: id, j: jobId }, { authorization }); // its access token is in memory
+    control.setLatency(1500);
+    const field = (n: number) => `a${n}: refreshJob(taxpayerId: "${id}", jobId: "made-up-${n}") { status }`;
+    const page = (from: number) => `{ ${Array.from({ length: 50 }, (_, n) => field(from + n)).join(' ')} }`;
+    const pages = await Promise.all([0, 50].map((from) => hasty.query(page(from), {}, { authorization })));
+    const codes = pages.flatMap(({ errors = [] }) => errors.map(({ extensions }) => extensions.code));
+    expect(new Set(codes)).toEqual(new Set(['NOT_FOUND', 'RATE_LIMITED']));
+    control.setLatency(0);
+    expect(
+      (await hasty.query(page(100), {}, { authorization })).errors?.map(({ extensions }) => extensions.code),
+    ).toEqual(Array(50).fill('NOT_FOUND'));
   });
 });
 
@@ -375,7 +359,6 @@ describe('A read that a refused caller began', () => {
   beforeEach(async () => {
     fleet = await startFleet({ breakerResetMs: 60_000 });
   });
-  afterEach(() => fleet.stop());
 
   function scene() {
     const [member] = fleet.members;

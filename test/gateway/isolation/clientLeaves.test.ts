@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
@@ -6,10 +6,6 @@ import { until } from '../../support/until.js';
 
 let provider: TrustedProvider | undefined;
 let gateway: TestGateway | undefined;
-afterEach(async () => {
-  await gateway?.stop();
-  await provider?.stop();
-});
 
 const body = '{"query":"{ __typename }"}';
 

@@ -8,11 +8,6 @@ const ada: Caller = { ...anyone, kind: 'bearer', key: 'ada' };
 const bob: Caller = { ...anyone, kind: 'bearer', key: 'bob' };
 let gateway: TestGateway | undefined;
 
-afterEach(async () => {
-  await gateway?.stop();
-  gateway = undefined;
-});
-
 /** How many of that many operations get through. */
 function admitted(limit: Quota, caller: Caller, operations: number, address?: string): number {
   return Array.from({ length: operations }).filter(() => refusal(limit, caller, address) === undefined).length;

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { WebSocket } from 'ws';
 import { Quota } from '../../../src/admission/Quota.js';
 import { callerKey } from '../../../src/auth/caller.js';
@@ -15,11 +15,6 @@ describe('A flood of refusals', () => {
   beforeAll(async () => {
     provider = await startTrustedProvider();
     gateway = await startTestGateway(provider.env);
-  });
-
-  afterAll(async () => {
-    await gateway.stop();
-    await provider.stop();
   });
 
   /** Sends that many requests without a token, ten on a connection, all at once. */
@@ -85,26 +80,15 @@ describe('A flood of refusals', () => {
 describe('Over WebSocket', () => {
   let provider: TrustedProvider;
   let gateway: TestGateway;
-  const open: RawSocket[] = [];
 
   beforeAll(async () => {
     provider = await startTrustedProvider();
     gateway = await startTestGateway({ ...provider.env, MAX_BODY_BYTES: '1000000' });
   });
 
-  afterEach(() => {
-    for (const socket of open.splice(0)) socket.end();
-  });
-
-  afterAll(async () => {
-    await gateway.stop();
-    await provider.stop();
-  });
-
   /** A socket of a caller of its own, so that no turn of another is taken. */
   async function connected(sub: string): Promise<RawSocket> {
     const socket = rawSocket(gateway.origin);
-    open.push(socket);
     await socket.init({ authorization: `Bearer ${await provider.token({ sub })}` });
     return socket;
   }

@@ -1,14 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { addressReader } from '../../../src/http/facts.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 let gateway: TestGateway | undefined;
-
-afterEach(async () => {
-  await gateway?.stop();
-  gateway = undefined;
-});
 
 /** The address that the audit line of a creation names. */
 async function auditedAddress({ query, logs }: TestGateway, headers: Readonly<Record<string, string>>) {

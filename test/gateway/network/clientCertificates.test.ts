@@ -2,7 +2,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { type CertificateFiles, issueCertificate, makeAuthority } from '../../support/certificate.js';
 import { freePort } from '../../support/freePort.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
@@ -33,10 +33,6 @@ beforeAll(async () => {
     TLS_KEY_FILE: served.keyFile,
     TLS_CLIENT_CA_FILE: accepted,
   });
-});
-
-afterAll(async () => {
-  await gateway?.stop();
 });
 
 interface Sent {
@@ -106,15 +102,12 @@ describe('a client', () => {
 
 test('without TLS_CLIENT_CA_FILE no certificate is asked for', async () => {
   const open = await startTestGateway({ TLS_CERT_FILE: served.certFile, TLS_KEY_FILE: served.keyFile });
-  try {
-    const options = { host: '127.0.0.1', port: open.gateway.port, rejectUnauthorized: false, agent: false as const };
-    const answered = new Promise<number | undefined>((resolve, reject) => {
-      request({ ...options, path: '/metrics' }, (response) => resolve(response.resume().statusCode))
-        .once('error', reject)
-        .end();
-    });
-    expect(await answered).toBe(200);
-  } finally {
-    await open.stop();
-  }
+
+  const options = { host: '127.0.0.1', port: open.gateway.port, rejectUnauthorized: false, agent: false as const };
+  const answered = new Promise<number | undefined>((resolve, reject) => {
+    request({ ...options, path: '/metrics' }, (response) => resolve(response.resume().statusCode))
+      .once('error', reject)
+      .end();
+  });
+  expect(await answered).toBe(200);
 });

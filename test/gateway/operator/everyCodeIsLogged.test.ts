@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
@@ -115,17 +115,14 @@ const transports = {
   sse: async (sent: Sent) => idIn(await post(sent, '/graphql/stream', 'text/event-stream')),
   ws: async ({ gateway, requestId, authorization, document: query, variables }: Sent) => {
     const socket = rawSocket(gateway.origin, { headers: { 'x-request-id': requestId } });
-    try {
-      await socket.opened.catch(() => {});
-      if (socket.socket.readyState !== socket.socket.OPEN) return requestId;
-      socket.send({ type: 'connection_init', payload: { authorization } });
-      const ready = socket.message(({ type }) => type === 'connection_ack').then(() => true);
-      if (!(await Promise.race([ready, socket.closed.then(() => false)]))) return requestId;
-      socket.send({ type: 'subscribe', id: '1', payload: { query, variables } });
-      return idIn(JSON.stringify(await socket.message(({ id }) => id === '1')));
-    } finally {
-      socket.end();
-    }
+
+    await socket.opened.catch(() => {});
+    if (socket.socket.readyState !== socket.socket.OPEN) return requestId;
+    socket.send({ type: 'connection_init', payload: { authorization } });
+    const ready = socket.message(({ type }) => type === 'connection_ack').then(() => true);
+    if (!(await Promise.race([ready, socket.closed.then(() => false)]))) return requestId;
+    socket.send({ type: 'subscribe', id: '1', payload: { query, variables } });
+    return idIn(JSON.stringify(await socket.message(({ id }) => id === '1')));
   },
 };
 
@@ -147,12 +144,6 @@ let provider: TrustedProvider | undefined;
 let collector: Awaited<ReturnType<typeof startCollector>>;
 beforeEach(async () => {
   collector = await startCollector();
-});
-afterEach(async () => {
-  await gateway?.stop();
-  await collector.stop();
-  await provider?.stop();
-  gateway = undefined;
 });
 
 describe('the request id of an error', () => {

@@ -1,11 +1,6 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { freePort } from '../../support/freePort.js';
 import { startTestGateway } from '../../support/gateway.js';
-
-const stops: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
-});
 
 const scrape = async (origin: string) => (await fetch(`${origin}/metrics`)).text();
 /** The value of one series; the labels in the order they are printed. */
@@ -16,8 +11,7 @@ const seriesOf = (page: string, series: string) => {
 
 describe('Metrics', () => {
   it('name operations by the schema and never by what a client calls them', async () => {
-    const { origin, query, sandbox, stop } = await startTestGateway();
-    stops.push(stop);
+    const { origin, query, sandbox } = await startTestGateway();
     const [id] = Object.values(sandbox.demo.taxpayerIds);
     await query(`query SsnOf900001234 { mine: taxpayerToken(taxpayerId: "${id}") { status } }`);
     await query(`{ a: taxpayer(id: "${id}") { id } b: taxpayerToken(taxpayerId: "${id}") { status } }`);
@@ -42,8 +36,7 @@ describe('Metrics', () => {
   });
 
   it('tell how a read was answered and what is left of the token budget', async () => {
-    const { origin, query, sandbox, stop } = await startTestGateway({ TOKEN_BUDGET_PER_HOUR: '40' });
-    stops.push(stop);
+    const { origin, query, sandbox } = await startTestGateway({ TOKEN_BUDGET_PER_HOUR: '40' });
     const read = () => query(`{ taxpayerToken(taxpayerId: "${sandbox.demo.taxpayerIds.authorized}") { status } }`);
     expect(seriesOf(await scrape(origin), 'gateway_token_budget_left')).toBe(40);
     await read();
@@ -59,8 +52,7 @@ describe('Metrics', () => {
   });
 
   it('show refused credentials and an open breaker', async () => {
-    const { origin, query, sandbox, stop } = await startTestGateway();
-    stops.push(stop);
+    const { origin, query, sandbox } = await startTestGateway();
     sandbox.control.setClientSecret('another');
     await query(`{ taxpayerToken(taxpayerId: "${sandbox.demo.taxpayerIds.authorized}") { status } }`);
     const page = await scrape(origin);
@@ -72,8 +64,7 @@ describe('Metrics', () => {
 
   it('are on METRICS_PORT alone when that is set', async () => {
     const port = await freePort();
-    const { origin, stop } = await startTestGateway({ METRICS_PORT: String(port) });
-    stops.push(stop);
+    const { origin } = await startTestGateway({ METRICS_PORT: String(port) });
     expect((await fetch(`${origin}/metrics`)).status).toBe(404);
     expect(await scrape(`http://127.0.0.1:${port}`)).toContain('gateway_operations_total');
     expect((await fetch(`http://127.0.0.1:${port}/graphql`)).status).toBe(404);

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
@@ -24,8 +24,6 @@ let gateway: TestGateway;
 beforeAll(async () => {
   provider = await startTrustedProvider();
 });
-afterAll(() => provider.stop());
-afterEach(() => gateway.stop());
 
 async function start(env: Environment = {}): Promise<string> {
   gateway = await startTestGateway({ ...provider.env, DRAIN_TIMEOUT_MS: '0', ...env });

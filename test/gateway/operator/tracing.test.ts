@@ -8,9 +8,7 @@ import { rawSocket } from '../../support/rawSocket.js';
 import { postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
-const stops: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
+afterEach(() => {
   for (const name of standardVariables.splice(0)) delete process.env[name];
 });
 
@@ -31,13 +29,9 @@ const readJob = 'GET /tax-payer/{taxpayerId}/refresh/{jobId}';
 /** Does `work` with a traced gateway and gives the spans, which are complete once it has stopped. */
 async function traced(work: (gateway: TestGateway) => Promise<unknown>, env: Environment = {}) {
   const collector = await startCollector();
-  stops.push(collector.stop);
   const gateway = await startTestGateway({ ...quickPolls, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...env });
-  try {
-    await work(gateway);
-  } finally {
-    await gateway.stop();
-  }
+  await work(gateway);
+  await gateway.stop();
   return { ...collector, logs: gateway.logs, service: new URL(gateway.sandbox.url) };
 }
 
@@ -223,7 +217,6 @@ describe('Traces', () => {
 
   it('go to the address for traces as it is, and nowhere when the SDK or the exporter is disabled', async () => {
     const collector = await startCollector();
-    stops.push(collector.stop);
     const own = { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own` };
     await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_SDK_DISABLED: 'true' });
     await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_TRACES_EXPORTER: 'none' });
@@ -235,8 +228,7 @@ describe('Traces', () => {
   it('cost no request anything when the collector is away, which one log line says', async () => {
     setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '1000', OTEL_BSP_SCHEDULE_DELAY: '10' });
     const nowhere = `http://127.0.0.1:${await freePort()}`;
-    const { query, logs, stop } = await startTestGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: nowhere });
-    stops.push(stop);
+    const { query, logs } = await startTestGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: nowhere });
     const told = () => logs.filter((line) => line.includes('trace collector rejects spans'));
     for (let n = 0; n < 3; n += 1) expect((await query('{ __typename }')).status).toBe(200);
     await until(() => told().length > 0);

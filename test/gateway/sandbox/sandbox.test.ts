@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
@@ -40,7 +40,6 @@ const readJob = ({ taxpayerId, jobId }: { readonly taxpayerId: string; readonly 
 beforeEach(async () => {
   sandbox = await startSandbox(credentials);
 });
-afterEach(() => sandbox.stop());
 
 describe('The sandbox serves the interface of the service:', () => {
   it('creates a client link whose hosted page exists', async () => {
@@ -125,7 +124,6 @@ describe('A gateway over the sandbox', () => {
   beforeAll(async () => {
     gateway = await startTestGateway({ UPSTREAM_TIMEOUT_MS: '100', UPSTREAM_DEADLINE_MS: '300' });
   });
-  afterAll(() => gateway.stop());
 
   it.each([
     ['unavailable', 'UPSTREAM_UNAVAILABLE'],

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 
 const input = { metadata: { case: 'C-1' }, settings: { prefillData: { personalInfo: { ssn: 'planted-ssn-000-11' } } } };
@@ -7,7 +7,6 @@ const mine = { caller: 'caller-1', key: 'key-1' };
 
 describe('createClientLink with an idempotency key', () => {
   let fleet: Fleet;
-  afterEach(() => fleet.stop());
 
   async function scene(options: FleetOptions = {}) {
     fleet = await startFleet({ size: 2, ...options });
@@ -45,7 +44,6 @@ describe('createClientLink with an idempotency key', () => {
       expect(await second).toEqual({ ...(await first), replayed: true });
       expect(await third).toBe('answered');
       expect(posts()).toBe(1);
-      await fleet.stop();
     }
   });
 

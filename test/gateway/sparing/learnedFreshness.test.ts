@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { TokenView } from '../../../src/datasources/tokenAnswer.js';
 import { type Fleet, type FleetOptions, type Member, startFleet } from '../../support/fleet.js';
 
@@ -8,7 +8,6 @@ const hour = 60 * minute;
 const day = 24 * hour;
 
 let fleet: Fleet;
-afterEach(() => fleet.stop());
 
 const freshForMs = ({ readAt, freshMs }: TokenView) => Math.max(0, readAt + freshMs - fleet.monotonicNow());
 

@@ -1,13 +1,9 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { metric } from '../../support/liveJob.js';
 
 let gateway: TestGateway;
-let stopped = false;
-afterEach(async () => {
-  if (!stopped) await gateway.stop();
-  stopped = false;
-});
 
 const document = `query ($taxpayerId: ID!, $jobId: ID!, $waitSeconds: Int) {
   refreshJob(taxpayerId: $taxpayerId, jobId: $jobId, waitSeconds: $waitSeconds) { status }
@@ -29,10 +25,7 @@ async function scene(env: Environment = {}, authorization = '') {
   return { control, taxpayerId, jobId, wait };
 }
 
-async function watchers(): Promise<number> {
-  const text = await (await fetch(`${gateway.origin}/metrics`)).text();
-  return Number(/^gateway_watchers\{kind="job"\} (\d+)$/m.exec(text)?.[1]);
-}
+const watchers = () => metric(gateway, 'gateway_watchers{kind="job"}');
 
 /** Resolves when the gauge has the value; the test's own time limit says when it never does. */
 async function whenWatchers(count: number): Promise<void> {
@@ -66,7 +59,6 @@ describe('A query that waits for a job', () => {
     const token = await provider.token({ scope: 'refresh-jobs:read taxpayers:any' }, { expiresIn: 3 });
     const { wait } = await scene(provider.env, `Bearer ${token}`);
     expect(await (await wait(300)).json()).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
-    await provider.stop();
   });
 
   it('ends at once when its client leaves, and so do the polls', async () => {
@@ -86,7 +78,6 @@ describe('A query that waits for a job', () => {
     const { wait } = await scene();
     const answer = wait(300);
     await whenWatchers(1);
-    stopped = true;
     const end = gateway.stop();
     const response = await answer;
     expect(response.status).toBe(200);

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { type Fleet, outcomeOf, startFleet } from '../../support/fleet.js';
 import { startTestGateway } from '../../support/gateway.js';
 
@@ -7,7 +7,6 @@ const coolDownMs = 60_000;
 
 describe('a token that the service no longer takes', () => {
   let fleet: Fleet;
-  afterEach(() => fleet.stop());
 
   async function scene(size = 1) {
     fleet = await startFleet({ size });
@@ -90,35 +89,31 @@ describe('a token that the service no longer takes', () => {
 
 it('answers for a job within two deadlines, although token, job and the next token are all slow', async () => {
   const deadlineMs = 2000;
-  const { query, sandbox, stop } = await startTestGateway({
+  const { query, sandbox } = await startTestGateway({
     UPSTREAM_TIMEOUT_MS: '1000',
     UPSTREAM_DEADLINE_MS: String(deadlineMs),
   });
-  try {
-    const { control } = sandbox;
-    const taxpayerId = control.addTaxpayer().id;
-    control.addJob({ taxpayerId, jobId: 'job', endsAs: null });
-    control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' }, times: 1 });
-    control.arm({ endpoint: 'refreshJob', fault: { gate: 'never' }, times: 1 });
-    control.arm({ endpoint: 'refreshJob', fault: { delayMs: 600 } });
-    const askedAt = performance.now();
-    const answer = query('query ($taxpayerId: ID!) { refreshJob(taxpayerId: $taxpayerId, jobId: "job") { status } }', {
-      taxpayerId,
-    });
-    await control.whenCalled('refreshJob', 1);
-    control.rotateToken(taxpayerId);
-    control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
-    expect((await answer).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_TIMEOUT' } }]);
-    expect(performance.now() - askedAt).toBeLessThan(3 * deadlineMs);
-    expect(control.tokenCalls(taxpayerId)).toBeGreaterThan(2); // the first with its repetition, and one for the replacement
-  } finally {
-    await stop();
-  }
+
+  const { control } = sandbox;
+  const taxpayerId = control.addTaxpayer().id;
+  control.addJob({ taxpayerId, jobId: 'job', endsAs: null });
+  control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' }, times: 1 });
+  control.arm({ endpoint: 'refreshJob', fault: { gate: 'never' }, times: 1 });
+  control.arm({ endpoint: 'refreshJob', fault: { delayMs: 600 } });
+  const askedAt = performance.now();
+  const answer = query('query ($taxpayerId: ID!) { refreshJob(taxpayerId: $taxpayerId, jobId: "job") { status } }', {
+    taxpayerId,
+  });
+  await control.whenCalled('refreshJob', 1);
+  control.rotateToken(taxpayerId);
+  control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
+  expect((await answer).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_TIMEOUT' } }]);
+  expect(performance.now() - askedAt).toBeLessThan(3 * deadlineMs);
+  expect(control.tokenCalls(taxpayerId)).toBeGreaterThan(2); // the first with its repetition, and one for the replacement
 });
 
 describe('job statuses', () => {
   let fleet: Fleet;
-  afterEach(() => fleet.stop());
 
   it('are shared for a second by the fleet while they can change, and for good once they cannot', async () => {
     fleet = await startFleet({ size: 2 });

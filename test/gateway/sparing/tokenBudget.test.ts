@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 import { startTestGateway } from '../../support/gateway.js';
@@ -7,7 +7,6 @@ const hour = 3_600_000;
 
 describe('the hourly budget of token calls', () => {
   let fleet: Fleet;
-  afterEach(() => fleet.stop());
 
   async function scene({ budgetPerHour = 64, size = 1 }: FleetOptions = {}) {
     fleet = await startFleet({ size, budgetPerHour });
@@ -41,7 +40,6 @@ describe('the hourly budget of token calls', () => {
 
 describe("one caller's share of the hourly budget", () => {
   let fleet: Fleet;
-  afterEach(() => fleet.stop());
 
   /** So many reads for `holder` at each member in turn, each of another taxpayer; says how many were answered. */
   async function read(holder: string | undefined, readers: number): Promise<number> {
@@ -98,7 +96,6 @@ describe("one caller's share of the hourly budget", () => {
 
 describe('the share of watchers in the hourly budget', () => {
   let fleet: Fleet;
-  afterEach(() => fleet.stop());
 
   /** So many polls, or reads, at each member in turn, each of another taxpayer; says how many were answered. */
   async function read(how: 'poll' | 'record', readers: number, holder?: string): Promise<number> {
@@ -150,19 +147,15 @@ describe('A refused read', () => {
       const { errors } = await gateway.query(document, { id }, { authorization: `Bearer ${token}` });
       return errors?.map(({ message, extensions: { code } }) => `${code}: ${message}`)[0] ?? 'answered';
     };
-    try {
-      const own = 'RATE_LIMITED: At most 3 token calls per hour for one caller (TOKEN_BUDGET_CALLER_SHARE)';
-      for (const subject of ['one', 'two', 'three', 'four']) {
-        const outcomes = [];
-        for (let n = 0; n < 5; n += 1) outcomes.push(await readAs(subject));
-        expect(outcomes).toEqual(['answered', 'answered', 'answered', own, own]);
-      }
-      const fleets = 'TOKEN_BUDGET_EXHAUSTED: At most 12 token calls per hour for the fleet (TOKEN_BUDGET_PER_HOUR)';
-      for (let n = 0; n < 5; n += 1) expect(await readAs('five')).toBe(fleets);
-      expect(await readAs('one')).toBe(own);
-    } finally {
-      await gateway.stop();
-      await provider.stop();
+
+    const own = 'RATE_LIMITED: At most 3 token calls per hour for one caller (TOKEN_BUDGET_CALLER_SHARE)';
+    for (const subject of ['one', 'two', 'three', 'four']) {
+      const outcomes = [];
+      for (let n = 0; n < 5; n += 1) outcomes.push(await readAs(subject));
+      expect(outcomes).toEqual(['answered', 'answered', 'answered', own, own]);
     }
+    const fleets = 'TOKEN_BUDGET_EXHAUSTED: At most 12 token calls per hour for the fleet (TOKEN_BUDGET_PER_HOUR)';
+    for (let n = 0; n < 5; n += 1) expect(await readAs('five')).toBe(fleets);
+    expect(await readAs('one')).toBe(own);
   });
 });

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { faults } from '../../support/faults.js';
 import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 
@@ -7,7 +7,6 @@ const hour = 60 * minute;
 
 describe('token policies', () => {
   let fleet: Fleet;
-  afterEach(() => fleet.stop());
 
   /** A fleet, a taxpayer, and the first two members of the fleet. */
   async function scene(options: FleetOptions & { status?: string } = {}) {
@@ -141,7 +140,6 @@ describe('Clocks', () => {
 
   describe('a clock that was ahead and is put right', () => {
     let fleet: Fleet;
-    afterEach(() => fleet.stop());
 
     /** Two members on one clock that can be put back, a taxpayer, and a job that does not end by itself. */
     async function scene(options: FleetOptions = {}) {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { createServer, type Socket } from 'node:net';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { print } from 'graphql';
 import {
   type ErrorCode,
@@ -16,9 +16,11 @@ import {
   watchRefreshJob,
   watchTaxpayerToken,
 } from '../../../packages/client/src/index.js';
+import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls } from '../../support/liveJob.js';
+import { serve } from '../../support/serve.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
@@ -28,7 +30,6 @@ beforeEach(async () => {
   running = await startTestGateway({ TOKEN_BUDGET_PER_HOUR: '1', JOB_POLL_MIN_MS: '50' }, { jobDurationMs: 400 });
   url = `${running.origin}/graphql`;
 });
-afterEach(() => running.stop());
 
 describe('Errors as the typed client reads them', () => {
   /** The first call uses up the token budget, the second is refused by it. */
@@ -113,14 +114,10 @@ describe('watchRefreshJob', () => {
     const { loadConfig } = await import('../../../src/config/config.js');
     const { environmentFor } = await import('../../support/gateway.js');
     const config = loadConfig({ ...environmentFor(running.sandbox), CACHE_URL: 'memory:', PORT: port });
-    const next = await startGateway(config, { logDestination: { write: () => {} } });
-    try {
-      expect((await rest).value).toMatchObject({ status: 'COMPLETED' });
-      expect((await updates.next()).done).toBe(true);
-      expect(reconnects.length).toBeGreaterThan(0);
-    } finally {
-      await next.stop();
-    }
+    atEnd((await startGateway(config, { logDestination: { write: () => {} } })).stop);
+    expect((await rest).value).toMatchObject({ status: 'COMPLETED' });
+    expect((await updates.next()).done).toBe(true);
+    expect(reconnects.length).toBeGreaterThan(0);
   });
 });
 
@@ -130,19 +127,13 @@ describe('A watch that outlives its connection', () => {
   let provider: TrustedProvider;
   let guarded: TestGateway;
   let live: TestGateway;
-  let ending: AbortController;
+  const ending = new AbortController();
   beforeAll(async () => {
     provider = await startTrustedProvider();
     guarded = await startTestGateway({ ...provider.env, ...quickPolls });
     const bounds = { jobs: { watchMaxMs: 2000 } };
     live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1' }, {}, planMode, { bounds });
-    ending = new AbortController();
-  });
-  afterAll(async () => {
-    ending.abort();
-    await live.stop();
-    await guarded.stop();
-    await provider.stop();
+    atEnd(() => ending.abort());
   });
 
   const watchGuarded = (job: ReturnType<typeof addJob>, overrides: object) =>
@@ -203,9 +194,8 @@ describe('A watch that outlives its connection', () => {
 
 describe('The event stream of watchRefreshJob', () => {
   it('is closed when the watch ends while it is being opened', async () => {
-    const silent = createServer(() => {}).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    const silentUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const silent = createServer(() => {});
+    const silentUrl = await serve(silent);
     const ending = new AbortController();
     const updates = watchRefreshJob({ url: silentUrl, taxpayerId: 'x', jobId: 'y', signal: ending.signal });
     const next = updates.next();
@@ -214,6 +204,5 @@ describe('The event stream of watchRefreshJob', () => {
     ending.abort();
     expect(await next).toEqual({ value: undefined, done: true });
     await closed;
-    silent.close();
   });
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { sharedMs } from '../../../src/datasources/RefreshJobs.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { executions } from '../../support/executions.js';
@@ -24,8 +24,6 @@ describe('server-sent events', () => {
   beforeAll(async () => {
     gateway = await startTestGateway({ ...quickPolls, LOG_OPERATIONS: 'all' });
   });
-
-  afterAll(() => gateway.stop());
 
   it.each(['/graphql/stream', '/graphql'])('on %s give each change, then complete', async (path) => {
     const job = addJob(gateway);
@@ -136,11 +134,6 @@ describe('a caller of an event stream', () => {
     gateway = await startTestGateway({ ...quickPolls, ...provider.env });
   });
 
-  afterAll(async () => {
-    await gateway.stop();
-    await provider.stop();
-  });
-
   it('is rejected without a token', async () => {
     const response = await stream(gateway, { query: watchJob, variables: addJob(gateway) });
     expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
@@ -158,24 +151,20 @@ describe('a caller of an event stream', () => {
       [gateway, 415, { ...headers, authorization: await provider.watcherOf([]), 'content-type': 'text/plain' }],
       [cut, 503, { ...headers, authorization: await unread.watcherOf([]) }],
     ];
-    try {
-      for (const [asked, status, sent] of refusals) {
-        const answers = ['/graphql', '/graphql/stream'].map(async (path) => {
-          const response = await stream(asked, { query: '{ __typename }' }, sent, path);
-          const { date: _, 'retry-after': wait, ...named } = Object.fromEntries(response.headers);
-          const text = await response.text();
-          const said = /"retryAfterSeconds":(\d+)/.exec(text)?.[1];
-          expect([wait, said === undefined]).toEqual([said, status !== 503]);
-          // Between two answers the time to wait may have become shorter.
-          return { status: response.status, headers: named, text: text.replace(`:${said}`, ':…') };
-        });
-        const [plain, live] = await Promise.all(answers);
-        expect(plain?.status).toBe(status);
-        expect(live).toEqual(plain);
-      }
-    } finally {
-      await cut.stop();
-      await unread.stop();
+
+    for (const [asked, status, sent] of refusals) {
+      const answers = ['/graphql', '/graphql/stream'].map(async (path) => {
+        const response = await stream(asked, { query: '{ __typename }' }, sent, path);
+        const { date: _, 'retry-after': wait, ...named } = Object.fromEntries(response.headers);
+        const text = await response.text();
+        const said = /"retryAfterSeconds":(\d+)/.exec(text)?.[1];
+        expect([wait, said === undefined]).toEqual([said, status !== 503]);
+        // Between two answers the time to wait may have become shorter.
+        return { status: response.status, headers: named, text: text.replace(`:${said}`, ':…') };
+      });
+      const [plain, live] = await Promise.all(answers);
+      expect(plain?.status).toBe(status);
+      expect(live).toEqual(plain);
     }
   });
 
@@ -194,27 +183,23 @@ describe('a caller of an event stream', () => {
 it('a request whose client leaves while the token is verified leaves no stream behind', async () => {
   const provider = await startTrustedProvider();
   const gateway = await startTestGateway({ ...quickPolls, ...provider.env });
-  try {
-    const job = addJob(gateway);
-    const headers = { accept: 'text/event-stream', authorization: await provider.watcherOf([job.taxpayerId]) };
-    const body = { query: watchJob, variables: job };
-    provider.behave('hold');
-    const leaving = rawRequest(gateway.origin, { path: '/graphql/stream', headers, body });
-    const staying = stream(gateway, body, headers);
-    await until(() => provider.counts.jwks > 0);
-    leaving.destroy();
-    // Its end reaches the gateway before this answer comes back.
-    await metric(gateway, 'gateway_open_streams{transport="sse"}');
-    provider.release();
-    const events = eventReader(await staying);
-    expect(await events.next()).toMatchObject({ data: update(job.jobId, 'PROCESSING') });
-    expect(await metric(gateway, 'gateway_open_streams{transport="sse"}')).toBe(1);
-    expect(await metric(gateway, 'gateway_watchers{kind="job"}')).toBe(1);
-    await events.cancel();
-  } finally {
-    await gateway.stop();
-    await provider.stop();
-  }
+
+  const job = addJob(gateway);
+  const headers = { accept: 'text/event-stream', authorization: await provider.watcherOf([job.taxpayerId]) };
+  const body = { query: watchJob, variables: job };
+  provider.behave('hold');
+  const leaving = rawRequest(gateway.origin, { path: '/graphql/stream', headers, body });
+  const staying = stream(gateway, body, headers);
+  await until(() => provider.counts.jwks > 0);
+  leaving.destroy();
+  // Its end reaches the gateway before this answer comes back.
+  await metric(gateway, 'gateway_open_streams{transport="sse"}');
+  provider.release();
+  const events = eventReader(await staying);
+  expect(await events.next()).toMatchObject({ data: update(job.jobId, 'PROCESSING') });
+  expect(await metric(gateway, 'gateway_open_streams{transport="sse"}')).toBe(1);
+  expect(await metric(gateway, 'gateway_watchers{kind="job"}')).toBe(1);
+  await events.cancel();
 });
 
 it('a stopping gateway ends event streams without calling them complete, after the answers under way', async () => {

@@ -1,20 +1,16 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { WebSocket, WebSocketServer } from 'ws';
 import { keepAlive } from '../../../src/live/socketBounds.js';
+import { atEnd } from '../../support/atEnd.js';
 import { startTestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
 import { streamReader } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
 const everyMs = 20;
-const cleanups: (() => unknown)[] = [];
-
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
 
 /** Our end of a socket that is kept alive, and the peer's. */
 async function connected({ autoPong }: { readonly autoPong: boolean }) {
@@ -23,10 +19,8 @@ async function connected({ autoPong }: { readonly autoPong: boolean }) {
   const peer = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, { autoPong });
   const [[ours]] = (await Promise.all([once(server, 'connection'), once(peer, 'open')])) as [[WebSocket], unknown];
   keepAlive(ours, everyMs);
-  cleanups.push(
-    () => server.close(),
-    () => peer.terminate(),
-  );
+  atEnd(() => server.close());
+  atEnd(() => peer.terminate());
   return { ours, peer };
 }
 
@@ -54,16 +48,12 @@ it('a peer for whom bytes wait is not ended for a pong that is late, and is aske
   expect([ours.readyState, ours.bufferedAmount]).toEqual([WebSocket.OPEN, 0]);
 });
 
-async function gatewayThatKeepsAlive() {
-  const gateway = await startTestGateway(quickPolls, {}, undefined, { keepAliveMs: everyMs });
-  cleanups.push(() => gateway.stop());
-  return gateway;
-}
+const gatewayThatKeepsAlive = () => startTestGateway(quickPolls, {}, undefined, { keepAliveMs: everyMs });
 
 it('the gateway ends a socket whose peer answers no ping', async () => {
   const { origin } = await gatewayThatKeepsAlive();
   const peer = new WebSocket(`${origin.replace('http', 'ws')}/graphql`, 'graphql-transport-ws', { autoPong: false });
-  cleanups.push(() => peer.terminate());
+  atEnd(() => peer.terminate());
   await once(peer, 'open');
   peer.send('{"type":"connection_init"}');
   const [code] = await once(peer, 'close');
@@ -81,7 +71,6 @@ it.each([
     body: JSON.stringify({ query: watchJob, variables: addJob(gateway) }),
   });
   const pieces = streamReader(response);
-  cleanups.push(() => pieces.cancel());
   for (let piece = ''; !piece.includes('PROCESSING'); ) piece = (await pieces.next(separator)) ?? '';
   expect([await pieces.next(separator), await pieces.next(separator)]).toEqual([sign, sign]);
 });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, update, watchJob } from '../../support/liveJob.js';
 import { streamReader } from '../../support/streamReader.js';
@@ -21,8 +21,6 @@ describe('a multipart subscription', () => {
   beforeAll(async () => {
     gateway = await startTestGateway(quickPolls);
   });
-
-  afterAll(() => gateway.stop());
 
   it('brings each change as a part', async () => {
     const job = addJob(gateway);
@@ -62,15 +60,8 @@ describe('a multipart subscription', () => {
 describe('While the gateway drains', () => {
   // A stream that is cut because the gateway drains has not ended, so it must not be told that it is complete.
 
-  const cleanups: (() => unknown)[] = [];
-
-  afterEach(async () => {
-    for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-  });
-
   async function start(env: Environment): Promise<TestGateway> {
     const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000', ...env });
-    cleanups.push(() => gateway.stop());
     return gateway;
   }
 

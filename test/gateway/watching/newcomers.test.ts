@@ -1,10 +1,9 @@
-import type { Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { clientFrame, rawUpgrade } from '../../support/rawHttp.js';
-import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
+import { rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 
 const continuation = 0x0;
@@ -13,32 +12,17 @@ const closeFrame = 0x8;
 
 describe('an unauthenticated socket', () => {
   let gateway: TestGateway;
-  const opened: (Socket | RawSocket['socket'])[] = [];
 
   beforeAll(async () => {
     gateway = await startTestGateway({ MAX_CONNECTIONS: '20' }); // ten unauthenticated sockets, five of one address
   });
 
-  afterEach(async () => {
-    for (const socket of opened.splice(0)) 'terminate' in socket ? socket.terminate() : socket.destroy();
-    await until(async () => (await openSockets()) === 0);
-  });
-
-  afterAll(() => gateway.stop());
+  beforeEach(() => until(async () => (await openSockets()) === 0));
 
   const openSockets = () => metric(gateway, 'gateway_open_streams{transport="ws"}');
 
-  async function upgraded(from?: string) {
-    const { socket, status } = await rawUpgrade(gateway.origin, from);
-    opened.push(socket);
-    return { socket, status };
-  }
-
-  function client(): RawSocket {
-    const socket = rawSocket(gateway.origin);
-    opened.push(socket.socket);
-    return socket;
-  }
+  const upgraded = (from?: string) => rawUpgrade(gateway.origin, from);
+  const client = () => rawSocket(gateway.origin);
 
   it('is dropped after the promised time even if it does not answer the close', async () => {
     const before = performance.now();

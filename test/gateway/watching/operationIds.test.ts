@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
@@ -7,23 +7,18 @@ import { until } from '../../support/until.js';
 
 describe('an operation id on a socket', () => {
   let gateway: TestGateway;
-  const open: RawSocket[] = [];
 
   beforeAll(async () => {
     gateway = await startTestGateway({ ...quickPolls, MAX_SUBSCRIPTIONS: '2' });
   });
 
-  afterEach(async () => {
+  beforeEach(async () => {
     gateway.sandbox.control.disarmAll();
-    for (const socket of open.splice(0)) socket.end();
     await until(async () => (await metric(gateway, 'gateway_open_streams{transport="ws"}')) === 0);
   });
 
-  afterAll(() => gateway.stop());
-
   async function connected(): Promise<RawSocket> {
     const socket = rawSocket(gateway.origin);
-    open.push(socket);
     await socket.init();
     return socket;
   }
@@ -114,13 +109,10 @@ describe('an operation id on a socket', () => {
 
 it('a ping nested deeply is answered, and is no bug of the gateway', async () => {
   const gateway = await startTestGateway();
-  try {
-    const socket = rawSocket(gateway.origin);
-    await socket.init();
-    socket.send(`{"type":"ping","payload":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`);
-    await socket.message(({ type }) => type === 'pong');
-    expect(gateway.logs.filter((line) => /"level":(50|60|"error"|"fatal")/.test(line))).toEqual([]);
-  } finally {
-    await gateway.stop();
-  }
+
+  const socket = rawSocket(gateway.origin);
+  await socket.init();
+  socket.send(`{"type":"ping","payload":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`);
+  await socket.message(({ type }) => type === 'pong');
+  expect(gateway.logs.filter((line) => /"level":(50|60|"error"|"fatal")/.test(line))).toEqual([]);
 });

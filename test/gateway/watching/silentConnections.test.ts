@@ -1,14 +1,14 @@
 import { EventEmitter, once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type WatchOptions, watchRefreshJob } from '../../../packages/client/src/index.js';
+import { serve } from '../../support/serve.js';
 
 /** How far a server gets before it falls silent. */
 type Silence = 'accepts' | 'updates';
 const testTimeoutMs = 20_000;
 
-let server: Server;
 let connections: Socket[];
 let url: string;
 let opened: number;
@@ -23,20 +23,16 @@ beforeEach(async () => {
   opened = 0;
   connections = [];
   events = new EventEmitter();
-  server = createServer(serveEvents).listen(0, '127.0.0.1');
+  const server = createServer(serveEvents);
   server.on('connection', (socket) => connections.push(socket));
-  await once(server, 'listening');
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  url = `${await serve(server)}/graphql`;
   jest.useFakeTimers({
     doNotFake: ['Date', 'hrtime', 'nextTick', 'performance', 'queueMicrotask', 'setImmediate', 'setInterval'],
   });
 });
 
-afterEach(async () => {
+afterEach(() => {
   jest.useRealTimers();
-  server.close();
-  cutConnections();
-  await once(server, 'close');
 });
 
 function cutConnections() {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
@@ -22,10 +22,6 @@ beforeAll(async () => {
   const quick = { TOKEN_FRESH_SECONDS: '1' };
   gateway = await startTestGateway(quick);
   guarded = await startTestGateway({ ...quick, ...provider.env });
-});
-
-afterAll(async () => {
-  await Promise.all([gateway.stop(), guarded.stop(), provider.stop()]);
 });
 
 afterEach(async () => {
@@ -105,21 +101,18 @@ describe('taxpayerTokenUpdated', () => {
 
   it('counts among the watches of its caller', async () => {
     const small = await startTestGateway({ ...provider.env, MAX_CONNECTIONS: '4' });
-    try {
-      const { id } = small.sandbox.control.addTaxpayer({ status: 'CREATED' });
-      const { jobId } = small.sandbox.control.addJob({ taxpayerId: id, endsAs: null });
-      const socket = rawSocket(small.origin);
-      await socket.init({ authorization: await provider.watcherOf([id]) });
-      socket.send({ type: 'subscribe', id: '1', payload: { query, variables: { taxpayerId: id } } });
-      await socket.message(({ type }) => type === 'next');
-      const job = `subscription { refreshJobUpdated(taxpayerId: "${id}", jobId: "${jobId}") { status } }`;
-      socket.send({ type: 'subscribe', id: '2', payload: { query: job } });
-      const refused = await socket.message((message) => message.id === '2');
-      expect(refused.payload).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED' } }] });
-      socket.end();
-    } finally {
-      await small.stop();
-    }
+
+    const { id } = small.sandbox.control.addTaxpayer({ status: 'CREATED' });
+    const { jobId } = small.sandbox.control.addJob({ taxpayerId: id, endsAs: null });
+    const socket = rawSocket(small.origin);
+    await socket.init({ authorization: await provider.watcherOf([id]) });
+    socket.send({ type: 'subscribe', id: '1', payload: { query, variables: { taxpayerId: id } } });
+    await socket.message(({ type }) => type === 'next');
+    const job = `subscription { refreshJobUpdated(taxpayerId: "${id}", jobId: "${jobId}") { status } }`;
+    socket.send({ type: 'subscribe', id: '2', payload: { query: job } });
+    const refused = await socket.message((message) => message.id === '2');
+    expect(refused.payload).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED' } }] });
+    socket.end();
   });
 });
 

@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { errorCodeOf, type WatchOptions, watchRefreshJob } from '../../../packages/client/src/index.js';
+import { serve } from '../../support/serve.js';
 
 const testTimeoutMs = 10_000;
 const job = { taxpayerId: 'x', jobId: 'y' };
@@ -12,14 +11,8 @@ const eventsOf = (answer: object) => `event: next\ndata: ${JSON.stringify(answer
 let server: Server;
 let url: string;
 beforeEach(async () => {
-  server = createServer((_, response) => response.writeHead(404).end('no JSON')).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
-});
-afterEach(async () => {
-  server.close();
-  server.closeAllConnections();
-  await once(server, 'close');
+  server = createServer((_, response) => response.writeHead(404).end('no JSON'));
+  url = `${await serve(server)}/graphql`;
 });
 
 describe('A watch', () => {

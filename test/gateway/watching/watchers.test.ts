@@ -1,5 +1,5 @@
 import { subscribe } from 'node:diagnostics_channel';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { UpstreamCredentials } from '../../../src/config/config.js';
 import { identifiers, type JobId, type TaxpayerId } from '../../../src/datasources/identifiers.js';
 import { startAgents } from '../../../src/network/agents.js';
@@ -26,7 +26,6 @@ subscribe('http.client.response.finish', () => {
 beforeAll(async () => {
   sandbox = await startSandbox();
 });
-afterAll(() => sandbox.stop());
 beforeEach(() => {
   underWay = 0; // calls that a test before left behind have no end
   sandbox.control.resetCounters();

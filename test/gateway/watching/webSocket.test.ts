@@ -1,23 +1,11 @@
 import { request as httpRequest } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, update, watchJob } from '../../support/liveJob.js';
-import { type RawSocket, type RawSocketOptions, rawSocket } from '../../support/rawSocket.js';
+import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
-
-const open: RawSocket[] = [];
-
-function socketTo(gateway: TestGateway, options: RawSocketOptions = {}): RawSocket {
-  const socket = rawSocket(gateway.origin, options);
-  open.push(socket);
-  return socket;
-}
-
-afterEach(() => {
-  for (const socket of open.splice(0)) socket.end();
-});
 
 function subscribe(variables: object, id = '1') {
   return { type: 'subscribe', id, payload: { query: watchJob, variables } };
@@ -30,11 +18,9 @@ describe('subscriptions over WebSocket', () => {
     gateway = await startTestGateway({ ...quickPolls, MAX_SUBSCRIPTIONS: '3' });
   });
 
-  afterAll(() => gateway.stop());
-
   it('give the present status at once, then each change, and complete after a final one', async () => {
     const job = addJob(gateway);
-    const socket = socketTo(gateway);
+    const socket = rawSocket(gateway.origin);
     await socket.init();
     socket.send(subscribe(job));
     const nexts = () => socket.received.filter(({ type }) => type === 'next');
@@ -58,7 +44,7 @@ describe('subscriptions over WebSocket', () => {
   ])('end with a coded error when the service answers %i, which it will not take back', async (status, code) => {
     const job = addJob(gateway);
     gateway.sandbox.control.arm({ endpoint: 'refreshJob', taxpayerId: job.taxpayerId, fault: { status } });
-    const socket = socketTo(gateway);
+    const socket = rawSocket(gateway.origin);
     await socket.init();
     socket.send(subscribe(job));
     await socket.message(({ type }) => type === 'complete');
@@ -73,21 +59,21 @@ describe('subscriptions over WebSocket', () => {
       (socket: RawSocket) => socket.send({ type: 'complete', id: '1' }),
       (socket: RawSocket) => socket.end(),
     ]) {
-      const socket = socketTo(gateway);
+      const socket = rawSocket(gateway.origin);
       await socket.init();
       socket.send(subscribe(addJob(gateway)));
       await socket.message(({ type }) => type === 'next');
       expect(await metric(gateway, 'gateway_watchers{kind="job"}')).toBe(1);
       leave(socket);
       await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0);
+      socket.end();
     }
-    for (const socket of open) socket.end();
     await until(async () => (await metric(gateway, 'gateway_open_streams{transport="ws"}')) === 0);
   });
 
   it('serve queries and mutations too, with the error format of HTTP', async () => {
     const { taxpayerId } = addJob(gateway);
-    const socket = socketTo(gateway);
+    const socket = rawSocket(gateway.origin);
     await socket.init();
     const query = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
     socket.send({ type: 'subscribe', id: 'q', payload: { query, variables: { id: taxpayerId } } });
@@ -108,7 +94,7 @@ describe('subscriptions over WebSocket', () => {
     ['a missing variable', { query: watchJob }, 'BAD_USER_INPUT'],
     ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, 'BAD_USER_INPUT'],
   ])('are refused for %s before anything runs', async (_, payload, code) => {
-    const socket = socketTo(gateway);
+    const socket = rawSocket(gateway.origin);
     await socket.init();
     socket.send({ type: 'subscribe', id: '1', payload });
     const { type, payload: errors } = await socket.message(({ id }) => id === '1');
@@ -119,7 +105,7 @@ describe('subscriptions over WebSocket', () => {
   });
 
   it('are limited per socket', async () => {
-    const socket = socketTo(gateway);
+    const socket = rawSocket(gateway.origin);
     await socket.init();
     for (const id of ['1', '2', '3', '4']) socket.send(subscribe(addJob(gateway), id));
     const { type, payload } = await socket.message(({ id }) => id === '4');
@@ -150,7 +136,7 @@ describe('subscriptions over WebSocket', () => {
     ],
     ['silence', () => {}, 4408],
   ])('close the socket for %s', async (_, act, code) => {
-    const socket = socketTo(gateway);
+    const socket = rawSocket(gateway.origin);
     await socket.opened;
     await act(socket);
     expect((await socket.closed).code).toBe(code);
@@ -159,13 +145,13 @@ describe('subscriptions over WebSocket', () => {
   it('are for pages of our own and of allowed origins only', async () => {
     for (const origin of ['https://evil.example', 'null', 'http://127.0.0.1:1']) {
       const answered = new Promise<number | undefined>((resolve) => {
-        const socket = socketTo(gateway, { headers: { origin } });
+        const socket = rawSocket(gateway.origin, { headers: { origin } });
         socket.socket.on('unexpected-response', (_, response) => resolve(response.statusCode));
       });
       expect(await answered).toBe(403);
     }
     for (const origin of [gateway.origin, 'https://studio.apollographql.com']) {
-      await socketTo(gateway, { headers: { origin } }).init();
+      await rawSocket(gateway.origin, { headers: { origin } }).init();
     }
   });
 
@@ -183,7 +169,7 @@ describe('subscriptions over WebSocket', () => {
     });
     expect(answer).toEqual({ status: 200, connection: 'close', body: '{"data":{"__typename":"Query"}}' });
     const elsewhere = new Promise((resolve) => {
-      const socket = socketTo(gateway, { path: '/elsewhere' });
+      const socket = rawSocket(gateway.origin, { path: '/elsewhere' });
       socket.socket.on('unexpected-response', (_, response) => resolve(response.statusCode));
     });
     expect(await elsewhere).toBe(404);
@@ -199,24 +185,21 @@ describe('subscriptions over WebSocket', () => {
 describe('a full or stopping gateway', () => {
   it('accepts at most MAX_CONNECTIONS sockets', async () => {
     const gateway = await startTestGateway({ MAX_CONNECTIONS: '2' });
-    try {
-      await Promise.all([socketTo(gateway).init(), socketTo(gateway).init()]);
-      const refused = new Promise((resolve) => {
-        socketTo(gateway).socket.on('unexpected-response', (_, response) => resolve(response.statusCode));
-      });
-      expect(await refused).toBe(429);
-      open[0]?.end();
-      await until(async () => (await metric(gateway, 'gateway_open_streams{transport="ws"}')) === 1);
-      await socketTo(gateway).init();
-    } finally {
-      await gateway.stop();
-    }
+    const [first, second] = [rawSocket(gateway.origin), rawSocket(gateway.origin)];
+    await Promise.all([first.init(), second.init()]);
+    const refused = new Promise((resolve) => {
+      rawSocket(gateway.origin).socket.on('unexpected-response', (_, response) => resolve(response.statusCode));
+    });
+    expect(await refused).toBe(429);
+    first.end();
+    await until(async () => (await metric(gateway, 'gateway_open_streams{transport="ws"}')) === 1);
+    await rawSocket(gateway.origin).init();
   });
 
   it('answers what is under way, then closes each socket with a reason that clients take for temporary', async () => {
     const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000' });
     const job = addJob(gateway);
-    const [watching, asking] = [socketTo(gateway), socketTo(gateway)];
+    const [watching, asking] = [rawSocket(gateway.origin), rawSocket(gateway.origin)];
     await Promise.all([watching.init(), asking.init()]);
     watching.send(subscribe(job));
     await watching.message(({ type }) => type === 'next');
@@ -244,7 +227,7 @@ describe('a full or stopping gateway', () => {
   it('refuses new sockets, and what is sent on others, while it answers what is under way', async () => {
     const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '20000' });
     const { control } = gateway.sandbox;
-    const [idle, asking] = [socketTo(gateway), socketTo(gateway)];
+    const [idle, asking] = [rawSocket(gateway.origin), rawSocket(gateway.origin)];
     await Promise.all([idle.init(), asking.init()]);
     const { id } = control.addTaxpayer({ status: 'CREATED' });
     control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'g' } });
@@ -254,7 +237,7 @@ describe('a full or stopping gateway', () => {
     await called;
     const stopped = gateway.stop();
     await idle.closed;
-    const late = socketTo(gateway);
+    const late = rawSocket(gateway.origin);
     const refused = new Promise((resolve) => {
       late.socket.on('unexpected-response', (_, { statusCode, headers }) =>
         resolve([statusCode, headers['retry-after']]),
@@ -287,16 +270,11 @@ describe('a caller on a socket', () => {
     gateway = await startTestGateway({ ...quickPolls, ...provider.env, INTROSPECTION: 'false' });
   });
 
-  afterAll(async () => {
-    await gateway.stop();
-    await provider.stop();
-  });
-
   it.each(['authorization', 'Authorization', 'AUTHORIZATION'])(
     'is authenticated by %s of the connection parameters',
     async (name) => {
       const job = addJob(gateway);
-      const socket = socketTo(gateway);
+      const socket = rawSocket(gateway.origin);
       await socket.init({ [name]: await provider.watcherOf([job.taxpayerId]) });
       socket.send(subscribe(job));
       expect((await socket.message(({ id }) => id === '1')).type).toBe('next');
@@ -304,12 +282,12 @@ describe('a caller on a socket', () => {
   );
 
   it('is authenticated by the header of the upgrade as well', async () => {
-    const socket = socketTo(gateway, { headers: { authorization: await provider.watcherOf([]) } });
+    const socket = rawSocket(gateway.origin, { headers: { authorization: await provider.watcherOf([]) } });
     await socket.init();
   });
 
   it('is not authenticated by that header if the parameters have a token, even one that is no text', async () => {
-    const socket = socketTo(gateway, { headers: { authorization: await provider.watcherOf([]) } });
+    const socket = rawSocket(gateway.origin, { headers: { authorization: await provider.watcherOf([]) } });
     await socket.opened;
     socket.send({ type: 'connection_init', payload: { authorization: 7 } });
     expect((await socket.closed).code).toBe(4401);
@@ -321,7 +299,7 @@ describe('a caller on a socket', () => {
     ['a malformed token', { authorization: 'Bearer x' }],
     ['a number', { authorization: 7 }],
   ])('is rejected with %s', async (_, parameters) => {
-    const socket = socketTo(gateway);
+    const socket = rawSocket(gateway.origin);
     await socket.opened;
     socket.send({ type: 'connection_init', payload: parameters });
     expect((await socket.closed).code).toBe(4401);
@@ -333,7 +311,7 @@ describe('a caller on a socket', () => {
     ['a missing scope', undefined, 'taxpayers:read'],
   ])('is refused for %s, before any call', async (_, taxpayers, scope) => {
     const job = addJob(gateway);
-    const socket = socketTo(gateway);
+    const socket = rawSocket(gateway.origin);
     await socket.init({ authorization: await provider.watcherOf(taxpayers ?? [job.taxpayerId], 300, scope) });
     const before = gateway.sandbox.control.counters();
     socket.send(subscribe(job));
@@ -344,7 +322,7 @@ describe('a caller on a socket', () => {
 
   it('is disconnected when the token expires', async () => {
     const job = addJob(gateway);
-    const socket = socketTo(gateway);
+    const socket = rawSocket(gateway.origin);
     await socket.init({ authorization: await provider.watcherOf([job.taxpayerId], 2) });
     socket.send(subscribe(job));
     await socket.message(({ type }) => type === 'next');

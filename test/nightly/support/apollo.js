@@ -1,6 +1,7 @@
 import { composeServices } from '@apollo/composition';
 import { ApolloGateway, RemoteGraphQLDataSource } from '@apollo/gateway';
 import { ApolloServer } from '@apollo/server';
+import { atEnd } from '../../support/atEnd.js';
 
 export { composeServices };
 
@@ -16,12 +17,12 @@ export async function startApolloGateway(supergraphSdl, secret) {
     });
   const server = new ApolloServer({ gateway: new ApolloGateway({ supergraphSdl, buildService }) });
   await server.start();
+  atEnd(() => server.stop());
   return {
     ask: async (query, variables, authorization) => {
       const request = { query, variables: { ...variables } };
       const { body } = await server.executeOperation(request, { contextValue: { authorization } });
       return body.kind === 'single' ? JSON.parse(JSON.stringify(body.singleResult)) : {};
     },
-    stop: () => server.stop(),
   };
 }

@@ -1,9 +1,7 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from '../../support/freePort.js';
+import { scratch } from '../../support/scratch.js';
 import { grafbase, grafbaseConfig, grafbaseVariables } from './grafbaseExample.js';
 import { startRouter } from './startRouter.js';
 
@@ -14,14 +12,12 @@ interface Addresses {
 
 /** Grafbase as a process of its own, with the packages and the configuration of the example. */
 export async function startGrafbase(addresses: Addresses, env: Readonly<Record<string, string>> = {}) {
-  const directory = await mkdtemp(join(tmpdir(), 'grafbase-'));
   const port = await freePort();
   return startRouter({
     name: 'Grafbase',
     command: grafbase,
-    args: ['--home', directory, 'dev', '-c', grafbaseConfig, '-p', `${port}`],
+    args: ['--home', scratch(), 'dev', '-c', grafbaseConfig, '-p', `${port}`],
     env: { ...grafbaseVariables(addresses as never), ...env },
-    directory,
     port,
     healthPath: '/health',
   });

@@ -1,7 +1,7 @@
-import { mkdtemp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { freePort } from '../../support/freePort.js';
+import { scratch } from '../../support/scratch.js';
 import { startRouter } from './startRouter.js';
 
 const example = resolve(import.meta.dirname, '../../../examples/supergraph');
@@ -10,8 +10,7 @@ const config = join(example, 'gateway.config.js');
 
 /** Hive Gateway as a process of its own, with the packages and the configuration of the example. */
 export async function startHiveGateway(supergraphSdl: string, env: Readonly<Record<string, string>> = {}) {
-  const directory = await mkdtemp(join(tmpdir(), 'hive-gateway-'));
-  const file = join(directory, 'supergraph.graphql');
+  const file = join(scratch(), 'supergraph.graphql');
   await writeFile(file, supergraphSdl);
   const port = await freePort();
   return startRouter({
@@ -19,7 +18,6 @@ export async function startHiveGateway(supergraphSdl: string, env: Readonly<Reco
     command: process.execPath,
     args: [bin, 'supergraph', file, '-c', config, '-h', '127.0.0.1', '-p', `${port}`],
     env,
-    directory,
     port,
     healthPath: '/readiness',
   });

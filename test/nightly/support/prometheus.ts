@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { atEnd } from '../../support/atEnd.js';
 import { freePort } from '../../support/freePort.js';
+import { scratch } from '../../support/scratch.js';
 
 export interface PrometheusOptions {
   /** Host and port to scrape, as the job `taxpayer-gateway`. */
@@ -15,7 +16,7 @@ export interface PrometheusOptions {
 
 /** A real Prometheus on a free loopback port that scrapes and evaluates five times a second. */
 export async function startPrometheus({ target, rules }: PrometheusOptions) {
-  const directory = await mkdtemp(join(tmpdir(), 'prometheus-'));
+  const directory = scratch();
   const job = { job_name: 'taxpayer-gateway', static_configs: [{ targets: [target] }] };
   const global = { scrape_interval: '200ms', scrape_timeout: '200ms', evaluation_interval: '200ms' };
   const config = join(directory, 'prometheus.yml');
@@ -31,6 +32,10 @@ export async function startPrometheus({ target, rules }: PrometheusOptions) {
     output += text;
   });
   const exited = once(child, 'exit');
+  atEnd(() => {
+    child.kill();
+    return exited;
+  });
   let isOver = false;
   void exited.then(() => {
     isOver = true;
@@ -51,11 +56,6 @@ export async function startPrometheus({ target, rules }: PrometheusOptions) {
       const { status, data, error } = (await response.json()) as { status: string; data: Data; error?: string };
       if (status !== 'success') throw new Error(`${JSON.stringify(parameters)}: ${error}`);
       return data;
-    },
-    async stop() {
-      child.kill();
-      await exited;
-      await rm(directory, { recursive: true, force: true });
     },
   };
 }

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rm } from 'node:fs/promises';
+import { atEnd } from '../../support/atEnd.js';
 import { until } from '../../support/until.js';
 
 export interface RouterProcess {
@@ -10,8 +10,6 @@ export interface RouterProcess {
   readonly args: readonly string[];
   /** Added to the environment of the tests. */
   readonly env: Readonly<Record<string, string>>;
-  /** A directory that it may write to; removed at the end. */
-  readonly directory: string;
   /** The loopback port where it listens. */
   readonly port: number;
   /** Answers 2xx once the router is ready. */
@@ -19,7 +17,7 @@ export interface RouterProcess {
 }
 
 /** Starts a router as a process of its own; resolves when it is ready. @throws with its output when it exits before */
-export async function startRouter({ name, command, args, env, directory, port, healthPath }: RouterProcess) {
+export async function startRouter({ name, command, args, env, port, healthPath }: RouterProcess) {
   const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
@@ -28,18 +26,15 @@ export async function startRouter({ name, command, args, env, directory, port, h
     });
   }
   const exited = once(child, 'exit');
+  atEnd(() => {
+    child.kill('SIGTERM');
+    return exited;
+  });
   const origin = `http://127.0.0.1:${port}`;
   await until(async () => {
     if (child.exitCode !== null) throw new Error(`${name} ended: ${output}`);
     const response = await fetch(`${origin}${healthPath}`).catch(() => undefined);
     return response?.ok === true;
   }, 60_000);
-  return {
-    origin,
-    stop: async () => {
-      child.kill('SIGTERM');
-      await exited;
-      await rm(directory, { recursive: true, force: true });
-    },
-  };
+  return { origin };
 }

@@ -1,11 +1,11 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect } from '@jest/globals';
 import { startCases } from '../../../examples/supergraph/casesSubgraph.js';
+import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Answer, type Environment, startTestGateway } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
+import { serve } from '../../support/serve.js';
 import { eventReader } from '../../support/streamReader.js';
 
 /** The secret that a router sends, so that the gateway answers its federation fields. */
@@ -30,6 +30,7 @@ export async function startSubgraphs(env: Environment = {}) {
   const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null, name: 'A refresh' });
   const one = { id: '1', title: 'First', taxpayerId, jobId };
   const cases = await startCases({ cases: [one] });
+  atEnd(cases.stop);
   const casesTap = await startTap(cases.url);
   return {
     provider,
@@ -39,12 +40,6 @@ export async function startSubgraphs(env: Environment = {}) {
     addresses: { taxpayersUrl: `${gateway.origin}/graphql`, casesUrl: casesTap.url },
     /** The headers of each request to the cases. */
     casesHeaders: casesTap.headers,
-    stop: async () => {
-      await casesTap.stop();
-      await cases.stop();
-      await gateway.stop();
-      await provider.stop();
-    },
   };
 }
 
@@ -59,14 +54,8 @@ async function startTap(target: string) {
       answer.pipe(response);
     });
     incoming.pipe(outgoing);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const stop = async () => {
-    server.close();
-    server.closeAllConnections();
-    await once(server, 'close');
-  };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, headers, stop };
+  });
+  return { url: `${await serve(server)}/`, headers };
 }
 
 /** Expects that both subgraphs answer {@link crossing}, and that the router does not send its secret to the cases. */

@@ -7,7 +7,6 @@ export interface StoreUnderTest {
   open(): Promise<Store>;
   /** Lets so much time pass for the store; a real wait where the clock is not ours. */
   pass(ms: number): Promise<void>;
-  stop(): Promise<void>;
 }
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
@@ -37,7 +36,6 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
     });
     afterAll(async () => {
       await Promise.all([store.close(), peer.close()]);
-      await under.stop();
     });
 
     /** What each of many gets who ask at once, by either instance. */
@@ -230,11 +228,9 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
     });
 
     it('closes twice, and then refuses to work', async () => {
-      const other = await start();
-      const closing = await other.open();
+      const closing = await (await start()).open();
       await Promise.all([closing.close(), closing.close()]);
       await expect(closing.get(newKey())).rejects.toThrow('closed');
-      await other.stop();
     });
   });
 }

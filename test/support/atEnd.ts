@@ -1,0 +1,26 @@
+type End = () => unknown;
+
+const ofTest: End[] = [];
+const ofFile: End[] = [];
+let current = ofFile;
+
+/** Calls `end` after the test that is running; before and between tests, as in `beforeAll`, after all of the file. The last comes first. */
+export function atEnd(end: End): void {
+  current.push(end);
+}
+
+async function callAll(ends: End[]): Promise<void> {
+  for (const end of ends.splice(0).reverse()) await end();
+}
+
+// In a benchmark there are no hooks: its processes end by themselves.
+if ('afterAll' in globalThis) {
+  beforeEach(() => {
+    current = ofTest;
+  });
+  afterEach(() => {
+    current = ofFile;
+    return callAll(ofTest);
+  });
+  afterAll(() => callAll(ofFile));
+}
