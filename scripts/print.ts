@@ -14,6 +14,7 @@ import { type ErrorCode, errorCodes } from '../src/errors/errorCodes.js';
 import { resolvers } from '../src/resolvers/index.js';
 import { buildSchema } from '../src/schema/buildSchema.js';
 import { defaultProviders } from '../src/schema/Provider.js';
+import { maxTries } from '../src/upstream/ResilientFetch.js';
 import faultTable from '../test/gateway/faults/faultTable.json' with { type: 'json' };
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
@@ -134,7 +135,7 @@ function faultRows(): string[] {
     const answers = names.map((name) => {
       const { code, calls, retryAfterSeconds } = expect[name];
       const again = errorCodes[code as ErrorCode]?.retryable ? ', again' : '';
-      return `${word(code)}, ${calls}${again}${retryAfterSeconds ? ` after ${retryAfterSeconds} s` : ''}`;
+      return `${word(code)}, ${calls === 'all tries' ? maxTries : calls}${again}${retryAfterSeconds ? ` after ${retryAfterSeconds} s` : ''}`;
     });
     const cells = [...answers, word(sameKeyAgain), recovers].join(' | ');
     titles.set(cells, [...(titles.get(cells) ?? []), title]);
