@@ -23,7 +23,7 @@ const cleanEveryMs = 600_000;
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(surroundings: Surroundings & { readonly upstream: UpstreamCredentials }) {
   const { config, upstream, log, metrics } = surroundings;
-  const sealer = Sealer.of(config.cache, upstream.clientSecret);
+  const sealer = new Sealer(upstream.clientSecret, config.cache.encryptionKeys);
   const store = await openWatchedStore(surroundings);
   const lines = new LineLimit(log, sealer, config.trustedProxies !== undefined);
   const audit = (event: AuditEvent) => lines.pass(auditLine(event));
@@ -40,7 +40,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   metrics.showBreakers((endpoint) => http.isOpen(endpoint));
   const unfollow = followSecrets(config, log, (setting) => {
     if (setting !== 'UPSTREAM_CLIENT_SECRET' || config.cache.encryptionKeys.length > 0) return;
-    sealer.replace({ from: 'client-secret', secret: upstream.clientSecret });
+    sealer.renew();
     forgets.forgetAll();
   });
   return {

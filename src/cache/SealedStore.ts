@@ -143,9 +143,9 @@ export class SealedStore {
     return leftMs > 0 ? { value: this.#ownMarks.get(key), leftMs } : undefined;
   }
 
-  /** Adds `by` to the counter `name`, which ends after `ttlMs` even where the store's clock was set back. */
-  async increment(name: ItemName, by: number, ttlMs: number) {
-    const { count, leftMs } = await this.options.store.increment(this.keyOf(name), by, ttlMs);
+  /** Adds one to the counter `name`, which ends after `ttlMs` even where the store's clock was set back. */
+  async increment(name: ItemName, ttlMs: number) {
+    const { count, leftMs } = await this.options.store.increment(this.keyOf(name), ttlMs);
     return { count, leftMs: Math.min(leftMs, ttlMs) };
   }
 

@@ -1,12 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 import type { Secret } from '../config/secret.js';
 
-/** What the keys of stored entries are derived from. */
-export interface KeyMaterial {
-  readonly from: 'encryption-key' | 'client-secret';
-  readonly secret: Secret;
-}
-
 const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -22,21 +16,20 @@ const format = 'v2';
  * Names are keyed hashes under the last key: dropping that one gives every entry a new name.
  */
 export class Sealer {
-  #rings: readonly KeyRing[];
+  #rings: readonly KeyRing[] = [];
 
-  /** Without a configured key, the client secret takes its place. */
-  static of({ encryptionKeys }: { readonly encryptionKeys: readonly Secret[] }, clientSecret: Secret): Sealer {
-    const materials = encryptionKeys.map((secret): KeyMaterial => ({ from: 'encryption-key', secret }));
-    return new Sealer(materials.length > 0 ? materials : [{ from: 'client-secret', secret: clientSecret }]);
+  /** Without encryption keys, the client secret takes their place. */
+  constructor(
+    private readonly clientSecret: Secret,
+    private readonly encryptionKeys: readonly Secret[] = [],
+  ) {
+    this.renew();
   }
 
-  constructor(materials: readonly KeyMaterial[]) {
-    this.#rings = materials.map((material) => new KeyRing(material));
-  }
-
-  /** From now on uses `material` alone. */
-  replace(material: KeyMaterial): void {
-    this.#rings = [new KeyRing(material)];
+  /** Derives the keys again, after the client secret has changed. */
+  renew(): void {
+    const keys = this.encryptionKeys.map((key) => new KeyRing('encryption-key', key));
+    this.#rings = keys.length > 0 ? keys : [new KeyRing('client-secret', this.clientSecret)];
   }
 
   /** The stored name for `parts`. JSON keeps the parts apart, and lone surrogates too, which UTF-8 would make equal. */
@@ -90,7 +83,7 @@ class KeyRing {
   readonly names;
   readonly digests;
 
-  constructor({ from, secret }: KeyMaterial) {
+  constructor(from: 'encryption-key' | 'client-secret', secret: Secret) {
     const input = Buffer.from(secret.reveal(), from === 'encryption-key' ? 'base64' : 'utf8');
     if (input.length === 0) throw new TypeError('The key material of a Sealer must not be empty.');
     const derive = (use: string, bytes: number) =>

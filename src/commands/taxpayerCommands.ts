@@ -109,7 +109,7 @@ export const pseudonym: Command = {
     if (issuer !== undefined && !(issuer && argument)) throw new UsageError('Expected an issuer and a subject');
     const { cache, upstream } = loadConfig();
     const { clientSecret } = upstream === 'embedded-sandbox' ? embeddedSandbox : upstream;
-    const sealer = Sealer.of(cache, clientSecret);
+    const sealer = new Sealer(clientSecret, cache.encryptionKeys);
     const hashes =
       issuer === undefined
         ? sealer.digests('taxpayer', identifiers.taxpayerId(argument))

@@ -19,7 +19,7 @@ export async function withStoreOf<T>(
   if (upstream === 'embedded-sandbox') {
     throw new ConfigError(['UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops']);
   }
-  const sealer = Sealer.of(cache, upstream.clientSecret);
+  const sealer = new Sealer(upstream.clientSecret, cache.encryptionKeys);
   const scope = scopeOf(upstream.baseUrl, upstream.clientId, service.apiVersion);
   return withStore(cache.url, use, (store) => work({ sealer, sealed: new SealedStore({ store, sealer, scope }) }));
 }

@@ -111,11 +111,6 @@ export class TokenBroker implements MemoryKeeper {
     return this.#find(id, (entry) => this.#isFresh(entry, Infinity), { ...call, isWatch: true });
   }
 
-  /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
-  freshForMs({ readAt, freshMs }: TokenView): number {
-    return Math.min(freshMs, Math.max(0, readAt + freshMs - performance.now()));
-  }
-
   #staleFor(error: unknown, id: TaxpayerId): TokenView {
     // Other errors are answers of the service, which an old record must not hide.
     const isNoAnswer =

@@ -4,23 +4,26 @@ import { longestTimerMs } from '../process/pause.js';
 import { LatestValue } from './LatestValue.js';
 import type { ReadCall } from './reading.js';
 
+/** What is watched: `readAt` is when it was read from the service, by the monotonic clock. */
+interface Timed {
+  readonly readAt: number;
+}
+
 /** How a {@link Watcher} reads, compares and schedules what it watches. Times are in milliseconds. */
-export interface Watched<Key, View> {
+export interface Watched<Key, View extends Timed> {
   /** Reads a view that is newer than `known`. */
   read(key: Key, known: View | undefined, call: ReadCall): View | Promise<View>;
   /** The view that a new reader gets while reads fail. Default: that of the last successful read. */
   standIn?(key: Key): View | undefined;
-  /** When the view was read from the service. */
-  readAt(view: View): number;
   isChange(from: View, to: View): boolean;
   isFinal(view: View): boolean;
-  /** Time until the next poll. Processes that hold the same view all poll at the same moment. */
-  dueInMs(view: View): number;
+  /** Time from when the view was read to the next poll: processes that hold the same view all poll at the same moment. */
+  intervalMs(view: View): number;
   /** The pause after a failed poll, doubled with each further failure in a row up to the longest. */
   readonly retryMs: { readonly first: number; readonly longest: number };
 }
 
-interface WatcherOptions<Key, View> {
+interface WatcherOptions<Key, View extends Timed> {
   readonly watched: Watched<Key, View>;
   /** A watch ends normally after this time, in milliseconds. */
   readonly watchMaxMs: number;
@@ -46,7 +49,7 @@ const final: readonly ErrorCode[] = ['NOT_FOUND', 'TAXPAYER_NOT_AUTHORIZED', 'UP
  * polls is computed from the view in the shared cache, so all processes of a fleet poll at the same moment, and the lease
  * lets only one of them call the service.
  */
-export class Watcher<Key, View> {
+export class Watcher<Key, View extends Timed> {
   readonly #loops = new Map<string, PollLoop<Key, View>>();
   #watchers = 0;
   #stopped = false;
@@ -57,7 +60,7 @@ export class Watcher<Key, View> {
    * Yields the present view, then each change; ends after a final view, after `watchMaxMs`, or when the watcher stops. A
    * slow reader gets the newest view, not every one. Fails only with a permanent error.
    */
-  watch(key: Key, { holder, trail, written, onEnd, signal, maxMs = Infinity }: WatchOptions = {}) {
+  watch(key: Key, { onEnd, signal, maxMs = Infinity, ...call }: WatchOptions = {}) {
     const loop = this.#loopOf(key);
     const reader = new LatestValue<View>(() => {
       clearTimeout(timer);
@@ -72,7 +75,7 @@ export class Watcher<Key, View> {
     signal?.addEventListener('abort', end);
     this.options.onWatchers(++this.#watchers);
     if (this.#stopped || signal?.aborted) end();
-    else loop.join(reader, { holder, trail, written });
+    else loop.join(reader, call);
     return reader;
   }
 
@@ -119,7 +122,7 @@ function idOf(key: unknown): string {
 }
 
 /** The polls of one key. Runs while it has readers; leaves no timer behind. */
-class PollLoop<Key, View> {
+class PollLoop<Key, View extends Timed> {
   /** In the order in which polls are made for them, each with the call that is made on its behalf. */
   readonly #readers = new Map<LatestValue<View>, ReadCall>();
   #latest: View | undefined;
@@ -145,8 +148,7 @@ class PollLoop<Key, View> {
   }
 
   see(view: View): void {
-    const { readAt } = this.watched;
-    if (this.#latest === undefined || readAt(view) > readAt(this.#latest)) this.#publish(view);
+    if (this.#latest === undefined || view.readAt > this.#latest.readAt) this.#publish(view);
   }
 
   restart(): void {
@@ -183,8 +185,9 @@ class PollLoop<Key, View> {
     this.#failures = 0;
     this.#latest = view;
     this.#give(view, (latest) => this.watched.isChange(latest, view));
+    const intervalMs = this.watched.intervalMs(view);
     if (this.watched.isFinal(view)) this.end();
-    else this.#schedule(this.watched.dueInMs(view));
+    else this.#schedule(Math.min(intervalMs, Math.max(0, view.readAt + intervalMs - performance.now())));
   }
 
   #retryOrFail(error: unknown): void {

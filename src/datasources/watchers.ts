@@ -12,10 +12,9 @@ export function recordWatcher({ broker, ...options }: WatcherSurroundings & { re
     watched: {
       read: (id, _, call) => broker.poll(id, call),
       standIn: (id) => broker.stale(id),
-      readAt: ({ readAt }) => readAt,
       isChange: (from, to) => from.stale !== to.stale || !isSame(from.record, to.record),
       isFinal: ({ record }) => isFinal(record),
-      dueInMs: (view) => broker.freshForMs(view),
+      intervalMs: ({ freshMs }) => freshMs,
       retryMs: { first: 1000, longest: 900_000 },
     },
   });
@@ -35,14 +34,12 @@ export function jobWatcher({ jobs, pollMinMs, pollMaxMs, ...options }: JobWatche
     watched: {
       // Any status newer than `known` will do: another process may have polled in this interval.
       read: (ids, known, call) => jobs.status(...ids, known ? performance.now() - known.readAt : sharedMs, call),
-      readAt: ({ readAt }) => readAt,
       isChange: (from, to) => from.value.job.status !== to.value.job.status,
       isFinal: ({ value }) => isTerminal(value.job),
-      dueInMs({ readAt, value: { unchangedForMs }, version }) {
+      intervalMs({ value: { unchangedForMs }, version }) {
         // Derived from the observation, so that the jitter is the same in every process.
         const jitter = 0.9 + 0.2 * jitterOf(version);
-        const pauseMs = Math.min(pollMaxMs, Math.max(pollMinMs, unchangedForMs / 2)) * jitter;
-        return Math.min(Math.max(readAt + pauseMs - performance.now(), 0), pauseMs);
+        return Math.min(pollMaxMs, Math.max(pollMinMs, unchangedForMs / 2)) * jitter;
       },
       retryMs: { first: pollMinMs, longest: pollMaxMs },
     },

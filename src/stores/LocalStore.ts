@@ -103,10 +103,10 @@ export class LocalStore implements Store {
     return true;
   }
 
-  async increment(key: string, by: number, ttlMs: number) {
+  async increment(key: string, ttlMs: number) {
     const now = performance.now();
     const kept = this.#live(key) ?? { value: undefined, version: '', writtenAt: now, endsAt: now + ttlMs };
-    const count = (Number(kept.value) || 0) + by;
+    const count = (Number(kept.value) || 0) + 1;
     await this.#set(key, { ...kept, value: Buffer.from(String(count)) });
     return { count, leftMs: kept.endsAt - now };
   }

@@ -96,8 +96,8 @@ export class RedisStore implements Store {
     return (await this.#run('gatewayDeleteIf', key, expected)) === 1;
   }
 
-  async increment(key: string, by: number, ttlMs: number) {
-    const [count = 0, leftMs = 0] = await this.#run<number[]>('gatewayIncrement', key, by, wholeMs(ttlMs));
+  async increment(key: string, ttlMs: number) {
+    const [count = 0, leftMs = 0] = await this.#run<number[]>('gatewayIncrement', key, wholeMs(ttlMs));
     return { count, leftMs };
   }
 

@@ -87,8 +87,8 @@ export interface Store {
   /** Deletes the item if it is exactly `expected`; tells whether it did. */
   deleteIf(key: string, expected: Buffer): Promise<boolean>;
 
-  /** Adds `by` to a counter. A new one lives for `ttlMs` from its first count. */
-  increment(key: string, by: number, ttlMs: number): Promise<{ readonly count: number; readonly leftMs: number }>;
+  /** Adds one to a counter. A new one lives for `ttlMs` from its first count. */
+  increment(key: string, ttlMs: number): Promise<{ readonly count: number; readonly leftMs: number }>;
 
   /** Ends connections, timers and files. Idempotent. */
   close(): Promise<void>;

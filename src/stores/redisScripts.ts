@@ -96,10 +96,10 @@ export const redisScripts = {
     local left = redis.call('pttl', KEYS[1])
     local held = left >= 0 and redis.call('get', KEYS[1])
     if held and #held <= 15 and string.match(held, '^%d+$') then
-      return { redis.call('incrby', KEYS[1], ARGV[1]), left }
+      return { redis.call('incr', KEYS[1]), left }
     end
-    redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-    return { tonumber(ARGV[1]), tonumber(ARGV[2]) }`,
+    redis.call('set', KEYS[1], 1, 'px', ARGV[1])
+    return { 1, tonumber(ARGV[1]) }`,
 } as const;
 
 type Argument = string | Buffer | number;

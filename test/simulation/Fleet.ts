@@ -277,7 +277,7 @@ export class Fleet {
     const troubles = isSlow ? { ...this.#troubles, of: () => 'slow' as const } : this.#troubles;
     const store = new StoreLine(world, -1, runtime, this.store, troubles);
     const secret = new Secret(`secret-${this.#secret}`);
-    const sealer = new Sealer([{ from: 'client-secret', secret }]);
+    const sealer = new Sealer(secret);
     const scope = scopeOf(baseUrl, clientId, this.#config.service.apiVersion);
     const sealed = new SealedStore({ store, sealer, scope });
     const subject = this.#taxpayer(taxpayer);

@@ -52,8 +52,8 @@ export class StoreLine implements Store {
   put = (key: string, value: Buffer, ttlMs: number, when: PutWhen) =>
     this.#ask<boolean>('put', key, [key, Buffer.from(value), ttlMs, when]);
   deleteIf = (key: string, expected: Buffer) => this.#ask<boolean>('deleteIf', key, [key, expected]);
-  increment = (key: string, by: number, ttlMs: number) =>
-    this.#ask<Awaited<ReturnType<Store['increment']>>>('increment', key, [key, by, ttlMs]);
+  increment = (key: string, ttlMs: number) =>
+    this.#ask<Awaited<ReturnType<Store['increment']>>>('increment', key, [key, ttlMs]);
 
   async close(): Promise<void> {
     this.#isClosed = true;

@@ -53,7 +53,7 @@ export function wireProcess({ world, node, line, config, fetch, secret }: Parts)
     },
   });
   const clientSecret = new Secret(secret());
-  const sealer = new Sealer([{ from: 'client-secret', secret: clientSecret }]);
+  const sealer = new Sealer(clientSecret);
   const wired = startDatasources({
     ...{ config, log, metrics, ways: startAgents(config), store, sealer },
     upstream: { baseUrl, clientId, clientSecret },
@@ -62,7 +62,7 @@ export function wireProcess({ world, node, line, config, fetch, secret }: Parts)
   /** Reads the secret file again. */
   const rotate = () => {
     clientSecret.renew(secret());
-    sealer.replace({ from: 'client-secret', secret: clientSecret });
+    sealer.renew();
     wired.forgets.forgetAll();
   };
   return { store, state, wired, rotate };

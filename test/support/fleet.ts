@@ -33,6 +33,8 @@ export interface Fleet {
   readonly ids: typeof identifiers;
   /** Epoch milliseconds, by the clock of the fleet. */
   now(): number;
+  /** The monotonic clock of all members. */
+  monotonicNow(): number;
   /** Lets time pass for every member and the store. */
   advance(ms: number): void;
   /** Sets the wall clocks of all members forward, or back: no time passes. */
@@ -116,7 +118,7 @@ export async function startFleet({
         }),
         ways: startAgents(config),
         store: shared,
-        sealer: new Sealer([{ from: 'client-secret', secret: new Secret('fleet-secret') }]),
+        sealer: new Sealer(new Secret('fleet-secret')),
         upstream,
       }),
     );
@@ -134,6 +136,7 @@ export async function startFleet({
     members: wired,
     ids: identifiers,
     now,
+    monotonicNow: monotonic,
     advance: (ms) => {
       clock += ms;
     },

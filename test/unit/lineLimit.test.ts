@@ -21,7 +21,7 @@ beforeEach(() => {
     const { level, time, pid, msg, ...fields } = JSON.parse(line);
     written.push(fields);
   };
-  limit = new LineLimit(createLogger('info', { write }), Sealer.of({ encryptionKeys: [] }, new Secret('secret')));
+  limit = new LineLimit(createLogger('info', { write }), new Sealer(new Secret('secret')));
 });
 afterEach(() => {
   jest.useRealTimers();

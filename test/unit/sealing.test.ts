@@ -2,19 +2,16 @@ import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { SealedStore } from '../../src/cache/SealedStore.js';
-import { type KeyMaterial, Sealer } from '../../src/cache/sealing.js';
+import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
 import { LocalStore } from '../../src/stores/LocalStore.js';
 
-const fromClient = (text: string): KeyMaterial => ({ from: 'client-secret', secret: new Secret(text) });
-const fromKey = (byte: number): KeyMaterial => ({
-  from: 'encryption-key',
-  secret: new Secret(Buffer.alloc(32, byte).toString('base64')),
-});
+const clientSecret = new Secret('planted-secret');
+const sealerOf = (byte: number) => new Sealer(clientSecret, [new Secret(Buffer.alloc(32, byte).toString('base64'))]);
 const text = fc.string({ unit: 'binary' });
 
 describe('Sealer', () => {
-  const sealer = new Sealer([fromKey(1)]);
+  const sealer = sealerOf(1);
 
   it('opens what it sealed under the same key', () => {
     fc.assert(
@@ -63,14 +60,14 @@ describe('Sealer', () => {
       sealer.digest('a', 'text'),
       sealer.digest('b', 'text'),
       sealer.digest('a', 'texT'),
-      new Sealer([fromKey(9)]).digest('a', 'text'),
+      sealerOf(9).digest('a', 'text'),
       sealer.name(['a', 'text']),
     ];
     expect(new Set(digests).size).toBe(5);
   });
 
   it('shows neither its secret nor a key derived from it', () => {
-    const shown = inspect(new Sealer([fromClient('planted-secret')]), { showHidden: true, depth: 9 });
+    const shown = inspect(new Sealer(clientSecret), { showHidden: true, depth: 9 });
     expect(shown).not.toContain('planted');
     expect(shown).not.toMatch(/Buffer|[\da-f]{8}/);
   });
@@ -78,7 +75,7 @@ describe('Sealer', () => {
 
 it('What was sealed for one taxpayer, field and version is nothing anywhere else', async () => {
   const store = new LocalStore();
-  const sealed = new SealedStore({ store, sealer: new Sealer([fromKey(1)]), scope: [] });
+  const sealed = new SealedStore({ store, sealer: sealerOf(1), scope: [] });
   const own = sealed.placeOf({ subject: 'own', kind: 'token' });
   const moved = { ageMs: 0, begunMs: 0, ttlMs: 60_000 };
   await sealed.settle(own, 'me', { ...moved, version: 'first', value: 'secret' });

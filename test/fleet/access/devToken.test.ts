@@ -2,8 +2,9 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
+import { rawSocket } from '../../support/rawSocket.js';
 
 const root = path.resolve(import.meta.dirname, '../../..');
 const run = promisify(execFile);
@@ -65,5 +66,16 @@ describe('In developer mode', () => {
       expect(await codesFor(authorization)).toEqual([[undefined, 'UNAUTHENTICATED']]);
     }
     await stranger.stop();
+  });
+
+  it('a socket stays open with a token that lasts longer than a timer can run', async () => {
+    const spawned = await spawnGateway({ PORT: '0', CACHE_URL: 'memory:' });
+    const socket = rawSocket(spawned.origin);
+    await socket.init({ authorization: `Bearer ${await printed('--ttl-seconds', '31536000')}` });
+    socket.send({ type: 'subscribe', id: '1', payload: { query: '{ __typename }' } });
+    await socket.message(({ type }) => type === 'complete');
+    socket.end();
+    await spawned.stop();
+    expect(spawned.output()).not.toContain('TimeoutOverflowWarning'); // such a timer fires a thousand times a second
   });
 });

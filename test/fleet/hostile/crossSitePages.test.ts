@@ -22,7 +22,7 @@ beforeAll(async () => {
   await once(pages, 'listening');
   pageOrigin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
   gateway = await startTestGateway();
-  allowing = await startTestGateway({ CORS_ORIGINS: pageOrigin });
+  allowing = await startTestGateway({ CORS_ORIGINS: `${pageOrigin},https://app.example` });
   browser = await launchBrowser();
   page = await browser.newPage();
   await page.goto(pageOrigin);
@@ -101,6 +101,23 @@ describe('a page of another origin', () => {
     expect(JSON.parse(data as string)).toEqual({ data: { taxpayerToken: { status: 'CREATED' } } });
     await own.close();
   });
+});
+
+describe('a page that CORS_ORIGINS names', () => {
+  const mayRead = async (origin: string) => {
+    const { headers } = await fetch(`${allowing.origin}/graphql`, { method: 'POST', headers: { origin } });
+    return [headers.get('access-control-allow-origin'), headers.get('access-control-expose-headers')];
+  };
+
+  it('may read the request id and when to come back', async () => {
+    const names = 'x-request-id,retry-after';
+    expect(await mayRead('https://app.example')).toEqual(['https://app.example', names]);
+  });
+
+  it.each(['https://app.example.evil.example', 'https://app.example:8443', 'http://app.example', 'https://app.exampl'])(
+    'is not meant by an origin that is nearly the same: %s',
+    async (origin) => expect((await mayRead(origin))[0]).toBeNull(),
+  );
 });
 
 describe('a GET without a browser', () => {

@@ -151,6 +151,15 @@ describe('A configuration that cannot work', () => {
     expect(lines.join()).not.toContain('planted');
   });
 
+  it('is one line for a secret that is set and in a file as well: which of the two is meant?', async () => {
+    const file = join(directory, 'secret');
+    writeFileSync(file, 'another-router-secret');
+    const env = { FEDERATION_SHARED_SECRET: 'the-router-secret', FEDERATION_SHARED_SECRET_FILE: file };
+    expect(await fails(env)).toEqual([
+      'FEDERATION_SHARED_SECRET and FEDERATION_SHARED_SECRET_FILE are both set: expected one of them',
+    ]);
+  });
+
   it("is reported in one line when the port is taken, or the host is another machine's", async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
@@ -181,6 +190,7 @@ describe('A configuration that cannot work', () => {
       /^PROVIDERS_FILE \[0\.name\] must be an enum name/,
     ],
     ['a name twice', listed(['A', 'x'], ['A', 'y']), /^PROVIDERS_FILE .*must not repeat a name$/],
+    ['a value twice', listed(['A', 'x'], ['B', 'x']), /^PROVIDERS_FILE .*must not repeat a value$/],
   ])('is told in one line for a provider catalogue with %s', (_, content, line) => {
     const file = join(directory, 'providers.json');
     writeFileSync(file, content);

@@ -6,6 +6,7 @@ import {
   postQuery,
   spawnGateway,
 } from '../../support/gateway.js';
+import { rawSocket } from '../../support/rawSocket.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { commandJson } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
@@ -111,5 +112,25 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     sandbox.control.release('read');
     expect(await reading).toEqual(['before', 'after']);
     expect(await ask(each, taxpayer)).toEqual(['after', 'after']);
+  });
+
+  it('is read anew for those who watch the record, though it was fresh', async () => {
+    const [each] = fleet as [GatewayProcess];
+    const taxpayer = addTaxpayer();
+    const socket = rawSocket(each.origin);
+    await socket.init();
+    const watch = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { name } }';
+    socket.send({ type: 'subscribe', id: '1', payload: { query: watch, variables: taxpayer } });
+    const shown = (name: string) =>
+      socket.message(
+        ({ payload }) => JSON.stringify(payload) === JSON.stringify({ data: { taxpayerTokenUpdated: { name } } }),
+      );
+    await shown('before');
+    rename(taxpayer);
+    await commandJson(env, 'forget', taxpayer.id);
+    const forgottenAt = performance.now();
+    await shown('after');
+    expect(performance.now() - forgottenAt).toBeLessThan(withinMs);
+    socket.end();
   });
 });

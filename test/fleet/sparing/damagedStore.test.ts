@@ -76,6 +76,18 @@ describe('A directory of one process', () => {
     expect(calls(ids)).toEqual([1, 1, 1, 1, 1]);
   });
 
+  it('stays small, however often what it keeps changes', async () => {
+    const directory = newDirectory();
+    const { origin } = await start(directory);
+    const { id } = sandbox.control.addTaxpayer({ metadata: { filler: 'x'.repeat(200_000) } });
+    for (let n = 0; n < 30; n += 1) {
+      sandbox.control.rotateToken(id); // so that a job needs the record again
+      await postQuery(origin, `{ refreshJob(taxpayerId: "${id}", jobId: "job-${n}") { status } }`);
+    }
+    expect(calls([id])).toEqual([30]);
+    expect(statSync(join(directory, 'journal')).size).toBeLessThan(3_000_000);
+  });
+
   it('is refused to a second process in one line, unless the first ends meanwhile', async () => {
     const directory = newDirectory();
     const first = await start(directory);

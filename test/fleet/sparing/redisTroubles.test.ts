@@ -186,6 +186,17 @@ scene(
   },
 );
 
+scene(
+  'A process keeps the pause that the service asked for while Redis is away',
+  async ({ redis, control, ...scenery }) => {
+    await redis.kill();
+    const one = await scenery.start();
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers: { 'Retry-After': '60' } }, times: 1 });
+    for (const id of scenery.addTaxpayers(3)) expect(await read(one, id)).toBe('UPSTREAM_RATE_LIMITED');
+    expect(control.counters().taxpayerToken).toBe(1);
+  },
+);
+
 scene('Every key in Redis ends by itself', async (scenery) => {
   const { redis, control, start } = scenery;
   const one = await start({ TOKEN_BUDGET_PER_HOUR: '100' });

@@ -31,7 +31,7 @@ const wish = { owner: 'me', leaseMs: 3000 };
 it('The store in memory drops the records used least recently when it is full, and no item', async () => {
   const store = new LocalStore('memory', 5 * 301);
   await store.put('link', Buffer.from('x'), 60_000, 'always');
-  await store.increment('count', 1, 60_000);
+  await store.increment('count', 60_000);
   for (const record of ['a', 'b', 'c', 'a', 'd']) {
     const turn = await store.acquire({ ...place, record }, wish);
     if (turn.state === 'taken')
@@ -46,7 +46,7 @@ it('The store in memory drops the records used least recently when it is full, a
   expect(kept.map(({ length }) => length)).toEqual([1, 0, 1, 1]);
   for (const key of ['more', 'still', 'yet']) await store.put(key, Buffer.from('x'), 60_000, 'always');
   await expect(store.put('last', Buffer.from('x'), 60_000, 'always')).rejects.toMatchObject({ trouble: 'full' });
-  expect((await store.increment('count', 1, 60_000)).count).toBe(2);
+  expect((await store.increment('count', 60_000)).count).toBe(2);
   expect(await store.get('link')).toBeDefined();
   await store.close();
 });
@@ -117,8 +117,8 @@ it('A taxpayer in Redis lives as long as its token, with about a hundred jobs, a
   expect(fields).not.toContain('job:0');
   expect(fields.length).toBeLessThanOrEqual(101);
   expect(await store.get('item')).toBeUndefined();
-  expect((await store.increment('item', 1, 1000)).count).toBe(1);
-  expect((await store.increment('text', 3, 1000)).count).toBe(3);
+  expect((await store.increment('item', 1000)).count).toBe(1);
+  expect((await store.increment('text', 1000)).count).toBe(1);
   client.disconnect();
   await store.close();
   await redis.stop();

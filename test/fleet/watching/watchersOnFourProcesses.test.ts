@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
 import { metric, watchJob } from '../../support/liveJob.js';
@@ -69,6 +70,12 @@ describe('200 watchers on 4 processes over one Redis', () => {
     const polls = () => sandbox.control.jobCalls(job.taxpayerId, job.jobId);
     const from = polls();
     await until(() => polls() === from + 4, 60_000);
+    // A process that is late takes what another has read meanwhile.
+    await delay(100);
+    fleet[0]?.child.kill('SIGSTOP');
+    await until(() => polls() === from + 6, 60_000);
+    fleet[0]?.child.kill('SIGCONT');
+    await until(() => polls() === from + 8, 60_000);
     sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
     const pollsBefore = polls();
     await until(() => count('complete') === watchers, 60_000);

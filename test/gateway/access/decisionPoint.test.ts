@@ -1,10 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { resolvers } from '../../../src/resolvers/index.js';
+import { buildSchema } from '../../../src/schema/buildSchema.js';
+import { defaultProviders } from '../../../src/schema/Provider.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
+import { taxpayerPaths } from '../../support/taxpayerPaths.js';
 import { until } from '../../support/until.js';
 
 // Tokens of these callers list no taxpayer: whom they may see is known to the decision point alone.
@@ -110,6 +114,24 @@ describe('A caller whose token lists no taxpayer', () => {
     );
     const expected = ['taxpayers:read', 'taxpayer-tokens:read'].map((action) => fifty.map((id) => `${action} ${id}`));
     expect(questions).toEqual(expected);
+  });
+
+  it('is asked about each action that the schema publishes for a path', async () => {
+    const id = many[20];
+    const paths = taxpayerPaths(buildSchema({ resolvers, providers: defaultProviders }));
+    for (const [n, { operation, document, scopes }] of paths.entries()) {
+      if (operation !== 'query') continue;
+      point.asked.length = 0;
+      const onPath = `${subject} on path ${n}`;
+      point.allow(onPath, many);
+      const __typename = /\.\.\. on (\w+)/.exec(document)?.[1];
+      const representations = [{ __typename, id, taxpayerId: id, jobId: 'job' }];
+      const variables = { taxpayerId: id, jobId: 'job', representations };
+      const answer = await gateway.query(document, variables, await headersOf({}, onPath));
+      expect([document, ...codesOf(answer)]).toEqual([document]);
+      const actions = point.asked.map(({ body }) => body.action?.name);
+      expect([document, ...actions]).toEqual(expect.arrayContaining([document, ...scopes]));
+    }
   });
 
   it('has 200 entities for one call', async () => {

@@ -86,6 +86,20 @@ describe('A right that is withdrawn has ended once the time of the decision is o
     control.updateJob(id, 'job', { status: 'completed' });
     expect(codesOf(await waiting)).toEqual(['FORBIDDEN']);
   });
+
+  it('also when the decision was long on its way: its time counts from the question', async () => {
+    const { ask, name, asked, withdraw } = await scene('who is decided about slowly');
+    const release = point.hold();
+    const first = ask(record);
+    await until(() => asked() === 1);
+    const over = wait(ttlMs);
+    await wait(ttlMs / 3);
+    release();
+    expect((await first).data).toEqual({ taxpayerToken: { name } });
+    withdraw();
+    await over;
+    expect(codesOf(await ask(record))).toEqual(['FORBIDDEN']);
+  });
 });
 
 describe.each(['a WebSocket', 'an event stream'])('A stream over %s', (transport) => {

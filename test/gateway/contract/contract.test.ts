@@ -231,20 +231,38 @@ describe('An id', () => {
   it.each(blankOrPadded)('%j is refused with the name of the argument, without a call', async (id) => {
     const { data, errors } = await gateway.query(
       `query ($id: ID!) {
+        taxpayer(id: $id) { id }
         token: taxpayerToken(taxpayerId: $id) { status }
         job: refreshJob(taxpayerId: "t", jobId: $id) { status }
       }`,
       { id },
     );
-    expect(data).toEqual({ token: null, job: null });
+    expect(data).toEqual({ taxpayer: null, token: null, job: null });
     const message =
       id.startsWith('x') || id.endsWith('x') ? 'must not begin or end with white space' : 'must not be blank';
     expect(errors?.map(({ extensions: { code, violations } }) => ({ code, violations }))).toEqual([
+      { code: 'BAD_USER_INPUT', violations: [{ path: 'id', message }] },
       { code: 'BAD_USER_INPUT', violations: [{ path: 'taxpayerId', message }] },
       { code: 'BAD_USER_INPUT', violations: [{ path: 'jobId', message }] },
     ]);
     expect(sent()).toEqual([]);
   });
+
+  it.each(['a/b', 'a\\b', '%', 'a%2Fb', '%2e%2e', 'a?b', 'a#b', 'a\u0000b', 'a\u007fb', 'a\u0085b'])(
+    '%j is refused without a call: a proxy on the way might obey what it holds',
+    async (id) => {
+      const { data, errors } = await gateway.query(
+        `query ($id: ID!) {
+          token: taxpayerToken(taxpayerId: $id) { status }
+          job: refreshJob(taxpayerId: "t", jobId: $id) { status }
+        }`,
+        { id },
+      );
+      expect(data).toEqual({ token: null, job: null });
+      expect(errors?.map(({ extensions: { code } }) => code)).toEqual(['BAD_USER_INPUT', 'BAD_USER_INPUT']);
+      expect(sent()).toEqual([]);
+    },
+  );
 
   const odd = fc.oneof(
     fc.constantFrom(

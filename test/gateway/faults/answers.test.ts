@@ -66,6 +66,22 @@ describe('A request that fails', () => {
     await until(() => service.open() <= before, 2000);
   });
 
+  it.each([
+    ['GET', get, 'UPSTREAM_TIMEOUT'],
+    ['POST', post, 'OUTCOME_UNKNOWN'],
+  ] as const)('ends at UPSTREAM_DEADLINE_MS, if it is a %s, though one try may take longer', async (_, ask, code) => {
+    service.answer = () => {};
+    const env = { UPSTREAM_BASE_URL: service.url, UPSTREAM_TIMEOUT_MS: '10000', UPSTREAM_DEADLINE_MS: '200' };
+    const hasty = await startTestGateway(env);
+    try {
+      const beganAt = performance.now();
+      expect(await ask(hasty)).toBe(code);
+      expect(performance.now() - beganAt).toBeLessThan(5000);
+    } finally {
+      await hasty.stop();
+    }
+  });
+
   it.each([501, 511, 520, 524, 599])('has an unknown outcome, if it is a POST, after a %i', async (status) => {
     service.answer = (_, response) => response.writeHead(status).end();
     expect(await post()).toBe('OUTCOME_UNKNOWN');

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
+import { until } from '../../support/until.js';
 
 let directory: string;
 let file: string;
@@ -43,6 +44,18 @@ describe('Client credentials that the service refuses', () => {
     expect((await create()).errors).toBeUndefined();
     expect(control.counters()).toMatchObject({ taxpayerToken: 2, createClientLink: 1 });
     expect(gateway.logs.join('')).not.toMatch(/rotated-secret|test-secret/);
+  });
+
+  it('give entries other names when the secret is replaced: what memory holds by the old ones, which forget would miss, goes', async () => {
+    const { control } = gateway.sandbox;
+    const { id } = control.addTaxpayer();
+    const read = () => gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
+    for (const _ of ['fetched', 'from memory']) expect((await read()).errors).toBeUndefined();
+    control.setClientSecret('rotated-secret');
+    writeFileSync(file, 'rotated-secret\n');
+    await until(() => gateway.logs.some((line) => line.includes('a changed file was read again')));
+    expect((await read()).errors).toBeUndefined();
+    expect(control.tokenCalls(id)).toBe(2);
   });
 
   it.each([

@@ -3,6 +3,7 @@ import { pause } from '../../../src/process/pause.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 
 let provider: TrustedProvider;
@@ -200,6 +201,71 @@ describe('A caller who asks for more than the service can answer at once', () =>
     for (const { errors } of await flood) {
       expect([1, 60]).toContain(errors?.length);
       for (const { extensions } of errors ?? []) expect(['NOT_FOUND', 'RATE_LIMITED']).toContain(extensions.code);
+    }
+  });
+
+  it('has all its places again after some calls have waited too long for one', async () => {
+    const hasty = await startTestGateway({ ...provider.env, UPSTREAM_DEADLINE_MS: '2000' });
+    try {
+      const { control } = hasty.sandbox;
+      const { id } = control.addTaxpayer({ status: 'AUTHORIZED' });
+      const authorization = await provider.watcherOf([id]);
+      const { jobId } = control.addJob({ taxpayerId: id, endsAs: null });
+      await hasty.query(readJob, { t: id, j: jobId }, { authorization }); // its access token is in memory
+      control.setLatency(1500);
+      const field = (n: number) => `a${n}: refreshJob(taxpayerId: "${id}", jobId: "made-up-${n}") { status }`;
+      const page = (from: number) => `{ ${Array.from({ length: 50 }, (_, n) => field(from + n)).join(' ')} }`;
+      const pages = await Promise.all([0, 50].map((from) => hasty.query(page(from), {}, { authorization })));
+      const codes = pages.flatMap(({ errors = [] }) => errors.map(({ extensions }) => extensions.code));
+      expect(new Set(codes)).toEqual(new Set(['NOT_FOUND', 'RATE_LIMITED']));
+      control.setLatency(0);
+      expect(
+        (await hasty.query(page(100), {}, { authorization })).errors?.map(({ extensions }) => extensions.code),
+      ).toEqual(Array(50).fill('NOT_FOUND'));
+    } finally {
+      await hasty.stop();
+    }
+  });
+});
+
+describe('A caller who asks while all places of the process are taken', () => {
+  it('gets the next one, before those who have some and wait for more', async () => {
+    const patient = await startTestGateway({
+      ...provider.env,
+      ...{ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' },
+      ...{ UPSTREAM_TIMEOUT_MS: '60000', UPSTREAM_DEADLINE_MS: '60000' },
+    });
+    const { control } = patient.sandbox;
+    const [last = '', ...many] = control.addTaxpayers(10, { status: 'AUTHORIZED' });
+    const authorizationOf = async (id: string) => ({
+      authorization: `Bearer ${await provider.token({ sub: id, scope: 'refresh-jobs:read', taxpayer_ids: [id] })}`,
+    });
+    const calls = () => control.counters().refreshJob;
+    for (const taxpayerId of many) control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
+    const field = (id: string, n: number) => `a${n}: refreshJob(taxpayerId: "${id}", jobId: "made-up-${n}") { status }`;
+    const pages = many.map(async (id) => {
+      const page = `{ ${Array.from({ length: 60 }, (_, n) => field(id, n)).join(' ')} }`;
+      return patient.query(page, {}, await authorizationOf(id));
+    });
+    try {
+      await until(() => calls() === 256);
+      const { jobId } = control.addJob({ taxpayerId: last, endsAs: null });
+      const socket = rawSocket(patient.origin);
+      await socket.init(await authorizationOf(last));
+      socket.send({ type: 'subscribe', id: 'job', payload: { query: readJob, variables: { t: last, j: jobId } } });
+      socket.send({ type: 'ping' });
+      await socket.message(({ type }) => type === 'pong'); // by now it waits for a place
+      expect(control.tokenCalls(last)).toBe(0);
+      control.release('held');
+      const { payload } = await socket.message(({ id }) => id === 'job');
+      expect(payload).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
+      socket.end();
+    } finally {
+      control.disarmAll();
+      const letting = setInterval(() => control.release('held'), 20);
+      await Promise.all(pages);
+      clearInterval(letting);
+      await patient.stop();
     }
   });
 });

@@ -80,6 +80,7 @@ describe('a document with many root fields', () => {
       headers: { accept: 'text/event-stream', 'apollo-require-preflight': 'yes' },
     });
     expect(await stream.text()).toContain('RATE_LIMITED');
+    expect((await gateway.query(fields(5))).status).toBe(200); // what was refused has not used up the limit
   });
 });
 

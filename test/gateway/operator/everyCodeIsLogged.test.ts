@@ -91,6 +91,12 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
   },
 };
 
+/** The gateway or the service is to blame. */
+const usesErrorBudget = [
+  ...['UPSTREAM_TIMEOUT', 'UPSTREAM_UNAVAILABLE', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_RATE_LIMITED'],
+  ...['UPSTREAM_CREDENTIALS_REJECTED', 'OUTCOME_UNKNOWN', 'AUTH_UNAVAILABLE'],
+];
+
 /** No operation reaches these over plain HTTP, or none reaches them from outside at all. */
 const notOverHttp = ['SHUTTING_DOWN'];
 const neverFromOutside = ['INTERNAL_SERVER_ERROR']; // see test/gateway/faults/maskedBug.test.ts
@@ -191,7 +197,7 @@ describe('the request id of an error', () => {
         expect(lines()).toMatchObject([
           {
             transport,
-            outcome: expect.stringMatching(/^(refused|errors|failed)$/),
+            outcome: usesErrorBudget.includes(code) ? 'failed' : expect.stringMatching(/^(refused|errors)$/),
             codes: [code],
             cause:
               scene.cause instanceof RegExp ? expect.stringMatching(scene.cause) : expect.stringContaining(scene.cause),

@@ -78,6 +78,14 @@ describe('The line of an operation', () => {
     for (const planted of ['own', 'Grace', 'Ada']) expect(gateway.logs.join('')).not.toContain(`"${planted}`);
   });
 
+  it('leaves out the name of an operation that may hold an id, such as an SSN', async () => {
+    const id = await start({ LOG_OPERATIONS: 'all' });
+    await gateway.query(readRecord.replace('query', 'query Of123_45_6789'), { id }, await headersOf());
+    await until(() => operations().length === 1);
+    expect(operations()).not.toMatchObject([{ operationName: expect.anything() }]);
+    expect(gateway.logs.join('')).not.toContain('123_45_6789');
+  });
+
   it('tells of tries that were repeated, and of each call once when several aliases share it', async () => {
     const id = await start({ LOG_OPERATIONS: 'all' });
     const failing = gateway.sandbox.control.arm({
@@ -138,10 +146,15 @@ describe('The line of an operation', () => {
     for (const id of unknown) await gateway.query(readRecord, { id }, headers);
     expect(control.counters().taxpayerToken).toBe(20);
     await gateway.stop();
-    expect(operations().map(({ outcome, tokenCalls }) => [outcome, tokenCalls])).toEqual([
-      ['ok', 15],
-      ...unknown.map(() => ['errors', 1]),
+    type Told = Line & { readonly calls: readonly unknown[] };
+    const told = operations().map((line) => [
+      line.outcome,
+      line.tokenCalls,
+      (line as Told).calls.length,
+      line.callCount,
     ]);
+    // A line lists ten calls, and says how many there were.
+    expect(told).toEqual([['ok', 15, 10, 15], ...unknown.map(() => ['errors', 1, 1, undefined])]);
   });
 
   it('is never written with LOG_OPERATIONS=none', async () => {

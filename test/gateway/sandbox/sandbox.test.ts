@@ -160,6 +160,12 @@ describe('The hosted page', () => {
     expect(await page()).not.toContain('<button');
   });
 
+  it('takes no step that it does not offer at that moment', async () => {
+    const { path, page } = await follow();
+    for (const step of ['COMPLETED', 'refresh', 'toString']) await call(path, { method: 'POST', body: `step=${step}` });
+    expect([textOf(await page(), 'taxpayer-status'), textOf(await page(), 'job-id')]).toEqual(['CREATED', 'none']);
+  });
+
   it('shows the prefilled name as text, and nothing else that was prefilled', async () => {
     const personalInfo = { lastName: '<script>"&\'', ssn: '900-00-1234' };
     const { path } = await follow({ prefillData: { personalInfo } });

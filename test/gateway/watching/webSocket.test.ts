@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { addJob, metric, quickPolls, watchJob } from '../../support/liveJob.js';
+import { addJob, metric, quickPolls, update, watchJob } from '../../support/liveJob.js';
 import { type RawSocket, type RawSocketOptions, rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 
@@ -32,32 +32,39 @@ describe('subscriptions over WebSocket', () => {
 
   afterAll(() => gateway.stop());
 
-  it('give the present status at once, then the change, and complete', async () => {
+  it('give the present status at once, then each change, and complete after a final one', async () => {
     const job = addJob(gateway);
     const socket = socketTo(gateway);
     await socket.init();
     socket.send(subscribe(job));
-    const first = await socket.message(({ type }) => type === 'next');
-    expect(first.payload).toEqual({ data: { refreshJobUpdated: { jobId: job.jobId, status: 'PROCESSING' } } });
-    gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+    const nexts = () => socket.received.filter(({ type }) => type === 'next');
+    // Of a status that the schema does not know, nobody can say that it is final.
+    for (const [n, status] of ['paused', 'completed'].entries()) {
+      await until(() => nexts().length > n);
+      gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status });
+    }
     await socket.message(({ type }) => type === 'complete');
     expect(socket.received.map(({ type, payload }) => [type, payload])).toEqual([
       ['connection_ack', undefined],
-      ['next', { data: { refreshJobUpdated: { jobId: job.jobId, status: 'PROCESSING' } } }],
-      ['next', { data: { refreshJobUpdated: { jobId: job.jobId, status: 'COMPLETED' } } }],
+      ...['PROCESSING', 'UNRECOGNIZED', 'COMPLETED'].map((status) => ['next', update(job.jobId, status)]),
       ['complete', undefined],
     ]);
   });
 
-  it('end with a coded error when the service refuses for good', async () => {
-    const { taxpayerId } = addJob(gateway);
+  it.each([
+    [404, 'NOT_FOUND'],
+    [400, 'UPSTREAM_REJECTED'],
+    [403, 'TAXPAYER_NOT_AUTHORIZED'],
+  ])('end with a coded error when the service answers %i, which it will not take back', async (status, code) => {
+    const job = addJob(gateway);
+    gateway.sandbox.control.arm({ endpoint: 'refreshJob', taxpayerId: job.taxpayerId, fault: { status } });
     const socket = socketTo(gateway);
     await socket.init();
-    socket.send(subscribe({ taxpayerId, jobId: 'no-such-job' }));
+    socket.send(subscribe(job));
     await socket.message(({ type }) => type === 'complete');
     expect(socket.received[1]).toMatchObject({
       type: 'next',
-      payload: { errors: [{ extensions: { code: 'NOT_FOUND', retryable: false, requestId: expect.any(String) } }] },
+      payload: { errors: [{ extensions: { code, retryable: false, requestId: expect.any(String) } }] },
     });
   });
 
@@ -133,11 +140,19 @@ describe('subscriptions over WebSocket', () => {
     ['text that is not JSON', (socket: RawSocket) => socket.send('{'), 4400],
     ['a message of the server', (socket: RawSocket) => socket.send({ type: 'connection_ack' }), 4400],
     ['a message above MAX_BODY_BYTES', (socket: RawSocket) => socket.send('x'.repeat(262_145)), 1009],
+    [
+      'a message of a caller above MAX_BODY_BYTES',
+      async (socket: RawSocket) => {
+        await socket.init();
+        socket.send('x'.repeat(262_145));
+      },
+      1009,
+    ],
     ['silence', () => {}, 4408],
   ])('close the socket for %s', async (_, act, code) => {
     const socket = socketTo(gateway);
     await socket.opened;
-    act(socket);
+    await act(socket);
     expect((await socket.closed).code).toBe(code);
   });
 
@@ -226,7 +241,7 @@ describe('a full or stopping gateway', () => {
     ]);
   });
 
-  it('refuses what is sent while it answers what is under way', async () => {
+  it('refuses new sockets, and what is sent on others, while it answers what is under way', async () => {
     const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '20000' });
     const { control } = gateway.sandbox;
     const [idle, asking] = [socketTo(gateway), socketTo(gateway)];
@@ -239,6 +254,13 @@ describe('a full or stopping gateway', () => {
     await called;
     const stopped = gateway.stop();
     await idle.closed;
+    const late = socketTo(gateway);
+    const refused = new Promise((resolve) => {
+      late.socket.on('unexpected-response', (_, { statusCode, headers }) =>
+        resolve([statusCode, headers['retry-after']]),
+      );
+    });
+    expect(await Promise.race([refused, late.opened])).toEqual([503, '1']);
     asking.send({ type: 'subscribe', id: 'query', payload: { query: '{ __typename }' } });
     const create = 'mutation { createClientLink(input: {}) { replayed } }';
     asking.send({ type: 'subscribe', id: 'mutation', payload: { query: create } });

@@ -86,10 +86,10 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
 
     it('counts for everybody, from the first count until its time is over', async () => {
       const count = newKey();
-      expect(await store.increment(count, 2, 20_000)).toEqual({ count: 2, leftMs: expect.any(Number) });
-      const counts = await atOnce(20, (each) => each.increment(count, 1, 9e6));
+      expect(await store.increment(count, 20_000)).toEqual({ count: 1, leftMs: expect.any(Number) });
+      const counts = await atOnce(20, (each) => each.increment(count, 9e6));
       expect(counts.map((each) => each.count).sort((a, b) => a - b)).toEqual(
-        Array.from({ length: 20 }, (_, n) => n + 3),
+        Array.from({ length: 20 }, (_, n) => n + 2),
       );
       for (const { leftMs } of counts) expect(leftMs).toBeLessThanOrEqual(20_000);
     });
@@ -101,7 +101,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       await write(entry, 'short', { ttlMs: 1500 });
       await store.acquire(late, { owner: 'late', leaseMs: 1500 });
       await store.acquire(renewed, { owner: 'me', leaseMs: 1500 });
-      await store.increment(count, 5, 1500);
+      await store.increment(count, 1500);
       expect((await peer.get(item))?.value).toEqual(bytes('x'));
       expect(await peer.acquire(entry, wish('you'))).toEqual(found('short'));
       expect(await store.acquire(renewed, wish('me'))).toEqual(taken);
@@ -110,7 +110,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       await under.pass(1510);
       expect(await peer.get(item)).toBeUndefined();
       expect(await peer.acquire(entry, wish('you'))).toEqual(taken);
-      expect((await store.increment(count, 1, 1000)).count).toBe(1);
+      expect((await store.increment(count, 1000)).count).toBe(1);
       expect(await peer.acquire(renewed, wish('you'))).toEqual(held('me'));
       expect(await peer.acquire(late, wish('next'))).toEqual(taken);
       expect(await store.acquire(late, wish('late'))).toEqual(held('next'));
