@@ -24,6 +24,7 @@ const { data } = await graphql({ schema, source: '{ _service { sdl } }', context
 const sdl = `${(data as { _service: { sdl: string } })._service.sdl.trim()}\n`;
 const table = Object.entries(settings).map(([name, setting]) => ({ name, ...setting }));
 const problems: string[] = [];
+const read = (path: string): string => readFileSync(path, 'utf8');
 
 keep('src/schema/schema.graphql', sdl);
 keep('packages/client/schema.graphql', clientSdl(sdl));
@@ -73,9 +74,8 @@ function clientSdl(text: string): string {
 async function keepGenerated(): Promise<void> {
   const { generates, documents, ...shared } = parseYaml(read('codegen.yml'), { merge: true });
   const pluginMap = { 'typescript-operations': typescriptOperations, 'typed-document-node': typedDocumentNode };
-  for (const [filename, { plugins: names, config }] of Object.entries<{ plugins: string[]; config: object }>(
-    generates,
-  )) {
+  type Generated = { plugins: string[]; config: object };
+  for (const [filename, { plugins: names, config }] of Object.entries<Generated>(generates)) {
     const text = await codegen({
       filename,
       schema: parse(clientSdl(sdl)),
@@ -99,14 +99,10 @@ async function nameBreakingChanges(): Promise<void> {
   }
 }
 
-function read(path: string): string {
-  return readFileSync(path, 'utf8');
-}
-
 /** Rows of docs/configuration.md. A literal default is set as code; one described in words stays words. */
 function settingRows(areStandard: boolean): string[] {
-  const some = table.filter(({ name }) => name in standardVariables === areStandard);
-  const rows = some.map(({ name, fallback, meaning, example, secret }) => {
+  const rows = table.flatMap(({ name, fallback, meaning, example, secret }) => {
+    if (name in standardVariables !== areStandard) return [];
     const names = secret ? `${code(name)}<br>${code(`${name}_FILE`)}` : code(name);
     const preset = /\s|^none$/.test(fallback) ? escapeCell(fallback) : code(fallback);
     return `| ${names} | ${preset} | ${escapeCell(meaning)} | ${example ? code(example) : ''} |`;

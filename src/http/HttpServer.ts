@@ -58,7 +58,6 @@ export class HttpServer {
     const limits = {
       ...timeouts,
       keepAliveTimeout,
-      maxHeaderSize: 16_384,
       IncomingMessage: UpgradableRequest,
       ServerResponse: this.#responses(tls === undefined ? overTcp : overTls),
     };
