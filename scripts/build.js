@@ -50,8 +50,8 @@ const madeAt = statSync(explorer, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 if ([import.meta.filename, join(root, 'package-lock.json')].some((source) => statSync(source).mtimeMs > madeAt)) {
   outputFiles.push({ path: explorer, contents: await explorerPage() });
 }
-const sandboxPage = readFileSync(join(root, 'src/http/sandbox.html'));
-outputFiles.push({ path: join(dist, 'sandbox.html.gz'), contents: gzipSync(sandboxPage) });
+const sandbox = gzipSync(readFileSync(join(root, 'src/http/sandbox.html')));
+outputFiles.push({ path: join(dist, 'sandbox.html.gz'), contents: sandbox });
 const isEntry = ({ path }) => Number(basename(path) === 'main.js');
 for (const { path, contents } of outputFiles.sort((a, b) => isEntry(a) - isEntry(b))) {
   const written = `${path}.${process.pid}`;

@@ -14,6 +14,7 @@ import { type ErrorCode, errorCodes } from '../src/errors/errorCodes.js';
 import { resolvers } from '../src/resolvers/index.js';
 import { buildSchema } from '../src/schema/buildSchema.js';
 import { defaultProviders } from '../src/schema/Provider.js';
+import { maxTries } from '../src/upstream/ResilientFetch.js';
 import faultTable from '../test/gateway/faults/faultTable.json' with { type: 'json' };
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
@@ -23,6 +24,7 @@ const { data } = await graphql({ schema, source: '{ _service { sdl } }', context
 const sdl = `${(data as { _service: { sdl: string } })._service.sdl.trim()}\n`;
 const table = Object.entries(settings).map(([name, setting]) => ({ name, ...setting }));
 const problems: string[] = [];
+const read = (path: string): string => readFileSync(path, 'utf8');
 
 keep('src/schema/schema.graphql', sdl);
 keep('packages/client/schema.graphql', clientSdl(sdl));
@@ -72,9 +74,8 @@ function clientSdl(text: string): string {
 async function keepGenerated(): Promise<void> {
   const { generates, documents, ...shared } = parseYaml(read('codegen.yml'), { merge: true });
   const pluginMap = { 'typescript-operations': typescriptOperations, 'typed-document-node': typedDocumentNode };
-  for (const [filename, { plugins: names, config }] of Object.entries<{ plugins: string[]; config: object }>(
-    generates,
-  )) {
+  type Generated = { plugins: string[]; config: object };
+  for (const [filename, { plugins: names, config }] of Object.entries<Generated>(generates)) {
     const text = await codegen({
       filename,
       schema: parse(clientSdl(sdl)),
@@ -98,14 +99,10 @@ async function nameBreakingChanges(): Promise<void> {
   }
 }
 
-function read(path: string): string {
-  return readFileSync(path, 'utf8');
-}
-
 /** Rows of docs/configuration.md. A literal default is set as code; one described in words stays words. */
 function settingRows(areStandard: boolean): string[] {
-  const some = table.filter(({ name }) => name in standardVariables === areStandard);
-  const rows = some.map(({ name, fallback, meaning, example, secret }) => {
+  const rows = table.flatMap(({ name, fallback, meaning, example, secret }) => {
+    if (name in standardVariables !== areStandard) return [];
     const names = secret ? `${code(name)}<br>${code(`${name}_FILE`)}` : code(name);
     const preset = /\s|^none$/.test(fallback) ? escapeCell(fallback) : code(fallback);
     return `| ${names} | ${preset} | ${escapeCell(meaning)} | ${example ? code(example) : ''} |`;
@@ -134,7 +131,7 @@ function faultRows(): string[] {
     const answers = names.map((name) => {
       const { code, calls, retryAfterSeconds } = expect[name];
       const again = errorCodes[code as ErrorCode]?.retryable ? ', again' : '';
-      return `${word(code)}, ${calls}${again}${retryAfterSeconds ? ` after ${retryAfterSeconds} s` : ''}`;
+      return `${word(code)}, ${calls === 'all tries' ? maxTries : calls}${again}${retryAfterSeconds ? ` after ${retryAfterSeconds} s` : ''}`;
     });
     const cells = [...answers, word(sameKeyAgain), recovers].join(' | ');
     titles.set(cells, [...(titles.get(cells) ?? []), title]);

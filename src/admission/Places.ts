@@ -33,8 +33,7 @@ export class Places {
 
   /** @throws GatewayError RATE_LIMITED (429) at the holder's own bound or that of the process */
   take(resource: Resource, holder: Holder, amount = 1): Release {
-    const refusal = this.refusalOf(resource, holder, amount);
-    if (refusal !== undefined) throw refusal;
+    if (!this.hasRoom(resource, holder, amount)) throw this.#refusal(resource, holder, amount);
     this.#change(resource, holder, amount);
     let isHeld = true;
     return () => {
@@ -43,9 +42,7 @@ export class Places {
     };
   }
 
-  /** Why {@link take} would throw now; undefined when it would not. */
-  refusalOf(resource: Resource, holder: Holder, amount = 1): GatewayError | undefined {
-    if (this.hasRoom(resource, holder, amount)) return undefined;
+  #refusal(resource: Resource, holder: Holder, amount: number): GatewayError {
     const { perHolder } = this.bounds[resource];
     const { name, setting } = resources[resource];
     const per = resource === 'newcomers' ? 'address' : 'caller';

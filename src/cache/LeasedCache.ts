@@ -208,8 +208,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
     } catch (error) {
       // 9. Those who wait share the failure; not a refusal that concerns one caller alone.
       const isShared = error instanceof GatewayError && error.onlyFor === undefined;
-      const outcome = isShared ? { failure: encodeFailure(error) } : undefined;
-      await store.settle(place, owner, outcome).catch(() => undefined);
+      const failure = isShared ? encodeFailure(error) : undefined;
+      await store.settle(place, owner, { failure }).catch(() => undefined);
       throw error;
     } finally {
       clearInterval(renewing);

@@ -1,5 +1,5 @@
-import { BoundedCache } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
+import { LocalStore } from '../stores/LocalStore.js';
 import type { Field, Item, Outcome, Place, PutWhen, Store, Turn, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Sealer } from './sealing.js';
@@ -36,15 +36,14 @@ export interface SealedStoreOptions {
 /** Pause before the next try of what must be written once the store answers again, in milliseconds. */
 const againMs = 1000;
 const forgottenList = ['forgotten'];
-const maxOwnMarks = 5000;
 
 /**
  * JSON values in a {@link Store} that sees neither names nor values: names are HMACs, values are encrypted and bound to
  * record, field and version. What does not decrypt or parse (tampered, foreign, moved) is an undefined value.
  */
 export class SealedStore {
-  /** The values of the marks that this process wrote. */
-  readonly #ownMarks = new BoundedCache<string>({ max: maxOwnMarks });
+  /** The marks that this process wrote: the shared store may not have taken them. */
+  readonly #ownMarks = new LocalStore();
 
   constructor(private readonly options: SealedStoreOptions) {}
 
@@ -60,13 +59,11 @@ export class SealedStore {
     return { state: 'found', stored: { ...turn.stored, value: this.#open(valueName(place, version), value) } };
   }
 
-  settle(place: Place, owner: string, outcome: Outcome<unknown, unknown>): Promise<boolean> {
+  settle(place: Place, owner: string, outcome: Outcome<unknown, object>): Promise<boolean> {
     const sealed =
-      outcome === undefined
-        ? undefined
-        : 'failure' in outcome
-          ? { failure: this.#seal(failureName(place), outcome.failure) }
-          : { ...outcome, value: this.#seal(valueName(place, outcome.version), outcome.value) };
+      'failure' in outcome
+        ? { failure: outcome.failure && this.#seal(failureName(place), outcome.failure) }
+        : { ...outcome, value: this.#seal(valueName(place, outcome.version), outcome.value) };
     return this.options.store.settle(place, owner, sealed);
   }
 
@@ -94,8 +91,10 @@ export class SealedStore {
     }));
   }
 
-  get(name: ItemName): Promise<Item<unknown> | undefined> {
-    return this.#itemAt(this.keyOf(name));
+  async get(name: ItemName): Promise<Item<unknown> | undefined> {
+    const key = this.keyOf(name);
+    const item = await this.options.store.get(key);
+    return item && { ...item, value: this.#open(key, item.value) };
   }
 
   put(name: ItemName, value: unknown, ttlMs: number, when: PutWhen = 'always'): Promise<boolean> {
@@ -125,9 +124,9 @@ export class SealedStore {
   /** Writes a mark, a value that holds back calls of the fleet for `ttlMs`, unless there is one that lasts longer. */
   async setMark(name: ItemName, value: string, ttlMs: number): Promise<void> {
     const key = this.keyOf(name);
-    if (this.#ownMarks.getRemainingTTL(key) >= ttlMs) return;
-    this.#ownMarks.set(key, value, { ttl: ttlMs });
-    await this.put(name, { value, ttlMs }, ttlMs, 'if-longer').catch(() => undefined);
+    const bytes = this.#seal(key, { value, ttlMs });
+    const put = (store: Store) => store.put(key, bytes, ttlMs, 'if-longer').catch(() => undefined);
+    await Promise.all([this.options.store, this.#ownMarks].map(put));
   }
 
   /**
@@ -136,11 +135,13 @@ export class SealedStore {
    */
   async mark(name: ItemName): Promise<Item<unknown> | undefined> {
     const key = this.keyOf(name);
-    const item = await this.#itemAt(key).catch(() => undefined);
-    const shared = item?.value as { readonly value: unknown; readonly ttlMs: number } | undefined;
-    if (item && shared && item.leftMs <= shared.ttlMs) return { ...item, value: shared.value };
-    const leftMs = this.#ownMarks.getRemainingTTL(key);
-    return leftMs > 0 ? { value: this.#ownMarks.get(key), leftMs } : undefined;
+    for (const store of [this.options.store, this.#ownMarks]) {
+      const item = await store.get(key).catch(() => undefined);
+      const mark =
+        item && (this.#open(key, item.value) as { readonly value: unknown; readonly ttlMs: number } | undefined);
+      if (mark && item.leftMs <= mark.ttlMs) return { value: mark.value, leftMs: item.leftMs };
+    }
+    return undefined;
   }
 
   /** Adds one to the counter `name`, which ends after `ttlMs` even where the store's clock was set back. */
@@ -156,11 +157,6 @@ export class SealedStore {
   placeOf({ subject, kind, id }: SubjectField): Place {
     const field = id === undefined ? kind : `${kind}:${this.options.sealer.name([kind, id]).slice(0, 22)}`;
     return { record: this.#recordOf(subject), field };
-  }
-
-  async #itemAt(key: string): Promise<Item<unknown> | undefined> {
-    const item = await this.options.store.get(key);
-    return item && { ...item, value: this.#open(key, item.value) };
   }
 
   #recordOf(subject: string): string {

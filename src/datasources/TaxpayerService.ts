@@ -2,7 +2,7 @@ import type { UpstreamCredentials } from '../config/config.js';
 import type { Secret } from '../config/secret.js';
 import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/errors.js';
 import type { Pauses } from '../upstream/Pauses.js';
-import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/ResilientFetch.js';
+import type { CallOptions, Endpoint, ResilientFetch, ServiceRequest } from '../upstream/ResilientFetch.js';
 import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall } from './reading.js';
@@ -26,12 +26,8 @@ export interface ServiceFailure {
 }
 
 /** One call of an endpoint. */
-interface Call extends CallOptions {
-  readonly endpoint: Endpoint;
+interface Call extends Omit<ServiceRequest, 'isAsClient' | 'url' | 'headers'> {
   readonly path: readonly string[];
-  readonly taxpayer?: TaxpayerId;
-  /** With a body a POST, without one a GET. */
-  readonly body?: string;
   /** The taxpayer's token. Default: the client credentials. */
   readonly token?: Secret;
 }

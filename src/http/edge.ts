@@ -91,7 +91,7 @@ export class Unread {
    */
   hold(socket: Socket, holder: Holder, bytes: number): Release | undefined {
     if (bytes === 0 || socket.destroyed) return undefined;
-    if (this.places.refusalOf('bytes', holder, bytes) !== undefined) return void socket.destroy();
+    if (!this.places.hasRoom('bytes', holder, bytes)) return void socket.destroy();
     const release = this.places.take('bytes', holder, bytes);
     const ahead = Math.max(bytes, socket.writableLength);
     // Not the socket's own timeout: a peer that takes nothing could put it off by sending.

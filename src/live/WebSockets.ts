@@ -53,8 +53,8 @@ export class WebSockets {
     const { places, streams, origins } = this.edge;
     origins.refuseForeignPage(request);
     if (streams.draining) throw shuttingDown;
-    const noPlace = places.refusalOf('streams', undefined);
-    if (noPlace !== undefined) throw noPlace;
+    const giveBack = places.take('streams', undefined);
+    giveBack(); // its caller takes a place once it is known
     return places.take('newcomers', address);
   }
 }

@@ -37,11 +37,10 @@ export class Exit {
     if (undecided !== undefined) throw undecided;
     const answer = this.answer(operation, result);
     // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
-    const needsRoom = answer.bytes > smallAnswer && operation.type !== 'mutation';
-    const noRoom = needsRoom
-      ? this.options.places.refusalOf('bytes', operation.context.holder, answer.bytes)
-      : undefined;
-    if (noRoom !== undefined) throw noRoom;
+    if (answer.bytes > smallAnswer && operation.type !== 'mutation') {
+      const giveBack = this.options.places.take('bytes', operation.context.holder, answer.bytes);
+      giveBack(); // what the client has not read is counted once it is written
+    }
     return this.end(operation, answer);
   }
 

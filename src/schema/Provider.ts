@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { registerEnumType } from 'type-graphql';
 import * as z from 'zod';
 import { withoutByteOrderMark } from '../process/json.js';
+import { openEnum } from './Vocabulary.js';
 
 /** One value of the `Provider` enum: the service's `value` (interface, 2.4) under the `name` the schema shows. */
 export interface ProviderEntry {
@@ -58,29 +58,15 @@ export function readProviders(file: string): readonly ProviderEntry[] {
   throw new Error(`PROVIDERS_FILE [${issue?.path.join('.') ?? ''}] ${issue?.message ?? 'is malformed'}`);
 }
 
-/**
- * The enum as TypeGraphQL sees it. Its members come from the catalogue, so {@link defineProviders} has to fill it before
- * the schema is built; TypeGraphQL keeps types per process, hence one catalogue per process.
- */
-export const Provider: Record<string, string> = {};
-const descriptions: Record<string, { description: string }> = {};
+/** The enum as TypeGraphQL sees it, once {@link defineProviders} has made it. */
+export let Provider: Readonly<Record<string, string>> = {};
 
-registerEnumType(Provider, {
-  name: 'Provider',
-  description:
-    'Where the tax data of a taxpayer comes from. The operators of a gateway may name other values (PROVIDERS_FILE): generate types from the schema of your own.',
-  valuesConfig: descriptions,
-});
-
-/** Sets the members of the `Provider` enum. */
+/** Makes the `Provider` enum. Before the schema is built: its types ask for the enum then. */
 export function defineProviders(entries: readonly ProviderEntry[]): void {
-  for (const name of Object.keys(Provider)) {
-    delete Provider[name];
-    delete descriptions[name];
-  }
-  const unknown = 'A provider that the gateway does not know. `providerId` has the value of the service.';
-  for (const { name, description } of [...entries, { name: 'UNRECOGNIZED', description: unknown }]) {
-    Provider[name] = name;
-    descriptions[name] = { description };
-  }
+  const description =
+    'Where the tax data of a taxpayer comes from. The operators of a gateway may name other values (PROVIDERS_FILE): generate types from the schema of your own.';
+  Provider = openEnum('Provider', description, {
+    ...Object.fromEntries(entries.map((entry) => [entry.name, entry.description])),
+    UNRECOGNIZED: 'A provider that the gateway does not know. `providerId` has the value of the service.',
+  });
 }

@@ -1,12 +1,13 @@
 import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, ID, ObjectType } from 'type-graphql';
 import type { JobView } from '../datasources/RefreshJobs.js';
-import { Always, openEnum, Timestamp, type Vocabulary } from './Vocabulary.js';
+import { Always, openEnum, Timestamp, unknownStatus, type Vocabulary } from './Vocabulary.js';
 
 export const RefreshJobStatus = openEnum('RefreshJobStatus', "State of a job that refreshes a taxpayer's data.", {
   PROCESSING: 'The data is being refreshed.',
   COMPLETED: 'The data is refreshed. Final: the status no longer changes.',
   FAILED: 'The refresh failed. Final: the status no longer changes.',
+  UNRECOGNIZED: unknownStatus,
 });
 export type RefreshJobStatus = keyof typeof RefreshJobStatus;
 

@@ -4,7 +4,16 @@ import type { Secret } from '../config/secret.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
 import { GatewayError } from '../errors/errors.js';
 import { Provider } from './Provider.js';
-import { Always, JSONObject, Optional, openEnum, Personal, Timestamp, type Vocabulary } from './Vocabulary.js';
+import {
+  Always,
+  JSONObject,
+  Optional,
+  openEnum,
+  Personal,
+  Timestamp,
+  unknownStatus,
+  type Vocabulary,
+} from './Vocabulary.js';
 
 /** The service's statuses (interface, 3.1). */
 export const TaxpayerStatus = openEnum('TaxpayerStatus', 'State of the tax authorization of a taxpayer.', {
@@ -14,6 +23,7 @@ export const TaxpayerStatus = openEnum('TaxpayerStatus', 'State of the tax autho
   AUTHORIZED: 'The tax authority accepted the authorization.',
   REJECTED: 'The authorization was refused. Final: the status no longer changes.',
   COMPLETED: 'The authorization has served its purpose. Final: the status no longer changes.',
+  UNRECOGNIZED: unknownStatus,
 });
 export type TaxpayerStatus = keyof typeof TaxpayerStatus;
 

@@ -51,19 +51,21 @@ export class Timestamp extends Date {
   }
 }
 
-/** Registers an enum that the service may extend: `values`, described by name, and UNRECOGNIZED for all others. */
+/** Registers an enum that the service may extend: values described by name, of which UNRECOGNIZED is for all others. */
 export function openEnum<Name extends string>(
   name: string,
   description: string,
   values: Readonly<Record<Name, string>>,
 ) {
-  const described = { ...values, UNRECOGNIZED: 'A status that the gateway does not know. Do not take it as final.' };
-  const names = Object.keys(described) as (keyof typeof described)[];
+  const names = Object.keys(values) as Name[];
   const members = Object.fromEntries(names.map((member) => [member, member]));
-  const valuesConfig = Object.fromEntries(names.map((member) => [member, { description: described[member] }]));
+  const valuesConfig = Object.fromEntries(names.map((member) => [member, { description: values[member] }]));
   registerEnumType(members, { name, description, valuesConfig });
-  return members as { readonly [Member in Name | 'UNRECOGNIZED']: Member };
+  return members as { readonly [Member in Name]: Member };
 }
+
+/** Describes UNRECOGNIZED among statuses. */
+export const unknownStatus = 'A status that the gateway does not know. Do not take it as final.';
 
 /** The kinds of values that the service may extend; also a label of metrics. */
 export type ValueKind = 'provider' | 'taxpayer-status' | 'job-status';

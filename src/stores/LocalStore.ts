@@ -55,7 +55,7 @@ export class LocalStore implements Store {
   }
 
   async settle(place: Place, _owner: string, outcome: Outcome): Promise<boolean> {
-    if (outcome === undefined || 'failure' in outcome) return true;
+    if ('failure' in outcome) return true;
     const { value, version, ageMs, ttlMs } = outcome;
     const now = performance.now();
     await this.#set(keyOf(place), { value, version, writtenAt: now - ageMs, endsAt: now + ttlMs });

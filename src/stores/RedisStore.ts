@@ -56,11 +56,9 @@ export class RedisStore implements Store {
 
   async settle({ record, field }: Place, owner: string, outcome: Outcome): Promise<boolean> {
     const how =
-      outcome === undefined
-        ? ['none']
-        : 'failure' in outcome
-          ? ['failure', outcome.failure]
-          : ['value', outcome.value, outcome.version, ...[outcome.ttlMs, outcome.ageMs, outcome.begunMs].map(wholeMs)];
+      'failure' in outcome
+        ? ['failure', outcome.failure ?? '']
+        : ['value', outcome.value, outcome.version, ...[outcome.ttlMs, outcome.ageMs, outcome.begunMs].map(wholeMs)];
     return (await this.#run('gatewaySettle', record, field, owner, ...how)) === 1;
   }
 

@@ -29,11 +29,10 @@ export type Turn<Value = Buffer, Failure = Buffer> =
   | { readonly state: 'held'; readonly owner: string }
   | { readonly state: 'taken' };
 
-/** How the work under a lease ended; undefined: nothing that others may know. `begunMs`: how long ago the work began. */
+/** How the work under a lease ended. `begunMs`: how long ago it began. A `failure` that nobody else may know is undefined. */
 export type Outcome<Value = Buffer, Failure = Buffer> =
   | (Stored<Value> & { readonly begunMs: number; readonly ttlMs: number })
-  | { readonly failure: Failure }
-  | undefined;
+  | { readonly failure: Failure | undefined };
 
 /** A field as `inspect` shows it. */
 export interface Field extends Stored {

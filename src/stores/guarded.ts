@@ -2,8 +2,6 @@ import type { Store } from './Store.js';
 import { StoreError } from './StoreError.js';
 
 export interface Guard {
-  /** Time limit of one operation, in milliseconds. */
-  readonly limitMs: number;
   /** The store cannot be used, or takes no writes; `detail` as in {@link StoreError}. */
   readonly onDegraded?: ((error: StoreError) => void) | undefined;
   readonly onRecovered?: (() => void) | undefined;
@@ -11,6 +9,8 @@ export interface Guard {
   readonly onCommand?: ((command: string, seconds: number) => void) | undefined;
 }
 
+/** Time limit of one operation, in milliseconds. The waits for a lease must fit into `leaseMarginMs`. */
+const limitMs = 250;
 /** Operations without an answer, in a row, after which the store counts as degraded. */
 export const failuresToDegrade = 2;
 const probeEveryMs = 1000;
@@ -21,7 +21,7 @@ const isRefusal = ({ trouble }: StoreError) => ['read-only', 'full', 'not-permit
  * `store` with a time limit and a circuit: after two operations in a row without an answer, all are refused at once until a
  * probe, a small write each second, is done. Nothing stands in for the store: callers know what to do without it.
  */
-export function guarded(store: Store, { limitMs, onDegraded, onRecovered, onCommand }: Guard): Store {
+export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Guard): Store {
   /** Without an answer, in a row. The first tells why: later ones are often only its consequence, such as a reconnect. */
   let unanswered: StoreError[] = [];
   let degraded: StoreError | undefined;

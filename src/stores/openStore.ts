@@ -6,9 +6,6 @@ import { LocalStore } from './LocalStore.js';
 import type { Store } from './Store.js';
 import { StoreError } from './StoreError.js';
 
-/** Time limit of one operation of a shared store, in milliseconds. The waits for a lease must fit into `leaseMarginMs`. */
-const limitMs = 250;
-
 const fileScheme = 'file:';
 
 /**
@@ -18,7 +15,7 @@ const fileScheme = 'file:';
 export async function openStore(cacheUrl: string, options: JournalOptions & Pick<Guard, 'onCommand'>): Promise<Store> {
   if (cacheUrl === 'memory:') return new LocalStore();
   if (/^file:./.test(cacheUrl)) return LocalStore.open(cacheUrl.slice(fileScheme.length), options);
-  const store = guarded(await openRedis(cacheUrl), { limitMs, ...options });
+  const store = guarded(await openRedis(cacheUrl), options);
   await Promise.allSettled(Array.from({ length: failuresToDegrade }, () => store.get('start'))); // told now, not at the first read
   return store;
 }

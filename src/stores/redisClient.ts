@@ -113,11 +113,10 @@ export function keepConnected(client: Redis | Cluster, isWanted: () => boolean):
 }
 
 function hostAndPort(text: string, defaultPort: number): { host: string; port: number } {
-  const match = /^(?:\[([\da-fA-F:.]+)\]|([^:[\]@\s]+))(?::(\d{1,5}))?$/.exec(text);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3] ?? defaultPort);
-  if (!host || port < 1 || port > 65_535) throw misconfigured('has a host that is not of the form name:port');
-  return { host, port };
+  const address = `redis://${text}`;
+  const { hostname = '', port = '' } = URL.canParse(address) ? new URL(address) : {};
+  if (hostname === '' || /\s/.test(text)) throw misconfigured('has a host that is not of the form name:port');
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || defaultPort) };
 }
 
 function decode(text = ''): string {

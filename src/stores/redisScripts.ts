@@ -49,7 +49,7 @@ export const redisScripts = {
       redis.call('hset', key, name, head .. value)
       live(name == 'token' and math.max(tonumber(ttl), ${hourMs}) or ${hourMs})
     end
-    if kind == 'failure' then redis.call('hset', key, name .. ':lease', owner .. ' 0\\n' .. value)
+    if kind == 'failure' and value ~= '' then redis.call('hset', key, name .. ':lease', owner .. ' 0\\n' .. value)
     else redis.call('hdel', key, name .. ':lease') end
     if redis.call('hlen', key) <= ${mostFields} then return 1 end
     for _, each in ipairs(redis.call('hkeys', key)) do

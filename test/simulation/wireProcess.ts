@@ -42,7 +42,6 @@ interface Parts {
 export function wireProcess({ world, node, line, config, fetch, secret }: Parts) {
   const state = { isDegraded: false };
   const store = guarded(line, {
-    limitMs: 250,
     onDegraded: ({ trouble }) => {
       state.isDegraded = true;
       world.tell(`node ${node}`, `goes on alone: ${trouble}`);

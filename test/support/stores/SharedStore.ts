@@ -28,9 +28,8 @@ export class SharedStore extends LocalStore {
     const key = JSON.stringify(place);
     if (this.#leases.get(key)?.owner !== owner) return false;
     this.#leases.delete(key);
-    if (outcome === undefined) return true;
     if ('failure' in outcome) {
-      this.#leases.set(key, { owner, endsAt: 0, failure: outcome.failure });
+      if (outcome.failure) this.#leases.set(key, { owner, endsAt: 0, failure: outcome.failure });
       return true;
     }
     const begunAt = performance.now() - outcome.begunMs;

@@ -176,7 +176,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
         });
       }
       expect(await peer.acquire(place, wish('other', undefined, 'somebody'))).toEqual(taken);
-      expect(await peer.settle(place, 'other', undefined)).toBe(true); // nothing that others may know
+      expect(await peer.settle(place, 'other', { failure: undefined })).toBe(true); // nothing that others may know
       expect(await peer.acquire(place, wish('third'))).toEqual(taken);
     });
 
