@@ -1,27 +1,22 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { type Environment, startTestGateway } from '../../support/gateway.js';
 
 // What a token's claims give: its bearer asks for two taxpayers, which needs the scope and the taxpayer.
 
 type Claims = Readonly<Record<string, unknown>>;
 const read = 'taxpayers:read';
 
-let provider: IdentityProvider;
-const gateways = new Map<string, Promise<TestGateway>>();
+let provider: TrustedProvider;
 beforeAll(async () => {
-  provider = await startIdentityProvider({ keys: ['ES256'] });
+  provider = await startTrustedProvider();
 });
 
 async function seen(claims: Claims, env: Environment = {}): Promise<string> {
-  const name = JSON.stringify(env);
-  const { issuer: AUTH_ISSUER, jwksUrl: AUTH_JWKS_URL, audience: AUTH_AUDIENCE } = provider;
-  const started =
-    gateways.get(name) ?? startTestGateway({ AUTH_MODE: 'jwt', AUTH_ISSUER, AUTH_JWKS_URL, AUTH_AUDIENCE, ...env });
-  gateways.set(name, started);
+  const gateway = await startTestGateway({ ...provider.env, ...env });
   const query = '{ t1: taxpayer(id: "t1") { id } t2: taxpayer(id: "t2") { id } }';
   const authorization = `Bearer ${await provider.token(claims)}`;
-  const { data } = await (await started).query<Record<string, unknown>>(query, {}, { authorization });
+  const { data } = await gateway.query<Record<string, unknown>>(query, {}, { authorization });
   return ['t1', 't2'].filter((id) => data?.[id]).join(' and ') || 'nobody';
 }
 

@@ -159,7 +159,7 @@ describe('an integer in metadata that a double does not hold', () => {
       const text = await transports.HTTP(gateway, bodyWith(`{"list":${list}}`));
       expect(text).toMatch(/"path":"input\.metadata\.list\.\d+"|must be JSON/);
     }
-    expect(performance.now() - startedAt).toBeLessThan(5000);
+    expect(performance.now() - startedAt).toBeLessThan(30_000); // alone less than a second, and minutes if it grew with the square
   });
 });
 
