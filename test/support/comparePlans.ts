@@ -4,6 +4,7 @@ import { startTrustedProvider } from './authenticated.js';
 import { executions } from './executions.js';
 import { type Bounds, configWith, type Environment, environmentFor } from './gateway.js';
 import { type GeneratedQuery, QueryGenerator, type Values } from './generatedQueries.js';
+import { post } from './post.js';
 import { type Sandbox, startSandbox } from './sandbox.js';
 
 interface Sent {
@@ -25,10 +26,9 @@ export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
 
   /** Status, headers but those that tell the time, and body, without times of reading, new links and the order of errors. */
   async function answerOf(port: number, body: Sent, authorization: string): Promise<string> {
-    const response = await fetch(`http://127.0.0.1:${port}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization, 'x-request-id': 'the-same' },
-      body: JSON.stringify(body),
+    const response = await post(`http://127.0.0.1:${port}/graphql`, body, {
+      authorization,
+      'x-request-id': 'the-same',
     });
     const headers = [...response.headers].filter(([name]) => name !== 'date');
     const text = (await response.text())

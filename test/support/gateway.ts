@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/server.js';
 import { atEnd } from './atEnd.js';
+import { post } from './post.js';
 import { type Sandbox, type SandboxOptions, startSandbox } from './sandbox.js';
 import { scratch } from './scratch.js';
 
@@ -110,11 +111,7 @@ export async function postQuery<Data>(
   variables: object = {},
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Answer<Data>> {
-  const response = await fetch(`${origin}/graphql`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify({ query, variables }),
-  });
+  const response = await post(`${origin}/graphql`, { query, variables }, headers);
   const body = (await response.json()) as Omit<Answer<Data>, 'status' | 'headers'>;
   return { status: response.status, headers: response.headers, ...body };
 }

@@ -1,4 +1,5 @@
 /** Reads a response piece by piece, each up to a separator. `normalize` is applied to the text not yet returned. */
+import { post } from './post.js';
 export function streamReader(response: Response, normalize = (given: string) => given) {
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
@@ -49,9 +50,5 @@ export function postEvents(
   body: object,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Response> {
-  return fetch(`${origin}/graphql/stream`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
-    body: JSON.stringify(body),
-  });
+  return post(`${origin}/graphql/stream`, body, { accept: 'text/event-stream', ...headers });
 }

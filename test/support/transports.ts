@@ -1,4 +1,5 @@
 import type { TestGateway } from './gateway.js';
+import { post } from './post.js';
 import { rawSocket } from './rawSocket.js';
 
 /** Sends a request with `body` as its JSON text; returns the answer as text. */
@@ -6,7 +7,7 @@ export type SendBody = (gateway: Pick<TestGateway, 'origin'>, body: string) => P
 
 /** The same request over every transport that a client has without a router. */
 export const transports = {
-  HTTP: (gateway, body) => post(gateway, body, 'application/json', '/graphql'),
+  HTTP: (gateway, body) => textOf(gateway, body, 'application/json', '/graphql'),
   WebSocket: async (gateway, body) => {
     const socket = rawSocket(gateway.origin);
     await socket.init();
@@ -15,11 +16,10 @@ export const transports = {
     socket.end();
     return JSON.stringify(payload);
   },
-  'server-sent events': (gateway, body) => post(gateway, body, 'text/event-stream', '/graphql/stream'),
-  multipart: (gateway, body) => post(gateway, body, 'multipart/mixed;subscriptionSpec=1.0', '/graphql'),
+  'server-sent events': (gateway, body) => textOf(gateway, body, 'text/event-stream', '/graphql/stream'),
+  multipart: (gateway, body) => textOf(gateway, body, 'multipart/mixed;subscriptionSpec=1.0', '/graphql'),
 } satisfies Readonly<Record<string, SendBody>>;
 
-async function post(...[{ origin }, body, accept, path]: [...Parameters<SendBody>, string, string]): Promise<string> {
-  const headers = { 'content-type': 'application/json', accept };
-  return (await fetch(`${origin}${path}`, { method: 'POST', headers, body })).text();
+async function textOf(...[{ origin }, body, accept, path]: [...Parameters<SendBody>, string, string]): Promise<string> {
+  return (await post(`${origin}${path}`, body, { accept })).text();
 }

@@ -10,6 +10,7 @@ import {
   type TestGateway,
 } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
+import { post } from '../../support/post.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { eventReader, streamReader } from '../../support/streamReader.js';
@@ -39,11 +40,7 @@ describe('an answer that is too large is one error', () => {
   });
 
   const ask = (body: object, accept = 'application/json', path = '/graphql') =>
-    fetch(`${gateway.origin}${path}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept },
-      body: JSON.stringify(body),
-    });
+    post(`${gateway.origin}${path}`, body, { accept });
   const subscription = () => {
     const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id, endsAs: null });
     const fields = `taxpayer { token { ${aliases(3, () => 'metadata')} } }`;
@@ -158,11 +155,7 @@ describe('MAX_REPRESENTATIONS', () => {
       `query ${name} { ...${name} } fragment ${name} on Query { ${entities(`[${list}]`)} }`;
     const query = `${of('None', '')} ${of('Five', one.repeat(5))} ${of('Four', one.repeat(4))}`;
     const errorsOf = async (operationName: string) => {
-      const response = await fetch(`${gateway.origin}/graphql`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ query, operationName }),
-      });
+      const response = await post(`${gateway.origin}/graphql`, { query, operationName });
       return ((await response.json()) as { errors?: unknown }).errors;
     };
     expect(await errorsOf('None')).toBeUndefined();

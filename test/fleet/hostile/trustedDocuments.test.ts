@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { readListed } from '../../../src/operations/TrustedDocuments.js';
 import { type Answer, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { post } from '../../support/post.js';
 import { scratch } from '../../support/scratch.js';
 
 const directory = scratch();
@@ -30,11 +31,7 @@ beforeAll(async () => {
 });
 
 async function send(body: object, headers: Readonly<Record<string, string>> = {}) {
-  const response = await fetch(`${gateway.origin}/graphql`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
+  const response = await post(`${gateway.origin}/graphql`, body, headers);
   return { status: response.status, ...((await response.json()) as Pick<Answer<object>, 'data' | 'errors'>) };
 }
 

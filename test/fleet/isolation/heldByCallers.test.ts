@@ -3,6 +3,7 @@ import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, environmentFor, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../../support/liveJob.js';
+import { post } from '../../support/post.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { until } from '../../support/until.js';
@@ -47,11 +48,7 @@ const kinds = {
 };
 
 async function httpStream({ gateway, job }: Scene, accept: string, headers: Headers) {
-  const response = await fetch(`${gateway.origin}/graphql`, {
-    method: 'POST',
-    headers: { ...headers, 'content-type': 'application/json', accept },
-    body: JSON.stringify({ query: watchJob, variables: job }),
-  });
+  const response = await post(`${gateway.origin}/graphql`, { query: watchJob, variables: job }, { ...headers, accept });
   if (response.status === 200) atEnd(() => response.body?.cancel());
   return outcomeOf(response);
 }

@@ -10,6 +10,7 @@ import {
   startTestGateway,
   type TestGateway,
 } from '../../support/gateway.js';
+import { post } from '../../support/post.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { eventReader } from '../../support/streamReader.js';
@@ -47,12 +48,12 @@ async function firstsOfStreams(origin: string, authorization: string, requests: 
   const left = new AbortController();
   const firsts: string[] = [];
   for (const body of requests) {
-    const response = await fetch(`${origin}/graphql/stream`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },
-      body: JSON.stringify(body),
-      signal: left.signal,
-    });
+    const response = await post(
+      `${origin}/graphql/stream`,
+      body,
+      { accept: 'text/event-stream', authorization },
+      { signal: left.signal },
+    );
     firsts.push(response.ok ? JSON.stringify(await eventReader(response).next()) : await response.text());
   }
   return { firsts, end: () => left.abort() };

@@ -10,6 +10,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/gl
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { freePort } from '../../support/freePort.js';
 import { environmentFor } from '../../support/gateway.js';
+import { post } from '../../support/post.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
@@ -93,12 +94,12 @@ async function writeLines(requests: number, firstRequest = 0): Promise<void> {
   for (let n = firstRequest; n < firstRequest + requests; n += 1) {
     const scope = 'taxpayers:read taxpayer-tokens:read taxpayers:any';
     const authorization = `Bearer ${await provider.token({ sub: `caller ${n}`, scope })}`;
-    const response = await fetch(`${origin}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-request-id': `request-${n}`, authorization },
-      body: JSON.stringify({ query }),
-      signal: AbortSignal.timeout(10_000),
-    });
+    const response = await post(
+      `${origin}/graphql`,
+      { query },
+      { 'x-request-id': `request-${n}`, authorization },
+      { signal: AbortSignal.timeout(10_000) },
+    );
     expect(await response.json()).not.toHaveProperty('errors');
   }
 }

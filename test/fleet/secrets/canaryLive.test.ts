@@ -5,6 +5,7 @@ import { startCollector } from '../../support/collector.js';
 import type { Fault } from '../../support/fault.js';
 import { type Environment, environmentFor, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
+import { post } from '../../support/post.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { runCommand } from '../../support/runCommand.js';
 import { scratch } from '../../support/scratch.js';
@@ -112,11 +113,7 @@ async function firstPiece(
   headers: Readonly<Record<string, string>>,
   separator: string,
 ): Promise<string> {
-  const response = await fetch(gateway.origin + path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept, ...headers },
-    body: JSON.stringify(body),
-  });
+  const response = await post(gateway.origin + path, body, { accept, ...headers });
   return firstOf(response, separator);
 }
 

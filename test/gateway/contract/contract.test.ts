@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { serviceUrl } from '../../../src/datasources/TaxpayerService.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { post } from '../../support/post.js';
 import type { LoggedRequest } from '../../support/requestLog.js';
 
 let gateway: TestGateway;
@@ -161,11 +162,7 @@ describe('The body of a client link', () => {
     '{"":0,"a.b":1,"$ref":2,"with space":3,"emoji 👍":"👩‍👩‍👧","\\u0000":"\\u0000","lone":"\\ud800","rtl":"‮"}',
   ])('passes the metadata %s on unchanged', async (metadata) => {
     const body = `{"query":"mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }","variables":{"input":{"metadata":${metadata}}}}`;
-    const response = await fetch(`${gateway.origin}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body,
-    });
+    const response = await post(`${gateway.origin}/graphql`, body);
     expect(await response.json()).toEqual({ data: { createClientLink: { replayed: false } } });
     expect(lastRequest().body).toBe(`{"metadata":${metadata}}`);
   });

@@ -1,6 +1,7 @@
 import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
 import { type Answer, type AnswerError, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { post } from '../../support/post.js';
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -187,11 +188,7 @@ describe('A value that was sent is not read again', () => {
 const preflight = { 'apollo-require-preflight': 'true' };
 
 function send(body: string, headers: Readonly<Record<string, string>>): Promise<Response> {
-  return fetch(`${gateway.origin}/graphql`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body,
-  });
+  return post(`${gateway.origin}/graphql`, body, headers);
 }
 
 async function expectNoEcho(parameters: object): Promise<readonly AnswerError[]> {

@@ -3,6 +3,7 @@ import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { post } from '../../support/post.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
@@ -41,10 +42,8 @@ const listed = (name: string) => ({
 });
 
 async function send(body: object, client?: string) {
-  const response = await fetch(`${gateway?.origin}/graphql`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...(client && { 'apollographql-client-name': client }) },
-    body: JSON.stringify(body),
+  const response = await post(`${gateway?.origin}/graphql`, body, {
+    ...(client && { 'apollographql-client-name': client }),
   });
   return { status: response.status, ...((await response.json()) as { data?: object; errors?: { message: string }[] }) };
 }

@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { parseJson } from '../../../src/process/json.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { post } from '../../support/post.js';
 import { scratch } from '../../support/scratch.js';
 import { type SendBody, transports } from '../../support/transports.js';
 
@@ -210,10 +211,8 @@ describe('a record of the service whose metadata has such an integer', () => {
       ['0.12345678901234567890', '0.12345678901234568'],
     ]) {
       spoil(gateway, `with-${given}`, given);
-      const response = await fetch(`${gateway.origin}/graphql`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ query: `{ taxpayerToken(taxpayerId: "with-${given}") { metadata } }` }),
+      const response = await post(`${gateway.origin}/graphql`, {
+        query: `{ taxpayerToken(taxpayerId: "with-${given}") { metadata } }`,
       });
       expect(await response.text()).toBe(`{"data":{"taxpayerToken":{"metadata":{"ok":1,"crm":{"ids":[1,${shown}]}}}}}`);
     }

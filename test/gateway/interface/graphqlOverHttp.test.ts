@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { auditServer } from 'graphql-http';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { post } from '../../support/post.js';
 import { rawHttp } from '../../support/rawConnection.js';
 
 const json = { 'content-type': 'application/json' };
@@ -15,12 +16,6 @@ beforeAll(async () => {
   gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', MAX_BODY_BYTES: '2000' });
 });
 
-const post = (body: unknown, headers: Readonly<Record<string, string>> = {}) =>
-  fetch(`${gateway.origin}/graphql`, {
-    method: 'POST',
-    headers: { ...json, ...headers },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
-  });
 const get = (parameters: string, headers: Readonly<Record<string, string>> = {}) =>
   fetch(`${gateway.origin}/graphql?${parameters}`, { headers: { ...preflight, ...headers } });
 
@@ -64,7 +59,7 @@ describe('GraphQL over HTTP', () => {
     [responseJson, 422],
   ])('names what a request without a query lacks, to %s', async (accept, status) => {
     for (const body of [{}, { qeury: '{ __typename }' }, { query: null }, { query: '' }, { documentId: 'a' }]) {
-      const response = await post(body, { accept });
+      const response = await post(`${gateway.origin}/graphql`, body, { accept });
       expect([response.status, await response.json()]).toMatchObject([
         status,
         { errors: [{ message: 'The request must have a query', extensions: { code: 'BAD_USER_INPUT' } }] },
@@ -73,7 +68,11 @@ describe('GraphQL over HTTP', () => {
   });
 
   it('takes a body as it is, however that is written', async () => {
-    const response = await post({ query: '{ __typename }' }, { 'content-encoding': 'IDENTITY' });
+    const response = await post(
+      `${gateway.origin}/graphql`,
+      { query: '{ __typename }' },
+      { 'content-encoding': 'IDENTITY' },
+    );
     expect(response.status).toBe(200);
   });
 
@@ -99,7 +98,11 @@ describe('GraphQL over HTTP', () => {
 
   it('ignores parameters that it does not know, and takes null as one that is not given', async () => {
     const nothing = { operationName: null, variables: null, extensions: null };
-    const response = await post({ query: '{ __typename }', ...nothing, id: 7, hints: {} }, { accept: responseJson });
+    const response = await post(
+      `${gateway.origin}/graphql`,
+      { query: '{ __typename }', ...nothing, id: 7, hints: {} },
+      { accept: responseJson },
+    );
     expect([response.status, await response.json()]).toEqual([200, { data: { __typename: 'Query' } }]);
   });
 
@@ -162,11 +165,7 @@ describe.each(['on', 'off'] as const)('With plans %s, an answer', (plans) => {
     ];
     for (const time of [1, 2, 3]) {
       for (const [accept, type, status] of expected) {
-        const response = await fetch(`${own.origin}/graphql`, {
-          method: 'POST',
-          headers: { ...json, accept },
-          body: typeof body === 'string' ? body : JSON.stringify(body),
-        });
+        const response = await post(`${own.origin}/graphql`, body, { accept });
         const found = [time, accept, response.status, response.headers.get('content-type')];
         expect(found).toEqual([time, accept, status, `${type}; charset=utf-8`]);
         const answer = (await response.json()) as object;

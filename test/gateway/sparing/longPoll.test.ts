@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
+import { post } from '../../support/post.js';
 
 let gateway: TestGateway;
 
@@ -16,12 +17,12 @@ async function scene(env: Environment = {}, authorization = '') {
   const { id: taxpayerId } = control.addTaxpayer();
   const { jobId } = control.addJob({ taxpayerId, endsAs: null });
   const wait = (waitSeconds: number, signal?: AbortSignal) =>
-    fetch(`${gateway.origin}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...(authorization && { authorization }) },
-      body: JSON.stringify({ query: document, variables: { taxpayerId, jobId, waitSeconds } }),
-      ...(signal && { signal }),
-    });
+    post(
+      `${gateway.origin}/graphql`,
+      { query: document, variables: { taxpayerId, jobId, waitSeconds } },
+      { ...(authorization && { authorization }) },
+      signal ? { signal } : {},
+    );
   return { control, taxpayerId, jobId, wait };
 }
 

@@ -20,6 +20,7 @@ import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls } from '../../support/liveJob.js';
+import { post } from '../../support/post.js';
 import { serve } from '../../support/serve.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
@@ -35,7 +36,7 @@ describe('Errors as the typed client reads them', () => {
   /** The first call uses up the token budget, the second is refused by it. */
   const ask = async (taxpayerId: string) => {
     const body = JSON.stringify({ query: print(TaxpayerTokenDocument), variables: { taxpayerId } });
-    return (await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json();
+    return (await post(url, body)).json();
   };
 
   it('have code, retryability and time', async () => {

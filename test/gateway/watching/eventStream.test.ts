@@ -4,6 +4,7 @@ import { startTrustedProvider, type TrustedProvider } from '../../support/authen
 import { executions } from '../../support/executions.js';
 import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, update, watchJob } from '../../support/liveJob.js';
+import { post } from '../../support/post.js';
 import { rawRequest } from '../../support/rawHttp.js';
 import { eventReader } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
@@ -11,11 +12,7 @@ import { until } from '../../support/until.js';
 type Headers = Readonly<Record<string, string>>;
 
 function stream({ origin }: TestGateway, body: object, headers: Headers = {}, path = '/graphql/stream') {
-  return fetch(`${origin}${path}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
-    body: JSON.stringify(body),
-  });
+  return post(`${origin}${path}`, body, { accept: 'text/event-stream', ...headers });
 }
 
 describe('server-sent events', () => {

@@ -7,6 +7,7 @@ import { keepAlive } from '../../../src/live/socketBounds.js';
 import { atEnd } from '../../support/atEnd.js';
 import { startTestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
+import { post } from '../../support/post.js';
 import { streamReader } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
@@ -65,11 +66,7 @@ it.each([
   ['multipart/mixed;subscriptionSpec=1.0', '--graphql', '\r\ncontent-type: application/json\r\n\r\n{}\r\n'],
 ])('a %s on which nothing happens shows signs of life', async (accept, separator, sign) => {
   const gateway = await gatewayThatKeepsAlive();
-  const response = await fetch(`${gateway.origin}/graphql`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept },
-    body: JSON.stringify({ query: watchJob, variables: addJob(gateway) }),
-  });
+  const response = await post(`${gateway.origin}/graphql`, { query: watchJob, variables: addJob(gateway) }, { accept });
   const pieces = streamReader(response);
   for (let piece = ''; !piece.includes('PROCESSING'); ) piece = (await pieces.next(separator)) ?? '';
   expect([await pieces.next(separator), await pieces.next(separator)]).toEqual([sign, sign]);

@@ -4,14 +4,11 @@ import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, update, watchJob } from '../../support/liveJob.js';
+import { post } from '../../support/post.js';
 import { streamReader } from '../../support/streamReader.js';
 
 function ask({ origin }: TestGateway, accept: string, body: object) {
-  return fetch(`${origin}/graphql`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept },
-    body: JSON.stringify(body),
-  });
+  return post(`${origin}/graphql`, body, { accept });
 }
 
 describe('a multipart subscription', () => {
@@ -92,11 +89,11 @@ describe('While the gateway drains', () => {
 
   it('a multipart subscription that is running when the gateway begins to drain is told why it ends', async () => {
     const gateway = await start({});
-    const response = await fetch(`${gateway.origin}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'multipart/mixed;subscriptionSpec=1.0' },
-      body: JSON.stringify({ query: watchJob, variables: addJob(gateway) }),
-    });
+    const response = await post(
+      `${gateway.origin}/graphql`,
+      { query: watchJob, variables: addJob(gateway) },
+      { accept: 'multipart/mixed;subscriptionSpec=1.0' },
+    );
     const parts = streamReader(response);
     for (let n = 0; n < 2; n += 1) await parts.next('--graphql');
     const stopped = gateway.stop();

@@ -5,6 +5,7 @@ import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Answer, type Environment, startTestGateway } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
+import { post } from '../../support/post.js';
 import { serve } from '../../support/serve.js';
 import { eventReader } from '../../support/streamReader.js';
 
@@ -85,15 +86,11 @@ export async function expectSubscription({ provider, gateway, one }: Subgraphs, 
   const query = `subscription ($taxpayerId: ID!, $jobId: ID!) {
     refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { status taxpayer { cases { title } } }
   }`;
-  const response = await fetch(`${router.origin}/graphql`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'text/event-stream',
-      authorization: await provider.watcherOf([taxpayerId]),
-    },
-    body: JSON.stringify({ query, variables: { taxpayerId, jobId } }),
-  });
+  const response = await post(
+    `${router.origin}/graphql`,
+    { query, variables: { taxpayerId, jobId } },
+    { accept: 'text/event-stream', authorization: await provider.watcherOf([taxpayerId]) },
+  );
   const events = eventReader(response);
   const seen = (status: string) => ({
     event: 'next',
