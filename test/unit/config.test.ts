@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { ConfigError, loadConfig } from '../../src/config/config.js';
 import { type SettingName, settings } from '../../src/config/settings.js';
 import { scratch } from '../support/scratch.js';
@@ -36,10 +36,7 @@ const problemsOf = (env: Env): readonly string[] => {
   }
 };
 
-let directory: string;
-beforeAll(() => {
-  directory = scratch();
-});
+const directory = scratch();
 
 describe('Without any variable', () => {
   it('the gateway serves its sandbox to the local developer', () => {

@@ -1,9 +1,9 @@
-import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { resolvers } from '../../../src/resolvers/index.js';
 import { buildSchema } from '../../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../../src/schema/Provider.js';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { type Answer, startTestGateway } from '../../support/gateway.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
 import { type TaxpayerPath, taxpayerPaths, taxpayerTypes } from '../../support/taxpayerPaths.js';
 
@@ -14,24 +14,20 @@ const schema = buildSchema({ resolvers, providers: defaultProviders });
 const paths = taxpayerPaths(schema);
 const everyScope = ['client-links:create', 'taxpayers:read', 'taxpayer-tokens:read', 'refresh-jobs:read'];
 
-let provider: TrustedProvider;
-let gateway: TestGateway;
 const existing = 'taxpayer-that-exists';
 const missing = 'taxpayer-that-does-not';
 const own = 'taxpayer-of-the-caller';
 /** No text that a hash or a request id may hold by chance. */
 const subject = 'Ada Lovelace';
 
-beforeAll(async () => {
-  provider = await startTrustedProvider();
-  gateway = await startTestGateway({
-    ...provider.env,
-  });
-  for (const id of [existing, own]) {
-    gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
-    gateway.sandbox.control.addJob({ taxpayerId: id, jobId: 'job', name: `Job of ${id}`, status: 'completed' });
-  }
+const provider = await startTrustedProvider();
+const gateway = await startTestGateway({
+  ...provider.env,
 });
+for (const id of [existing, own]) {
+  gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
+  gateway.sandbox.control.addJob({ taxpayerId: id, jobId: 'job', name: `Job of ${id}`, status: 'completed' });
+}
 
 /** Lines of the log before the test. */
 let logged = 0;

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { resolvers } from '../../../src/resolvers/index.js';
 import { buildSchema } from '../../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../../src/schema/Provider.js';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 import { taxpayerPaths } from '../../support/taxpayerPaths.js';
@@ -18,9 +18,6 @@ const many = Array.from({ length: 5000 }, (_, n) => `taxpayer-${n}`);
 const token = 'planted-decision-token';
 const claims = { tenant: 'acme', groups: ['a', 'b'] };
 
-let provider: TrustedProvider;
-let point: TestDecisionPoint;
-let gateway: TestGateway;
 /** A caller of each test's own, for whom nothing is remembered. */
 let subject = 'nobody';
 let headers: Readonly<Record<string, string>>;
@@ -40,10 +37,8 @@ async function start(): Promise<TestGateway> {
   return started;
 }
 
-beforeAll(async () => {
-  [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
-  gateway = await start();
-});
+const [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
+const gateway = await start();
 
 let callers = 0;
 beforeEach(async () => {

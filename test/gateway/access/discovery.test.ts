@@ -1,19 +1,16 @@
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
+import { startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
 import { until } from '../../support/until.js';
 
 const openId = '/.well-known/openid-configuration';
 const oauth = '/.well-known/oauth-authorization-server';
 
+const keys = await startIdentityProvider({ keys: ['ES256'] });
+const metadata = await startIssuerMetadata();
+
 describe('AUTH_ISSUER alone', () => {
-  let keys: IdentityProvider;
-  let metadata: Awaited<ReturnType<typeof startIssuerMetadata>>;
-  beforeAll(async () => {
-    keys = await startIdentityProvider({ keys: ['ES256'] });
-    metadata = await startIssuerMetadata();
-  });
   afterEach(() => {
     metadata.documents.clear();
     metadata.asked.length = 0;

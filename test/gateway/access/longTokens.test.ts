@@ -1,15 +1,10 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { describe, expect, it } from '@jest/globals';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { startTestGateway } from '../../support/gateway.js';
 import { rawSocket } from '../../support/rawSocket.js';
 
-let provider: TrustedProvider;
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  provider = await startTrustedProvider();
-  gateway = await startTestGateway(provider.env);
-});
+const provider = await startTrustedProvider();
+const gateway = await startTestGateway(provider.env);
 
 /** The header of a caller in so many groups, which each take 54 characters of the token. */
 const memberOf = async (groups: number) =>

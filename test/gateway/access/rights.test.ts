@@ -1,5 +1,5 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { describe, expect, it } from '@jest/globals';
+import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, startTestGateway } from '../../support/gateway.js';
 
 // What a token's claims give: its bearer asks for two taxpayers, which needs the scope and the taxpayer.
@@ -7,10 +7,7 @@ import { type Environment, startTestGateway } from '../../support/gateway.js';
 type Claims = Readonly<Record<string, unknown>>;
 const read = 'taxpayers:read';
 
-let provider: TrustedProvider;
-beforeAll(async () => {
-  provider = await startTrustedProvider();
-});
+const provider = await startTrustedProvider();
 
 async function seen(claims: Claims, env: Environment = {}): Promise<string> {
   const gateway = await startTestGateway({ ...provider.env, ...env });

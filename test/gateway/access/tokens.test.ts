@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import {
   type IdentityProvider,
@@ -12,8 +12,6 @@ import { until } from '../../support/until.js';
 // `hostile/attacks` has the tokens that must never let anybody in. Here: which do, how each refusal reads, and for how long.
 
 const planted = 'planted-claim';
-let provider: IdentityProvider;
-let gateway: TestGateway;
 
 const nowSeconds = () => Math.floor(Date.now() / 1000);
 
@@ -39,10 +37,8 @@ async function outcome(authorization: string | undefined, of = gateway): Promise
 }
 const outcomeOf = async (token: Promise<string>, of = gateway) => outcome(`Bearer ${await token}`, of);
 
-beforeAll(async () => {
-  provider = await startIdentityProvider({ keys: ['PS256', 'ES256', 'ES384', 'EdDSA', 'RS256'] });
-  gateway = await gatewayFor([provider]);
-});
+const provider = await startIdentityProvider({ keys: ['PS256', 'ES256', 'ES384', 'EdDSA', 'RS256'] });
+const gateway = await gatewayFor([provider]);
 afterEach(() => {
   jest.useRealTimers();
 });

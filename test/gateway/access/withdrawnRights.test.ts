@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { beforeAll, describe, expect, it } from '@jest/globals';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
-import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { describe, expect, it } from '@jest/globals';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { startTestDecisionPoint } from '../../support/decisionPoint.js';
+import { type Answer, startTestGateway } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
@@ -18,15 +18,10 @@ const longPoll = 'query($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job", wa
 const follow = 'subscription($id: ID!) { refreshJobUpdated(taxpayerId: $id, jobId: "job") { status } }';
 
 const itMostlyWaits = together();
-let provider: TrustedProvider;
-let point: TestDecisionPoint;
-let gateway: TestGateway;
 
-beforeAll(async () => {
-  [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
-  const timing = { ...quickPolls, AUTH_DECISION_TTL_SECONDS: String(ttlMs / 1000) };
-  gateway = await startTestGateway({ ...provider.env, ...timing, AUTH_DECISION_URL: point.url });
-});
+const [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
+const timing = { ...quickPolls, AUTH_DECISION_TTL_SECONDS: String(ttlMs / 1000) };
+const gateway = await startTestGateway({ ...provider.env, ...timing, AUTH_DECISION_URL: point.url });
 
 /** A caller, and the one taxpayer whom that caller may see, with a job. */
 async function scene(subject: string) {

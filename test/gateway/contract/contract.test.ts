@@ -1,14 +1,11 @@
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { serviceUrl } from '../../../src/datasources/TaxpayerService.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { post } from '../../support/post.js';
 import type { LoggedRequest } from '../../support/requestLog.js';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' });
-});
+const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' });
 beforeEach(() => gateway.sandbox.control.resetCounters());
 
 /** What callers and proxies send along, none of which is the service's business. */

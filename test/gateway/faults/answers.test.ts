@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { serve } from '../../support/serve.js';
@@ -10,13 +10,9 @@ import { until } from '../../support/until.js';
 
 const maxBytes = 10_000;
 
-let service: Awaited<ReturnType<typeof startService>>;
-let gateway: TestGateway;
-beforeAll(async () => {
-  service = await startService();
-  const env = { UPSTREAM_BASE_URL: service.url, BREAKER_RESET_MS: '1', TOKEN_BUDGET_PER_HOUR: '0' };
-  gateway = await startTestGateway(env, {}, planMode, { bounds: { service: { maxResponseBytes: maxBytes } } });
-});
+const service = await startService();
+const env = { UPSTREAM_BASE_URL: service.url, BREAKER_RESET_MS: '1', TOKEN_BUDGET_PER_HOUR: '0' };
+const gateway = await startTestGateway(env, {}, planMode, { bounds: { service: { maxResponseBytes: maxBytes } } });
 beforeEach(() => {
   service.arrivals.length = 0;
   service.answer = (request, response) => response.end(recordOf(request.url));

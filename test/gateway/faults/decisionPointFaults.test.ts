@@ -1,12 +1,7 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import {
-  type Misbehaviour,
-  misbehaviours,
-  startTestDecisionPoint,
-  type TestDecisionPoint,
-} from '../../support/decisionPoint.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { type Misbehaviour, misbehaviours, startTestDecisionPoint } from '../../support/decisionPoint.js';
+import { startTestGateway } from '../../support/gateway.js';
 import { until } from '../../support/until.js';
 
 // Whatever the decision point does, nobody is let in by mistake, the answer comes in time, and callers whose token lists the
@@ -15,19 +10,14 @@ import { until } from '../../support/until.js';
 /** The promise: a second for the decision point, and half of one for everything else on a busy machine. */
 const withinMs = 1500;
 
-let provider: TrustedProvider;
-let point: TestDecisionPoint;
-let gateway: TestGateway;
 let subject: string;
 let headers: Readonly<Record<string, string>>;
 let callers = 0;
 const [one, two] = ['taxpayer-one', 'taxpayer-two'];
 
-beforeAll(async () => {
-  [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
-  gateway = await startTestGateway({ ...provider.env, AUTH_DECISION_URL: point.url });
-  for (const id of [one, two]) gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
-});
+const [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
+const gateway = await startTestGateway({ ...provider.env, AUTH_DECISION_URL: point.url });
+for (const id of [one, two]) gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
 beforeEach(async () => {
   subject = `caller ${++callers}`;
   point.allow(subject, [one, two]);

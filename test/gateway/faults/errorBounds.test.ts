@@ -1,11 +1,8 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
-import { type AnswerError, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { describe, expect, it } from '@jest/globals';
+import { type AnswerError, startTestGateway } from '../../support/gateway.js';
 import { transports } from '../../support/transports.js';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway({ MAX_ALIASES: '1000' });
-});
+const gateway = await startTestGateway({ MAX_ALIASES: '1000' });
 
 const long = 'x'.repeat(60_000);
 const fields = (count: number) => Array.from({ length: count }, (_, i) => `field${i}`).join(' ');

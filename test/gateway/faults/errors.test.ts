@@ -1,11 +1,12 @@
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
-import { type Answer, type AnswerError, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Answer, type AnswerError, startTestGateway } from '../../support/gateway.js';
 import { post } from '../../support/post.js';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0', MAX_BODY_BYTES: '20000' });
+const gateway = await startTestGateway({
+  RATE_LIMIT_PER_MINUTE: '0',
+  TOKEN_BUDGET_PER_HOUR: '0',
+  MAX_BODY_BYTES: '20000',
 });
 
 const someId = '44444444-4444-4444-8444-444444444444';

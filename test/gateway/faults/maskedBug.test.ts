@@ -1,6 +1,6 @@
-import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { TokenBroker } from '../../../src/datasources/TokenBroker.js';
-import { postQuery, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { postQuery, startTestGateway } from '../../support/gateway.js';
 import { transports } from '../../support/transports.js';
 import { until } from '../../support/until.js';
 
@@ -19,10 +19,7 @@ function plant(bug: string): void {
   jest.spyOn(TokenBroker.prototype, 'record').mockImplementation(bugs[bug] as never);
 }
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
+const gateway = await startTestGateway();
 afterEach(() => {
   jest.restoreAllMocks();
 });

@@ -1,13 +1,9 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { describe, expect, test } from '@jest/globals';
+import { startTestGateway } from '../../support/gateway.js';
 
 // Without introspection no answer may tell what the schema holds: a list of words must not find the names in it.
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({ INTROSPECTION: 'false' });
-});
+const gateway = await startTestGateway({ INTROSPECTION: 'false' });
 
 /** The errors, without the id of their request. */
 async function errorsOf(query: string, variables?: object) {

@@ -1,19 +1,14 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startTestGateway } from '../../support/gateway.js';
 
-let gateway: TestGateway;
-let small: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  small = await startTestGateway({
-    MAX_DEPTH: '3',
-    MAX_ALIASES: '2',
-    MAX_TOKENS: '40',
-    MAX_BODY_BYTES: '2000',
-    MAX_REPRESENTATIONS: '1',
-  });
+const gateway = await startTestGateway();
+const small = await startTestGateway({
+  MAX_DEPTH: '3',
+  MAX_ALIASES: '2',
+  MAX_TOKENS: '40',
+  MAX_BODY_BYTES: '2000',
+  MAX_REPRESENTATIONS: '1',
 });
 
 describe('the default limits allow ordinary frontends', () => {

@@ -1,5 +1,5 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { describe, expect, it } from '@jest/globals';
+import { startTestGateway } from '../../support/gateway.js';
 import { transports } from '../../support/transports.js';
 
 const levels = 20_000; // far more than any stack has room for
@@ -27,14 +27,11 @@ const documents: Readonly<Record<string, string>> = {
   'the definition of a type': `type X { a(b: Int = ${around('[', '1', ']')}): Int } { __typename }`,
 };
 
-describe('a document nested too deeply is the mistake of its sender', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    const [most, bytes] = ['1000', '10000000'];
-    const env = { MAX_TOKENS: '100000', MAX_BODY_BYTES: bytes, MAX_DEPTH: most };
-    gateway = await startTestGateway(env);
-  });
+const [most, bytes] = ['1000', '10000000'];
+const env = { MAX_TOKENS: '100000', MAX_BODY_BYTES: bytes, MAX_DEPTH: most };
+const gateway = await startTestGateway(env);
 
+describe('a document nested too deeply is the mistake of its sender', () => {
   it.each(Object.entries(documents))('%s', async (_, query) => {
     const { status, errors } = await gateway.query(query);
     expect(errors).toMatchObject([

@@ -1,5 +1,5 @@
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { startTestGateway } from '../../support/gateway.js';
 
 const entities = `query ($representations: [_Any!]!) {
   _entities(representations: $representations) {
@@ -10,13 +10,9 @@ const entities = `query ($representations: [_Any!]!) {
   }
 }`;
 
+const gateway = await startTestGateway();
+
 describe('as a subgraph', () => {
-  let gateway: TestGateway;
-
-  beforeAll(async () => {
-    gateway = await startTestGateway();
-  });
-
   beforeEach(() => gateway.sandbox.control.resetCounters());
 
   it('publishes an SDL with the keys, scopes, tags, costs and cache hints that routers act on', async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { auditServer } from 'graphql-http';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { post } from '../../support/post.js';
 import { rawHttp } from '../../support/rawConnection.js';
@@ -11,10 +11,7 @@ const responseJson = 'application/graphql-response+json';
 const preflight = { 'apollo-require-preflight': '1' };
 const authorized = '44444444-4444-4444-8444-444444444444';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', MAX_BODY_BYTES: '2000' });
-});
+const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', MAX_BODY_BYTES: '2000' });
 
 const get = (parameters: string, headers: Readonly<Record<string, string>> = {}) =>
   fetch(`${gateway.origin}/graphql?${parameters}`, { headers: { ...preflight, ...headers } });
@@ -177,14 +174,10 @@ describe.each(['on', 'off'] as const)('With plans %s, an answer', (plans) => {
   });
 });
 
-describe('A caller', () => {
-  let provider: TrustedProvider;
-  let closed: TestGateway;
-  beforeAll(async () => {
-    provider = await startTrustedProvider();
-    closed = await startTestGateway(provider.env);
-  });
+const provider = await startTrustedProvider();
+const closed = await startTestGateway(provider.env);
 
+describe('A caller', () => {
   const ask = async (authorization?: string) => {
     const query = `{ __typename taxpayerToken(taxpayerId: "${authorized}") { status accessToken } }`;
     const headers = { ...json, accept: responseJson, ...(authorization !== undefined && { authorization }) };

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { watchJob } from '../../support/liveJob.js';
 import { rawHttp } from '../../support/rawConnection.js';
@@ -126,14 +126,10 @@ describe('a Content-Type', () => {
   });
 });
 
-describe('before authentication', () => {
-  let provider: TrustedProvider;
-  let closed: TestGateway;
-  beforeAll(async () => {
-    provider = await startTrustedProvider();
-    closed = await startTestGateway(provider.env);
-  });
+const provider = await startTrustedProvider();
+const closed = await startTestGateway(provider.env);
 
+describe('before authentication', () => {
   it.each(['multipart/mixed', 'multipart/mixed;', 'multipart/mixed; ', ',', ';', 'a/b;c="', 'a;a=,', ' '])(
     'no Accept header costs more than a few milliseconds: %j again and again',
     async (piece) => {

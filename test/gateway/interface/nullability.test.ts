@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { composeServices } from '@theguild/federation-composition';
 import { buildASTSchema, type GraphQLField, isNonNullType, isObjectType, parse } from 'graphql';
 import { composeSupergraph, subgraphs } from '../../../examples/supergraph/composeSupergraph.js';
 import type * as strict from '../../../packages/client/src/generated/strict.js';
 import type { AccessTokenQuery, RefreshJobQuery, TaxpayerTokenQuery } from '../../../packages/client/src/index.js';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
 import { faults } from '../../support/faults.js';
-import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Answer, startTestGateway } from '../../support/gateway.js';
 
 const sdl = readFileSync(new URL('../../../src/schema/schema.graphql', import.meta.url), 'utf8');
 const schema = buildASTSchema(parse(sdl), { assumeValidSDL: true });
@@ -60,19 +60,15 @@ describe('A field that may be null', () => {
   });
 });
 
-describe('A field marked @semanticNonNull', () => {
-  let provider: TrustedProvider;
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    provider = await startTrustedProvider();
-    gateway = await startTestGateway({
-      ...provider.env,
-      UPSTREAM_TIMEOUT_MS: '1000',
-      UPSTREAM_DEADLINE_MS: '2000',
-      TOKEN_BUDGET_PER_HOUR: '0',
-    });
-  });
+const provider = await startTrustedProvider();
+const gateway = await startTestGateway({
+  ...provider.env,
+  UPSTREAM_TIMEOUT_MS: '1000',
+  UPSTREAM_DEADLINE_MS: '2000',
+  TOKEN_BUDGET_PER_HOUR: '0',
+});
 
+describe('A field marked @semanticNonNull', () => {
   const every = 'taxpayers:read taxpayer-tokens:read refresh-jobs:read';
   async function ask(scope = every, seen?: string) {
     const { id } = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });

@@ -1,14 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import {
-  buildASTSchema,
-  findBreakingChanges,
-  type GraphQLSchema,
-  isEnumType,
-  isInputObjectType,
-  isObjectType,
-  parse,
-} from 'graphql';
+import { buildASTSchema, findBreakingChanges, isEnumType, isInputObjectType, isObjectType, parse } from 'graphql';
 import { resolvers } from '../../../src/resolvers/index.js';
 import { buildSchema } from '../../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../../src/schema/Provider.js';
@@ -18,15 +10,13 @@ import { until } from '../../support/until.js';
 /** Federation's and Apollo's own additions, which are not ours to describe. */
 const foreign = /^_|^CacheControlScope$|^federation__|^link__/;
 
+const schema = buildSchema({ resolvers, providers: defaultProviders });
+
 describe('The schema', () => {
-  let schema: GraphQLSchema;
   const ownTypes = () =>
     Object.values(schema.getTypeMap()).filter(
       ({ name }) => !foreign.test(name) && !/^(String|Int|Boolean|ID|Float)$/.test(name),
     );
-  beforeAll(() => {
-    schema = buildSchema({ resolvers, providers: defaultProviders });
-  });
 
   it('describes every type, field, argument and value to a frontend developer', () => {
     const described: [string, string | null | undefined][] = ownTypes().flatMap((type) => {

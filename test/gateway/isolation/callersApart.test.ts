@@ -1,19 +1,15 @@
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { pause } from '../../../src/process/pause.js';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startTestGateway } from '../../support/gateway.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 
-let provider: TrustedProvider;
+const provider = await startTrustedProvider();
 /** With the limits of a deployment, but no budget. */
-let gateway: TestGateway;
-beforeAll(async () => {
-  provider = await startTrustedProvider();
-  gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' });
-});
+const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' });
 beforeEach(() => {
   gateway.sandbox.control.disarmAll();
   gateway.sandbox.control.setLatency(0);

@@ -2,10 +2,10 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { type CertificateFiles, issueCertificate, makeAuthority } from '../../support/certificate.js';
 import { freePort } from '../../support/freePort.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startTestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
@@ -19,20 +19,16 @@ const foreign = strangers.issue('foreign', 'DNS:router.example');
 const selfSigned = { certFile: file('self.crt'), keyFile: file('self.key') };
 const served = { certFile: file('tls.crt'), keyFile: file('tls.key') };
 const accepted = file('accepted.crt');
-let gateway: TestGateway;
-let metricsPort: number;
 
-beforeAll(async () => {
-  issueCertificate('self', selfSigned);
-  issueCertificate('gateway', served);
-  copyFileSync(clients.certFile, accepted);
-  metricsPort = await freePort();
-  gateway = await startTestGateway({
-    METRICS_PORT: String(metricsPort),
-    TLS_CERT_FILE: served.certFile,
-    TLS_KEY_FILE: served.keyFile,
-    TLS_CLIENT_CA_FILE: accepted,
-  });
+issueCertificate('self', selfSigned);
+issueCertificate('gateway', served);
+copyFileSync(clients.certFile, accepted);
+const metricsPort = await freePort();
+const gateway = await startTestGateway({
+  METRICS_PORT: String(metricsPort),
+  TLS_CERT_FILE: served.certFile,
+  TLS_KEY_FILE: served.keyFile,
+  TLS_CLIENT_CA_FILE: accepted,
 });
 
 interface Sent {

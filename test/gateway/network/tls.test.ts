@@ -5,23 +5,20 @@ import { connect as connectPlain } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ConnectionOptions, connect } from 'node:tls';
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { HttpServer } from '../../../src/http/HttpServer.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { issueCertificate } from '../../support/certificate.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startTestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
 const directory = scratch();
 const certFile = join(directory, 'tls.crt');
 const keyFile = join(directory, 'tls.key');
-let gateway: TestGateway;
 
-beforeAll(async () => {
-  issueCertificate('first', { certFile, keyFile });
-  gateway = await startTestGateway({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile });
-});
+issueCertificate('first', { certFile, keyFile });
+const gateway = await startTestGateway({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile });
 
 function presented(): Promise<string> {
   return new Promise((resolve, reject) => {

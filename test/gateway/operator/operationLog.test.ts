@@ -1,6 +1,6 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
@@ -20,11 +20,8 @@ interface Line {
   readonly [field: string]: unknown;
 }
 
-let provider: TrustedProvider;
 let gateway: TestGateway;
-beforeAll(async () => {
-  provider = await startTrustedProvider();
-});
+const provider = await startTrustedProvider();
 
 async function start(env: Environment = {}): Promise<string> {
   gateway = await startTestGateway({ ...provider.env, DRAIN_TIMEOUT_MS: '0', ...env });

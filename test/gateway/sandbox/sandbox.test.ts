@@ -1,6 +1,6 @@
-import { beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startTestGateway } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 
@@ -119,12 +119,9 @@ describe('The sandbox serves the interface of the service:', () => {
   });
 });
 
-describe('A gateway over the sandbox', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await startTestGateway({ UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '1500' });
-  });
+const gateway = await startTestGateway({ UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '1500' });
 
+describe('A gateway over the sandbox', () => {
   it.each([
     ['unavailable', 'UPSTREAM_UNAVAILABLE'],
     ['slow', 'UPSTREAM_TIMEOUT'],

@@ -1,5 +1,5 @@
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { startTestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { clientFrame, rawUpgrade } from '../../support/rawHttp.js';
@@ -10,13 +10,9 @@ const continuation = 0x0;
 const text = 0x1;
 const closeFrame = 0x8;
 
+const gateway = await startTestGateway({ MAX_CONNECTIONS: '20' }); // ten unauthenticated sockets, five of one address
+
 describe('an unauthenticated socket', () => {
-  let gateway: TestGateway;
-
-  beforeAll(async () => {
-    gateway = await startTestGateway({ MAX_CONNECTIONS: '20' }); // ten unauthenticated sockets, five of one address
-  });
-
   beforeEach(() => until(async () => (await openSockets()) === 0));
 
   const openSockets = () => metric(gateway, 'gateway_open_streams{transport="ws"}');

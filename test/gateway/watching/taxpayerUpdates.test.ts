@@ -1,6 +1,6 @@
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { startTestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
@@ -13,16 +13,10 @@ const withToken = `subscription ($taxpayerId: ID!) {
   taxpayerTokenUpdated(taxpayerId: $taxpayerId) { status accessToken }
 }`;
 
-let provider: TrustedProvider;
-let gateway: TestGateway;
-let guarded: TestGateway;
-
-beforeAll(async () => {
-  provider = await startTrustedProvider();
-  const quick = { TOKEN_FRESH_SECONDS: '1' };
-  gateway = await startTestGateway(quick);
-  guarded = await startTestGateway({ ...quick, ...provider.env });
-});
+const provider = await startTrustedProvider();
+const quick = { TOKEN_FRESH_SECONDS: '1' };
+const gateway = await startTestGateway(quick);
+const guarded = await startTestGateway({ ...quick, ...provider.env });
 
 afterEach(async () => {
   for (const each of [gateway, guarded])

@@ -1,5 +1,5 @@
 import { subscribe } from 'node:diagnostics_channel';
-import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { UpstreamCredentials } from '../../../src/config/config.js';
 import { identifiers, type JobId, type TaxpayerId } from '../../../src/datasources/identifiers.js';
 import { startAgents } from '../../../src/network/agents.js';
@@ -7,11 +7,10 @@ import { createLogger } from '../../../src/observability/log.js';
 import { Metrics } from '../../../src/observability/Metrics.js';
 import { type RunningServices, startServices } from '../../../src/services.js';
 import { type Bounds, configWith, type Environment, environmentFor } from '../../support/gateway.js';
-import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { startSandbox } from '../../support/sandbox.js';
 
 const hour = 3_600_000;
 
-let sandbox: Sandbox;
 let running: RunningServices;
 let metrics: Metrics;
 /** Calls to the service that it has not answered. */
@@ -23,9 +22,7 @@ subscribe('http.client.response.finish', () => {
   underWay -= 1;
 });
 
-beforeAll(async () => {
-  sandbox = await startSandbox();
-});
+const sandbox = await startSandbox();
 beforeEach(() => {
   underWay = 0; // calls that a test before left behind have no end
   sandbox.control.resetCounters();
