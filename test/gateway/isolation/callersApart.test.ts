@@ -189,19 +189,19 @@ describe('A caller who asks for more than the service can answer at once', () =>
   });
 
   it('has all its places again after some calls have waited too long for one', async () => {
-    const hasty = await startTestGateway({ ...provider.env, UPSTREAM_DEADLINE_MS: '2000' });
+    const hasty = await startTestGateway({ ...provider.env, UPSTREAM_DEADLINE_MS: '4000' });
 
     const { control } = hasty.sandbox;
     const { id } = control.addTaxpayer({ status: 'AUTHORIZED' });
     const authorization = await provider.watcherOf([id]);
     const { jobId } = control.addJob({ taxpayerId: id, endsAs: null });
     await hasty.query(readJob, { t: id, j: jobId }, { authorization }); // its access token is in memory
-    control.setLatency(1500);
+    control.setLatency(2500); // the calls of the second turn end after those that wait for a third have given up
     const field = (n: number) => `a${n}: refreshJob(taxpayerId: "${id}", jobId: "made-up-${n}") { status }`;
     const page = (from: number) => `{ ${Array.from({ length: 50 }, (_, n) => field(from + n)).join(' ')} }`;
     const pages = await Promise.all([0, 50].map((from) => hasty.query(page(from), {}, { authorization })));
     const codes = pages.flatMap(({ errors = [] }) => errors.map(({ extensions }) => extensions.code));
-    expect(new Set(codes)).toEqual(new Set(['NOT_FOUND', 'RATE_LIMITED']));
+    expect(codes).toEqual(expect.arrayContaining(['NOT_FOUND', 'RATE_LIMITED']));
     control.setLatency(0);
     expect(
       (await hasty.query(page(100), {}, { authorization })).errors?.map(({ extensions }) => extensions.code),
@@ -229,7 +229,7 @@ describe('A caller who asks while all places of the process are taken', () => {
       return patient.query(page, {}, await authorizationOf(id));
     });
     try {
-      await until(() => calls() === 256);
+      await until(() => calls() === 256, 60_000);
       const { jobId } = control.addJob({ taxpayerId: last, endsAs: null });
       const socket = rawSocket(patient.origin);
       await socket.init(await authorizationOf(last));
