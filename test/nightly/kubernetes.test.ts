@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
@@ -7,17 +7,11 @@ import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../src/config/config.js';
 import { needPrograms } from '../support/programs.js';
 import { scratch } from '../support/scratch.js';
-import { run } from './support/run.js';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
-/** Of the root: what the packages of this folder bring is older. */
-const compiler = join(here, '../../node_modules/typescript/bin/tsc');
-const compilerOptions = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'NodeNext', '--ignoreConfig'];
-
 const read = (path: string) => readFileSync(join(here, '../..', path), 'utf8');
 
 interface Manifest {
-  readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: { readonly name: string };
 }
@@ -29,40 +23,6 @@ function rendered(environment: string): Manifest[] {
   const text = execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8' });
   return parseAllDocuments(text).map((document) => document.toJS() as Manifest);
 }
-
-/** The same as TypeScript of the types of Kubernetes: a field that is misspelt does not compile. */
-function typed(environment: string): string {
-  return rendered(environment)
-    .map((object, index) => {
-      const type = `import('kubernetes-models/${object.apiVersion}').I${object.kind}`;
-      return `export const m${index}: ${type} = ${JSON.stringify(object, null, 1)};\n`;
-    })
-    .join('');
-}
-
-async function compiled(text: string) {
-  const file = join(here, `manifests-${process.pid}.ts`);
-  writeFileSync(file, text);
-  try {
-    return await run(process.execPath, [compiler, ...compilerOptions, file]);
-  } finally {
-    rmSync(file);
-  }
-}
-
-it.each(['development', 'production'])(
-  'the overlay %s is rendered by kubectl, of fields that Kubernetes has',
-  async (environment) => {
-    const text = typed(environment);
-    expect(text.match(/IDeployment = /g)).toHaveLength(environment === 'development' ? 3 : 1);
-    expect(await compiled(text)).toEqual({ code: 0, output: '' });
-  },
-);
-
-it('a field that Kubernetes does not have is noticed', async () => {
-  const { output } = await compiled(typed('production').replace('"enableServiceLinks"', '"enableServiceLink"'));
-  expect(output).toContain('enableServiceLink');
-});
 
 describe.each(['development', 'production'])('The overlay %s', (environment) => {
   const objects = rendered(environment);

@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
 import type { TrustedProvider } from '../support/authenticated.js';
-import { postQuery, type TestGateway } from '../support/gateway.js';
+import { codesOf, postQuery, type TestGateway } from '../support/gateway.js';
 import { startApolloGateway } from './support/apollo.js';
+import { startGrafbase } from './support/grafbase.js';
 import { startHiveGateway } from './support/hiveGateway.js';
 import {
   type Ask,
@@ -14,63 +15,94 @@ import {
   startSubgraphs,
 } from './support/supergraph.js';
 
-describe('behind a router, with the token of the caller', () => {
-  let subgraphs: Subgraphs;
-  let provider: TrustedProvider;
-  let gateway: TestGateway;
-  let one: Subgraphs['one'];
-  let hive: Awaited<ReturnType<typeof startHiveGateway>>;
-  let apollo: Awaited<ReturnType<typeof startApolloGateway>>;
+type Router = { readonly origin: string };
 
-  beforeAll(async () => {
-    subgraphs = await startSubgraphs();
-    ({ provider, gateway, one } = subgraphs);
-    const { addresses } = subgraphs;
-    hive = await startHiveGateway(composeSupergraph(addresses), { FEDERATION_SHARED_SECRET: routerSecret });
-    apollo = await startApolloGateway(composeSupergraph(addresses, { scopes: false }), routerSecret);
-  }, 90_000);
+let subgraphs: Subgraphs;
+let provider: TrustedProvider;
+let gateway: TestGateway;
+let one: Subgraphs['one'];
+let hive: Router;
+let grafbase: Router;
+let apollo: Awaited<ReturnType<typeof startApolloGateway>>;
 
-  const throughApollo: Ask = (query, variables, authorization) => apollo.ask(query, variables, authorization);
+beforeAll(async () => {
+  subgraphs = await startSubgraphs();
+  ({ provider, gateway, one } = subgraphs);
+  const { addresses } = subgraphs;
+  hive = await startHiveGateway(composeSupergraph(addresses), { FEDERATION_SHARED_SECRET: routerSecret });
+  grafbase = await startGrafbase(addresses, routerSecret);
+  apollo = await startApolloGateway(composeSupergraph(addresses, { scopes: false }), routerSecret);
+}, 180_000);
 
-  const throughHive: Ask = (query, variables, authorization) =>
-    postQuery(hive.origin, query, variables, { authorization });
+const through =
+  (router: () => Router): Ask =>
+  (query, variables, authorization) =>
+    postQuery(router().origin, query, variables, { authorization });
+const throughHive = through(() => hive);
+const throughGrafbase = through(() => grafbase);
 
-  it.each([
-    ['Apollo Gateway', throughApollo],
-    ['Hive Gateway', throughHive],
-  ])('one query crosses both subgraphs through %s', (_, ask) => expectCrossing(subgraphs, ask));
+describe.each<[string, Ask]>([
+  ['Apollo Gateway', (query, variables, authorization) => apollo.ask(query, variables, authorization)],
+  ['Hive Gateway', throughHive],
+  ['Grafbase', throughGrafbase],
+])('through %s, with the token of the caller', (_, ask) => {
+  it('one query crosses both subgraphs', () => expectCrossing(subgraphs, ask));
 
-  it.each([
-    ['Apollo Gateway', throughApollo],
-    ['Hive Gateway', throughHive],
-  ])("what is the caller's to see is decided by us, through %s as well", async (_, ask) => {
-    const authorization = await provider.watcherOf(['somebody-else']);
-    const { data, errors } = await ask(crossing, { jobId: one.jobId }, authorization);
+  it("what is the caller's to see is decided by us, and the errors arrive", async () => {
+    const { data, errors } = await ask(crossing, { jobId: one.jobId }, await provider.watcherOf(['somebody-else']));
     expect(JSON.stringify(data)).not.toContain('AUTHORIZED');
-    expect(errors?.map(({ extensions }) => extensions.code)).toContain('FORBIDDEN');
+    expect(codesOf({ ...(errors && { errors }) })).toContain('FORBIDDEN');
   });
+});
 
-  it('a subscription passes through Hive Gateway to us, with fields of the other subgraph', () =>
-    expectSubscription(subgraphs, hive));
+it.each([
+  ['Hive Gateway', () => hive],
+  ['Grafbase', () => grafbase],
+])('a subscription passes through %s to us, with fields of the other subgraph', (_, router) =>
+  expectSubscription(subgraphs, router()),
+);
 
-  it("Hive Gateway's demand control prices what reaches the service", async () => {
-    const authorization = await provider.watcherOf([one.taxpayerId]);
-    const { taxpayerId, jobId } = one;
-    const askFor = (count: number, field: string) => {
-      const fields = Array.from({ length: count }, (_, n) => `a${n}: ${field}`).join(' ');
-      return throughHive(`{ ${fields} }`, {}, authorization);
-    };
-    const job = `refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { status }`;
-    const token = `taxpayerToken(taxpayerId: "${taxpayerId}") { status }`;
-    expect((await askFor(51, job)).errors?.[0]?.extensions).toMatchObject({ cost: { estimated: 51 * 20 } });
-    expect((await askFor(51, token)).errors).toBeUndefined();
-  });
+const tokenQuery = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status accessToken } }';
 
-  it('the doors of federation open to the router alone', async () => {
-    const authorization = await provider.watcherOf([one.taxpayerId]);
-    const direct = await gateway.query('{ _service { sdl } }', {}, { authorization });
-    expect(direct.errors?.[0]?.extensions.code).toBe('FORBIDDEN');
-    const asRouter = await gateway.query('{ _service { sdl } }', {}, { 'x-gateway-router-secret': routerSecret });
-    expect(asRouter.errors).toBeUndefined();
-  });
+it('through Grafbase, errors of single fields arrive with their extensions, beside the rest of the answer', async () => {
+  const authorization = await provider.watcherOf([one.taxpayerId]);
+  const { data, errors } = await throughGrafbase(tokenQuery, { id: one.taxpayerId }, authorization);
+  expect(data).toEqual({ taxpayerToken: { status: 'AUTHORIZED', accessToken: null } });
+  const extensions = { code: 'FORBIDDEN', retryable: false, requestId: expect.any(String) };
+  expect(errors).toMatchObject([{ path: ['taxpayerToken', 'accessToken'], extensions }]);
+});
+
+it('through Grafbase, an answer that is not 2xx loses its code: of a bad token, of a document beyond a limit', async () => {
+  const authorization = await provider.watcherOf([one.taxpayerId]);
+  const tooMany = Array.from({ length: 61 }, (_, n) => `a${n}: taxpayer(id: "y${n}") { id }`).join(' ');
+  for (const [query, caller] of [
+    [tokenQuery, 'Bearer nonsense'],
+    [`{ ${tooMany} }`, authorization],
+  ] as const) {
+    const { status, errors } = await throughGrafbase(query, { id: one.taxpayerId }, caller);
+    expect([status, errors]).toEqual([
+      200,
+      [expect.objectContaining({ extensions: { code: 'SUBGRAPH_REQUEST_ERROR' } })],
+    ]);
+  }
+});
+
+it("Hive Gateway's demand control prices what reaches the service", async () => {
+  const authorization = await provider.watcherOf([one.taxpayerId]);
+  const { taxpayerId, jobId } = one;
+  const askFor = (count: number, field: string) => {
+    const fields = Array.from({ length: count }, (_, n) => `a${n}: ${field}`).join(' ');
+    return throughHive(`{ ${fields} }`, {}, authorization);
+  };
+  const job = `refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { status }`;
+  const token = `taxpayerToken(taxpayerId: "${taxpayerId}") { status }`;
+  expect((await askFor(51, job)).errors?.[0]?.extensions).toMatchObject({ cost: { estimated: 51 * 20 } });
+  expect((await askFor(51, token)).errors).toBeUndefined();
+});
+
+it('the doors of federation open to the router alone', async () => {
+  const authorization = await provider.watcherOf([one.taxpayerId]);
+  expect(codesOf(await gateway.query('{ _service { sdl } }', {}, { authorization }))).toEqual(['FORBIDDEN']);
+  const asRouter = await gateway.query('{ _service { sdl } }', {}, { 'x-gateway-router-secret': routerSecret });
+  expect(asRouter.errors).toBeUndefined();
 });

@@ -116,6 +116,9 @@ export async function postQuery<Data>(
   return { status: response.status, headers: response.headers, ...body };
 }
 
+/** The codes of the errors of an answer. */
+export const codesOf = ({ errors = [] }: Pick<Answer, 'errors'>) => errors.map(({ extensions }) => extensions.code);
+
 export interface GatewayProcess {
   readonly pid: number;
   readonly origin: string;

@@ -6,7 +6,7 @@ import { buildSchema } from '../../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../../src/schema/Provider.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
-import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Answer, codesOf, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 import { taxpayerPaths } from '../../support/taxpayerPaths.js';
 import { until } from '../../support/until.js';
@@ -243,8 +243,4 @@ async function headersOf(more: object = {}, sub = subject) {
 
 function read(id: string | undefined, by = headers): Promise<Answer<{ taxpayerToken: { name: string } }>> {
   return gateway.query('query($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }', { id }, by);
-}
-
-function codesOf({ errors = [] }: Pick<Answer, 'errors'>): string[] {
-  return errors.map(({ extensions }) => extensions.code);
 }

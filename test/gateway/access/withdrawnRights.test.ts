@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
-import { type Answer, startTestGateway } from '../../support/gateway.js';
+import { type Answer, codesOf, startTestGateway } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
@@ -151,8 +151,4 @@ async function overEvents(id: string, headers: Headers): Promise<() => Promise<u
   if (response.status !== 200) return () => response.json();
   const events = eventReader(response);
   return async () => (await events.next())?.data;
-}
-
-function codesOf({ errors = [] }: Pick<Answer, 'errors'>): string[] {
-  return errors.map(({ extensions }) => extensions.code);
 }

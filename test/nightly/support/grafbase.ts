@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
+import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from '../../support/freePort.js';
 import { scratch } from '../../support/scratch.js';
-import { grafbase, grafbaseConfig, grafbaseVariables } from './grafbaseExample.js';
 import { startRouter } from './startRouter.js';
 
 interface Addresses {
@@ -10,14 +10,26 @@ interface Addresses {
   readonly casesUrl: string;
 }
 
-/** Grafbase as a process of its own, with the packages and the configuration of the example. */
-export async function startGrafbase(addresses: Addresses, env: Readonly<Record<string, string>> = {}) {
+const here = (path: string) => resolve(import.meta.dirname, path);
+/** The router's program, for Linux on x64. */
+const grafbase = here('../node_modules/@grafbase/cli-x86_64-unknown-linux-musl/grafbase');
+const config = here('../../../examples/supergraph/grafbase/grafbase.toml');
+
+/** The variables of the configuration. */
+const variables = ({ taxpayersUrl, casesUrl }: Addresses, secret = '') => ({
+  TAXPAYERS_URL: taxpayersUrl,
+  CASES_URL: casesUrl,
+  FEDERATION_SHARED_SECRET: secret,
+});
+
+/** Grafbase as a process of its own, with the configuration of the example. */
+export async function startGrafbase(addresses: Addresses, secret: string) {
   const port = await freePort();
   return startRouter({
     name: 'Grafbase',
     command: grafbase,
-    args: ['--home', scratch(), 'dev', '-c', grafbaseConfig, '-p', `${port}`],
-    env: { ...grafbaseVariables(addresses as never), ...env },
+    args: ['--home', scratch(), 'dev', '-c', config, '-p', `${port}`],
+    env: variables(addresses, secret),
     port,
     healthPath: '/health',
   });
@@ -25,7 +37,6 @@ export async function startGrafbase(addresses: Addresses, env: Readonly<Record<s
 
 /** The supergraph as Grafbase's composer prints it. */
 export async function composeWithGrafbase(addresses: Addresses): Promise<string> {
-  const env = { ...process.env, ...grafbaseVariables(addresses as never) };
-  const { stdout } = await promisify(execFile)(grafbase, ['compose', '-c', grafbaseConfig], { env });
-  return stdout;
+  const env = { ...process.env, ...variables(addresses) };
+  return (await promisify(execFile)(grafbase, ['compose', '-c', config], { env })).stdout;
 }
