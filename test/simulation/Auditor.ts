@@ -1,3 +1,4 @@
+import { checks } from './checks.js';
 import type { Plan } from './plan.js';
 import type { ServiceCall } from './SimulatedService.js';
 import type { World } from './World.js';
@@ -19,7 +20,6 @@ export interface Asked {
   /** The content of the answer; of a watch, what it showed last. */
   content?: string;
   error?: string;
-  replayed?: boolean;
   isStale?: boolean;
 }
 
@@ -49,48 +49,34 @@ export class Auditor {
   readonly findings: Finding[] = [];
   /** Whether the fleet has been told to stop. */
   isStopping = false;
-  #checks: Checks | undefined;
 
   constructor(
     readonly world: World,
     readonly plan: Plan,
   ) {}
 
-  use(checks: Checks): void {
-    this.#checks = checks;
-  }
-
   find(check: string, what: string): void {
     this.findings.push({ check, at: this.world.now, what });
     this.world.tell('AUDITOR', `${check}: ${what}`);
   }
 
-  callSent(call: ServiceCall): void {
-    this.calls.push(call);
-    for (const check of this.#checks?.sent ?? []) this.#report(check, check(this, call));
+  /** Runs the checks of this moment on its subject. */
+  check<When extends keyof Checks>(when: When, subject: Parameters<Checks[When][number]>[1]): void {
+    for (const check of checks[when]) {
+      const found = check(this, subject as never);
+      if (found !== undefined) this.find(check.name, found);
+    }
   }
 
-  callArrived(call: ServiceCall): void {
-    for (const check of this.#checks?.arrived ?? []) this.#report(check, check(this, call));
+  /** Whether there was such a disturbance, whenever that was. */
+  had(...kinds: readonly Disturbance['kind'][]): boolean {
+    return this.disturbances.some(({ kind }) => kinds.includes(kind));
   }
 
   begin(asked: Omit<Asked, 'askedAt'>): Asked {
     const begun = { ...asked, askedAt: this.world.now };
     this.asked.push(begun);
     return begun;
-  }
-
-  /** A request was answered, or a watch showed an update. */
-  answered(asked: Asked): void {
-    for (const check of this.#checks?.answered ?? []) this.#report(check, check(this, asked));
-  }
-
-  beforeEnd(): void {
-    for (const check of this.#checks?.beforeEnd ?? []) this.#report(check, check(this, undefined));
-  }
-
-  atEnd(end: End): void {
-    for (const check of this.#checks?.atEnd ?? []) this.#report(check, check(this, end));
   }
 
   disturb(disturbance: Disturbance): Disturbance {
@@ -109,10 +95,6 @@ export class Auditor {
     const ahead = this.plan.clocks.map(({ aheadMs }) => aheadMs);
     return Math.max(...ahead) - Math.min(...ahead) + 100;
   }
-
-  #report(check: (...args: never[]) => string | undefined, found: string | undefined): void {
-    if (found !== undefined) this.find(check.name, found);
-  }
 }
 
 /** What is left after the fleet has stopped; each should be zero or empty. */
@@ -128,6 +110,7 @@ type Check<Subject> = (auditor: Auditor, subject: Subject) => string | undefined
 export interface Checks {
   readonly sent: readonly Check<ServiceCall>[];
   readonly arrived: readonly Check<ServiceCall>[];
+  /** A request was answered, or a watch showed an update. */
   readonly answered: readonly Check<Asked>[];
   /** Before the fleet stops. */
   readonly beforeEnd: readonly Check<undefined>[];

@@ -67,7 +67,7 @@ export class Fleet {
   do(step: Step, n: number): void {
     const { world, auditor } = this;
     const until = world.now + ('forMs' in step ? step.forMs : 0);
-    world.tell('plan', describe(step));
+    world.tell('plan', JSON.stringify(step));
     switch (step.do) {
       case 'rotate-token':
         (this.service.taxpayers[step.taxpayer] as { token: number }).token += 1;
@@ -167,8 +167,8 @@ export class Fleet {
         const asked = auditor.begin({ ...common, what: 'link', index: 0, key, mark });
         return this.#answer(asked, async () => {
           const idempotency = key === undefined ? undefined : { caller: 'caller', key };
-          const { link, replayed } = await wired.links.create({ metadata: { mark } }, idempotency, call);
-          return { content: link.id, replayed };
+          const { link } = await wired.links.create({ metadata: { mark } }, idempotency, call);
+          return { content: link.id };
         });
       }
       case 'watch-job': {
@@ -198,7 +198,7 @@ export class Fleet {
   #shown(asked: Asked, content: string): void {
     this.world.tell(`node ${asked.node}`, `shows ${asked.what} ${asked.index}: ${content}`);
     asked.content = content;
-    this.auditor.answered(asked);
+    this.auditor.check('answered', asked);
   }
 
   async #answer(asked: Asked, work: () => Promise<Partial<Asked>>): Promise<void> {
@@ -212,7 +212,7 @@ export class Fleet {
     asked.endedAt = this.world.now;
     const answer = asked.error ?? asked.content ?? 'the end';
     this.world.tell(`node ${asked.node}`, `answers ${name}: ${answer}${asked.isStale ? ' (stale)' : ''}`);
-    this.auditor.answered(asked);
+    this.auditor.check('answered', asked);
   }
 
   #start(node: number): void {
@@ -324,9 +324,4 @@ export class Fleet {
   #nameOf(key: string): string {
     return this.#names.get(key) ?? (key.length > 12 ? `${key.slice(0, 8)}…` : key);
   }
-}
-
-function describe({ at: _, do: what, ...rest }: Step): string {
-  const details = Object.entries(rest).map(([name, value]) => `${name} ${value}`);
-  return [what, ...details].join(', ');
 }

@@ -103,7 +103,8 @@ export class SimulatedService {
     const fail = (code: string) => end(code, () => reject(Object.assign(new Error('network'), { code })));
     signal.addEventListener('abort', abort);
     world.tell(`node ${node}`, `${call.endpoint} ${call.index} → with ${call.credential}`);
-    this.auditor.callSent(call);
+    this.auditor.calls.push(call);
+    this.auditor.check('sent', call);
     if (fault === 'reset' && world.chance(0.5)) {
       runtime.receive(world.between(0.2, 5), () => fail('ECONNREFUSED'));
       return;
@@ -119,7 +120,7 @@ export class SimulatedService {
       if (answer.token !== undefined) call.token = answer.token;
       if (answer.retryAfterSeconds !== undefined) call.retryAfterMs = answer.retryAfterSeconds * 1000;
       world.tell('service', `${call.endpoint} ${call.index} of node ${node}: ${answer.status} ${answer.content ?? ''}`);
-      this.auditor.callArrived(call);
+      this.auditor.check('arrived', call);
       if (fault === 'silent') return false;
       if (fault === 'reset') runtime.receive(back, () => fail('ECONNRESET'));
       else {

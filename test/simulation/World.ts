@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { seeded } from '../support/seeded.js';
 import type { NodeRuntime } from './NodeRuntime.js';
 import { VirtualTime } from './VirtualTime.js';
@@ -54,10 +53,5 @@ export class World {
 
   get lines(): readonly string[] {
     return this.#lines;
-  }
-
-  /** The hash of the trace. */
-  get hash(): string {
-    return createHash('sha256').update(this.#lines.join('\n')).digest('hex').slice(0, 16);
   }
 }

@@ -62,7 +62,7 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undef
   );
   // An entry that the store held all along, unseen while it was away, may look like a recent write of another process.
   const mayBeOlder = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= last.sentAt - 12_000);
-  const isBlind = mayBeOlder && auditor.disturbances.some(({ kind }) => kind === 'store' || kind === 'store-loss');
+  const isBlind = mayBeOlder && auditor.had('store', 'store-loss');
   if (isOld || isReplaced || isExcused || isBlind) return undefined;
   return `node ${call.node} asks again for taxpayer ${index}, ${(sentAt - last.deliveredAt).toFixed(0)} ms after it was told`;
 }
@@ -121,7 +121,7 @@ function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
   const mayBeMs = isRecord ? Math.min(auditor.plan.freshMs, Math.max(60_000, asked.maxAgeMs ?? Infinity)) : 1000;
   const ageMs = asked.askedAt - broughtAt;
   // The store tells how long it has had an answer, which may have been on its way to a slow store for a while.
-  const onItsWayMs = auditor.disturbances.some(({ kind }) => kind === 'store') ? 2000 : 0;
+  const onItsWayMs = auditor.had('store') ? 2000 : 0;
   if (ageMs <= mayBeMs + auditor.skewMs + onItsWayMs + 50) return undefined;
   return `${which} was answered with what was ${ageMs.toFixed(0)} ms old: at most ${mayBeMs}`;
 }
@@ -154,7 +154,7 @@ function oneLinkPerKey(auditor: Auditor, call: ServiceCall): string | undefined 
   if (!first) return undefined;
   // Each process remembers the links that it created, whatever the store has lost.
   const isOwn = others.some(({ life, deliveredAt = Infinity }) => life === call.life && deliveredAt < call.sentAt);
-  if (!isOwn && auditor.disturbances.some(({ kind }) => kind === 'store-loss' || kind === 'key')) return undefined;
+  if (!isOwn && auditor.had('store-loss', 'key')) return undefined;
   return `${key} made a second link, by node ${call.node} after node ${first.node}`;
 }
 
@@ -178,17 +178,17 @@ function createdLinksAreReplayed(auditor: Auditor, asked: Asked): string | undef
   const isOwn = auditor.calls.some(
     ({ endpoint, life, mark }) => endpoint === 'link' && life === asked.life && mark.split(',')[0] === asked.key,
   );
-  if (isOwn && auditor.disturbances.some(({ kind }) => kind === 'store-loss' || kind === 'key')) return undefined;
+  if (isOwn && auditor.had('store-loss', 'key')) return undefined;
   return `${asked.mark} was answered with ${asked.error ?? asked.content}, before with ${first.content}`;
 }
 
 /** `OUTCOME_UNKNOWN` is answered only when a call for the key was sent. */
-function unknownOutcomesWereTried({ calls, disturbances }: Auditor, asked: Asked): string | undefined {
+function unknownOutcomesWereTried(auditor: Auditor, asked: Asked): string | undefined {
   if (asked.what !== 'link' || asked.error !== 'OUTCOME_UNKNOWN') return undefined;
-  const isSent = calls.some(
+  const isSent = auditor.calls.some(
     ({ endpoint, mark }) => endpoint === 'link' && mark.split(',')[0] === asked.mark?.split(',')[0],
   );
-  if (isSent || disturbances.some(({ kind }) => kind === 'crash' || kind === 'pause')) return undefined;
+  if (isSent || auditor.had('crash', 'pause')) return undefined;
   return `nothing was sent for ${asked.mark}, and its outcome is said to be unknown`;
 }
 
@@ -213,10 +213,10 @@ function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
   const { budgetPerHour, nodes, clocks } = auditor.plan;
   if (call.endpoint !== 'token' || budgetPerHour === 0) return undefined;
   const count = (of: Disturbance['kind']) => auditor.disturbances.filter(({ kind }) => kind === of).length;
-  if (count('key') > 0 || count('jump') > 0) return undefined;
+  if (auditor.had('key', 'jump')) return undefined;
   const lives = count('crash') + nodes;
   const most =
-    budgetPerHour * (1 + count('store-loss')) + (count('store') > 0 ? lives * Math.ceil(budgetPerHour / 8) : 0);
+    budgetPerHour * (1 + count('store-loss')) + (auditor.had('store') ? lives * Math.ceil(budgetPerHour / 8) : 0);
   // The simulation begins on a full hour; clocks that are behind still count in the hour before.
   const behindMs = Math.max(...clocks.map(({ aheadMs }) => -aheadMs)) + 100;
   const made = auditor.calls.filter(({ endpoint, sentAt }) => endpoint === 'token' && sentAt > behindMs).length;

@@ -81,9 +81,8 @@ function planNamed(seed: string): Plan {
   return kept;
 }
 
-function show({ lines, findings, hash }: Outcome): void {
+function show({ lines, findings }: Outcome): void {
   console.log(lines.join('\n'));
   for (const { check, at, what } of findings) console.log(`FOUND at ${at.toFixed(3)}: ${check}: ${what}`);
-  console.log(`trace: ${hash}`);
   if (findings.length > 0) process.exitCode = 1;
 }
