@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { print } from 'graphql';
 import { createClient as createSseClient } from 'graphql-sse';
 import { createClient as createWsClient } from 'graphql-ws';
@@ -9,23 +9,19 @@ import {
   type RefreshJobUpdatedSubscription,
   TaxpayerTokenDocument,
 } from '../../packages/client/src/generated/graphql.js';
-import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { startTrustedProvider } from '../support/authenticated.js';
+import { startTestGateway } from '../support/gateway.js';
 import { addJob, quickPolls } from '../support/liveJob.js';
 
 const { ApolloClient, HttpLink, InMemoryCache } = await import('@apollo/client');
 const { GraphQLWsLink } = await import('@apollo/client/link/subscriptions');
 const { fetchExchange, subscriptionExchange, Client: UrqlClient } = await import('@urql/core');
 
-let provider: TrustedProvider;
-let gateway: TestGateway;
 let job: { taxpayerId: string; jobId: string };
 let authorization: string;
 
-beforeAll(async () => {
-  provider = await startTrustedProvider();
-  gateway = await startTestGateway({ ...provider.env, ...quickPolls });
-});
+const provider = await startTrustedProvider();
+const gateway = await startTestGateway({ ...provider.env, ...quickPolls });
 
 beforeEach(async () => {
   job = addJob(gateway);

@@ -1,8 +1,8 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { type DocumentNode, parse, print } from 'graphql';
 import { problemsOf, retryAfterSeconds } from '../../packages/client/src/index.js';
-import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { startTrustedProvider } from '../support/authenticated.js';
+import { startTestGateway } from '../support/gateway.js';
 
 const apollo4 = await import('@apollo/client');
 const apollo3 = await import('apollo-client-3/core');
@@ -10,18 +10,12 @@ const { Client: UrqlClient, fetchExchange } = await import('@urql/core');
 const { GraphQLClient } = await import('graphql-request');
 
 const taxpayerId = '44444444-4444-4444-8444-444444444444';
-let provider: TrustedProvider;
-let gateway: TestGateway;
-/** Where one operation per minute is allowed. */
-let narrow: TestGateway;
-let authorization: string;
 
-beforeAll(async () => {
-  provider = await startTrustedProvider();
-  gateway = await startTestGateway(provider.env);
-  narrow = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '1' });
-  authorization = await provider.watcherOf([taxpayerId]);
-});
+const provider = await startTrustedProvider();
+const gateway = await startTestGateway(provider.env);
+/** Where one operation per minute is allowed. */
+const narrow = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '1' });
+const authorization = await provider.watcherOf([taxpayerId]);
 
 interface Asked {
   readonly query: DocumentNode;

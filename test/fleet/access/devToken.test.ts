@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { beforeAll, describe, expect, it } from '@jest/globals';
-import { spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { describe, expect, it } from '@jest/globals';
+import { spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { rawSocket } from '../../support/rawSocket.js';
 
@@ -39,13 +39,10 @@ describe('The script dev:token', () => {
   });
 });
 
-describe('In developer mode', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    const unset = { UPSTREAM_BASE_URL: '', UPSTREAM_CLIENT_ID: '', UPSTREAM_CLIENT_SECRET: '' };
-    gateway = await startTestGateway({ ...unset, AUTH_MODE: 'developer' });
-  });
+const unset = { UPSTREAM_BASE_URL: '', UPSTREAM_CLIENT_ID: '', UPSTREAM_CLIENT_SECRET: '' };
+const gateway = await startTestGateway({ ...unset, AUTH_MODE: 'developer' });
 
+describe('In developer mode', () => {
   const codesFor = async (authorization?: string) => {
     const query = '{ one: taxpayer(id: "t1") { id } two: taxpayer(id: "t2") { id } }';
     const { errors = [] } = await gateway.query(query, {}, { ...(authorization !== undefined && { authorization }) });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { atEnd } from '../../support/atEnd.js';
 import { launchBrowser } from '../../support/browser.js';
 import { type Answer, postQuery } from '../../support/gateway.js';
@@ -18,10 +18,7 @@ const blocks = [...readme.matchAll(/^```((?!mermaid)\w+)\n([\s\S]*?)^```$/gm)].m
 }));
 const [commands, firstQuery, firstAnswer, createLink, follow, realService, ...others] = blocks.map(({ text }) => text);
 
-let directory: string;
-beforeAll(() => {
-  directory = scratch();
-});
+const directory = scratch();
 
 /** Runs a command of the README in a shell, but on a free port and with a cache of its own. */
 async function run(command: string, env: Readonly<Record<string, string>> = {}): Promise<string> {

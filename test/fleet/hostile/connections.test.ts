@@ -2,25 +2,14 @@ import { once } from 'node:events';
 import { type OutgoingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import {
-  environmentFor,
-  type GatewayProcess,
-  spawnGateway,
-  startTestGateway,
-  type TestGateway,
-} from '../../support/gateway.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { environmentFor, type GatewayProcess, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { until } from '../../support/until.js';
 
-let provider: TrustedProvider;
-let gateway: TestGateway;
-let authorization: string;
-beforeAll(async () => {
-  provider = await startTrustedProvider();
-  gateway = await startTestGateway(provider.env);
-  authorization = `Authorization: ${await provider.watcherOf([])}`;
-});
+const provider = await startTrustedProvider();
+const gateway = await startTestGateway(provider.env);
+const authorization = `Authorization: ${await provider.watcherOf([])}`;
 
 const typename = '{"query":"{ __typename }"}';
 const host = 'Host: x';

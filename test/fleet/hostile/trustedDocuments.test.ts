@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { readListed } from '../../../src/operations/TrustedDocuments.js';
-import { type Answer, launchGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Answer, launchGateway, startTestGateway } from '../../support/gateway.js';
 import { post } from '../../support/post.js';
 import { scratch } from '../../support/scratch.js';
 
@@ -17,7 +17,6 @@ const operations = [
 ];
 const manifest = { format: 'apollo-persisted-query-manifest', version: 1, operations };
 const routerSecret = 'the-secret-of-the-router';
-let gateway: TestGateway;
 
 function write(name: string, content: unknown): string {
   const file = join(directory, name);
@@ -25,10 +24,8 @@ function write(name: string, content: unknown): string {
   return file;
 }
 
-beforeAll(async () => {
-  const file = write('manifest.json', `\uFEFF${JSON.stringify(manifest)}`); // as some editors write it
-  gateway = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: file, FEDERATION_SHARED_SECRET: routerSecret });
-});
+const file = write('manifest.json', `\uFEFF${JSON.stringify(manifest)}`); // as some editors write it
+const gateway = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: file, FEDERATION_SHARED_SECRET: routerSecret });
 
 async function send(body: object, headers: Readonly<Record<string, string>> = {}) {
   const response = await post(`${gateway.origin}/graphql`, body, headers);

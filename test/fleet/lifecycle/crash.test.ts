@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { findCanaries } from '../../support/canaries.js';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
-import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 
 const canaries = { message: 'CanaryMessageP4qR7s', cause: 'CanaryCauseT2uV9w', property: 'CanaryPropertyX6yZ1a' };
@@ -23,14 +23,10 @@ const bugs = {
 process.on('SIGWINCH', () => setImmediate(bugs[process.env.BUG]));
 `;
 
-let directory: string;
-let sandbox: Sandbox;
 let gateway: GatewayProcess | undefined;
-beforeAll(async () => {
-  directory = scratch();
-  writeFileSync(join(directory, 'bugs.mjs'), bugs);
-  sandbox = await startSandbox();
-});
+const directory = scratch();
+writeFileSync(join(directory, 'bugs.mjs'), bugs);
+const sandbox = await startSandbox();
 
 async function start(bug: string): Promise<GatewayProcess> {
   const loaded = { NODE_OPTIONS: `--import ${pathToFileURL(join(directory, 'bugs.mjs'))}`, BUG: bug };

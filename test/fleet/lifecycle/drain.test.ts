@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import {
   environmentFor,
   type GatewayProcess,
@@ -10,14 +10,11 @@ import {
   startTestGateway,
 } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
-import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
-let sandbox: Sandbox;
-beforeAll(async () => {
-  sandbox = await startSandbox();
-});
+const sandbox = await startSandbox();
 
 let gateway: GatewayProcess;
 let child: ChildProcess;

@@ -6,10 +6,10 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { readProviders } from '../../../src/schema/Provider.js';
 import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
-import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
@@ -25,12 +25,8 @@ const unreachable = {
   AUTH_MODE: 'disabled',
 };
 
-let directory: string;
-let sandbox: Sandbox;
-beforeAll(async () => {
-  directory = scratch();
-  sandbox = await startSandbox();
-});
+const directory = scratch();
+const sandbox = await startSandbox();
 
 let running: GatewayProcess | undefined;
 const start = async (env: Readonly<Record<string, string | undefined>>) => {

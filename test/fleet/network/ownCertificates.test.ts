@@ -2,7 +2,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TlsOptions } from 'node:tls';
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../../src/config/config.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
 import { startGateway } from '../../../src/server.js';
@@ -14,7 +14,7 @@ import { startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
 import { startRedis } from '../../support/redis.js';
 import { runCommand } from '../../support/runCommand.js';
-import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { startTlsFront } from '../../support/tlsFront.js';
 import { until } from '../../support/until.js';
@@ -30,11 +30,7 @@ const inUse = { certFile: file('client.crt'), keyFile: file('client.key') };
 const link = 'mutation { createClientLink(input: {}) { replayed } }';
 const job = `{ refreshJob(taxpayerId: "${demoData.jobs.processing.taxpayerId}", jobId: "${demoData.jobs.processing.jobId}") { status } }`;
 
-let service: Sandbox;
-
-beforeAll(async () => {
-  service = await startSandbox();
-});
+const service = await startSandbox();
 
 function install({ certFile, keyFile }: CertificateFiles): void {
   copyFileSync(certFile, inUse.certFile);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { connect, type Socket } from 'node:net';
-import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { Secret } from '../../../src/config/secret.js';
 import { Agents } from '../../../src/network/agents.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
@@ -13,7 +13,7 @@ import { startCollector } from '../../support/collector.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { codesOf, type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { runCommand } from '../../support/runCommand.js';
-import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { serve } from '../../support/serve.js';
 import { startTlsFront } from '../../support/tlsFront.js';
@@ -26,20 +26,14 @@ const token = `{ taxpayerToken(taxpayerId: "${demoData.taxpayerIds.authorized}")
 const login = { user: 'gate way', password: 'planted:p@ss/word' };
 const credentials = `${encodeURIComponent(login.user)}:${encodeURIComponent(login.password)}`;
 
-let service: Sandbox;
-let secured: Awaited<ReturnType<typeof startTlsFront>>;
-
-beforeAll(async () => {
-  service = await startSandbox();
-  secured = await startTlsFront(service.url, tlsOptions());
-});
+const tlsOptions = () => ({ cert: readFileSync(server.certFile), key: readFileSync(server.keyFile) });
+const service = await startSandbox();
+const secured = await startTlsFront(service.url, tlsOptions());
 
 afterEach(() => {
   service.control.disarmAll();
   service.control.resetCounters();
 });
-
-const tlsOptions = () => ({ cert: readFileSync(server.certFile), key: readFileSync(server.keyFile) });
 
 /** By a name that only the proxy can resolve: what arrives came through it. */
 const named = (url: string) => url.replace('127.0.0.1', 'service.test');

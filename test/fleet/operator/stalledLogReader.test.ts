@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider } from '../../support/authenticated.js';
 import { freePort } from '../../support/freePort.js';
 import { environmentFor } from '../../support/gateway.js';
 import { post } from '../../support/post.js';
-import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
@@ -28,15 +28,10 @@ interface LogLine {
   readonly dropped?: number;
 }
 
-let sandbox: Sandbox;
-let provider: TrustedProvider;
-let query: string;
-beforeAll(async () => {
-  provider = await startTrustedProvider();
-  sandbox = await startSandbox();
-  const ids = Array.from({ length: taxpayersPerRequest }, () => sandbox.control.addTaxpayer().id);
-  query = `{ ${ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { accessToken }`).join(' ')} }`;
-});
+const provider = await startTrustedProvider();
+const sandbox = await startSandbox();
+const ids = Array.from({ length: taxpayersPerRequest }, () => sandbox.control.addTaxpayer().id);
+const query = `{ ${ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { accessToken }`).join(' ')} }`;
 
 let directory: string;
 let fifo: string;

@@ -1,5 +1,5 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { describe, expect, it } from '@jest/globals';
+import { startTrustedProvider } from '../../support/authenticated.js';
 import { findCanaries } from '../../support/canaries.js';
 import { startCollector } from '../../support/collector.js';
 import type { Fault } from '../../support/fault.js';
@@ -48,14 +48,11 @@ const faults: readonly (Fault | undefined)[] = [
   },
 ];
 
-let provider: TrustedProvider;
 let collector: Awaited<ReturnType<typeof startCollector>>;
 let gateway: TestGateway;
 const planted: Record<string, string> = { ...canaries };
 
-beforeAll(async () => {
-  provider = await startTrustedProvider();
-});
+const provider = await startTrustedProvider();
 
 async function start(env: Environment): Promise<Environment> {
   collector = await startCollector();

@@ -1,12 +1,8 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
-import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { describe, expect, it } from '@jest/globals';
+import { environmentFor, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 
-let running: TestGateway;
-
-beforeAll(async () => {
-  running = await startTestGateway({}, {}, 'on', { bounds: { cache: { maxEntries: 3 } } });
-});
+const running = await startTestGateway({}, {}, 'on', { bounds: { cache: { maxEntries: 3 } } });
 
 async function reads(tier: 'memory' | 'store'): Promise<number> {
   const text = await (await fetch(`${running.origin}/metrics`)).text();

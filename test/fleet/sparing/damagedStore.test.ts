@@ -4,16 +4,12 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
-import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
-let sandbox: Sandbox;
-let root: string;
-beforeAll(async () => {
-  sandbox = await startSandbox();
-  root = scratch();
-});
+const sandbox = await startSandbox();
+const root = scratch();
 
 const running: GatewayProcess[] = [];
 

@@ -1,6 +1,6 @@
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { startTestDecisionPoint, type TestDecisionPoint } from '../../support/decisionPoint.js';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { environmentFor, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { quickPolls, watchJob } from '../../support/liveJob.js';
 import { runCommand } from '../../support/runCommand.js';
@@ -9,15 +9,9 @@ import { until } from '../../support/until.js';
 
 // A UUID means the same in upper and lower case (RFC 9562, section 4): Swift writes it in capitals, most others do not.
 
-let provider: TrustedProvider;
-let point: TestDecisionPoint;
-let gateway: TestGateway;
-let guarded: TestGateway;
-beforeAll(async () => {
-  [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
-  gateway = await startTestGateway(quickPolls);
-  guarded = await startTestGateway({ ...provider.env, AUTH_DECISION_URL: point.url, AUDIT: 'all' });
-});
+const [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
+const gateway = await startTestGateway(quickPolls);
+const guarded = await startTestGateway({ ...provider.env, AUTH_DECISION_URL: point.url, AUDIT: 'all' });
 
 const paths = ({ sandbox }: TestGateway) => sandbox.control.requests().map(({ path }) => path);
 let id: string;
