@@ -20,7 +20,7 @@ import faultTable from '../test/gateway/faults/faultTable.json' with { type: 'js
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
 const schema = buildSchema({ resolvers, providers: defaultProviders });
 /** As a router reads it. */
-const { data } = await graphql({ schema, source: '{ _service { sdl } }', contextValue: {} });
+const { data } = await graphql({ schema, source: '{ _service { sdl } }', contextValue: { facts: {} } });
 const sdl = `${(data as { _service: { sdl: string } })._service.sdl.trim()}\n`;
 const table = Object.entries(settings).map(([name, setting]) => ({ name, ...setting }));
 const problems: string[] = [];
