@@ -14,12 +14,13 @@ import { type ErrorCode, errorCodes } from '../src/errors/errorCodes.js';
 import { resolvers } from '../src/resolvers/index.js';
 import { buildSchema } from '../src/schema/buildSchema.js';
 import { defaultProviders } from '../src/schema/Provider.js';
+import { maxTries } from '../src/upstream/ResilientFetch.js';
 import faultTable from '../test/gateway/faults/faultTable.json' with { type: 'json' };
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
 const schema = buildSchema({ resolvers, providers: defaultProviders });
 /** As a router reads it. */
-const { data } = await graphql({ schema, source: '{ _service { sdl } }', contextValue: {} });
+const { data } = await graphql({ schema, source: '{ _service { sdl } }', contextValue: { facts: {} } });
 const sdl = `${(data as { _service: { sdl: string } })._service.sdl.trim()}\n`;
 const table = Object.entries(settings).map(([name, setting]) => ({ name, ...setting }));
 const problems: string[] = [];
@@ -130,7 +131,7 @@ function faultRows(): string[] {
     const answers = names.map((name) => {
       const { code, calls, retryAfterSeconds } = expect[name];
       const again = errorCodes[code as ErrorCode]?.retryable ? ', again' : '';
-      return `${word(code)}, ${calls}${again}${retryAfterSeconds ? ` after ${retryAfterSeconds} s` : ''}`;
+      return `${word(code)}, ${calls === 'all tries' ? maxTries : calls}${again}${retryAfterSeconds ? ` after ${retryAfterSeconds} s` : ''}`;
     });
     const cells = [...answers, word(sameKeyAgain), recovers].join(' | ');
     titles.set(cells, [...(titles.get(cells) ?? []), title]);

@@ -5,10 +5,11 @@ export interface Rate {
   readonly longestMs: number;
 }
 
-/** So many turns at once, then one every few milliseconds. */
+/** So many turns at once, then one every few milliseconds: a leaky bucket. */
 export class Pace {
-  /** When the latest turn was or will be, by `performance.now()`. */
-  #latest = Number.NEGATIVE_INFINITY;
+  /** Turns taken and not given back by time yet, as of `#at` (of `performance.now()`). */
+  #taken = 0;
+  #at = 0;
 
   constructor(private readonly rate: Rate) {}
 
@@ -16,8 +17,12 @@ export class Pace {
   take(turns = 1): number {
     const { atOnce, everyMs, longestMs } = this.rate;
     const now = performance.now();
-    const last = Math.max(this.#latest, now - atOnce * everyMs) + turns * everyMs;
-    if (last - now <= longestMs) this.#latest = last;
-    return Math.max(0, last - now);
+    const taken = Math.max(0, this.#taken - (now - this.#at) / everyMs) + turns;
+    const waitMs = Math.max(0, (taken - atOnce) * everyMs);
+    if (waitMs <= longestMs) {
+      this.#taken = taken;
+      this.#at = now;
+    }
+    return waitMs;
   }
 }

@@ -187,7 +187,7 @@ export const standardVariables = {
   NO_PROXY: optional(list(proxyException), 'none (loopback addresses only)', 'internal.example,192.0.2.7',
     'Host names (each with its subdomains) and addresses to call without a proxy, separated by commas; * means all. Loopback addresses are never called through a proxy. no_proxy works too, and comes first.'),
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(baseUrl, 'none (no tracing)', 'http://collector:4318',
-    'Base URL of the OpenTelemetry collector. Traces are sent over OTLP/HTTP to /v1/traces under it; see Traces in docs/configuration.md.'),
+    'Base URL of the OpenTelemetry collector. Traces are sent over OTLP/HTTP to /v1/traces under it; see Traces, below.'),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(webUrl, '/v1/traces under OTEL_EXPORTER_OTLP_ENDPOINT', 'https://collector.example/v1/traces',
     'Full URL to send traces to; replaces OTEL_EXPORTER_OTLP_ENDPOINT.'),
   NODE_ENV: optional(text, 'development', 'production',

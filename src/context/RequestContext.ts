@@ -37,8 +37,6 @@ type Read = readonly [name: string, start: () => Promise<unknown>];
 export class RequestContext implements OperationContext, ReadCall {
   readonly caller: Caller;
   readonly holder: string | undefined;
-  readonly requestId: string;
-  readonly fromRouter: boolean | undefined;
   /** See `ReadCall`. */
   written: Map<string, string> | undefined;
   private reads: DataLoader<Read, unknown, string> | undefined;
@@ -46,20 +44,13 @@ export class RequestContext implements OperationContext, ReadCall {
 
   // No `#private` members: Apollo runs operations on a copy of the context, which would lack them.
   constructor(
-    private readonly facts: OperationFacts,
+    readonly facts: OperationFacts,
     private readonly services: Services,
     /** An object, because Apollo's copy of the context has to share it. */
     readonly trail = new Trail(),
   ) {
     this.caller = facts.caller;
     this.holder = holderOf(facts.caller);
-    this.requestId = facts.requestId;
-    this.fromRouter = facts.fromRouter;
-  }
-
-  /** Aborts when the caller has gone. */
-  get signal(): AbortSignal {
-    return this.facts.signal;
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope` */
@@ -122,9 +113,9 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   private callFor(decisions: DecisionPoint, questions: readonly Question[]) {
-    const { caller, holder, requestId, trail } = this;
+    const { caller, facts, holder, trail } = this;
     const takePlace = () => this.services.places.take('decisions', holder);
-    return decisions.decide(caller, { requestId, trail, takePlace }, questions);
+    return decisions.decide(caller, { requestId: facts.requestId, trail, takePlace }, questions);
   }
 
   private refusal(taxpayer: string, reason: string): GatewayError {

@@ -71,8 +71,9 @@ export class TaxpayerAccess {
   private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
     const view = await present;
     if (isTerminal(view.value.job)) return view;
-    const { caller, holder, trail, written, signal } = this.context;
+    const { facts, holder, trail, written } = this.context;
     const onEnd = this.services.places.take('watches', holder);
+    const { caller, signal } = facts;
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
     return this.services.jobWatches.settle([this.id, id], view, { holder, trail, written, onEnd, maxMs, signal });
   }

@@ -60,7 +60,10 @@ const details = { name: z.string().nullish(), metadata: jsonObject.nullish(), cr
 const fault = z.object({ message: z.string(), reason: z.string() });
 type Fault = z.output<typeof fault>;
 
-/** A token record as we name and keep it. Provider and status are the service's own values, known to us or not. */
+/**
+ * A token record as we name and keep it. Provider and status are the service's own values, known to us or not. A member added
+ * later needs `.default(null)`: what an earlier release stored lacks it, and would count as absent, at one call per taxpayer.
+ */
 export const storedTokenRecord = z.object({
   accessToken,
   taxpayerId: z.string(),

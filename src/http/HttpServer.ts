@@ -94,18 +94,19 @@ export class HttpServer {
     if (this.#draining) return;
     this.#draining = true;
     const startedAt = performance.now();
-    const elapsedMs = () => performance.now() - startedAt;
     // New connections are still accepted, so that load balancers see the readiness probe fail.
     if (timeoutMs > 0) await pause(Math.min(1000, timeoutMs / 4));
     const closed = once(this.server, 'close');
+    const now = performance.now();
     // Requests wait meanwhile: once answered, clients connect anew.
-    this.#closingListener = this.#closeListener(Math.min(250, timeoutMs / 8), timeoutMs / 2);
+    this.#closingListener = this.#closeListener(now + Math.min(250, timeoutMs / 8), now + timeoutMs / 2);
     await this.#closingListener;
     this.#closingListener = undefined;
     const ending = setInterval(() => {
-      if (elapsedMs() >= timeoutMs) for (const socket of this.#sockets) socket.destroy();
+      const elapsedMs = performance.now() - startedAt;
+      if (elapsedMs >= timeoutMs) for (const socket of this.#sockets) socket.destroy();
       // Idle connections stay open for a while: a request may already be on its way.
-      else if (elapsedMs() >= Math.min(3000, timeoutMs / 2)) this.server.closeIdleConnections();
+      else if (elapsedMs >= Math.min(3000, timeoutMs / 2)) this.server.closeIdleConnections();
     }, 20);
     await closed;
     clearInterval(ending);
@@ -113,15 +114,13 @@ export class HttpServer {
 
   /**
    * Closes the listening socket once no connection is waiting to be accepted: closing resets those that the system has
-   * established and Node.js has not accepted. Until `quietForMs` it waits for {@link quietMs} without a new connection,
-   * afterwards only for a turn of the event loop without one: each accepts at most one connection. Gives up after `atMostMs`.
+   * established and Node.js has not accepted. Until `quietUntil` it waits for {@link quietMs} without a new connection,
+   * afterwards only for a turn of the event loop without one: each accepts at most one connection. Gives up at `closesAt`.
    */
-  async #closeListener(quietForMs: number, atMostMs: number): Promise<void> {
-    const startedAt = performance.now();
-    const elapsedMs = () => performance.now() - startedAt;
-    for (let before = -1; before !== this.#accepted && elapsedMs() < atMostMs; ) {
+  async #closeListener(quietUntil: number, closesAt: number): Promise<void> {
+    for (let before = -1; before !== this.#accepted && performance.now() < closesAt; ) {
       before = this.#accepted;
-      if (elapsedMs() < quietForMs) await pause(quietMs);
+      if (performance.now() < quietUntil) await pause(quietMs);
       await new Promise((resolve) => setImmediate(resolve));
     }
     // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.

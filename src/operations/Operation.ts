@@ -33,7 +33,6 @@ export type RequestFacts = Pick<OperationFacts, 'requestId' | 'startedAt' | 'rem
 
 /** The part of the resolvers' context that the engine reads. */
 export interface OperationContext {
-  readonly requestId: string;
   readonly holder: Holder;
   readonly trail: Trail;
 }

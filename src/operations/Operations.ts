@@ -1,5 +1,6 @@
 import type { ApolloServer } from '@apollo/server';
 import { LRUCache } from 'lru-cache';
+import type { Places } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
 import { Exit } from './Exit.js';
 import { createApolloServer, type Logger } from './executeByApollo.js';
@@ -21,6 +22,7 @@ import type { OperationLimits } from './size.js';
 import { type TrustedDocuments, withDocument } from './TrustedDocuments.js';
 
 export interface OperationsOptions extends SubscribeOptions {
+  readonly places: Places;
   readonly limits: OperationLimits;
   readonly introspection: boolean;
   /** Undefined where any document may run. */

@@ -1,5 +1,4 @@
 import { createSourceEventStream, execute, type GraphQLSchema } from 'graphql';
-import type { Places } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
@@ -15,7 +14,6 @@ export interface SubscribeOptions {
   readonly schema: GraphQLSchema;
   readonly contextFor: (facts: OperationFacts, trail?: Trail) => OperationContext;
   readonly quota: Quota;
-  readonly places: Places;
 }
 
 /** Begins a subscription: a stream of answers, or one answer when it cannot begin. */

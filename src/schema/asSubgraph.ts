@@ -72,7 +72,7 @@ function textOf(representation: unknown, member: string): string {
 
 /** `_service` and `_entities` answer only the router when a secret is configured for it. */
 function onlyRouter(context: RequestContext, field: string): void {
-  if (context.fromRouter !== false) return;
+  if (context.facts.fromRouter !== false) return;
   context.audit('access-denied', 'denied', undefined, 'not the router');
   throw new GatewayError('FORBIDDEN', `Only the router may ask for ${field}`);
 }

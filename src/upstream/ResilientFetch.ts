@@ -49,12 +49,13 @@ export interface ResilientFetchOptions {
   readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number) => void;
 }
 
-const maxRepetitions = 2;
+/** Most tries of a GET. A POST has one. */
+export const maxTries = 3;
 
 /**
  * Calls the service and returns or fails within a known time: a timeout for each try and a deadline for the whole call,
  * bounded bodies, no redirects, circuit breakers per endpoint, for each caller and for all. This is the only place that
- * retries a call, and only GETs (at most twice, with full jitter, honouring `Retry-After`): a POST is sent at most once.
+ * retries a call, and only GETs (with full jitter, honouring `Retry-After`): a POST is sent at most once.
  */
 export class ResilientFetch {
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
@@ -85,7 +86,7 @@ export class ResilientFetch {
         return await this.#try(endsAt, request, record, repetition);
       } catch (error) {
         const pauseMs = this.#pauseAfter(repetition, error);
-        const isLast = body !== undefined || repetition === maxRepetitions;
+        const isLast = body !== undefined || repetition === maxTries - 1;
         if (isLast || performance.now() + pauseMs >= endsAt) throw error;
         await pause(pauseMs);
         // Others may have found an outage meanwhile.

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Secret } from '../../src/config/secret.js';
 import { type FreshnessRule, freshMsOf, unchangedForMs } from '../../src/datasources/freshness.js';
+import { tokenAnswerCodec } from '../../src/datasources/tokenAnswer.js';
 import type { TokenRecord } from '../../src/datasources/wire.js';
 
 const second = 1000;
@@ -100,5 +101,15 @@ describe('For how long a record is unchanged', () => {
   ])('whose metadata comes %s: as before', (_, stored, fetched) => {
     const was = readAgo(hour, record({ metadata: stored }));
     expect(unchangedForMs(record({ metadata: fetched }), was) / hour).toBeCloseTo(3);
+  });
+});
+
+describe('A stored record', () => {
+  it('of release 0.1.0 can be read: a deploy costs no token call', () => {
+    const { createdAt, metadata, name, providerId, status, taxpayerId } = record();
+    const asWritten = { accessToken: 'a-token', createdAt, metadata, name, providerId, status, taxpayerId };
+    expect(tokenAnswerCodec.decode({ kind: 'record', record: asWritten, unchangedForMs: 5 })).toMatchObject({
+      record: { name: 'A Name' },
+    });
   });
 });

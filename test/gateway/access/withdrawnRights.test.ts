@@ -93,7 +93,7 @@ describe('A right that is withdrawn has ended once the time of the decision is o
     const first = ask(record);
     await until(() => asked() === 1);
     const over = wait(ttlMs);
-    await wait(ttlMs / 3);
+    await wait(ttlMs / 5);
     release();
     expect((await first).data).toEqual({ taxpayerToken: { name } });
     withdraw();

@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { until } from '../../support/until.js';
 
@@ -127,7 +128,7 @@ describe('An answer', () => {
     const start = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
     service.answer = (_, response) => response.socket?.end(`${start}zz\r\n{}\r\n`);
     expect(await get()).toBe('UPSTREAM_UNAVAILABLE');
-    expect(service.arrivals).toHaveLength(3);
+    expect(service.arrivals).toHaveLength(maxTries);
   });
 
   it('is taken when it is exactly as large as allowed, and not with one byte more', async () => {

@@ -53,6 +53,12 @@ describe('the limit of operations per caller', () => {
     expect(admitted(limit, ada, 9)).toBe(5);
   });
 
+  test('lets through all that it promises, whatever the time is', () => {
+    for (now = 60_000; now < 61_000; now += Math.PI) {
+      for (const perMinute of [1, 7, 1200]) expect(admitted(new Quota(perMinute), ada, perMinute + 1)).toBe(perMinute);
+    }
+  });
+
   test('tells callers without an identity apart by address, and those with one by who they are', () => {
     const limit = new Quota(5);
     expect(admitted(limit, anyone, 9, '192.0.2.1')).toBe(5);

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
@@ -101,7 +102,7 @@ describe('The line of an operation', () => {
     const [failed, shared] = operations();
     expect(failed).toMatchObject({
       outcome: 'failed',
-      calls: Array(3).fill({ endpoint: 'taxpayerToken', result: 'server-error' }),
+      calls: Array(maxTries).fill({ endpoint: 'taxpayerToken', result: 'server-error' }),
     });
     expect(shared).toMatchObject({ calls: [{ result: 'ok' }] });
   });

@@ -123,7 +123,7 @@ describe('The sandbox serves the interface of the service:', () => {
 describe('A gateway over the sandbox', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    gateway = await startTestGateway({ UPSTREAM_TIMEOUT_MS: '100', UPSTREAM_DEADLINE_MS: '300' });
+    gateway = await startTestGateway({ UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '1500' });
   });
   afterAll(() => gateway.stop());
 

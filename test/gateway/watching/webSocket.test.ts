@@ -253,7 +253,6 @@ describe('a full or stopping gateway', () => {
     asking.send({ type: 'subscribe', id: 'q', payload: { query } });
     await called;
     const stopped = gateway.stop();
-    await idle.closed;
     const late = socketTo(gateway);
     const refused = new Promise((resolve) => {
       late.socket.on('unexpected-response', (_, { statusCode, headers }) =>
@@ -261,6 +260,7 @@ describe('a full or stopping gateway', () => {
       );
     });
     expect(await Promise.race([refused, late.opened])).toEqual([503, '1']);
+    await idle.closed;
     asking.send({ type: 'subscribe', id: 'query', payload: { query: '{ __typename }' } });
     const create = 'mutation { createClientLink(input: {}) { replayed } }';
     asking.send({ type: 'subscribe', id: 'mutation', payload: { query: create } });
