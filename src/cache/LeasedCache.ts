@@ -6,7 +6,6 @@ import type { Place, Turn, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { MemoryKeeper } from './Forgets.js';
 import type { CacheTier, InPlace, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
-import type { SubjectField } from './SealedStore.js';
 import { decodeFailure, type Entry, encodeFailure, entryOf, isFromBefore, leftMs, outcomeOf } from './StoredEntries.js';
 import { WriteBack } from './WriteBack.js';
 
@@ -23,7 +22,6 @@ const atOnce: InPlace = async (work) => work();
 
 interface Reader<Value> {
   readonly id: string;
-  readonly field: SubjectField;
   readonly acceptable: (entry: Entry<Value>) => boolean;
   readonly fetch: () => Promise<Entry<Value>>;
   /** Whether the subject was forgotten during the read: the result is then not kept. */
@@ -98,7 +96,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     this.dropExpired();
     for (const id of [...this.#memory.keys()]) if (isMeant(fieldOf(id).subject)) this.#memory.delete(id);
     for (const [id, { reader }] of this.#flights) {
-      if (!isMeant(reader.field.subject)) continue;
+      if (!isMeant(fieldOf(id).subject)) continue;
       reader.isForgotten = true;
       this.#flights.delete(id); // later readers start a new read
     }
@@ -115,7 +113,6 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const isFetchedMeanwhile = ({ readAt }: Entry<Value>) => readAt >= askedAt && readAt <= performance.now();
     const reader: Reader<Value> = {
       id,
-      field: this.options.fieldOf(id),
       acceptable: (entry) => request.acceptable(entry) || isFetchedMeanwhile(entry),
       fetch: () => this.#fetch(request),
       isForgotten: false,
@@ -155,10 +152,10 @@ export class LeasedCache<Value> implements MemoryKeeper {
 
   /** Asks the store until it answers, or this reader may fetch. */
   async #load(reader: Reader<Value>): Promise<Loaded<Value>> {
-    const { store, codec, workMs } = this.options;
+    const { store, codec, workMs, fieldOf } = this.options;
     const waitsUntil = performance.now() + 2 * workMs + leaseMarginMs;
     const owner = crypto.randomUUID();
-    const place = store.placeOf(reader.field);
+    const place = store.placeOf(fieldOf(reader.id));
     let refused: string | undefined;
     let awaited: string | undefined;
     for (let pauseMs = firstPauseMs; ; ) {
@@ -230,7 +227,6 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const isInMemory = () => this.#memory.peek(id) === own;
     await this.#load({
       id,
-      field: this.options.fieldOf(id),
       acceptable: (stored) => stored.version === own.version || !isFromBefore(stored, own),
       fetch: async () => own,
       get isForgotten() {

@@ -4,7 +4,7 @@ import { isLoopback } from '../process/isLoopback.js';
 import { type Followed, follow, readValue, valueIn } from './files.js';
 import { audiencesOf, explorersAreOpen, type Facts, rules, warningsOf } from './rules.js';
 import { Secret } from './secret.js';
-import { type Parsed, type Setting, type SettingName, settings } from './settings.js';
+import { type Parsed, rateLimitPerMinute, type Setting, type SettingName, settings } from './settings.js';
 
 /** The version in our package.json. */
 export function packageVersion(): string {
@@ -194,7 +194,7 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
     limits: {
       /** Not a setting: nobody needs another. */
       answerBytes: 8 * 1024 * 1024,
-      requestsPerMinute: s.RATE_LIMIT_PER_MINUTE ?? (s.mode === 'jwt' ? 1200 : 0),
+      requestsPerMinute: s.RATE_LIMIT_PER_MINUTE ?? (s.mode === 'jwt' ? rateLimitPerMinute : 0),
       bodyBytes: s.MAX_BODY_BYTES,
       depth: s.MAX_DEPTH,
       aliases: s.MAX_ALIASES,

@@ -23,11 +23,12 @@ const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
 );
 
 /**
- * RFC 3339; UTC where no zone is given. In place of `Date.parse`, which accepts almost any text with a number, and then assumes
- * the machine's zone.
+ * RFC 3339, also with a space before the time or an offset without a colon, as some services write it; UTC where no zone is
+ * given. In place of `Date.parse`, which accepts almost any text with a number, and then assumes the machine's zone.
  */
 const isoTime = z
   .string()
+  .transform((text) => text.replace(' ', 'T').replace(/([+-]\d\d)(\d\d)$/, '$1:$2'))
   .pipe(
     z.union([
       z.iso.datetime({ offset: true }),

@@ -16,7 +16,11 @@ const aboutValues: readonly (readonly [form: RegExp, told: string])[] = [
     /^Field [\s\S]* is not defined by type "(\w+)"(?:(\. Did you mean [\w" ,]+\?)|\.)$/,
     'has a field that $1 does not define$2',
   ],
-  [/^Expected (?:non-nullable |value of )?type "([\w![\]]+)"[\s\S]*$/, `${misfit}: expected $1`],
+  [
+    /^Expected (?:non-nullable type|value of type) "([\w![\]]+)"(?: not to be null|, found null)\.$/,
+    'must not be null: expected $1',
+  ],
+  [/^Expected (?:value of )?type "([\w![\]]+)"[\s\S]*$/, `${misfit}: expected $1`],
   [/^(Int|Float|String|Boolean|ID) cannot represent [\s\S]*$/, `${misfit}: expected $1`],
 ];
 

@@ -127,7 +127,7 @@ export class KnownOperations {
   #operationOf({ document, sizeOf, isKept }: KnownDocument, operationName: string | undefined): KnownOperation {
     const { schema, limits, introspection, apollo, plans } = this.options;
     const operation = getOperationAST(document, operationName);
-    if (!operation) throw badRequest('operationName must name one of the operations in the document');
+    if (!operation) throw unknownOperation(document, operationName);
     const type = operation.operation;
     const { fields } = sizeOf(operation);
     const roots = rootFieldsOf(document, operation);
@@ -180,6 +180,14 @@ function bytesOf({ document, sizeOf }: KnownDocument, text: string): number {
 function representationsIn({ arguments: [given] = [] }: FieldNode, values: Variables): number {
   const value = given && valueFromASTUntyped(given.value, values);
   return Array.isArray(value) ? value.length : 1;
+}
+
+function unknownOperation({ definitions }: DocumentNode, operationName: string | undefined): GatewayError {
+  const count = definitions.filter(({ kind }) => kind === Kind.OPERATION_DEFINITION).length;
+  if (operationName !== undefined || count === 0) {
+    return badRequest('operationName must name one of the operations in the document');
+  }
+  return badRequest(`The document has ${count} operations: set operationName`);
 }
 
 /** Says nothing of the schema, so it is told although the schema is hidden. */

@@ -45,7 +45,8 @@ export function variableReader(
     let violations: Violation[] | undefined;
     const violate = (path: string, message: string) => {
       violations ??= [];
-      const isOpen = openSchema || message.startsWith(missing) || message.startsWith(notNull);
+      const isOfDocument = message.startsWith(missing) || message.startsWith(notNull);
+      const isOpen = openSchema || (isOfDocument && !path.includes('.'));
       violations.push(isOpen ? { path, message } : { path: path.split('.', 1)[0] ?? path, message: misfit });
       if (!isOpen || violations.length === maxViolations) throw enough;
     };

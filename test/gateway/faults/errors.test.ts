@@ -142,10 +142,11 @@ describe('A value that was sent is not read again', () => {
   it('names the place and what was expected instead', async () => {
     const { errors } = await gateway.query(
       'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }',
-      { input: { settings: { transcripts: { w2: [1] }, flowTypo: 'x' } } },
+      { input: { settings: { transcripts: { w2: [1, null] }, flowTypo: 'x' } } },
     );
     expect(errors?.[0]?.extensions.violations).toEqual([
       { path: 'input.settings.transcripts.w2.0', message: 'does not have the expected type: expected String' },
+      { path: 'input.settings.transcripts.w2.1', message: 'must not be null: expected String!' },
       {
         path: 'input.settings',
         message: 'has a field that ClientLinkSettingsInput does not define. Did you mean "flowType"?',

@@ -68,10 +68,11 @@ describe('the type of a variable or of a fragment is not told by other mistakes'
 
 test('a member of a variable is refused with the same words whether it exists', async () => {
   const create = 'mutation($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
-  for (const name of ['metadata', 'settings', 'idempotencyKey']) {
+  const wrong = { metadata: [[1]], settings: { transcripts: { w2: [null] } }, idempotencyKey: [[1]] };
+  for (const [name, value] of Object.entries(wrong)) {
     const [real, invented] = twins(name);
-    const told = await errorsOf(create, { input: { [real]: [[1]], nonsense: 1 } });
-    expect(told).toEqual(await errorsOf(create, { input: { [invented]: [[1]], nonsense: 1 } }));
+    const told = await errorsOf(create, { input: { [real]: value, nonsense: 1 } });
+    expect(told).toEqual(await errorsOf(create, { input: { [invented]: value, nonsense: 1 } }));
     expect(told).toMatchObject([
       {
         message: 'Variable input does not have the expected type',

@@ -157,11 +157,7 @@ describe('A refusal', () => {
 
   it.each<[string, object, string]>([
     ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, 'operationName must name one'],
-    [
-      'no name of several',
-      { query: 'query A { a: __typename } query B { b: __typename }' },
-      'operationName must name one',
-    ],
+    ['no name of several', { query: 'query A { a: __typename } query B { b: __typename }' }, 'set operationName'],
     [
       'a persisted query',
       { extensions: { persistedQuery: { version: 1, sha256Hash: '00' } } },
@@ -172,6 +168,11 @@ describe('A refusal', () => {
       'a value in place of an id',
       { query: watchJob, variables: { taxpayerId: { ssn: '078-05-1120' }, jobId: 'j' } },
       'Variable taxpayerId does not have',
+    ],
+    [
+      'null in place of an id',
+      { query: watchJob, variables: { taxpayerId: null, jobId: 'j' } },
+      'Variable taxpayerId must not be null: expected ID!',
     ],
   ])('%s is told in the same words on every transport', async (_, request, words) => {
     const isStream = JSON.stringify(request).includes('subscription');
