@@ -1,34 +1,24 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { atEnd } from '../support/atEnd.js';
 import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../support/gateway.js';
+import { metric } from '../support/liveJob.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
+import { scratch } from '../support/scratch.js';
 import { until } from '../support/until.js';
 import { makeReadOnly, smallDisk } from './support/faultyDisk.js';
 
 describe('A gateway whose store directory has trouble while it uses it', () => {
   let root: string;
   let sandbox: Sandbox;
-  const running: GatewayProcess[] = [];
-  const repairs: (() => void)[] = [];
   beforeEach(async () => {
-    root = mkdtempSync(join(tmpdir(), 'file-faults-'));
+    root = scratch();
     sandbox = await startSandbox();
-  });
-  afterEach(async () => {
-    await Promise.all(running.splice(0).map((each) => each.stop()));
-    await sandbox.stop();
-    for (const repair of repairs.splice(0)) repair();
-    rmSync(root, { recursive: true });
   });
 
   const environment = (path: string) => ({ ...environmentFor(sandbox), CACHE_URL: `file:${path}` });
-  async function start(path: string, env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
-    const gateway = await spawnGateway({ ...environment(path), ...env });
-    running.push(gateway);
-    return gateway;
-  }
+  const start = (path: string, env: Readonly<Record<string, string>> = {}) =>
+    spawnGateway({ ...environment(path), ...env });
   const newTaxpayer = () => sandbox.control.addTaxpayer({ status: 'AUTHORIZED' }).id;
   const calls = (id: string) => sandbox.control.tokenCalls(id);
   const read = async ({ origin }: GatewayProcess, id: string) => {
@@ -44,12 +34,11 @@ describe('A gateway whose store directory has trouble while it uses it', () => {
     const create = 'mutation ($key: String!) { createClientLink(input: { idempotencyKey: $key }) { replayed } }';
     return (await postQuery(origin, create, { key })).errors?.[0]?.extensions.code;
   };
-  const isDegraded = async ({ origin }: GatewayProcess) =>
-    /^gateway_store_degraded 1$/m.test(await (await fetch(`${origin}/metrics`)).text());
+  const isDegraded = async (gateway: GatewayProcess) => (await metric(gateway, 'gateway_store_degraded')) === 1;
 
   it('goes on by itself when the disk is full, and loses nothing of it once there is room', async () => {
     const disk = smallDisk(join(root, 'disk'));
-    repairs.push(disk.remove);
+    atEnd(disk.remove);
     const one = await start(disk.path, { TOKEN_BUDGET_PER_HOUR: '0' });
     const before = newTaxpayer();
     await read(one, before);
@@ -72,7 +61,7 @@ describe('A gateway whose store directory has trouble while it uses it', () => {
     const path = join(root, 'cache');
     const one = await start(path);
     const undo = makeReadOnly(path);
-    repairs.push(undo);
+    atEnd(undo);
     const id = newTaxpayer();
     await read(one, id);
     await until(() => isDegraded(one));
@@ -80,7 +69,6 @@ describe('A gateway whose store directory has trouble while it uses it', () => {
     const { output, exited } = launchGateway(environment(path));
     expect(await exited).toBe(1);
     expect(output().trimEnd().split('\n')).toEqual([expect.stringMatching(/^CACHE_URL: .*(EROFS|EACCES)/)]);
-    repairs.pop();
     undo();
     await until(async () => !(await isDegraded(one)));
     await one.kill();

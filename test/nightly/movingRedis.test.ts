@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
+import { metric } from '../support/liveJob.js';
 import { startRedisCluster, startRedisSentinel } from '../support/redis.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { until } from '../support/until.js';
@@ -85,9 +86,7 @@ describe('Two gateways under load', () => {
       ends = true;
       await load;
     }
-    const isWell = async ({ origin }: GatewayProcess) =>
-      /^gateway_store_degraded 0$/m.test(await (await fetch(`${origin}/metrics`)).text());
-    await until(async () => (await Promise.all(fleet.map(isWell))).every(Boolean), 90_000);
+    for (const each of fleet) await until(async () => (await metric(each, 'gateway_store_degraded')) === 0, 90_000);
     for (const key of links.keys()) await until(() => link(key));
     expect(callsFor()).toEqual(callsBefore);
     return { added, readErrors, linkErrors, links };

@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
-import { request } from 'node:http';
+import { Agent, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import {
@@ -20,31 +21,33 @@ let gateway: GatewayProcess;
 let child: ChildProcess;
 afterEach(() => void child.kill('SIGKILL'));
 
-/** What became of one request on a connection of its own. */
+/** What became of one request. */
 interface Outcome {
   readonly connected: boolean;
   /** undefined when no answer came. */
   readonly status?: number;
   readonly connection?: string | undefined;
+  readonly body?: string;
   readonly error?: string | undefined;
 }
 
-/** Sends one request on a connection of its own. Never rejects. */
-function ask(origin: string, path = '/graphql'): Promise<Outcome> {
-  return new Promise((resolve) => {
+/** Sends one request, on a connection of its own unless an agent keeps some. Never rejects. */
+function ask(origin: string, path = '/graphql', query = '{ __typename }', agent: Agent | false = false) {
+  return new Promise<Outcome>((resolve) => {
     let connected = false;
     const isPost = path === '/graphql';
     const headers = { connection: 'keep-alive', ...(isPost && { 'content-type': 'application/json' }) };
-    const sent = request(`${origin}${path}`, { method: isPost ? 'POST' : 'GET', agent: false, headers }, (response) => {
-      response.once('end', () => {
-        const { statusCode: status = 0, headers } = response;
-        resolve({ connected, status, connection: headers.connection });
-      });
-      response.resume().once('error', ({ message }) => resolve({ connected, error: message }));
+    const sent = request(`${origin}${path}`, { method: isPost ? 'POST' : 'GET', agent, headers }, async (response) => {
+      const { statusCode: status = 0, headers } = response;
+      try {
+        resolve({ connected: true, status, connection: headers.connection, body: await text(response) });
+      } catch (error) {
+        resolve({ connected: true, error: (error as Error).message });
+      }
     });
     sent.once('socket', (socket) => socket.once('connect', () => (connected = true)));
     sent.once('error', ({ message }) => resolve({ connected, error: message }));
-    sent.end(isPost ? '{"query":"{ __typename }"}' : undefined);
+    sent.end(isPost ? JSON.stringify({ query }) : undefined);
   });
 }
 
@@ -61,30 +64,44 @@ const start = async (env: Readonly<Record<string, string>>) => {
   child = gateway.child;
 };
 
-describe('told to end under a load of new connections, a gateway', () => {
-  it('answers every client that has connected, and then refuses connections', async () => {
-    await start({});
-    const outcomes: Outcome[] = [];
-    const last: Outcome[] = [];
-    let clients: Promise<void>[] = [];
-    await new Promise<void>((resolve) => {
-      const keepAsking = async () => {
-        for (;;) {
-          const outcome = await ask(gateway.origin);
-          if (!outcome.connected) return void last.push(outcome);
-          outcomes.push(outcome);
-          if (outcomes.length === 300) resolve();
-        }
-      };
-      clients = Array.from({ length: 60 }, keepAsking);
-    });
-    const answeredBefore = outcomes.length;
-    expect(await gateway.stop()).toBe(0);
-    await Promise.all(clients);
-    expect(outcomes.filter(({ status }) => status !== 200)).toEqual([]);
-    expect(outcomes.length).toBeGreaterThan(answeredBefore + 60);
-    expect(new Set(last.map(({ error }) => error?.split(' ')[1]))).toEqual(new Set(['ECONNREFUSED']));
-  });
+describe('told to end under load, a gateway', () => {
+  const typename = () => '{ __typename }';
+  let jobs = 0;
+  /** Another one each time, so that every answer waits for the service. */
+  const job = () =>
+    `{ refreshJob(taxpayerId: "${sandbox.demo.taxpayerIds.authorized}", jobId: "${jobs++}") { status } }`;
+
+  it.each([
+    ['new connections', false, typename, '"__typename":"Query"'],
+    ['connections that are kept', new Agent({ keepAlive: true }), job, 'NOT_FOUND'],
+  ] as const)(
+    'answers every client that has connected, and then refuses connections: %s',
+    async (_, agent, query, answer) => {
+      sandbox.control.setLatency(60);
+      await start({});
+      const outcomes: Outcome[] = [];
+      const last: Outcome[] = [];
+      let clients: Promise<void>[] = [];
+      await new Promise<void>((resolve) => {
+        const keepAsking = async () => {
+          for (;;) {
+            const outcome = await ask(gateway.origin, '/graphql', query(), agent);
+            if (!outcome.connected) return void last.push(outcome);
+            outcomes.push(outcome);
+            if (outcomes.length === 300) resolve();
+          }
+        };
+        clients = Array.from({ length: 60 }, keepAsking);
+      });
+      const answeredBefore = outcomes.length;
+      expect(await gateway.stop()).toBe(0);
+      await Promise.all(clients);
+      sandbox.control.setLatency(0);
+      expect(outcomes.filter(({ body }) => !body?.includes(answer))).toEqual([]);
+      expect(outcomes.length).toBeGreaterThan(answeredBefore + 60);
+      expect(new Set(last.map(({ error }) => error?.split(' ')[1]))).toEqual(new Set(['ECONNREFUSED']));
+    },
+  );
 
   it('answers all of many clients that connect at that moment', async () => {
     await start({});

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { Agent, request } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -258,68 +257,7 @@ describe('A running gateway', () => {
     await expect(asked).rejects.toThrow();
     sandbox.control.disarmAll();
   });
-
-  it('loses no request when it is told to end under load', async () => {
-    sandbox.control.setLatency(60);
-    const { id } = sandbox.control.addTaxpayer();
-    const gateway = await start({
-      ...environmentFor(sandbox),
-      CACHE_URL: 'memory:',
-      RATE_LIMIT_PER_MINUTE: '0',
-      DRAIN_TIMEOUT_MS: '10000',
-    });
-    const agent = new Agent({ keepAlive: true, maxSockets: 60 });
-    let jobs = 0;
-    let answered = 0;
-    const lost: unknown[] = [];
-    let clients: Promise<void>[] = [];
-    const enough = new Promise<void>((resolve) => {
-      const keepAsking = async (): Promise<void> => {
-        for (;;) {
-          jobs += 1;
-          try {
-            const answer = await post(
-              gateway.origin,
-              agent,
-              `{ refreshJob(taxpayerId: "${id}", jobId: "${jobs}") { status } }`,
-            );
-            // Every job is another one, so every answer had to wait for the service.
-            if (answer.includes('NOT_FOUND')) answered += 1;
-            else lost.push(answer);
-            if (answered === 200) resolve();
-          } catch (error) {
-            // Not accepted any more: such a request was never the gateway's.
-            if ((error as NodeJS.ErrnoException).code !== 'ECONNREFUSED') lost.push(error);
-            return;
-          }
-        }
-      };
-      clients = Array.from({ length: 50 }, keepAsking);
-    });
-    await enough;
-    expect(await gateway.stop()).toBe(0);
-    await Promise.all(clients);
-    agent.destroy();
-    sandbox.control.setLatency(0);
-    expect(lost).toEqual([]);
-    expect(answered).toBeGreaterThanOrEqual(200);
-  });
 });
-
-function post(origin: string, agent: Agent, query: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const headers = { 'content-type': 'application/json' };
-    const sent = request(`${origin}/graphql`, { method: 'POST', agent, headers }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => {
-        text += chunk;
-      });
-      response.once('end', () => resolve(text)).once('error', reject);
-    });
-    sent.once('error', reject);
-    sent.end(JSON.stringify({ query }));
-  });
-}
 
 interface ReadyLine {
   readonly graphql: string;

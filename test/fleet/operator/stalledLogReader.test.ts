@@ -6,10 +6,12 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { freePort } from '../../support/freePort.js';
 import { environmentFor } from '../../support/gateway.js';
+import { metric } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
@@ -42,13 +44,6 @@ beforeEach(() => {
   fifo = join(directory, 'log');
   execFileSync('mkfifo', [fifo]);
 });
-afterEach(async () => {
-  if (child.exitCode === null && child.signalCode === null) {
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-  }
-});
-
 /** Starts a gateway that logs to `stdout` and resolves when it serves; its log is not looked at for that. */
 async function start(
   stdout: number | 'pipe',
@@ -69,6 +64,11 @@ async function start(
     },
     cwd: directory,
     stdio: ['ignore', stdout, 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  atEnd(() => {
+    child.kill('SIGKILL');
+    return exited;
   });
   await until(() =>
     fetch(`${origin}/health/ready`).then(
@@ -104,10 +104,7 @@ async function expectLive(): Promise<void> {
   expect(await response.json()).toEqual({ status: 'live' });
 }
 
-async function linesDropped(): Promise<number> {
-  const page = await (await fetch(`${origin}/metrics`)).text();
-  return Number(/^gateway_log_lines_dropped_total (\d+)$/m.exec(page)?.[1]);
-}
+const linesDropped = () => metric({ origin }, 'gateway_log_lines_dropped_total');
 
 function collect(stream: Readable): { readonly lines: () => readonly LogLine[]; readonly length: () => number } {
   let text = '';
@@ -184,6 +181,7 @@ describe('A log that cannot be written', () => {
       }
       await writeLines(tooMuch);
       expect(await linesDropped()).toBeGreaterThan(0);
+      const cpuSeconds = () => metric({ origin }, 'process_cpu_seconds_total');
       const before = await cpuSeconds();
       await sleep(1000);
       expect((await cpuSeconds()) - before).toBeLessThan(0.5);
@@ -192,8 +190,3 @@ describe('A log that cannot be written', () => {
     60_000,
   );
 });
-
-async function cpuSeconds(): Promise<number> {
-  const page = await (await fetch(`${origin}/metrics`)).text();
-  return Number(/^process_cpu_seconds_total (\S+)$/m.exec(page)?.[1]);
-}

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -55,7 +55,7 @@ export function smallDisk(directory: string): SmallDisk {
 export function makeReadOnly(directory: string): () => void {
   if (tryMount('--bind', directory, directory)) {
     run('mount', '-o', 'remount,bind,ro', directory);
-    return () => void run('umount', directory);
+    return () => void spawnSync('umount', [directory]);
   }
   run('chmod', '-R', 'a-w', directory);
   return () => void run('chmod', '-R', 'u+w', directory);
