@@ -120,8 +120,9 @@ function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
   const broughtAt = Math.max(...brought.map(({ deliveredAt }) => deliveredAt as number));
   const mayBeMs = isRecord ? Math.min(auditor.plan.freshMs, Math.max(60_000, asked.maxAgeMs ?? Infinity)) : 1000;
   const ageMs = asked.askedAt - broughtAt;
-  // The store tells how long it has had an answer, which may have been on its way to a slow store for a while.
-  const onItsWayMs = auditor.had('store') ? 2000 : 0;
+  // The store tells how long it has had an answer. That may be on its way to a slow store for a while, and back while the
+  // process stands still.
+  const onItsWayMs = (auditor.had('store') ? 2000 : 0) + pausedMs(auditor, broughtAt);
   if (ageMs <= mayBeMs + auditor.skewMs + onItsWayMs + 50) return undefined;
   return `${which} was answered with what was ${ageMs.toFixed(0)} ms old: at most ${mayBeMs}`;
 }
@@ -129,16 +130,17 @@ function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
 /** No request waits longer than {@link boundMs}, pauses not counted. */
 function everyWaitEnds(auditor: Auditor, asked: Asked): string | undefined {
   if (asked.endedAt === undefined || asked.what === 'forget' || asked.what.startsWith('watch')) return undefined;
-  const took = asked.endedAt - asked.askedAt - pausedMs(auditor, asked);
+  const took = asked.endedAt - asked.askedAt - pausedMs(auditor, asked.askedAt);
   const most = boundMs[asked.what as keyof typeof boundMs];
   return took > most
     ? `${asked.what} ${asked.index} on node ${asked.node} took ${took.toFixed(0)} ms: at most ${most}`
     : undefined;
 }
 
-function pausedMs({ disturbances, world }: Auditor, asked: Asked): number {
+/** For how long processes stood still since then. */
+function pausedMs({ disturbances, world }: Auditor, since: number): number {
   const pauses = disturbances.filter(
-    ({ kind, until, from }) => kind === 'pause' && until >= asked.askedAt && from <= world.now,
+    ({ kind, until, from }) => kind === 'pause' && until >= since && from <= world.now,
   );
   return pauses.reduce((sum, { from, until }) => sum + until - from, 0);
 }
