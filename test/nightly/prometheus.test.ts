@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../support/decisionPoint.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { startRedis } from '../support/redis.js';
 import { postEvents } from '../support/streamReader.js';
 import { startPrometheus } from './support/prometheus.js';
 
@@ -64,7 +65,8 @@ describe('A Prometheus that scrapes a gateway', () => {
     [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
     const decisions = { AUTH_DECISION_URL: point.url, AUTH_DECISION_TTL_SECONDS: '1' };
     const times = { UPSTREAM_TIMEOUT_MS: '200', UPSTREAM_DEADLINE_MS: '400' };
-    gateway = await startTestGateway({ ...provider.env, ...decisions, ...times });
+    const { url: CACHE_URL } = await startRedis();
+    gateway = await startTestGateway({ ...provider.env, ...decisions, ...times, CACHE_URL });
     prometheus = await startPrometheus({ target: new URL(gateway.origin).host, rules: [path('alerts.yml')] });
   }, 60_000);
 
