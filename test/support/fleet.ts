@@ -3,12 +3,10 @@ import { afterAll, beforeAll } from '@jest/globals';
 import { Sealer } from '../../src/cache/sealing.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
-import type { ClientLinks } from '../../src/datasources/ClientLinks.js';
 import type { FreshnessRule } from '../../src/datasources/freshness.js';
 import { identifiers } from '../../src/datasources/identifiers.js';
-import type { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
 import { startDatasources } from '../../src/datasources/startDatasources.js';
-import type { TokenBroker, TokenEvent } from '../../src/datasources/TokenBroker.js';
+import type { TokenEvent } from '../../src/datasources/TokenBroker.js';
 import type { GatewayError } from '../../src/errors/errors.js';
 import { startAgents } from '../../src/network/agents.js';
 import { createLogger } from '../../src/observability/log.js';
@@ -16,33 +14,13 @@ import { Metrics } from '../../src/observability/Metrics.js';
 import { atEnd } from './atEnd.js';
 import { environmentFor } from './gateway.js';
 import { real, replacePlatform, restorePlatform } from './platform.js';
-import { type Sandbox, startSandbox } from './sandbox.js';
+import { startSandbox } from './sandbox.js';
 import { SharedStore } from './stores/SharedStore.js';
 
-/** One gateway of a fleet: everything between the resolvers and the service. */
-export interface Member {
-  readonly broker: TokenBroker;
-  readonly jobs: RefreshJobs;
-  readonly links: ClientLinks;
-  /** The broker's events, in order. */
-  readonly events: TokenEvent[];
-}
+export type Fleet = Awaited<ReturnType<typeof startFleet>>;
 
-export interface Fleet {
-  readonly sandbox: Sandbox;
-  readonly members: readonly Member[];
-  readonly ids: typeof identifiers;
-  /** Epoch milliseconds, by the clock of the fleet. */
-  now(): number;
-  /** The monotonic clock of all members. */
-  monotonicNow(): number;
-  /** Lets time pass for every member and the store. */
-  advance(ms: number): void;
-  /** Sets the wall clocks of all members forward, or back: no time passes. */
-  setClocks(byMs: number): void;
-  /** Rotates the client secret, at the service and in every member. */
-  rotateSecret(secret: string): void;
-}
+/** One gateway of a fleet: everything between the resolvers and the service. */
+export type Member = Fleet['members'][number];
 
 export interface FleetOptions {
   readonly size?: number;
@@ -80,7 +58,7 @@ export async function startFleet({
   budgetWatchShare = 1,
   breakerResetMs = 50,
   aheadMs = [],
-}: FleetOptions = {}): Promise<Fleet> {
+}: FleetOptions = {}) {
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
   let clock = Math.floor(Date.now() / hourMs) * hourMs; // a full hour, because the budget counts per clock hour
   let correctedMs = 0;
@@ -126,6 +104,7 @@ export async function startFleet({
       broker: on(own, broker),
       jobs: on(own, jobs),
       links: on(own, links),
+      /** The broker's events, in order. */
       events,
       stop,
     };
@@ -138,15 +117,20 @@ export async function startFleet({
     sandbox,
     members: wired,
     ids: identifiers,
+    /** Epoch milliseconds, by the clock of the fleet. */
     now,
+    /** By which leases and ages are told. */
     monotonicNow: monotonic,
-    advance: (ms) => {
+    /** Lets time pass for every member and the store. */
+    advance: (ms: number) => {
       clock += ms;
     },
-    setClocks: (byMs) => {
+    /** Sets the wall clocks of all members forward, or back: no time passes. */
+    setClocks: (byMs: number) => {
       correctedMs += byMs;
     },
-    rotateSecret: (secret) => {
+    /** Rotates the client secret, at the service and in every member. */
+    rotateSecret: (secret: string) => {
       sandbox.control.setClientSecret(secret);
       upstream.clientSecret.renew(secret);
     },

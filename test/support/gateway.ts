@@ -1,11 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { type Config, loadConfig } from '../../src/config/config.js';
-import { type Gateway, type GatewayOptions, startGateway } from '../../src/server.js';
+import { type GatewayOptions, startGateway } from '../../src/server.js';
 import { atEnd } from './atEnd.js';
 import { post } from './post.js';
-import { type Sandbox, type SandboxOptions, startSandbox } from './sandbox.js';
+import { type SandboxOptions, startSandbox } from './sandbox.js';
 import { scratch } from './scratch.js';
 
 /** A response of `/graphql` as a client sees it. */
@@ -28,20 +28,7 @@ export interface AnswerError {
   };
 }
 
-export interface TestGateway {
-  readonly gateway: Gateway;
-  /** `http://127.0.0.1:<port>` */
-  readonly origin: string;
-  readonly sandbox: Sandbox;
-  /** Every log line so far. */
-  readonly logs: readonly string[];
-  query<Data = Record<string, never>>(
-    query: string,
-    variables?: object,
-    headers?: Readonly<Record<string, string>>,
-  ): Promise<Answer<Data>>;
-  stop(): Promise<void>;
-}
+export type TestGateway = Awaited<ReturnType<typeof startTestGateway>>;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -66,8 +53,9 @@ export async function startTestGateway(
   sandboxOptions: Partial<SandboxOptions> = {},
   plans: 'on' | 'off' = planMode,
   { bounds = {}, ...options }: GatewayOptions & { readonly bounds?: Bounds } = {},
-): Promise<TestGateway> {
+) {
   const sandbox = await startSandbox(sandboxOptions);
+  /** Every log line so far. */
   const logs: string[] = [];
   const config = configWith(bounds, { ...environmentFor(sandbox), CACHE_URL: 'memory:', ...env });
   const gateway = await startGateway(config, {
@@ -86,7 +74,8 @@ export async function startTestGateway(
     origin,
     sandbox,
     logs,
-    query: (query, variables, headers) => postQuery(origin, query, variables, headers),
+    query: <Data = Record<string, never>>(query: string, variables?: object, headers?: Texts) =>
+      postQuery<Data>(origin, query, variables, headers),
     stop,
   };
 }
@@ -104,12 +93,14 @@ export function environmentFor(sandbox: { url: string; clientId: string; clientS
   };
 }
 
+type Texts = Readonly<Record<string, string>>;
+
 /** Sends one operation as a plain HTTP client does. */
 export async function postQuery<Data>(
   origin: string,
   query: string,
   variables: object = {},
-  headers: Readonly<Record<string, string>> = {},
+  headers: Texts = {},
 ): Promise<Answer<Data>> {
   const response = await post(`${origin}/graphql`, { query, variables }, headers);
   const body = (await response.json()) as Omit<Answer<Data>, 'status' | 'headers'>;
@@ -119,22 +110,12 @@ export async function postQuery<Data>(
 /** The codes of the errors of an answer. */
 export const codesOf = ({ errors = [] }: Pick<Answer, 'errors'>) => errors.map(({ extensions }) => extensions.code);
 
-export interface GatewayProcess {
-  readonly pid: number;
-  readonly origin: string;
-  readonly child: ChildProcess;
-  /** Everything written to standard output and standard error so far. */
-  output(): string;
-  /** Sends SIGTERM and resolves with the exit code. */
-  stop(): Promise<number | null>;
-  /** kill -9 */
-  kill(): Promise<void>;
-}
+export type GatewayProcess = Awaited<ReturnType<typeof spawnGateway>>;
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 /** The built gateway as a process of its own, with only `env` and PATH. Resolves when it is ready, rejects when it exits. */
-export async function spawnGateway(env: Environment): Promise<GatewayProcess> {
+export async function spawnGateway(env: Environment) {
   const { child, output, exited, kill } = launchGateway(env);
   const port = await new Promise<number>((resolve, reject) => {
     child.stdout?.on('data', () => {
@@ -148,6 +129,7 @@ export async function spawnGateway(env: Environment): Promise<GatewayProcess> {
     origin: `http://127.0.0.1:${port}`,
     child,
     output,
+    /** Sends SIGTERM and resolves with the exit code. */
     stop: async () => {
       if (child.exitCode === null) child.kill('SIGTERM');
       return exited;
@@ -171,10 +153,12 @@ export function launchGateway(env: Environment, args: readonly string[] = []) {
   child.stdout.on('data', collect);
   child.stderr.on('data', collect);
   const exited = once(child, 'exit').then(([code]) => code as number | null);
+  /** kill -9 */
   const kill = async () => {
     child.kill('SIGKILL');
     await exited;
   };
   atEnd(kill);
+  /** `output` is everything written to standard output and standard error so far. */
   return { child, output: () => text, exited, kill };
 }

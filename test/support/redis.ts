@@ -11,50 +11,16 @@ import { scratch } from './scratch.js';
 import { until } from './until.js';
 
 export interface StartRedisOptions {
-  readonly port?: number;
   readonly password?: string;
   /** More arguments of redis-server. */
   readonly args?: readonly string[];
 }
 
+export type TestRedis = Awaited<ReturnType<typeof startRedis>>;
+
 /** A real redis-server on a free loopback port, without persistence. */
-export interface TestRedis {
-  readonly url: string;
-  readonly port: number;
-  readonly pid: number;
-  /** Runs one command on a connection of its own. */
-  command(name: string, ...args: readonly (string | Buffer | number)[]): Promise<unknown>;
-  /** Every key and its raw value in one buffer, as an attacker with a copy of the memory would see them. */
-  dump(): Promise<Buffer>;
-  keys(): Promise<string[]>;
-  /** Stops answering without closing any connection (SIGSTOP). */
-  pause(): void;
-  resume(): void;
-  /** SIGKILL; resolves when the process is gone. */
-  kill(): Promise<void>;
-  /** Starts again on the same port after {@link kill}, empty. */
-  restart(): Promise<void>;
-}
-
-export interface TestRedisCluster {
-  readonly url: string;
-  readonly nodes: readonly TestRedis[];
-  /** Moves `slots` slots with their keys from one master to another, with redis-cli; resolves when they are moved. */
-  reshard(from: number, to: number, slots: number): Promise<void>;
-}
-
-export interface TestRedisSentinel {
-  readonly url: string;
-  /** The first is the master at the beginning. */
-  readonly nodes: readonly TestRedis[];
-  /** Makes a replica the master; resolves when the sentinel says so. */
-  failover(): Promise<void>;
-  /** Kills the master, and starts it again, empty, once the sentinel has replaced it. */
-  killMaster(): Promise<void>;
-}
-
-export async function startRedis(options: StartRedisOptions = {}): Promise<TestRedis> {
-  const port = options.port ?? (await freePort());
+export async function startRedis(options: StartRedisOptions = {}) {
+  const port = await freePort();
   const args = [
     ...['--dir', scratch()], // a replica writes what it receives to disk
     ...['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--protected-mode', 'no'],
@@ -79,17 +45,23 @@ export async function startRedis(options: StartRedisOptions = {}): Promise<TestR
     get pid() {
       return server.pid ?? 0;
     },
-    command: (name, ...rest) => connected((client) => client.call(name, ...rest)),
+    /** Runs one command on a connection of its own. */
+    command: (name: string, ...rest: readonly (string | Buffer | number)[]): Promise<unknown> =>
+      connected((client) => client.call(name, ...rest)),
     keys: () => connected((client) => client.keys('*')),
+    /** Every key and its raw value in one buffer, as an attacker with a copy of the memory would see them. */
     dump: () =>
       connected(async (client) => {
         const keys = await client.keys('*');
         const values = await Promise.all(keys.map((key) => client.dumpBuffer(key)));
         return Buffer.concat([...keys.map((key) => Buffer.from(key)), ...values.map((value) => value ?? Buffer.of())]);
       }),
+    /** Stops answering without closing any connection (SIGSTOP). */
     pause: () => void server.kill('SIGSTOP'),
     resume: () => void server.kill('SIGCONT'),
+    /** SIGKILL; resolves when the process is gone. */
     kill: () => end(server),
+    /** Starts again on the same port after {@link kill}, empty. */
     restart: async () => {
       server = await spawnRedis(args);
     },
@@ -97,7 +69,7 @@ export async function startRedis(options: StartRedisOptions = {}): Promise<TestR
 }
 
 /** Three masters that share the slots. */
-export async function startRedisCluster(): Promise<TestRedisCluster> {
+export async function startRedisCluster() {
   const directory = scratch();
   const nodes = await Promise.all(
     [0, 1, 2].map(async (n) => {
@@ -126,7 +98,8 @@ export async function startRedisCluster(): Promise<TestRedisCluster> {
   return {
     url: `redis+cluster://${masters.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
     nodes: masters,
-    reshard: async (from, to, slots) => {
+    /** Moves `slots` slots with their keys from one master to another, with redis-cli; resolves when they are moved. */
+    reshard: async (from: number, to: number, slots: number) => {
       const [source, target] = await Promise.all([from, to].map((n) => masters[n]?.command('CLUSTER', 'MYID')));
       const ends = ['--cluster-from', `${source}`, '--cluster-to', `${target}`];
       const order = ['--cluster', 'reshard', `127.0.0.1:${masters[0]?.port}`, ...ends, '--cluster-slots', `${slots}`];
@@ -138,10 +111,7 @@ export async function startRedisCluster(): Promise<TestRedisCluster> {
 }
 
 /** A master, its replicas, and one sentinel that watches them under the name `main`. */
-export async function startRedisSentinel({
-  replicas: count = 1,
-  args = [] as readonly string[],
-} = {}): Promise<TestRedisSentinel> {
+export async function startRedisSentinel({ replicas: count = 1, args = [] as readonly string[] } = {}) {
   const directory = scratch();
   const master = await startRedis({ args });
   const following = ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0', ...args];
@@ -172,7 +142,9 @@ export async function startRedisSentinel({
   };
   return {
     url: `redis+sentinel://127.0.0.1:${port}/main`,
+    /** The first is the master at the beginning. */
     nodes: [master, ...replicas],
+    /** Makes a replica the master; resolves when the sentinel says so. */
     failover: async () => {
       await until(() =>
         client.call('SENTINEL', 'FAILOVER', 'main').then(
@@ -182,6 +154,7 @@ export async function startRedisSentinel({
       );
       await until(hasNewMaster);
     },
+    /** Kills the master, and starts it again, empty, once the sentinel has replaced it. */
     killMaster: async () => {
       await master.kill();
       await until(hasNewMaster, 30_000);

@@ -3,7 +3,7 @@ import { resolvers } from '../../../src/resolvers/index.js';
 import { buildSchema } from '../../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../../src/schema/Provider.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
-import { type Answer, startTestGateway } from '../../support/gateway.js';
+import { type Answer, codesOf, startTestGateway } from '../../support/gateway.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
 import { type TaxpayerPath, taxpayerPaths, taxpayerTypes } from '../../support/taxpayerPaths.js';
 
@@ -203,10 +203,6 @@ async function firstEvent(query: string, variables: object, token: string | unde
 
 function errorsOf({ errors = [] }: Answer) {
   return errors.map(({ path, extensions }) => ({ path, code: extensions.code }));
-}
-
-function codesOf(answer: Answer): string[] {
-  return errorsOf(answer).map(({ code }) => code);
 }
 
 /** Everything asked for is refused: nothing of a record is in the answer. */

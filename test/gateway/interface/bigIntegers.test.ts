@@ -2,7 +2,6 @@ import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { parseJson } from '../../../src/process/json.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { post } from '../../support/post.js';
 import { scratch } from '../../support/scratch.js';
 import { type SendBody, transports } from '../../support/transports.js';
 
@@ -201,21 +200,6 @@ describe('a record of the service whose metadata has such an integer', () => {
     const { data, errors } = await gateway.query(`{ taxpayerToken(taxpayerId: "spoilt") { ${fields} accessToken } }`);
     expect(data).toEqual({ taxpayerToken: { ...answer, accessToken: 'token-of-spoilt' } });
     expect(errors).toMatchObject([errorAt('taxpayerToken', 'metadata')]);
-  });
-
-  it('answers a decimal as the nearest double, so that 15 significant digits are kept', async () => {
-    const gateway = await start();
-    for (const [given, shown] of [
-      ['123456.789012345', '123456.789012345'],
-      ['-0.000123456789012345', '-0.000123456789012345'],
-      ['0.12345678901234567890', '0.12345678901234568'],
-    ]) {
-      spoil(gateway, `with-${given}`, given);
-      const response = await post(`${gateway.origin}/graphql`, {
-        query: `{ taxpayerToken(taxpayerId: "with-${given}") { metadata } }`,
-      });
-      expect(await response.text()).toBe(`{"data":{"taxpayerToken":{"metadata":{"ok":1,"crm":{"ids":[1,${shown}]}}}}}`);
-    }
   });
 
   it('is kept as what it is in the shared store', async () => {

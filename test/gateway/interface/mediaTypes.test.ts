@@ -1,8 +1,9 @@
 import { once } from 'node:events';
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startTestGateway } from '../../support/gateway.js';
 import { watchJob } from '../../support/liveJob.js';
+import { post } from '../../support/post.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { transports } from '../../support/transports.js';
 
@@ -11,13 +12,9 @@ const json = 'application/json';
 const responseJson = 'application/graphql-response+json';
 const events = 'text/event-stream';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
+const gateway = await startTestGateway();
 
-const post = (path: string, headers: Readonly<Record<string, string>>) =>
-  fetch(`${gateway.origin}${path}`, { method: 'POST', headers: { 'content-type': json, ...headers }, body: typename });
+const ask = (path: string, headers: Readonly<Record<string, string>>) => post(gateway.origin + path, typename, headers);
 
 /** The media type of a stream or an answer, or the status of a refusal. */
 async function typeOrStatus(response: Response) {
@@ -45,7 +42,7 @@ describe('an Accept header', () => {
     [`multipart/mixed;subscriptionSpec=1.0;q=0, ${json}`, json],
   ])('%j is answered with %s', async (accept, expected) => {
     for (const time of ['first', 'next']) {
-      expect([time, await typeOrStatus(await post('/graphql', { accept }))]).toEqual([time, expected]);
+      expect([time, await typeOrStatus(await ask('/graphql', { accept }))]).toEqual([time, expected]);
     }
   });
 
@@ -87,7 +84,7 @@ describe('an Accept header', () => {
     [`${events};q=0`, 406],
     [json, 406],
   ])('%j on the path of streams gets status %s', async (accept, status) => {
-    const response = await post('/graphql/stream', { accept });
+    const response = await ask('/graphql/stream', { accept });
     expect(response.status).toBe(status);
     await response.body?.cancel();
   });
@@ -104,7 +101,7 @@ describe('a Content-Type', () => {
 
   it.each(ways)('of another charset than UTF-8 is refused by %s', async (_, path, accept) => {
     for (const charset of [...refused, ...ambiguous]) {
-      const response = await post(path, { accept, 'content-type': `Application/JSON ; Charset=${charset}` });
+      const response = await ask(path, { accept, 'content-type': `Application/JSON ; Charset=${charset}` });
       expect([charset, response.status, await response.json()]).toMatchObject([
         charset,
         415,
@@ -119,7 +116,7 @@ describe('a Content-Type', () => {
 
   it.each(ways.slice(0, 3))('of UTF-8 is taken in every spelling by %s', async (_, path, accept) => {
     for (const rest of ['; charset=utf-8', ';charset=UTF-8', '; charset="utf-8"', ' ; CHARSET=utf8', '; x=y', ';']) {
-      const response = await post(path, { accept, 'content-type': `${json}${rest}` });
+      const response = await ask(path, { accept, 'content-type': `${json}${rest}` });
       expect([rest, response.status]).toEqual([rest, 200]);
       await response.body?.cancel();
     }
@@ -150,11 +147,6 @@ describe('before authentication', () => {
 });
 
 describe('A refusal', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await startTestGateway();
-  });
-
   it.each<[string, object, string]>([
     ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, 'operationName must name one'],
     ['no name of several', { query: 'query A { a: __typename } query B { b: __typename }' }, 'set operationName'],

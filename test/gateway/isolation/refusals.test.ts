@@ -1,22 +1,18 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import type { WebSocket } from 'ws';
 import { Quota } from '../../../src/admission/Quota.js';
 import { callerKey } from '../../../src/auth/caller.js';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { startTestGateway } from '../../support/gateway.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
 
+const provider = await startTrustedProvider();
+const gateway = await startTestGateway(provider.env);
+const lenient = await startTestGateway({ ...provider.env, MAX_BODY_BYTES: '1000000' });
+
 describe('A flood of refusals', () => {
-  let provider: TrustedProvider;
-  let gateway: TestGateway;
-
-  beforeAll(async () => {
-    provider = await startTrustedProvider();
-    gateway = await startTestGateway(provider.env);
-  });
-
   /** Sends that many requests without a token, ten on a connection, all at once. */
   async function flood(connections: number) {
     const { hostname, port } = new URL(gateway.origin);
@@ -78,17 +74,9 @@ describe('A flood of refusals', () => {
 });
 
 describe('Over WebSocket', () => {
-  let provider: TrustedProvider;
-  let gateway: TestGateway;
-
-  beforeAll(async () => {
-    provider = await startTrustedProvider();
-    gateway = await startTestGateway({ ...provider.env, MAX_BODY_BYTES: '1000000' });
-  });
-
   /** A socket of a caller of its own, so that no turn of another is taken. */
   async function connected(sub: string): Promise<RawSocket> {
-    const socket = rawSocket(gateway.origin);
+    const socket = rawSocket(lenient.origin);
     await socket.init({ authorization: `Bearer ${await provider.token({ sub })}` });
     return socket;
   }

@@ -1,6 +1,6 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { sharedMs } from '../../../src/datasources/RefreshJobs.js';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
 import { executions } from '../../support/executions.js';
 import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, update, watchJob } from '../../support/liveJob.js';
@@ -15,13 +15,11 @@ function stream({ origin }: TestGateway, body: object, headers: Headers = {}, pa
   return post(`${origin}${path}`, body, { accept: 'text/event-stream', ...headers });
 }
 
+const gateway = await startTestGateway({ ...quickPolls, LOG_OPERATIONS: 'all' });
+const provider = await startTrustedProvider();
+const guarded = await startTestGateway({ ...quickPolls, ...provider.env });
+
 describe('server-sent events', () => {
-  let gateway: TestGateway;
-
-  beforeAll(async () => {
-    gateway = await startTestGateway({ ...quickPolls, LOG_OPERATIONS: 'all' });
-  });
-
   it.each(['/graphql/stream', '/graphql'])('on %s give each change, then complete', async (path) => {
     const job = addJob(gateway);
     const response = await stream(gateway, { query: watchJob, variables: job }, {}, path);
@@ -123,19 +121,11 @@ describe('server-sent events', () => {
 });
 
 describe('a caller of an event stream', () => {
-  let provider: TrustedProvider;
-  let gateway: TestGateway;
-
-  beforeAll(async () => {
-    provider = await startTrustedProvider();
-    gateway = await startTestGateway({ ...quickPolls, ...provider.env });
-  });
-
   it('is rejected without a token', async () => {
-    const response = await stream(gateway, { query: watchJob, variables: addJob(gateway) });
+    const response = await stream(guarded, { query: watchJob, variables: addJob(guarded) });
     expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
     expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
-    expect((await fetch(`${gateway.origin}/graphql/stream`, { method: 'PUT' })).status).toBe(401);
+    expect((await fetch(`${guarded.origin}/graphql/stream`, { method: 'PUT' })).status).toBe(401);
   });
 
   it('is rejected with the whole answer of plain HTTP', async () => {
@@ -144,8 +134,8 @@ describe('a caller of an event stream', () => {
     const cut = await startTestGateway(unread.env);
     const headers = { 'x-request-id': 'the-same', accept: '*/*' };
     const refusals: readonly [TestGateway, number, Headers][] = [
-      [gateway, 401, headers],
-      [gateway, 415, { ...headers, authorization: await provider.watcherOf([]), 'content-type': 'text/plain' }],
+      [guarded, 401, headers],
+      [guarded, 415, { ...headers, authorization: await provider.watcherOf([]), 'content-type': 'text/plain' }],
       [cut, 503, { ...headers, authorization: await unread.watcherOf([]) }],
     ];
 
@@ -166,14 +156,14 @@ describe('a caller of an event stream', () => {
   });
 
   it('is told when the token expires, and the stream ends', async () => {
-    const job = addJob(gateway);
+    const job = addJob(guarded);
     const headers = { authorization: await provider.watcherOf([job.taxpayerId], 2) };
-    const events = eventReader(await stream(gateway, { query: watchJob, variables: job }, headers));
+    const events = eventReader(await stream(guarded, { query: watchJob, variables: job }, headers));
     expect(await events.next()).toMatchObject({ data: update(job.jobId, 'PROCESSING') });
     expect(await events.next()).toMatchObject({ data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] } });
     expect(await events.next()).toMatchObject({ event: 'complete' });
     expect(await events.next()).toBeUndefined();
-    await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0);
+    await until(async () => (await metric(guarded, 'gateway_watchers{kind="job"}')) === 0);
   });
 });
 

@@ -1,8 +1,8 @@
 import { request as httpRequest } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { beforeAll, describe, expect, it } from '@jest/globals';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { describe, expect, it } from '@jest/globals';
+import { startTrustedProvider } from '../../support/authenticated.js';
+import { startTestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, update, watchJob } from '../../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
@@ -11,13 +11,11 @@ function subscribe(variables: object, id = '1') {
   return { type: 'subscribe', id, payload: { query: watchJob, variables } };
 }
 
+const gateway = await startTestGateway({ ...quickPolls, MAX_SUBSCRIPTIONS: '3' });
+const provider = await startTrustedProvider();
+const guarded = await startTestGateway({ ...quickPolls, ...provider.env, INTROSPECTION: 'false' });
+
 describe('subscriptions over WebSocket', () => {
-  let gateway: TestGateway;
-
-  beforeAll(async () => {
-    gateway = await startTestGateway({ ...quickPolls, MAX_SUBSCRIPTIONS: '3' });
-  });
-
   it('give the present status at once, then each change, and complete after a final one', async () => {
     const job = addJob(gateway);
     const socket = rawSocket(gateway.origin);
@@ -262,19 +260,11 @@ describe('a full or stopping gateway', () => {
 });
 
 describe('a caller on a socket', () => {
-  let provider: TrustedProvider;
-  let gateway: TestGateway;
-
-  beforeAll(async () => {
-    provider = await startTrustedProvider();
-    gateway = await startTestGateway({ ...quickPolls, ...provider.env, INTROSPECTION: 'false' });
-  });
-
   it.each(['authorization', 'Authorization', 'AUTHORIZATION'])(
     'is authenticated by %s of the connection parameters',
     async (name) => {
-      const job = addJob(gateway);
-      const socket = rawSocket(gateway.origin);
+      const job = addJob(guarded);
+      const socket = rawSocket(guarded.origin);
       await socket.init({ [name]: await provider.watcherOf([job.taxpayerId]) });
       socket.send(subscribe(job));
       expect((await socket.message(({ id }) => id === '1')).type).toBe('next');
@@ -282,12 +272,12 @@ describe('a caller on a socket', () => {
   );
 
   it('is authenticated by the header of the upgrade as well', async () => {
-    const socket = rawSocket(gateway.origin, { headers: { authorization: await provider.watcherOf([]) } });
+    const socket = rawSocket(guarded.origin, { headers: { authorization: await provider.watcherOf([]) } });
     await socket.init();
   });
 
   it('is not authenticated by that header if the parameters have a token, even one that is no text', async () => {
-    const socket = rawSocket(gateway.origin, { headers: { authorization: await provider.watcherOf([]) } });
+    const socket = rawSocket(guarded.origin, { headers: { authorization: await provider.watcherOf([]) } });
     await socket.opened;
     socket.send({ type: 'connection_init', payload: { authorization: 7 } });
     expect((await socket.closed).code).toBe(4401);
@@ -299,7 +289,7 @@ describe('a caller on a socket', () => {
     ['a malformed token', { authorization: 'Bearer x' }],
     ['a number', { authorization: 7 }],
   ])('is rejected with %s', async (_, parameters) => {
-    const socket = rawSocket(gateway.origin);
+    const socket = rawSocket(guarded.origin);
     await socket.opened;
     socket.send({ type: 'connection_init', payload: parameters });
     expect((await socket.closed).code).toBe(4401);
@@ -310,23 +300,23 @@ describe('a caller on a socket', () => {
     ['another taxpayer', ['somebody-else'], undefined],
     ['a missing scope', undefined, 'taxpayers:read'],
   ])('is refused for %s, before any call', async (_, taxpayers, scope) => {
-    const job = addJob(gateway);
-    const socket = rawSocket(gateway.origin);
+    const job = addJob(guarded);
+    const socket = rawSocket(guarded.origin);
     await socket.init({ authorization: await provider.watcherOf(taxpayers ?? [job.taxpayerId], 300, scope) });
-    const before = gateway.sandbox.control.counters();
+    const before = guarded.sandbox.control.counters();
     socket.send(subscribe(job));
     await socket.message(({ type }) => type === 'complete');
     expect(socket.received[1]?.payload).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] });
-    expect(gateway.sandbox.control.counters()).toEqual(before);
+    expect(guarded.sandbox.control.counters()).toEqual(before);
   });
 
   it('is disconnected when the token expires', async () => {
-    const job = addJob(gateway);
-    const socket = rawSocket(gateway.origin);
+    const job = addJob(guarded);
+    const socket = rawSocket(guarded.origin);
     await socket.init({ authorization: await provider.watcherOf([job.taxpayerId], 2) });
     socket.send(subscribe(job));
     await socket.message(({ type }) => type === 'next');
     expect(await socket.closed).toEqual({ code: 4403, reason: 'The access token has expired' });
-    await until(async () => (await metric(gateway, 'gateway_watchers{kind="job"}')) === 0);
+    await until(async () => (await metric(guarded, 'gateway_watchers{kind="job"}')) === 0);
   });
 });
