@@ -184,13 +184,14 @@ export class LeasedCache<Value> implements MemoryKeeper {
           pauseMs = Math.min(2 * pauseMs, longestPauseMs);
           break;
         case 'taken':
-          return { entry: await this.#work(reader, place, { owner, leaseMs, refused }), tier: 'fetched' };
+          return { entry: await this.#work(reader, place, { owner, leaseMs, refused }, turn.now), tier: 'fetched' };
       }
     }
   }
 
   /** Fetches, then writes the result and releases the lease: also without an answer it may have been granted. */
-  async #work(reader: Reader<Value>, place: Place, wish: Wish): Promise<Entry<Value>> {
+  async #work(reader: Reader<Value>, place: Place, wish: Wish, storeNow: number): Promise<Entry<Value>> {
+    const aheadMs = storeNow - performance.now();
     const { store } = this.options;
     const { owner } = wish;
     // 7. Nobody else reads it, or the store cannot tell. A lost lease does not end the work.
@@ -199,7 +200,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
       const entry = await reader.fetch();
       // 8. The store takes it, or (10) is asked again each second.
       this.#keep(reader, entry);
-      const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options)).catch(() => false);
+      const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => false);
       if (!isSaved) this.#writeBack.later(reader.id);
       return entry;
     } catch (error) {
@@ -248,8 +249,11 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 }
 
-/** A store that does not answer is done without: the reader fetches, as if it had the lease. */
+/**
+ * A store that does not answer is done without: the reader fetches, as if it had the lease. When that began by the store's
+ * clock, nobody knows: the store takes nothing of it should the record have been forgotten within an hour.
+ */
 function alone(error: unknown): Turn<never, never> {
-  if (error instanceof StoreError && error.trouble !== 'closed') return { state: 'taken' };
+  if (error instanceof StoreError && error.trouble !== 'closed') return { state: 'taken', now: -Infinity };
   throw error;
 }

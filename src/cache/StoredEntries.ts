@@ -50,14 +50,12 @@ export interface Keeping<Value> {
 export const leftMs = <Value>({ value, readAt }: Entry<Value>, { ttlMs }: Keeping<Value>): number =>
   ttlMs(value) - Math.max(0, performance.now() - readAt);
 
-/** The entry as the store takes it. */
-export function outcomeOf<Value>(entry: Entry<Value>, keeping: Keeping<Value>) {
+/** The entry as the store takes it. `aheadMs`: how far the store's clock is ahead of the monotonic one, or less. */
+export function outcomeOf<Value>(entry: Entry<Value>, keeping: Keeping<Value>, aheadMs: number) {
   const { version, value, readAt, startedAt = readAt } = entry;
-  const now = performance.now();
-  return {
-    ...{ version, value: keeping.codec.encode(value) },
-    ...{ ageMs: now - readAt, begunMs: now - startedAt, ttlMs: leftMs(entry, keeping) },
-  };
+  const ageMs = performance.now() - readAt;
+  const encoded = { version, value: keeping.codec.encode(value) };
+  return { ...encoded, ageMs, begunAt: startedAt + aheadMs, ttlMs: leftMs(entry, keeping) };
 }
 
 export function encodeFailure({ code, message, retryAfterSeconds, reason }: GatewayError) {

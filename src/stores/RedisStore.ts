@@ -48,7 +48,7 @@ export class RedisStore implements Store {
     const args = [field, owner, wholeMs(leaseMs), refused, awaited];
     const [state, ...rest] = await this.#run<Buffer[]>('gatewayAcquireBuffer', record, ...args);
     const [first = '', second] = rest.map(String);
-    if (String(state) === 'taken') return { state: 'taken' };
+    if (String(state) === 'taken') return { state: 'taken', now: Number(first) };
     if (String(state) === 'held') return { state: 'held', owner: first };
     if (String(state) === 'failed') return { state: 'failed', failure: rest[0] as Buffer };
     return { state: 'found', stored: { version: first, ageMs: Number(second), value: rest[2] as Buffer } };
@@ -58,7 +58,14 @@ export class RedisStore implements Store {
     const how =
       'failure' in outcome
         ? ['failure', outcome.failure ?? '']
-        : ['value', outcome.value, outcome.version, ...[outcome.ttlMs, outcome.ageMs, outcome.begunMs].map(wholeMs)];
+        : [
+            'value',
+            outcome.value,
+            outcome.version,
+            wholeMs(outcome.ttlMs),
+            wholeMs(outcome.ageMs),
+            since(outcome.begunAt),
+          ];
     return (await this.#run('gatewaySettle', record, field, owner, ...how)) === 1;
   }
 
@@ -127,5 +134,8 @@ export class RedisStore implements Store {
 
 /** Waits for a connection. Rejects at the first failure to connect, so that a dead server costs no time. */
 const ready = (client: Redis | Cluster, withinMs: number) => timeLimit(() => once(client, 'ready'), withinMs);
+
+/** Rather too early than too late. */
+const since = (time: number): number => Math.max(0, Math.floor(time));
 
 const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero

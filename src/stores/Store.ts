@@ -22,16 +22,19 @@ export interface Stored<Value = Buffer> {
   readonly ageMs: number;
 }
 
-/** What {@link Store.acquire} found or took. */
+/** What {@link Store.acquire} found or took. `now`: by the store's clock, for {@link Outcome}. */
 export type Turn<Value = Buffer, Failure = Buffer> =
   | { readonly state: 'found'; readonly stored: Stored<Value> }
   | { readonly state: 'failed'; readonly failure: Failure }
   | { readonly state: 'held'; readonly owner: string }
-  | { readonly state: 'taken' };
+  | { readonly state: 'taken'; readonly now: number };
 
-/** How the work under a lease ended. `begunMs`: how long ago it began. A `failure` that nobody else may know is undefined. */
+/**
+ * How the work under a lease ended. `begunAt`: when it began by the store's clock, or earlier. A `failure` that nobody else may
+ * know is undefined.
+ */
 export type Outcome<Value = Buffer, Failure = Buffer> =
-  | (Stored<Value> & { readonly begunMs: number; readonly ttlMs: number })
+  | (Stored<Value> & { readonly begunAt: number; readonly ttlMs: number })
   | { readonly failure: Failure | undefined };
 
 /** A field as `inspect` shows it. */

@@ -38,13 +38,13 @@ export const redisScripts = {
     if holder ~= owner and isHeld(till, tonumber(length)) then return { 'held', holder } end
     redis.call('hset', key, name .. ':lease', owner .. ' ' .. text(now + length) .. '\\n')
     live(${hourMs})
-    return { 'taken' }`,
+    return { 'taken', text(now) }`,
   /** Whoever took the lease last may write, even when it has expired: nobody can have written since. */
   gatewaySettle: `${common}
     local name, owner, kind, value, version, ttl, age, begun = unpack(ARGV)
     if lease(name) ~= owner then return 0 end
-    local forgotten = tonumber(redis.call('hget', key, 'forgotten') or 0)
-    if kind == 'value' and now - begun >= forgotten then
+    local forgotten = redis.call('hget', key, 'forgotten')
+    if kind == 'value' and not (forgotten and tonumber(begun) <= tonumber(forgotten)) then
       local head = text(now - age) .. ' ' .. text(now + ttl) .. ' ' .. version .. '\\n'
       redis.call('hset', key, name, head .. value)
       live(name == 'token' and math.max(tonumber(ttl), ${hourMs}) or ${hourMs})

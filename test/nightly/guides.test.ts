@@ -4,7 +4,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { startTrustedProvider } from '../support/authenticated.js';
+import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
+import { launchBrowser } from '../support/browser.js';
+import { freePort } from '../support/freePort.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { quickPolls } from '../support/liveJob.js';
 import { scratch } from '../support/scratch.js';
@@ -15,7 +17,10 @@ const page = readFileSync(join(root, 'docs/clients.md'), 'utf8');
 const [preparation = '', ...sections] = page.split(/^## /m);
 /** Holds the package beside the folders, as a clone that was followed to there. */
 const directory = scratch();
+const artefacts = join(root, 'test-artifacts/guides/');
 const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], npm_config_audit: 'false', CI: '1' };
+/** A change of a taxpayer is seen within a second. */
+const freshAtOnce = { TOKEN_FRESH_SECONDS: '1', TOKEN_BUDGET_PER_HOUR: '0' };
 const [pack = '', start = '', makeFolder = ''] = commandsOf(preparation);
 
 function commandsOf(text: string): string[] {
@@ -48,28 +53,32 @@ async function followed(title: string, replacements: Readonly<Record<string, str
   return { folder, command: commands[0] ?? '', printed };
 }
 
-// In a browser, the example web app is tried: examples/web.
 describe('docs/clients.md', () => {
+  let provider: TrustedProvider;
   let gateway: TestGateway;
   let token: string;
+  const appPort = freePort();
 
   beforeAll(async () => {
-    const provider = await startTrustedProvider();
+    provider = await startTrustedProvider();
     token = await provider.token({ scope: 'taxpayers:any taxpayers:read refresh-jobs:read client-links:create' });
     expect(start).toBe('npm start');
-    gateway = await startTestGateway({ ...provider.env, ...quickPolls });
+    // The sandbox lets in every page of this machine; this gateway has an identity provider.
+    const CORS_ORIGINS = `http://localhost:${await appPort}`;
+    gateway = await startTestGateway({ ...provider.env, ...quickPolls, ...freshAtOnce, CORS_ORIGINS });
     // What `npm ci` installs in a clone, and the build, are there already.
     expect(pack).toMatch(/^npm ci && npm run build && npm pack \.\/packages\/client --pack-destination \.\.$/);
     execFileSync('npm', ['pack', './packages/client', '--pack-destination', directory], { cwd: root, stdio: 'ignore' });
   }, 180_000);
+
+  const adapted = () => ({ 'http://localhost:4000': gateway.origin, '=> undefined': `=> '${token}'` });
 
   it.each(['urql', 'Relay', 'A Node.js backend'])(
     'prints what it says: %s',
     async (title) => {
       const { taxpayerId, jobId: shown } = gateway.sandbox.demo.jobs.processing;
       const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null });
-      const adapted = { 'http://localhost:4000': gateway.origin, '=> undefined': `=> '${token}'`, [shown]: jobId };
-      const { folder, command, printed } = await followed(title, adapted);
+      const { folder, command, printed } = await followed(title, { ...adapted(), [shown]: jobId });
       // The service refuses once for the backend, which tries again.
       if (title === 'A Node.js backend') {
         const fault = { status: 429, headers: { 'Retry-After': '1' } } as const;
@@ -90,4 +99,34 @@ describe('docs/clients.md', () => {
     },
     300_000,
   );
+
+  it('shows the page of React in a browser', async () => {
+    const { folder, command } = await followed('React', adapted());
+    const port = await appPort;
+    const vite = spawn('sh', ['-c', `exec ${command} --port ${port} --strictPort`], {
+      cwd: folder,
+      env,
+      detached: true,
+    });
+    const closed = once(vite, 'close');
+    await once(vite.stdout, 'data');
+    const browser = await launchBrowser();
+    try {
+      const shown = await browser.newPage();
+      await shown.goto(`http://localhost:${port}`);
+      for (const [text] of page.matchAll(/(?<=`)(Arthur|NOT_FOUND\.) [^`]*/g)) {
+        await shown.getByText(text).waitFor();
+      }
+      const { authorized: id } = gateway.sandbox.demo.taxpayerIds;
+      gateway.sandbox.control.updateTaxpayer(id, { status: 'COMPLETED' });
+      await shown.getByText(/: COMPLETED/).waitFor();
+      mkdirSync(artefacts, { recursive: true });
+      await shown.screenshot({ path: `${artefacts}react.png` });
+    } finally {
+      await browser.close();
+      // npx and what it started, as Ctrl-C in a terminal would.
+      if (vite.pid !== undefined) process.kill(-vite.pid, 'SIGINT');
+      await closed;
+    }
+  }, 900_000);
 });

@@ -65,7 +65,7 @@ describe('A Prometheus that scrapes a gateway', () => {
     [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
     const decisions = { AUTH_DECISION_URL: point.url, AUTH_DECISION_TTL_SECONDS: '1' };
     const times = { UPSTREAM_TIMEOUT_MS: '200', UPSTREAM_DEADLINE_MS: '400' };
-    const { url: CACHE_URL } = await startRedis(); // of which alone commands are timed
+    const { url: CACHE_URL } = await startRedis();
     gateway = await startTestGateway({ ...provider.env, ...decisions, ...times, CACHE_URL });
     prometheus = await startPrometheus({ target: new URL(gateway.origin).host, rules: [path('alerts.yml')] });
   }, 60_000);

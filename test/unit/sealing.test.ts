@@ -77,7 +77,7 @@ it('What was sealed for one taxpayer, field and version is nothing anywhere else
   const store = new LocalStore();
   const sealed = new SealedStore({ store, sealer: sealerOf(1), scope: [] });
   const own = sealed.placeOf({ subject: 'own', kind: 'token' });
-  const moved = { ageMs: 0, begunMs: 0, ttlMs: 60_000 };
+  const moved = { ageMs: 0, begunAt: 0, ttlMs: 60_000 };
   await sealed.settle(own, 'me', { ...moved, version: 'first', value: 'secret' });
   const wish = { owner: 'me', leaseMs: 1000 };
   const opened = async (place: typeof own) => {

@@ -39,7 +39,7 @@ it('The store in memory drops the records used least recently when it is full, a
       await store.settle({ ...place, record }, 'me', {
         version: 'v',
         value: Buffer.from('x'),
-        ...{ ageMs: 0, begunMs: 0 },
+        ...{ ageMs: 0, begunAt: 0 },
         ttlMs: 60_000,
       });
   }
@@ -108,7 +108,7 @@ it('A taxpayer in Redis lives as long as its token, with about a hundred jobs, a
       version: 'v',
       value: Buffer.from('x'),
       ageMs: 0,
-      begunMs: 0,
+      begunAt: 0,
       ttlMs,
     });
   };

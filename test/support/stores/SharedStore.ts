@@ -21,7 +21,7 @@ export class SharedStore extends LocalStore {
     if (lease?.failure && lease.owner === awaited) return { state: 'failed', failure: lease.failure };
     if (lease && lease.owner !== owner && lease.endsAt > now) return { state: 'held', owner: lease.owner };
     this.#leases.set(key, { owner, endsAt: now + leaseMs });
-    return { state: 'taken' };
+    return { state: 'taken', now };
   }
 
   override async settle(place: Place, owner: string, outcome: Outcome): Promise<boolean> {
@@ -32,8 +32,8 @@ export class SharedStore extends LocalStore {
       if (outcome.failure) this.#leases.set(key, { owner, endsAt: 0, failure: outcome.failure });
       return true;
     }
-    const begunAt = performance.now() - outcome.begunMs;
-    const isFromBefore = begunAt < (this.#forgotten.get(place.record)?.at ?? -Infinity);
+    const forgotten = this.#forgotten.get(place.record);
+    const isFromBefore = forgotten !== undefined && outcome.begunAt <= forgotten.at;
     return isFromBefore || super.settle(place, owner, outcome);
   }
 

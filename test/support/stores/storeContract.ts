@@ -12,12 +12,12 @@ export interface StoreUnderTest {
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 const newKey = () => randomBytes(16).toString('base64url');
 const newPlace = (field = 'token'): Place => ({ record: newKey(), field });
-const value = (text: string, more: { version?: string; ageMs?: number; begunMs?: number; ttlMs?: number } = {}) => ({
-  ...{ version: text, value: bytes(text), ageMs: 0, begunMs: 0, ttlMs: 60_000 },
+const value = (text: string, more: { version?: string; ageMs?: number; begunAt?: number; ttlMs?: number } = {}) => ({
+  ...{ version: text, value: bytes(text), ageMs: 0, begunAt: 0, ttlMs: 60_000 },
   ...more,
 });
 const wish = (owner: string, refused?: string, awaited?: string) => ({ owner, leaseMs: 3000, refused, awaited });
-const taken = { state: 'taken' };
+const taken = { state: 'taken', now: expect.any(Number) };
 const held = (owner: string) => ({ state: 'held', owner });
 const found = (text: string) => ({
   state: 'found',
@@ -196,7 +196,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       const [token, job, other] = places as [Place, Place, Place];
       const elsewhere = newPlace();
       for (const place of [token, job, elsewhere]) await write(place, 'value');
-      await store.acquire(other, wish('me'));
+      const { now: before } = (await store.acquire(other, wish('me'))) as { readonly now: number };
       const { mark } = await peer.forgottenSince(list, 0);
       expect(await store.forget(token.record, list, bytes('note'))).toBeGreaterThanOrEqual(2);
       const { notes, mark: next } = await peer.forgottenSince(list, mark);
@@ -209,10 +209,13 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
 
       await under.pass(300);
       for (const place of places) {
-        expect(await peer.acquire(place, wish('you'))).toEqual(taken);
-        expect(await peer.settle(place, 'you', value('from before', { begunMs: 20_000 }))).toBe(true);
-        expect(await peer.acquire(place, wish('you'))).toEqual(taken);
-        expect(await peer.settle(place, 'you', value('new', { begunMs: 200 }))).toBe(true);
+        const { now } = (await peer.acquire(place, wish('you'))) as { readonly now: number };
+        expect(now).toBeGreaterThan(before);
+        for (const begunAt of [before, Number.NEGATIVE_INFINITY]) {
+          expect(await peer.settle(place, 'you', value('from before', { begunAt }))).toBe(true);
+          expect(await peer.acquire(place, wish('you'))).toEqual(taken);
+        }
+        expect(await peer.settle(place, 'you', value('new', { begunAt: now }))).toBe(true);
         expect(await peer.acquire(place, wish('you'))).toEqual(found('new'));
       }
     });
