@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { atEnd } from '../support/atEnd.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { launchBrowser } from '../support/browser.js';
 import { freePort } from '../support/freePort.js';
@@ -109,24 +110,21 @@ describe('docs/clients.md', () => {
       detached: true,
     });
     const closed = once(vite, 'close');
-    await once(vite.stdout, 'data');
-    const browser = await launchBrowser();
-    try {
-      const shown = await browser.newPage();
-      await shown.goto(`http://localhost:${port}`);
-      for (const [text] of page.matchAll(/(?<=`)(Arthur|NOT_FOUND\.) [^`]*/g)) {
-        await shown.getByText(text).waitFor();
-      }
-      const { authorized: id } = gateway.sandbox.demo.taxpayerIds;
-      gateway.sandbox.control.updateTaxpayer(id, { status: 'COMPLETED' });
-      await shown.getByText(/: COMPLETED/).waitFor();
-      mkdirSync(artefacts, { recursive: true });
-      await shown.screenshot({ path: `${artefacts}react.png` });
-    } finally {
-      await browser.close();
+    atEnd(() => {
       // npx and what it started, as Ctrl-C in a terminal would.
       if (vite.pid !== undefined) process.kill(-vite.pid, 'SIGINT');
-      await closed;
+      return closed;
+    });
+    await once(vite.stdout, 'data');
+    const shown = await (await launchBrowser()).newPage();
+    await shown.goto(`http://localhost:${port}`);
+    for (const [text] of page.matchAll(/(?<=`)(Arthur|NOT_FOUND\.) [^`]*/g)) {
+      await shown.getByText(text).waitFor();
     }
+    const { authorized: id } = gateway.sandbox.demo.taxpayerIds;
+    gateway.sandbox.control.updateTaxpayer(id, { status: 'COMPLETED' });
+    await shown.getByText(/: COMPLETED/).waitFor();
+    mkdirSync(artefacts, { recursive: true });
+    await shown.screenshot({ path: `${artefacts}react.png` });
   }, 900_000);
 });

@@ -89,12 +89,6 @@ describe.each(Object.entries(clients))('%s', (_, { isPublished, ask }) => {
   const withField = 'query Token($id: ID!) { taxpayerToken(taxpayerId: $id) { status accessToken } }';
   const notValid = 'query Token($id: ID!) { taxpayerToken(taxpayerId: $id) { nothing } }';
 
-  it('reads data', async () => {
-    const { data, ...rest } = await attempt(status, taxpayerId, { authorization });
-    expect(rest).toEqual({ status: 200, codes: [], failure: undefined });
-    expect(data).toMatchObject({ taxpayerToken: { status: 'AUTHORIZED' } });
-  });
-
   it('reads data with errors', async () => {
     const { data, codes, status: found } = await attempt(withField, taxpayerId, { authorization });
     expect(found).toBe(isPublished ? 294 : 200);

@@ -2,15 +2,15 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
+import { atEnd } from '../support/atEnd.js';
 import { launchBrowser } from '../support/browser.js';
 
 const folder = fileURLToPath(new URL('../../examples/web/', import.meta.url));
 const artefacts = fileURLToPath(new URL('../../test-artifacts/web/', import.meta.url));
 const axe = readFileSync(fileURLToPath(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url)), 'utf8');
 
-let started: ChildProcess;
 let app: string;
 let browser: Browser;
 
@@ -21,16 +21,15 @@ beforeAll(async () => {
     const { status, stderr } = spawnSync('npm', ['ci', '--prefer-offline', '--no-audit'], { cwd: folder, env });
     if (status !== 0) throw new Error(`npm ci in examples/web failed: ${stderr}`);
   }
-  started = launch('0');
+  const started = launch('0');
+  const closed = once(started, 'close');
+  atEnd(() => {
+    started.kill('SIGTERM');
+    return closed;
+  });
   app = await addressOf(started);
   browser = await launchBrowser();
 }, 300_000);
-afterAll(async () => {
-  await browser?.close();
-  if (started === undefined || started.exitCode !== null) return;
-  started.kill('SIGTERM');
-  await once(started, 'close');
-});
 
 /** Starts the app and what it needs, in a process group of its own, as a terminal does. */
 function launch(appPort: string): ChildProcess {

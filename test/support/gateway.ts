@@ -110,6 +110,12 @@ export async function postQuery<Data>(
 /** The codes of the errors of an answer. */
 export const codesOf = ({ errors = [] }: Pick<Answer, 'errors'>) => errors.map(({ extensions }) => extensions.code);
 
+/** The lines of a log, parsed, that have these members. */
+export function linesWith(logs: readonly string[], members: Readonly<Record<string, unknown>>) {
+  const lines = logs.flatMap((text) => text.trim().split('\n')).map((line) => JSON.parse(line));
+  return lines.filter((line) => Object.entries(members).every(([name, value]) => line[name] === value));
+}
+
 export type GatewayProcess = Awaited<ReturnType<typeof spawnGateway>>;
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));

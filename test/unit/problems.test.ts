@@ -25,10 +25,4 @@ describe('Errors that hold themselves', () => {
     expect(isRetryable(error)).toBe(true);
     expect(retryAfterSeconds(error)).toBe(7);
   });
-
-  it('as a list come from no gateway', () => {
-    const list: unknown[] = [];
-    list.push(list);
-    expect(problemsOf(list)).toEqual([]);
-  });
 });

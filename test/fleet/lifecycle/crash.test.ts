@@ -23,15 +23,13 @@ const bugs = {
 process.on('SIGWINCH', () => setImmediate(bugs[process.env.BUG]));
 `;
 
-let gateway: GatewayProcess | undefined;
 const directory = scratch();
 writeFileSync(join(directory, 'bugs.mjs'), bugs);
 const sandbox = await startSandbox();
 
-async function start(bug: string): Promise<GatewayProcess> {
+function start(bug: string): Promise<GatewayProcess> {
   const loaded = { NODE_OPTIONS: `--import ${pathToFileURL(join(directory, 'bugs.mjs'))}`, BUG: bug };
-  gateway = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...loaded });
-  return gateway;
+  return spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...loaded });
 }
 
 /** Every line is JSON: nothing is printed beside the log. */

@@ -1,8 +1,7 @@
-import type { ChildProcess } from 'node:child_process';
 import { Agent, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import {
   environmentFor,
   type GatewayProcess,
@@ -18,8 +17,6 @@ import { until } from '../../support/until.js';
 const sandbox = await startSandbox();
 
 let gateway: GatewayProcess;
-let child: ChildProcess;
-afterEach(() => void child.kill('SIGKILL'));
 
 /** What became of one request. */
 interface Outcome {
@@ -61,7 +58,6 @@ const environment = (env: Readonly<Record<string, string>>) => ({
 
 const start = async (env: Readonly<Record<string, string>>) => {
   gateway = await spawnGateway(environment(env));
-  child = gateway.child;
 };
 
 describe('told to end under load, a gateway', () => {

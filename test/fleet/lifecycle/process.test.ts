@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { readProviders } from '../../../src/schema/Provider.js';
-import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
+import { environmentFor, launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
@@ -26,12 +26,6 @@ const unreachable = {
 
 const directory = scratch();
 const sandbox = await startSandbox();
-
-let running: GatewayProcess | undefined;
-const start = async (env: Readonly<Record<string, string | undefined>>) => {
-  running = await spawnGateway(env);
-  return running;
-};
 
 describe('Without configuration', () => {
   it('serves what it prints, and Ctrl-C ends it', async () => {
@@ -190,7 +184,7 @@ describe('A gateway with a provider catalogue of its own', () => {
   it('shows that catalogue, renames included, in place of the built-in one', async () => {
     const file = join(directory, 'catalogue.json');
     writeFileSync(file, listed(['TAX_OFFICE', 'irs'], ['OTHER', 'other']));
-    const { origin } = await start({ ...environmentFor(sandbox), CACHE_URL: 'memory:', PROVIDERS_FILE: file });
+    const { origin } = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', PROVIDERS_FILE: file });
     const { data } = await postQuery<{ __type: object; a: object; b: object }>(
       origin,
       `{
@@ -215,14 +209,14 @@ describe('A gateway with a provider catalogue of its own', () => {
 
 describe('A running gateway', () => {
   it('opens no debugger on SIGUSR1', async () => {
-    const { origin, child, output } = await start({ ...unreachable, CACHE_URL: 'memory:' });
+    const { origin, child, output } = await spawnGateway({ ...unreachable, CACHE_URL: 'memory:' });
     child.kill('SIGUSR1');
     for (let n = 0; n < 5; n += 1) expect((await fetch(`${origin}/health/live`)).status).toBe(200);
     expect(output()).not.toMatch(/debugger/i);
   });
 
   it.each(['SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const)('answers what is under way when %s ends it', async (signal) => {
-    const gateway = await start({ ...environmentFor(sandbox), CACHE_URL: 'memory:', DRAIN_TIMEOUT_MS: '10000' });
+    const gateway = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', DRAIN_TIMEOUT_MS: '10000' });
     const { id } = sandbox.control.addTaxpayer();
     sandbox.control.setLatency(500);
     sandbox.control.resetCounters();
@@ -238,7 +232,7 @@ describe('A running gateway', () => {
 
   it('is ended at once by a second signal more than a second later, whatever is under way', async () => {
     const settings = { DRAIN_TIMEOUT_MS: '300000', UPSTREAM_TIMEOUT_MS: '60000', UPSTREAM_DEADLINE_MS: '60000' };
-    const { origin, child } = await start({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...settings });
+    const { origin, child } = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...settings });
     sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
     const { id } = sandbox.control.addTaxpayer();
     sandbox.control.resetCounters();

@@ -11,19 +11,14 @@ import { until } from '../../support/until.js';
 const sandbox = await startSandbox();
 const root = scratch();
 
-const running: GatewayProcess[] = [];
-
 let directories = 0;
 const newDirectory = () => join(root, `store-${directories++}`);
 const environment = (directory: string) => ({
   ...environmentFor(sandbox),
   ...{ CACHE_URL: `file:${directory}`, TOKEN_BUDGET_PER_HOUR: '0' },
 });
-async function start(directory: string, env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
-  const gateway = await spawnGateway({ ...environment(directory), ...env });
-  running.push(gateway);
-  return gateway;
-}
+const start = (directory: string, env: Readonly<Record<string, string>> = {}) =>
+  spawnGateway({ ...environment(directory), ...env });
 const linesWith = ({ output }: GatewayProcess, words: string) =>
   output()
     .split('\n')

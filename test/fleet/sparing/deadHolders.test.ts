@@ -15,7 +15,6 @@ describe('processes over one Redis', () => {
   let sandbox: Sandbox;
   let redis: TestRedis;
   let others: readonly [GatewayProcess, GatewayProcess];
-  const started: GatewayProcess[] = [];
   /** They go on side by side, because most of the time they wait. */
   let scenes: Readonly<Record<'token' | 'job' | 'long' | 'link' | 'paused', Promise<void>>>;
 
@@ -34,11 +33,9 @@ describe('processes over one Redis', () => {
     for (const scene of Object.values(scenes)) scene.catch(() => undefined); // the tests tell of it
   });
 
-  async function start(): Promise<GatewayProcess> {
+  function start(): Promise<GatewayProcess> {
     const limits = { UPSTREAM_TIMEOUT_MS: '30000', UPSTREAM_DEADLINE_MS: '30000', RATE_LIMIT_PER_MINUTE: '0' };
-    const gateway = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: redis.url, ...limits });
-    started.push(gateway);
-    return gateway;
+    return spawnGateway({ ...environmentFor(sandbox), CACHE_URL: redis.url, ...limits });
   }
 
   function addJob() {

@@ -3,7 +3,7 @@ import { resolvers } from '../../../src/resolvers/index.js';
 import { buildSchema } from '../../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../../src/schema/Provider.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
-import { type Answer, codesOf, startTestGateway } from '../../support/gateway.js';
+import { type Answer, codesOf, linesWith, startTestGateway } from '../../support/gateway.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
 import { type TaxpayerPath, taxpayerPaths, taxpayerTypes } from '../../support/taxpayerPaths.js';
 
@@ -223,7 +223,6 @@ function comparable(answer: Answer | undefined) {
 }
 
 /** Audit lines of the present test: those of requests it made come last. */
-function audits(action: string): Record<string, unknown>[] {
-  const lines = gateway.logs.slice(logged).map((line) => JSON.parse(line) as Record<string, unknown>);
-  return lines.filter((line) => line['audit'] === action);
+function audits(audit: string): Record<string, unknown>[] {
+  return linesWith(gateway.logs.slice(logged), { audit });
 }

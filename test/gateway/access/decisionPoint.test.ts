@@ -6,7 +6,7 @@ import { buildSchema } from '../../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../../src/schema/Provider.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
-import { type Answer, codesOf, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Answer, codesOf, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 import { taxpayerPaths } from '../../support/taxpayerPaths.js';
 import { until } from '../../support/until.js';
@@ -59,8 +59,11 @@ describe('A caller whose token lists no taxpayer', () => {
       expect(answer.errors?.[0]?.message).toBe('You do not have access to this taxpayer');
     }
     expect(gateway.sandbox.control.requests()).toEqual([]);
-    const denials = gateway.logs.map((line) => JSON.parse(line)).filter(({ audit }) => audit === 'access-denied');
-    expect(denials.at(-1)).toMatchObject({ outcome: 'denied', reason: 'decision point: denied', callerKind: 'bearer' });
+    expect(linesWith(gateway.logs, { audit: 'access-denied' }).at(-1)).toMatchObject({
+      outcome: 'denied',
+      reason: 'decision point: denied',
+      callerKind: 'bearer',
+    });
   });
 
   it('is asked about by the AuthZEN API: subject, claims, action and taxpayer', async () => {

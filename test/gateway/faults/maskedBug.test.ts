@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { TokenBroker } from '../../../src/datasources/TokenBroker.js';
-import { postQuery, startTestGateway } from '../../support/gateway.js';
+import { linesWith, postQuery, startTestGateway } from '../../support/gateway.js';
 import { transports } from '../../support/transports.js';
 import { until } from '../../support/until.js';
 
@@ -50,13 +50,12 @@ describe('A bug of the gateway', () => {
     const answer = await send(gateway, JSON.stringify({ query }));
     expect(answer).toContain('"code":"INTERNAL_SERVER_ERROR"');
     const requestId = /"requestId":"([^"]+)"/.exec(answer)?.[1];
-    const linesWith = (msg: string) =>
-      gateway.logs.map((line) => JSON.parse(line)).filter((line) => line.requestId === requestId && line.msg === msg);
-    await until(() => linesWith('operation').length > 0);
+    const linesOf = (msg: string) => linesWith(gateway.logs, { requestId, msg });
+    await until(() => linesOf('operation').length > 0);
     const caller = expect.stringMatching(/^[\w-]{43}$/);
     const failed = { codes: ['INTERNAL_SERVER_ERROR'], caller, cause: 'Error', outcome: 'failed' };
-    expect(linesWith('operation')).toMatchObject([failed]);
-    expect(linesWith('a bug of the gateway')).toHaveLength(1);
+    expect(linesOf('operation')).toMatchObject([failed]);
+    expect(linesOf('a bug of the gateway')).toHaveLength(1);
     expect(gateway.logs.join('')).not.toContain(planted);
   });
 

@@ -2,20 +2,19 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Environment, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { post } from '../../support/post.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
 let directory: string;
-let gateway: TestGateway | undefined;
+let gateway: TestGateway;
 beforeEach(() => {
   directory = scratch();
 });
 
-async function start(env: Environment): Promise<TestGateway> {
+async function start(env: Environment): Promise<void> {
   gateway = await startTestGateway(env);
-  return gateway;
 }
 
 /** As a deployment does it: whole, by a new name. */
@@ -42,18 +41,14 @@ const listed = (name: string) => ({
 });
 
 async function send(body: object, client?: string) {
-  const response = await post(`${gateway?.origin}/graphql`, body, {
+  const response = await post(`${gateway.origin}/graphql`, body, {
     ...(client && { 'apollographql-client-name': client }),
   });
   return { status: response.status, ...((await response.json()) as { data?: object; errors?: { message: string }[] }) };
 }
 const runs = async (body: object, client?: string) => (await send(body, client)).errors === undefined;
 
-const linesOf = (msg: string) =>
-  (gateway?.logs ?? [])
-    .flatMap((text) => text.trim().split('\n'))
-    .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
-    .filter((line) => line['msg'] === msg);
+const linesOf = (msg: string) => linesWith(gateway.logs, { msg });
 const readAgain = () => linesOf('a changed file was read again');
 const refused = () => linesOf('a changed file cannot be used: what was read before stays in use');
 
@@ -146,7 +141,7 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     expect(await runs({ query: named('A') })).toBe(true);
     expect(await runs({ documentId: 'a' })).toBe(true);
     await ask('nightly');
-    await gateway?.stop();
+    await gateway.stop();
     const lines = linesOf('untrusted document');
     const common = { level: 'warn', hash: digest('sha256', unknown), operation: 'taxpayer' };
     expect(lines).toEqual(expect.arrayContaining([expect.objectContaining({ ...common, client: 'nightly' })]));
@@ -155,7 +150,7 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     for (const line of ofWeb) expect(line).toMatchObject(common);
     const told = ofWeb.reduce((sum, { count = 1 }) => sum + Number(count), 0);
     expect(told).toBe(20);
-    expect(gateway?.logs.join('')).not.toContain(planted);
+    expect(gateway.logs.join('')).not.toContain(planted);
   });
 
   it.each([
@@ -170,7 +165,7 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
       await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
       const query = `mutation M${more} { createClientLink(input: { metadata: ${value} }) { replayed } }`;
       expect(await send({ query }, 'web')).toMatchObject({ status: 200 });
-      await gateway?.stop();
+      await gateway.stop();
       const [line, ...rest] = linesOf('untrusted document');
       expect(rest).toEqual([]);
       expect(line).toMatchObject({ operation: 'createClientLink', client: 'web', requestId: expect.any(String) });
@@ -195,7 +190,7 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     const file = write('all.json', { a: named('A') });
     await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
     expect(await runs({ query: '{ noSuchField }' })).toBe(false);
-    await gateway?.stop();
+    await gateway.stop();
     expect(linesOf('untrusted document')).toEqual([]);
   });
 });

@@ -2,11 +2,10 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { Quota } from '../../../src/admission/Quota.js';
 import { anyone, type Caller, router } from '../../../src/auth/caller.js';
 import type { GatewayError } from '../../../src/errors/errors.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startTestGateway } from '../../support/gateway.js';
 
 const ada: Caller = { ...anyone, kind: 'bearer', key: 'ada' };
 const bob: Caller = { ...anyone, kind: 'bearer', key: 'bob' };
-let gateway: TestGateway | undefined;
 
 /** How many of that many operations get through. */
 function admitted(limit: Quota, caller: Caller, operations: number, address?: string): number {
@@ -67,14 +66,14 @@ describe('a document with many root fields', () => {
   const fields = (count: number) => `{ ${Array.from({ length: count }, (_, n) => `a${n}: __typename`).join(' ')} }`;
 
   test('counts as that many documents with one, whatever executes it', async () => {
-    gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '50' });
+    const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '50' });
     let answered = 0;
     while ((await gateway.query(fields(5))).status === 200) answered += 1;
     expect(answered).toBe(10);
   });
 
   test('is refused when more is asked for than is left, on every transport', async () => {
-    gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '10' });
+    const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '10' });
     const { status, errors } = await gateway.query(fields(11));
     expect([status, errors?.[0]?.extensions.code]).toEqual([429, 'RATE_LIMITED']);
     const stream = await fetch(`${gateway.origin}/graphql/stream?query=${encodeURIComponent(fields(11))}`, {
@@ -86,7 +85,7 @@ describe('a document with many root fields', () => {
 });
 
 test('a refused answer says when operations are let through again, and which limit it was', async () => {
-  gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '1' });
+  const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '1' });
   expect((await gateway.query('{ __typename }')).status).toBe(200);
   const { status, errors, headers } = await gateway.query('{ __typename }');
   expect(status).toBe(429);
@@ -95,7 +94,7 @@ test('a refused answer says when operations are let through again, and which lim
 });
 
 test('there is no limit by default where nobody authenticates', async () => {
-  gateway = await startTestGateway();
+  const gateway = await startTestGateway();
   expect(
     (await gateway.query(`{ ${Array.from({ length: 60 }, (_, n) => `a${n}: __typename`).join(' ')} }`)).status,
   ).toBe(200);

@@ -1,17 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
 import { addressReader } from '../../../src/http/facts.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
-
-let gateway: TestGateway | undefined;
+import { linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 
 /** The address that the audit line of a creation names. */
 async function auditedAddress({ query, logs }: TestGateway, headers: Readonly<Record<string, string>>) {
   const before = logs.length;
   const answer = await query('mutation { createClientLink(input: {}) { replayed } }', {}, headers);
   expect(answer.errors).toBeUndefined();
-  const lines = logs.slice(before).map((line) => JSON.parse(line));
-  return lines.find(({ audit }) => audit === 'client-link-requested')?.address;
+  return linesWith(logs.slice(before), { audit: 'client-link-requested' })[0]?.address;
 }
 
 describe('the address of a caller', () => {
@@ -38,27 +35,27 @@ describe('the address of a caller', () => {
   });
 
   test('is in the audit line of what it does', async () => {
-    gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8' });
+    const gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8' });
     const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.7, 10.1.2.3' };
     expect(await auditedAddress(gateway, headers)).toBe('203.0.113.7');
     expect(await auditedAddress(gateway, { forwarded: 'for=203.0.113.7' })).toBe('127.0.0.1');
   });
 
   test('is the peer’s where the peer is not trusted', async () => {
-    gateway = await startTestGateway({ TRUSTED_PROXIES: '10.0.0.0/8' });
+    const gateway = await startTestGateway({ TRUSTED_PROXIES: '10.0.0.0/8' });
     expect(await auditedAddress(gateway, { 'x-forwarded-for': '203.0.113.7' })).toBe('127.0.0.1');
   });
 
   test('is in no audit line without TRUSTED_PROXIES, and no header is looked at', async () => {
-    gateway = await startTestGateway();
+    const gateway = await startTestGateway();
     expect(await auditedAddress(gateway, { 'x-forwarded-for': '203.0.113.7' })).toBeUndefined();
     expect(gateway.logs.join('')).not.toContain('203.0.113.7');
   });
 
   test('is what the limits of callers without an identity count for', async () => {
-    gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '2' });
+    const gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '2' });
     const statusFor = async (address: string) =>
-      (await gateway?.query('{ __typename }', {}, { 'x-forwarded-for': address }))?.status;
+      (await gateway.query('{ __typename }', {}, { 'x-forwarded-for': address })).status;
     for (const address of ['203.0.113.7', '203.0.113.8']) {
       const statuses: unknown[] = [];
       for (let sent = 0; sent < 5; sent += 1) statuses.push(await statusFor(address)); // may span two minutes
@@ -69,7 +66,7 @@ describe('the address of a caller', () => {
   });
 
   test('counts as one, however an IPv6 address is written', async () => {
-    gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '2' });
+    const gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '2' });
     const statuses: unknown[] = [];
     for (const address of ['2001:DB8::1f', '2001:db8::1F', '2001:db8:0::1f', '[2001:db8::1f]:4711', '2001:db8::1f,']) {
       statuses.push((await gateway.query('{ __typename }', {}, { 'x-forwarded-for': address })).status);
@@ -78,12 +75,14 @@ describe('the address of a caller', () => {
   });
 
   test('is in the audit line of a refused token', async () => {
-    gateway = await startTestGateway({
+    const gateway = await startTestGateway({
       ...{ TRUSTED_PROXIES: '127.0.0.1', AUTH_MODE: 'jwt', AUTH_AUDIENCE: 'gateway' },
       ...{ AUTH_JWKS_URL: 'http://127.0.0.1:9/', AUTH_ISSUER: 'https://id.example/' },
     });
     await gateway.query('{ __typename }', {}, { 'x-forwarded-for': '203.0.113.7' });
-    const audited = gateway.logs.map((line) => JSON.parse(line)).find(({ audit }) => audit === 'token-refused');
-    expect(audited).toMatchObject({ outcome: 'refused', address: '203.0.113.7' });
+    expect(linesWith(gateway.logs, { audit: 'token-refused' })[0]).toMatchObject({
+      outcome: 'refused',
+      address: '203.0.113.7',
+    });
   });
 });

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
+import { startTrustedProvider } from '../../support/authenticated.js';
 import { startCollector } from '../../support/collector.js';
 import type { Fault } from '../../support/fault.js';
-import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Environment, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 
@@ -139,20 +139,13 @@ async function post({ gateway, requestId, authorization, document, variables }: 
 
 const idIn = (answer: string) => /"requestId":"([^"]+)"/.exec(answer)?.[1] ?? `none in ${answer}`;
 
-let gateway: TestGateway | undefined;
-let provider: TrustedProvider | undefined;
-let collector: Awaited<ReturnType<typeof startCollector>>;
-beforeEach(async () => {
-  collector = await startCollector();
-});
-
 describe('the request id of an error', () => {
   it.each(Object.entries(scenes))(
     '%s leads to a log line with caller and cause, on every transport, which metrics and trace agree with',
     async (code, scene) => {
-      provider = await startTrustedProvider();
+      const [provider, collector] = [await startTrustedProvider(), await startCollector()];
       if (scene.before === 'no keys') provider.outage(true);
-      gateway = await startTestGateway({
+      const gateway = await startTestGateway({
         ...provider.env,
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
         DRAIN_TIMEOUT_MS: scene.before === 'draining' ? '4000' : '0',
@@ -243,6 +236,6 @@ interface Line {
   readonly requestId?: string;
 }
 
-function operationLines(from: TestGateway | undefined): Line[] {
-  return (from?.logs ?? []).map((line) => JSON.parse(line) as Line).filter(({ msg }) => msg === 'operation');
+function operationLines({ logs }: TestGateway): Line[] {
+  return linesWith(logs, { msg: 'operation' });
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
-import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Environment, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { postEvents } from '../../support/streamReader.js';
@@ -24,7 +24,7 @@ let gateway: TestGateway;
 const provider = await startTrustedProvider();
 
 async function start(env: Environment = {}): Promise<string> {
-  gateway = await startTestGateway({ ...provider.env, DRAIN_TIMEOUT_MS: '0', ...env });
+  gateway = await startTestGateway({ ...provider.env, ...env });
   return gateway.sandbox.control.addTaxpayer({ id: 'own', name: 'Ada Lovelace' }).id;
 }
 
@@ -33,14 +33,9 @@ async function headersOf(claims: object = {}): Promise<Record<string, string>> {
   return { authorization: `Bearer ${token}` };
 }
 
-const linesOf = (msg: string) =>
-  gateway.logs
-    .flatMap((text) => text.trim().split('\n'))
-    .map((line) => JSON.parse(line) as Line)
-    .filter((line) => line.msg === msg);
+const linesOf = (msg: string): Line[] => linesWith(gateway.logs, { msg });
 const operations = () => linesOf('operation');
-const audits = (action: string) =>
-  gateway.logs.map((line) => JSON.parse(line) as Line).filter(({ audit }) => audit === action);
+const audits = (audit: string): Line[] => linesWith(gateway.logs, { audit });
 
 describe('The line of an operation', () => {
   it('tells everything of it, in hashes and names of ours', async () => {
