@@ -51,7 +51,8 @@ function healingMsOf(steps: readonly Step[]): number {
   const jumpedMs = steps.reduce((sum, step) => sum + (step.do === 'jump' ? Math.abs(step.byMs) : 0), 0);
   // When a taxpayer's new token is refused too, a cool-down follows, from the end of the second slow call.
   if (has('rotate-token')) return 80_000 + jumpedMs;
-  return has('service', 'store', 'rotate-key') ? 45_000 : 15_000;
+  // Calls that a pause let run out open a breaker, which waits for a trial for 20 s: who asks beside the trial is refused.
+  return has('service', 'store', 'rotate-key') ? 45_000 : 25_000;
 }
 
 /** The plan of a seed. Most seeds have few kinds of trouble, so that the strict checks apply to what happens. */
