@@ -40,6 +40,7 @@ export type TokenEvent =
 
 const freshnessFloorMs = 60_000; // lowest maximum age that callers can ask for; a lower one counts as this
 const refetchCoolDownMs = 60_000; // after a new token was refused, no other is fetched for the taxpayer
+const none: ReadonlySet<string> = new Set();
 const mostRefused = 3; // in one read: the token in memory, the one in the store, and a new one
 
 type Acceptable = (entry: TokenEntry) => boolean;
@@ -126,14 +127,14 @@ export class TokenBroker implements MemoryKeeper {
   }
 
   /**
-   * A token to use, of any age, except the version `refused`. A refusal deletes nothing, so a late refusal cannot evict a
+   * A token to use, of any age, except the versions `refused`. A refusal deletes nothing, so a late refusal cannot evict a
    * newer token, and the old record can still be shown while the token endpoint is down.
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
-  async credential(id: TaxpayerId, refused?: string, call: ReadCall = {}): Promise<TokenEntry> {
+  async credential(id: TaxpayerId, refused: ReadonlySet<string> = none, call: ReadCall = {}): Promise<TokenEntry> {
     const acceptable: Acceptable = (entry) =>
-      entry.version !== refused && (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, absenceMs));
+      !refused.has(entry.version) && (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, absenceMs));
     const entry = await this.#read(id, acceptable, call);
     if (entry.value.kind === 'record') this.#told(id, entry);
     return entry;
@@ -151,9 +152,10 @@ export class TokenBroker implements MemoryKeeper {
     { endsAt, ...call }: ReadCall & { readonly endsAt: number },
     read: (token: Secret) => Promise<T>,
   ): Promise<T> {
-    let entry = await endingAt(endsAt, this.credential(id, undefined, call));
+    let entry = await endingAt(endsAt, this.credential(id, none, call));
     const beganAt = performance.now();
-    for (let refused = 1; ; refused += 1) {
+    const refused = new Set<string>();
+    for (;;) {
       const { value, version, readAt, startedAt = readAt } = entry;
       const { accessToken } = knownOf(value).record;
       try {
@@ -161,18 +163,19 @@ export class TokenBroker implements MemoryKeeper {
       } catch (error) {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
+      refused.add(version);
       // A token that was asked for during this call is refused as well: the service accepts none. One that was asked for
       // before may have been replaced since. Of one from another process only the time of its answer is known.
-      if ((refused > 1 && startedAt >= beganAt) || refused === mostRefused) {
+      if ((refused.size > 1 && startedAt >= beganAt) || refused.size === mostRefused) {
         await this.options.store.setMark(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();
       }
-      entry = await endingAt(endsAt, this.#replace(id, version, endsAt, call));
+      entry = await endingAt(endsAt, this.#replace(id, version, refused, endsAt, call));
     }
   }
 
-  async #replace(id: TaxpayerId, refused: string, endsAt: number, call: ReadCall): Promise<TokenEntry> {
-    if ((await this.options.store.mark(refusalName(id)))?.value === refused) {
+  async #replace(id: TaxpayerId, last: string, refused: ReadonlySet<string>, endsAt: number, call: ReadCall) {
+    if ((await this.options.store.mark(refusalName(id)))?.value === last) {
       this.options.onEvent('refetch-cool-down');
       throw notAuthorized();
     }
