@@ -46,9 +46,12 @@ export class Quota {
   #latest: Holder | null = null;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
   readonly #load = new Load();
+  readonly #fieldRate: Rate;
 
   /** `perMinute`: root fields of operations that a caller may ask for in a minute; 0 means no limit. */
-  constructor(private readonly perMinute: number) {}
+  constructor(private readonly perMinute: number) {
+    this.#fieldRate = { atOnce: perMinute, everyMs: 60_000 / perMinute, longestMs: 0 };
+  }
 
   /**
    * Counts one root field. Returns what to wait for before the operation begins, if anything.
@@ -67,9 +70,7 @@ export class Quota {
   takeFields(asker: Asker, rootFields: number): void {
     const { perMinute } = this;
     if (perMinute === 0) return;
-    const waitMs = paceOf(asker, this.#fields, { atOnce: perMinute, everyMs: 60_000 / perMinute, longestMs: 0 }).take(
-      rootFields,
-    );
+    const waitMs = paceOf(asker, this.#fields, this.#fieldRate).take(rootFields);
     if (waitMs === 0) return;
     const message = `At most ${perMinute} root fields per minute (RATE_LIMIT_PER_MINUTE)`;
     throw rateLimited(message, { retryAfterSeconds: Math.ceil(waitMs / 1000) });

@@ -36,6 +36,7 @@ export interface SealedStoreOptions {
 /** Pause before the next try of what must be written once the store answers again, in milliseconds. */
 const againMs = 1000;
 const forgottenList = ['forgotten'];
+const ownMarksBytes = 4 << 20;
 
 /**
  * JSON values in a {@link Store} that sees neither names nor values: names are HMACs, values are encrypted and bound to
@@ -43,7 +44,7 @@ const forgottenList = ['forgotten'];
  */
 export class SealedStore {
   /** The marks that this process wrote: the shared store may not have taken them. */
-  readonly #ownMarks = new LocalStore();
+  readonly #ownMarks = new LocalStore('memory', ownMarksBytes);
 
   constructor(private readonly options: SealedStoreOptions) {}
 

@@ -170,12 +170,13 @@ export class TokenBroker implements MemoryKeeper {
         await this.options.store.setMark(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();
       }
-      entry = await endingAt(endsAt, this.#replace(id, version, refused, endsAt, call));
+      entry = await endingAt(endsAt, this.#replace(id, refused, endsAt, call));
     }
   }
 
-  async #replace(id: TaxpayerId, last: string, refused: ReadonlySet<string>, endsAt: number, call: ReadCall) {
-    if ((await this.options.store.mark(refusalName(id)))?.value === last) {
+  async #replace(id: TaxpayerId, refused: ReadonlySet<string>, endsAt: number, call: ReadCall) {
+    const mark = await this.options.store.mark(refusalName(id));
+    if (mark !== undefined && refused.has(mark.value as string)) {
       this.options.onEvent('refetch-cool-down');
       throw notAuthorized();
     }

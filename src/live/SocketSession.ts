@@ -157,6 +157,10 @@ export class SocketSession {
     this.#working.add(running);
     try {
       await this.#run(running, facts, parameters, size);
+    } catch (error) {
+      // A bug: it ends this socket, not the process.
+      this.edge.operations.refuse(new OperationRecord(facts, 'ws'), error);
+      this.#close(CloseCode.InternalServerError, 'Internal server error');
     } finally {
       this.#working.delete(running);
       this.#closeWhenDrained();

@@ -66,8 +66,14 @@ export class LineLimit {
 
   /** Writes the line as it is. */
   write(line: Line, count?: number): void {
-    const { level, message, requestId, common, own } = line;
-    this.#log[level]({ requestId, count, ...own, ...common, ...this.#whoIn(line) }, message);
+    const { level, message, requestId, common, caller, taxpayer, own } = line;
+    const who = {
+      caller: caller && this.sealer.digest('caller', caller.key),
+      callerKind: caller?.kind,
+      address: this.#addressIn(line),
+      taxpayer: taxpayer && this.sealer.digest('taxpayer', taxpayer),
+    };
+    this.#log[level]({ requestId, count, ...own, ...common, ...who }, message);
   }
 
   /** Ends the second: writes what was not written yet. */
@@ -80,16 +86,12 @@ export class LineLimit {
     for (const { line, count } of seen) if (count > 0) this.write(line, count);
   }
 
-  #keyOf(line: Line): string {
-    return JSON.stringify([line.message, line.common, this.#whoIn(line)]);
+  #addressIn({ remoteAddress }: Line): string | undefined {
+    return this.namesAddresses ? remoteAddress : undefined;
   }
 
-  #whoIn({ caller, taxpayer, remoteAddress }: Line): object {
-    return {
-      caller: caller && this.sealer.digest('caller', caller.key),
-      callerKind: caller?.kind,
-      address: this.namesAddresses ? remoteAddress : undefined,
-      taxpayer: taxpayer && this.sealer.digest('taxpayer', taxpayer),
-    };
+  #keyOf(line: Line): string {
+    const { message, common, caller, taxpayer } = line;
+    return JSON.stringify([message, common, caller?.key, taxpayer, this.#addressIn(line)]);
   }
 }

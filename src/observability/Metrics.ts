@@ -193,7 +193,7 @@ export class Metrics {
 }
 
 /**
- * Values by those of their labels, joined by blanks: no label holds one. A `Counter` checks and joins the names of labels as
+ * Values by those of their labels, joined by blanks: no label holds one, and without labels the text is empty. A `Counter` checks and joins the names of labels as
  * well at each event, which a hot read would feel.
  */
 class Values extends Map<string, number> {

@@ -64,7 +64,7 @@ export class RedisStore implements Store {
             outcome.version,
             wholeMs(outcome.ttlMs),
             wholeMs(outcome.ageMs),
-            since(outcome.begunAt),
+            Math.max(0, Math.floor(outcome.begunAt)), // rather too early than too late
           ];
     return (await this.#run('gatewaySettle', record, field, owner, ...how)) === 1;
   }
@@ -134,8 +134,5 @@ export class RedisStore implements Store {
 
 /** Waits for a connection. Rejects at the first failure to connect, so that a dead server costs no time. */
 const ready = (client: Redis | Cluster, withinMs: number) => timeLimit(() => once(client, 'ready'), withinMs);
-
-/** Rather too early than too late. */
-const since = (time: number): number => Math.max(0, Math.floor(time));
 
 const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero
