@@ -8,5 +8,6 @@ export interface Surroundings {
   readonly config: Config;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** The HTTP agents of outgoing calls. */
   readonly ways: ReturnType<typeof startAgents>;
 }

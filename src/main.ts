@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-// Newer Node.js caches compiled code for the next start. Kept beside the build: others may write to temporary directories.
+// Newer Node.js can keep compiled code for the next start: beside the build, because others may write to its default place,
+// a temporary directory.
 (module as { enableCompileCache?(directory: string): unknown }).enableCompileCache?.(
   fileURLToPath(new URL('compiled', import.meta.url)),
 );
@@ -11,12 +12,12 @@ import { fileURLToPath } from 'node:url';
 // A signal must not open a debugger in a production process.
 process.on('SIGUSR1', () => {});
 
-// What the environment has takes precedence over the file.
+// Variables that are already set take precedence over the file.
 if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) process.loadEnvFile();
 
 const args = process.argv.slice(2);
 try {
-  // Loads only what is asked for: a gateway starts without the commands, and a command without the gateway.
+  // Loads only the code that is needed: that of the gateway, or that of the commands.
   if (args.length === 0) await (await import('./commands/serve.js')).serve();
   else process.exitCode = await (await import('./commands/runCommand.js')).runCommand(args);
 } catch (error) {

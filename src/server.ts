@@ -25,9 +25,9 @@ import { type RunningServices, startServices } from './services.js';
 export interface GatewayOptions {
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
-  /** Whether operations get plans; for tests, which run with and without. */
+  /** Whether operations get plans. Default `on`; `off` is for tests. */
   readonly plans?: 'on' | 'off';
-  /** How long a client may read nothing while data waits for it, in milliseconds. Default 30000. */
+  /** How long a client may take to read a short answer, in milliseconds; a long one gets more time. Default 30000. */
   readonly stallMs?: number;
   /** Heartbeat interval of an open stream, in milliseconds; for tests. Default 12000. */
   readonly keepAliveMs?: number;
@@ -45,13 +45,13 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
-/** Notes what has started, and gives it back. */
+/** Remembers a part that has started, so that it is stopped with the gateway. Returns the part. */
 type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Part;
 
 /**
  * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `WebSockets` → `Quota` (admit) → `Operations`
  * (prepare, run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
- * The parts start from the service on, so that each finds what it needs, and stop in reverse.
+ * The parts start in the opposite order, so that each finds what it needs, and stop in reverse.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
@@ -82,11 +82,11 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const ways = started(startAgents(config, log));
   const surroundings = { config, log, metrics, ways };
   const tracing = started(await startTracing(surroundings, upstream.baseUrl));
-  const services = started(await startServices({ ...surroundings, upstream })); // first: it fails with one line, and no other
+  const services = started(await startServices({ ...surroundings, upstream })); // first: its error must be the only line
   const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
   const operations = operationsOf(surroundings, { ...services, decisions }, tracing, plans);
   await operations.start();
-  started(operations); // only now: what has not started cannot be stopped
+  started(operations); // only now: Apollo Server cannot be stopped before it has started
 
   const { places, quota } = services;
   const edge = edgeOf(surroundings, { operations, quota, identify, places, stallMs, keepAliveMs });
@@ -106,7 +106,7 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   return { port, sandbox, firstQuery: sandbox?.firstQuery ?? '{ __typename }', log };
 }
 
-/** What an explorer sends with an operation, or a hint what it has to. */
+/** The headers that an explorer starts with: where callers need a token, a placeholder for it. */
 const explorerHeaders = {
   developer: {},
   disabled: {},
@@ -137,7 +137,7 @@ async function startTracing(surroundings: Surroundings, serviceUrl: string): Pro
   return new Tracing(surroundings, traces.url, serviceUrl);
 }
 
-/** Loaded only where it is needed: a production gateway never reads its code. It keeps no request, which could hold a tax id. */
+/** Loaded only where it is needed: a production gateway never reads its code. */
 async function startEmbeddedSandbox(): Promise<Sandbox> {
   const { startSandbox } = await import('./sandbox/Sandbox.js');
   const { clientId, clientSecret } = embeddedSandbox;

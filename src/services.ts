@@ -15,7 +15,7 @@ import { storeCause } from './stores/StoreError.js';
 
 export type RunningServices = Awaited<ReturnType<typeof startServices>>;
 
-/** Estimate of how long one read of the service, with all its steps, keeps the event loop busy, in milliseconds. */
+/** Estimated time that one call to the service, with all its steps, keeps the event loop busy, in milliseconds. */
 const readWorkMs = 0.5;
 /** How often expired entries are removed from memory, in milliseconds. */
 const cleanEveryMs = 600_000;
@@ -39,6 +39,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => http.isOpen(endpoint));
   const unfollow = followSecrets(config, log, (setting) => {
+    // Without encryption keys, entries are sealed with keys derived from the client secret.
     if (setting !== 'UPSTREAM_CLIENT_SECRET' || config.cache.encryptionKeys.length > 0) return;
     sealer.renew();
     forgets.forgetAll();
@@ -48,7 +49,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
     audit,
     auditsAll: config.audit === 'all',
     operationLog: new OperationLog(lines, config.operationLog),
-    /** A document that is not trusted was allowed to run. */
+    /** Logs a document that runs although it is not listed. */
     onUntrusted: ({ requestId, ...common }: UntrustedDocument) => {
       const general = { operation: common.operation };
       lines.pass({ level: 'warn', message: 'untrusted document', requestId, common, general });
@@ -65,7 +66,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   };
 }
 
-/** Opens the store of CACHE_URL, whose troubles and times the operator sees. Rejects as {@link openStore}. */
+/** Opens the store of CACHE_URL; metrics and log show its times and its failures. Rejects as {@link openStore}. */
 function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store> {
   const { cache, drainTimeoutMs } = config;
   const store = shownStore(cache.url);
