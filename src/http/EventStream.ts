@@ -52,10 +52,10 @@ function part(json: string): string {
   return `\r\ncontent-type: application/json\r\n\r\n${json}\r\n--graphql`;
 }
 
-/** Milliseconds after its caller's token expires that a stream may take to say so. */
+/** How long a stream may stay open after its caller's token has expired, to say so, in milliseconds. */
 const lastWordsMs = 1000;
 
-/** Writes the answers of a subscription; resolves when the stream has ended. `headers`: of every answer. */
+/** Writes the answers of a subscription, after the usual `headers`. Resolves when the stream has ended. */
 export async function writeStream(
   result: ResultStream,
   response: ServerResponse,
@@ -81,9 +81,9 @@ export async function writeStream(
   };
   const end = (lastWords: string) => void (response.writableEnded || response.end(lastWords));
 
-  if (response.destroyed) return; // and the result has ended, too
+  if (response.destroyed) return; // the client has left, which has ended `result` as well
   const remove = streams.add(form, () => end(interruption));
-  // Even if the client has read nothing.
+  // Closes the connection even if the client does not read.
   const forgetExpiry = atTime(facts.caller.expiresAt + lastWordsMs, () => response.destroy());
   const beating = setInterval(() => {
     if (response.writableLength === 0) void write(heartbeat);

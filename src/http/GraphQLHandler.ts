@@ -18,7 +18,7 @@ import { refuseOtherGets } from './origins.js';
 export class GraphQLHandler {
   constructor(private readonly edge: Edge) {}
 
-  /** `eventsOnly`: on `/graphql/stream`. */
+  /** `eventsOnly`: on `/graphql/stream`, which answers with event streams alone. */
   async handle(request: IncomingMessage, response: ServerResponse, eventsOnly = false): Promise<void> {
     const { operations, quota, identify, addressOf, unread, origins } = this.edge;
     const { json, stream } = formsFor(request, eventsOnly);
@@ -38,7 +38,7 @@ export class GraphQLHandler {
       holder = holderOf(known.caller);
       const turn = quota.admit(known);
       if (turn !== undefined) await turn;
-      // An EventSource can add no header to its GET: where a stream is the only form, the page was checked instead.
+      // An EventSource cannot add the header that a GET must have: if it accepts only a stream, its page was checked instead.
       const asked = await readGraphQLRequest(request, holder, this.edge, json === undefined);
       const operation = operations.prepare(record, known, asked, stream);
       if (operation.known.way === 'events') this.#admitStream(request, response, holder);
@@ -67,10 +67,10 @@ export class GraphQLHandler {
   }
 }
 
-/** The forms of answers for a client; on `/graphql/stream` events alone. Multipart is only for POST. */
+/** The forms in which a client can be answered: on `/graphql/stream` events alone, and multipart only after a POST. */
 function formsFor({ method, headers }: IncomingMessage, eventsOnly: boolean): Forms {
   const { json, stream, events } = readAccept(headers.accept);
-  // A GET must name the type, as an EventSource does: a browser's GET for an image accepts anything.
+  // A GET gets a stream only if it names the type, as an EventSource does: a browser's GET for an image accepts anything.
   const named = events === 'sse' ? events : undefined;
   if (eventsOnly) return { json: undefined, stream: method !== 'GET' && events ? 'sse' : named };
   return { json, stream: method === 'GET' ? named : stream };

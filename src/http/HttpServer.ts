@@ -29,10 +29,10 @@ export interface HttpServerOptions {
  */
 const defaultTimeouts = { headersTimeout: 20_000, requestTimeout: 60_000, connectionsCheckingInterval: 5000 };
 
-/** In milliseconds. Longer than load balancers keep idle connections, or they send requests on one that is being closed. */
+/** In milliseconds. Longer than load balancers keep idle connections: they must not send a request on one that we close. */
 const keepAliveTimeout = 620_000;
 
-/** How long no connection arrives, in milliseconds, before the listening socket is closed. */
+/** The listening socket is closed once no connection has arrived for this long, in milliseconds. */
 const quietMs = 30;
 
 const plainText = ['content-type', 'text/plain; charset=utf-8'];
@@ -89,7 +89,7 @@ export class HttpServer {
     if (this.server instanceof TlsServer) this.server.setSecureContext(contextOf(tls));
   }
 
-  /** Answers requests in flight and those still arriving with `connection: close`; ends all within `timeoutMs`. */
+  /** Answers requests in flight and those still arriving with `connection: close`; ends all connections within `timeoutMs`. */
   async drain(timeoutMs: number): Promise<void> {
     if (this.#draining) return;
     this.#draining = true;
@@ -98,7 +98,7 @@ export class HttpServer {
     if (timeoutMs > 0) await pause(Math.min(1000, timeoutMs / 4));
     const closed = once(this.server, 'close');
     const now = performance.now();
-    // Requests wait meanwhile: once answered, clients connect anew.
+    // Requests wait until it is closed: clients that are answered now would connect again.
     this.#closingListener = this.#closeListener(now + Math.min(250, timeoutMs / 8), now + timeoutMs / 2);
     await this.#closingListener;
     this.#closingListener = undefined;
@@ -113,9 +113,9 @@ export class HttpServer {
   }
 
   /**
-   * Closes the listening socket once no connection is waiting to be accepted: closing resets those that the system has
-   * established and Node.js has not accepted. Until `quietUntil` it waits for {@link quietMs} without a new connection,
-   * afterwards only for a turn of the event loop without one: each accepts at most one connection. Gives up at `closesAt`.
+   * Closes the listening socket once no connection is waiting to be accepted, at `closesAt` in any case: closing resets those
+   * that the system has established and Node.js has not accepted. Until `quietUntil` it waits for {@link quietMs} without a new
+   * connection, then only for a turn of the event loop without one, because every turn accepts one if any is waiting.
    */
   async #closeListener(quietUntil: number, closesAt: number): Promise<void> {
     for (let before = -1; before !== this.#accepted && performance.now() < closesAt; ) {
@@ -137,7 +137,7 @@ export class HttpServer {
     await handler(request, response);
   }
 
-  /** Responses that add to every head what all must have: `setHeader` would cost several times as much. */
+  /** A class of responses that adds `safe` headers to every answer: `setHeader` would cost several times as much. */
   #responses(safe: readonly string[]): typeof ServerResponse {
     const isDraining = () => this.#draining;
     return class<Request extends IncomingMessage> extends ServerResponse<Request> {
@@ -153,7 +153,7 @@ export class HttpServer {
     };
   }
 
-  /** Without this, the unhandled rejection of one request would end the process. */
+  /** Logs a bug, and answers 500 or breaks off the answer. Unhandled, the rejection would end the process. */
   #fail(response: ServerResponse, error: unknown): void {
     this.options.log.error({ err: error }, 'a bug of the gateway');
     if (response.writableEnded) return; // it is complete
@@ -170,10 +170,10 @@ function contextOf(tls: Pem) {
 
 /**
  * A request that may become a WebSocket. One that offers another upgrade, such as Java's `Upgrade: h2c`, is served as if it
- * did not (RFC 9110, 7.8): Node.js reads `upgrade` once it has the headers, and hands the connection over if it is true.
+ * offered none (RFC 9110, 7.8): Node.js reads `upgrade` once it has the headers, and hands the connection over if it is true.
  */
 class UpgradableRequest extends IncomingMessage {
-  /** As the parser found it. No `#private` member: the setter runs in the constructor of Node.js. */
+  /** What the parser of Node.js found. Not a `#private` member: the base constructor calls the setter before those exist. */
   declare offersUpgrade: boolean | null;
 
   set upgrade(offered: boolean | null) {
@@ -194,7 +194,7 @@ function pathAndQueryOf(target: string): string {
 /** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */
 const maxDroppedBytes = 65_536;
 
-/** Whether a long body is unread. Before the next request Node.js would read it to its end, as it may with a short one. */
+/** Whether a long body is unread. Node.js would read it to its end before the next request, which is fine for a short one. */
 function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
   if (complete) return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
@@ -204,11 +204,11 @@ function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
 const lingerMs = 500;
 
 /**
- * Reads no more of a body, and closes its connection a moment after the answer: closed with bytes unread it is reset, and a
- * client that still writes gets an error in place of the answer.
+ * Reads no more of a body, and closes its connection a moment after the answer. Closing at once, with bytes unread, would reset
+ * the connection: a client that is still writing would get an error in place of the answer.
  */
 function stopReading(request: IncomingMessage): void {
-  request.read(); // Node.js discards the rest of a body of which nothing was read
+  request.read(); // otherwise Node.js would read the body to its end, to discard it
   request.socket.destroySoon = function closeLater(this: Socket) {
     this.end(() => setTimeout(() => this.destroy(), lingerMs).unref());
   };

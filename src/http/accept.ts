@@ -11,10 +11,10 @@ export interface Dialect {
 const responseType = 'application/graphql-response+json';
 const jsonType = 'application/json';
 
-/** Only its clients know {@link partialSuccess} and 422. */
+/** For clients that name {@link responseType}: only they know {@link partialSuccess} and 422. */
 const responseJson: Dialect = {
   contentType: `${responseType}; charset=utf-8`,
-  // Only PersistedQueryNotSupported is a refusal with status 200, because Apollo's older clients expect that.
+  // The only refusal with status 200 is PersistedQueryNotSupported, for Apollo's older clients.
   statusOf: ({ kind, status }) => (kind !== 'result' && status === 200 ? 422 : status),
 };
 /** Also for the refusal of a client that accepts no JSON. */
@@ -41,7 +41,7 @@ const streamTypes: Readonly<Record<string, StreamTransport>> = { [multipartType]
 export interface Accepted {
   /** Undefined when the client accepts no JSON. */
   readonly json: Dialect | undefined;
-  /** The stream that the client names and prefers. A client with a wildcard expects an answer that ends. */
+  /** The stream that the client prefers of those it names; a client that sends only a wildcard expects an answer that ends. */
   readonly stream: StreamTransport | undefined;
   /** Whether the client accepts event streams: `sse` when it names them. */
   readonly events: 'sse' | 'by-wildcard' | undefined;

@@ -33,7 +33,6 @@ export async function refuseInTurn(
   writeJson(response, refusal, facts.dialect, headers);
 }
 
-/** Writes an answer as JSON, with `headers`. */
 export function writeJson(response: ServerResponse, answer: Answer, dialect: Dialect, headers: string[]): void {
   const { text, bytes } = answer;
   const status = dialect.statusOf(answer);
@@ -48,7 +47,7 @@ const pageStallMs = 30_000;
 
 export const notKept: readonly string[] = ['cache-control', 'no-store'];
 
-/** Writes a page, with header names and values that say whether it may be kept. */
+/** Writes a page. `headers`: names and values that say how long it may be cached. */
 export function writePage(
   response: ServerResponse,
   status: number,

@@ -14,9 +14,9 @@ interface EdgeOptions {
   readonly quota: Quota;
   readonly identify: Identify;
   readonly places: Places;
-  /** How long a client may read nothing while data waits for it, in milliseconds. Default 30000. */
+  /** How long a client may take to read a short answer, in milliseconds; a long one gets more time. Default 30000. */
   readonly stallMs?: number | undefined;
-  /** Interval of heartbeats and pings of what stays open, in milliseconds: proxies close idle streams. Default 12000. */
+  /** Interval of heartbeats on streams and pings on sockets, in milliseconds: proxies close idle ones. Default 12000. */
   readonly keepAliveMs?: number | undefined;
 }
 
@@ -56,8 +56,8 @@ export class OpenStreams {
   }
 
   /**
-   * Adds a stream; returns a function that removes it, which may be called more than once. `shutDown` closes it with a reason,
-   * after finishing queries and mutations.
+   * Adds a stream; returns a function that removes it, which may be called more than once. `shutDown`: closes the stream with a
+   * reason, after finishing queries and mutations.
    */
   add(transport: LiveTransport, shutDown: () => void): () => void {
     this.#open.add(shutDown);
@@ -74,12 +74,12 @@ export class OpenStreams {
   }
 }
 
-/** Bytes for which a peer has the time that it has in any case once more: 50 kB a second. */
+/** For each so many bytes that wait, a peer gets another `stallMs`. With the default of 30 s that is 50 kB a second. */
 const bytesPerStall = 1_500_000;
 
-/** Counts among the caller's places what was written and the peer has not taken yet, and ends a connection whose peer takes too long. */
+/** Counts the bytes that a peer has not taken yet as held by its caller, and ends a connection whose peer takes too long. */
 export class Unread {
-  /** `stallMs`: how long a peer may take for a short answer; for a long one in proportion. */
+  /** `stallMs`: how long a peer may take for a short answer, in milliseconds; see {@link bytesPerStall} for long ones. */
   constructor(
     private readonly places: Places,
     private readonly stallMs = 30_000,
@@ -94,7 +94,7 @@ export class Unread {
     if (!this.places.hasRoom('bytes', holder, bytes)) return void socket.destroy();
     const release = this.places.take('bytes', holder, bytes);
     const ahead = Math.max(bytes, socket.writableLength);
-    // Not the socket's own timeout: a peer that takes nothing could put it off by sending.
+    // Not the socket's own timeout: a peer that reads nothing could postpone it by sending.
     const timer = setTimeout(() => socket.destroy(), this.stallMs * (1 + ahead / bytesPerStall)).unref();
     const taken = () => {
       clearTimeout(timer);

@@ -18,8 +18,8 @@ export function requestIdOf({ headers }: IncomingMessage): string {
 export type AddressOf = (request: IncomingMessage) => string | undefined;
 
 /**
- * Tells the address of who asks: that of the connection or, where it is a trusted proxy's, the rightmost in `X-Forwarded-For`
- * that is none. What is no address ends the list.
+ * Returns a function that finds a client's address: that of the connection or, if it is a trusted proxy's, the rightmost in
+ * `X-Forwarded-For` that is not. Text that is not a plain address ends the list.
  */
 export function addressReader(trustedProxies: readonly string[] | undefined): AddressOf {
   if (trustedProxies === undefined) return ({ socket }) => socket.remoteAddress;
@@ -28,8 +28,8 @@ export function addressReader(trustedProxies: readonly string[] | undefined): Ad
 }
 
 /**
- * The one way to write an address (RFC 5952), without a port, so that two of the same are equal texts. IPv4 in IPv6, as a socket
- * shows its peer that listens on IPv6, is IPv4. Undefined for text that is no address.
+ * The canonical text of an address (RFC 5952), without its port, so that equal addresses are equal texts. An IPv4 address in
+ * IPv6 form, as a socket that listens on IPv6 shows its peer, becomes plain IPv4. Undefined for text that is not an address.
  */
 function canonical(text: string): string | undefined {
   const [, inBrackets, plain] = /^(?:\[(.*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? [];
@@ -49,13 +49,13 @@ export class HttpFacts {
   constructor(
     private readonly response: ServerResponse,
     readonly remoteAddress: string | undefined,
-    /** How JSON is written for the client; also a refusal, if it accepts none. */
+    /** How JSON is written for the client; the refusal of one that accepts none is plain JSON. */
     readonly dialect: Dialect,
   ) {
     this.requestId = requestIdOf(response.req);
   }
 
-  /** The same facts, once it is known who asks. */
+  /** Adds who the caller is, and returns the same facts. */
   of({ caller, fromRouter }: Identity): OperationFacts {
     this.caller = caller;
     this.fromRouter = fromRouter;

@@ -46,7 +46,7 @@ function refuseOtherContentType(contentType = ''): void {
   if (!isBodyInUtf8(contentType)) throw badRequest('The charset of the Content-Type must be utf-8', 415);
 }
 
-/** CSRF prevention as in Apollo Server: a page of another origin can GET without a preflight, but sets no own header. */
+/** CSRF prevention as in Apollo Server: without a preflight, a page of another origin can GET, but not add such a header. */
 function refuseSimpleRequest({ headers }: IncomingMessage): void {
   if (headers['apollo-require-preflight'] || headers['x-apollo-operation-name']) return;
   if (isJson(headers['content-type'])) return;
@@ -57,6 +57,7 @@ function refuseSimpleRequest({ headers }: IncomingMessage): void {
 }
 
 /**
+ * Reads a body. Rejects with a GatewayError when it is too long, ends too early, or the caller has no room for it.
  * Uses events: an async iterator would cost as much as the rest of a small request. A request whose client left before the
  * listeners were added emits nothing more, so a destroyed request is refused at once.
  */

@@ -13,12 +13,12 @@ export interface OriginsOptions {
   readonly log: Pick<Logger, 'warn'>;
 }
 
-/** Refused origins that are logged: anybody can send any number. */
-const maxTold = 20;
+/** Most refused origins that are logged: anybody can send any number of them. */
+const maxLogged = 20;
 
 /** Which pages may ask. */
 export class Origins {
-  readonly #told = new Set<string>();
+  readonly #logged = new Set<string>();
   readonly #cors = cors({
     origin: (origin, decide) => decide(null, this.#allows(origin ?? '')),
     methods: ['GET', 'POST'],
@@ -28,14 +28,14 @@ export class Origins {
 
   constructor(private readonly options: OriginsOptions) {}
 
-  /** Answers preflights, and marks the answers that browsers of an allowed origin may read. Returns whether it has answered. */
+  /** Answers preflights, and marks the answers that pages of allowed origins may read. Returns whether it has answered. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     if (request.headers.origin === undefined) return false; // no browser of another origin is asking
     let answered = true;
     this.#cors(request, response, () => {
       answered = false;
     });
-    if (!this.#mayAsk(request)) this.#tell(request.headers.origin);
+    if (!this.#mayAsk(request)) this.#logRefused(request.headers.origin);
     return answered;
   }
 
@@ -56,9 +56,9 @@ export class Origins {
     return allowsLocal && URL.canParse(origin) && isLoopback(new URL(origin).hostname);
   }
 
-  #tell(origin: string): void {
-    if (this.#told.size >= maxTold || this.#told.has(origin)) return;
-    this.#told.add(origin);
+  #logRefused(origin: string): void {
+    if (this.#logged.size >= maxLogged || this.#logged.has(origin)) return;
+    this.#logged.add(origin);
     this.options.log.warn(
       { origin: origin.slice(0, 200) },
       'a page of this origin is refused: to allow it, set CORS_ORIGINS',
@@ -66,7 +66,7 @@ export class Origins {
   }
 }
 
-/** Any page can make a browser send a GET without an origin, such as for an image; `Sec-Fetch` headers reveal it. */
+/** Any page can make a browser send a GET without an Origin header, such as for an image; its `Sec-Fetch` headers reveal it. */
 export function refuseOtherGets({ method, headers }: IncomingMessage): void {
   const { 'sec-fetch-mode': mode = 'cors', 'sec-fetch-dest': destination = 'empty' } = headers;
   if (method !== 'GET' || ((mode === 'cors' || mode === 'same-origin') && destination === 'empty')) return;

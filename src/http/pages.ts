@@ -43,7 +43,7 @@ const apolloSandbox = [
   `connect-src 'self' ${hosts}`,
   'manifest-src https:',
 ];
-/** What `/graphiql` may load: every byte comes from this process, also on machines without internet. */
+/** What `/graphiql` may load: every byte comes from this process, so it works without internet. */
 const graphiql = [
   ...closed,
   "script-src 'self' 'unsafe-inline' 'unsafe-eval' blob: data:",

@@ -14,7 +14,7 @@ import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
 
 export interface HttpParts extends Edge, Surroundings {
   readonly explorer: ExplorerOptions;
-  /** Why requests should not be sent here now, if so. */
+  /** Why requests should not be sent here now; undefined when they may be. */
   readonly reasonNotReady: () => string | undefined;
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
@@ -61,13 +61,13 @@ async function listen(server: HttpServer, setting: string): Promise<number> {
 
 /** Logs why certificates of clients are refused: each reason once a minute, so that nobody can flood the log. */
 function refusedCertificates(log: Logger): (error: NodeJS.ErrnoException, socket: TLSSocket) => void {
-  const toldAt = new Map<string, number>();
+  const loggedAt = new Map<string, number>();
   return ({ code = '' }, { authorizationError }) => {
     const isMissing = code === 'ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE';
     if (!isMissing && !authorizationError) return; // no certificate was wrong: a scan, or another protocol
     const reason = isMissing ? 'no client certificate' : String(authorizationError);
-    if (performance.now() - (toldAt.get(reason) ?? Number.NEGATIVE_INFINITY) < 60_000) return;
-    toldAt.set(reason, performance.now());
+    if (performance.now() - (loggedAt.get(reason) ?? Number.NEGATIVE_INFINITY) < 60_000) return;
+    loggedAt.set(reason, performance.now());
     log.warn({ reason }, 'a client is refused for its certificate');
   };
 }
