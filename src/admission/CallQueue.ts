@@ -63,7 +63,7 @@ export class CallQueue {
     });
   }
 
-  /** Gives a free place to the holder with the fewest; among equals, to who waits longest. */
+  /** Gives a free place to the holder with the fewest; among equals, to the one that has waited longest. */
   #beginNext(): void {
     const { places } = this.options;
     let next: Waiting | undefined;

@@ -1,9 +1,9 @@
 import { performance } from 'node:perf_hooks';
 
-/** A shorter time tells little. */
+/** Shortest time between two measurements, in milliseconds: a shorter one tells little. */
 const leastMs = 100;
 
-/** How busy the process was of late, as Node.js and the system measure it when it is asked for. */
+/** How busy the process has been lately, from counters of Node.js and the system that are read only on demand. */
 export class Load {
   #latest = { utilization: 0, ranShare: 1 };
   #loop = performance.eventLoopUtilization();
@@ -11,8 +11,8 @@ export class Load {
   #at = performance.now();
 
   /**
-   * Since the last measurement, or that one when it is less than 100 ms ago. `utilization`: of the event loop, from 0 to 1.
-   * `ranShare`: in how much of the event loop's active time the process had the CPU, from 0 to 1.
+   * Measures the time since the last measurement, and returns that one again when it is less than 100 ms old. `utilization`: of
+   * the event loop, from 0 to 1. `ranShare`: in what share of the event loop's active time the process had a CPU, from 0 to 1.
    */
   measure(): { readonly utilization: number; readonly ranShare: number } {
     const now = performance.now();

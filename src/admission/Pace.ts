@@ -1,19 +1,19 @@
 export interface Rate {
   readonly atOnce: number;
   readonly everyMs: number;
-  /** The longest that a turn may be away, in milliseconds. */
+  /** Longest wait for a turn, in milliseconds. */
   readonly longestMs: number;
 }
 
-/** So many turns at once, then one every few milliseconds: a leaky bucket. */
+/** A leaky bucket: allows `atOnce` turns at once, then one every `everyMs` milliseconds. */
 export class Pace {
-  /** Turns taken and not given back by time yet, as of `#at` (of `performance.now()`). */
+  /** How full the bucket is, in turns, as of `#at` (of `performance.now()`). */
   #taken = 0;
   #at = 0;
 
   constructor(private readonly rate: Rate) {}
 
-  /** Milliseconds until the last of so many turns, which are taken unless that is too long. */
+  /** Takes turns. Returns the milliseconds until the last of them comes; takes none when that is more than `longestMs`. */
   take(turns = 1): number {
     const { atOnce, everyMs, longestMs } = this.rate;
     const now = performance.now();

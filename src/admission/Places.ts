@@ -18,7 +18,10 @@ export type Resource = keyof typeof resources;
 /** The most that may be held at one moment. */
 export type Bounds = Readonly<Record<Resource, { readonly perHolder: number; readonly perProcess: number }>>;
 
-/** Who holds something, see `holderOf`; undefined for callers without an identity, whom only the process's bound limits. */
+/**
+ * Who holds something: see `holderOf`, or the address of a newcomer. Undefined for callers without an identity, whom only the
+ * bound of the process limits.
+ */
 export type Holder = string | undefined;
 
 /** Gives back what was taken; further calls do nothing. */
@@ -57,7 +60,7 @@ export class Places {
     return isWithinShare && this.held(resource) + amount <= perProcess;
   }
 
-  /** What a holder, or all together, hold of a resource. */
+  /** How much of a resource a holder holds; without a holder, how much all hold together. */
   held(resource: Resource, holder?: Holder): number {
     return this.#held.get(holder === undefined ? resource : `${resource} ${holder}`) ?? 0;
   }

@@ -32,8 +32,8 @@ const maxRefused = 10_000;
 /**
  * What each caller may take of this process over time: root fields, a share of its time, and refusals.
  *
- * Nothing else runs while an operation is read, checked and answered, so the time of expensive operations is noted. A caller
- * who is alone is not bounded in time, and nobody is refused for it while the process is not busy.
+ * Nothing else runs while an operation is read, checked and answered, so the time of expensive operations is noted. Nobody is
+ * refused for the time they take while no other caller is there, or while the process is not busy.
  */
 export class Quota {
   readonly #refusals = new BoundedCache<Pace>({ max: maxRefused });
@@ -43,7 +43,7 @@ export class Quota {
   /** Work of each caller in this turn of the event loop, in milliseconds. */
   readonly #thisTurn = new Map<string, number>();
   /** The holder of the last operation; null before the first. */
-  #latest: Holder | null = null;
+  #latestHolder: Holder | null = null;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
   readonly #load = new Load();
   readonly #fieldRate: Rate;
@@ -59,14 +59,17 @@ export class Quota {
    */
   admit(asker: Asker): Promise<void> | undefined {
     const holder = holderOf(asker.caller);
-    if (holder !== this.#latest && this.#latest !== null) this.#othersSeenAt = performance.now();
-    this.#latest = holder;
+    if (holder !== this.#latestHolder && this.#latestHolder !== null) this.#othersSeenAt = performance.now();
+    this.#latestHolder = holder;
     if (holder !== undefined) this.#refuseBeyondShare(holder);
     this.takeFields(asker, 1);
     return this.turnOf(holder);
   }
 
-  /** Counts root fields: a minute's at once, then evenly. @throws GatewayError RATE_LIMITED (429); then none of them counts */
+  /**
+   * Counts root fields. A caller may use a minute's allowance at once; it refills evenly.
+   * @throws GatewayError RATE_LIMITED (429); then none of them counts
+   */
   takeFields(asker: Asker, rootFields: number): void {
     const { perMinute } = this;
     if (perMinute === 0) return;
@@ -76,7 +79,7 @@ export class Quota {
     throw rateLimited(message, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
   }
 
-  /** Takes `turns` for a refusal: milliseconds until it may be answered; undefined when too many of the caller wait already. */
+  /** Takes turns for a refusal. Returns the milliseconds until it may be answered; undefined when too many wait already. */
   waitOfRefusal(asker: Partial<Asker>, turns = 1): number | undefined {
     const waitMs = paceOf(asker, this.#refusals, refusalRate).take(turns);
     return waitMs > refusalRate.longestMs ? undefined : waitMs;
@@ -90,7 +93,7 @@ export class Quota {
     if (ms >= leastWorkMs) this.spend(holder, ms);
   }
 
-  /** Charges work of `ms` milliseconds, as far as the process had the CPU meanwhile. */
+  /** Charges `ms` milliseconds of work to a holder's share, less the part in which the process lately had no CPU. */
   spend(holder: Holder, ms: number): void {
     if (holder === undefined) return;
     const ran = ms * this.#load.measure().ranShare;
@@ -99,7 +102,7 @@ export class Quota {
     this.#thisTurn.set(holder, (this.#thisTurn.get(holder) ?? 0) + ms);
   }
 
-  /** Returns what to wait for before work of `holder` that is never refused begins, if anything. */
+  /** Returns what to wait for before work of `holder` begins, if anything. Refuses nothing. */
   turnOf(holder: Holder): Promise<void> | undefined {
     return holder !== undefined && this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
   }
