@@ -43,7 +43,7 @@ interface Running {
 export class SocketSession {
   readonly #pace = new Pace(freeMessages);
   #hasInit = false;
-  /** Whether the log tells what became of this socket: it was authenticated, or why not. */
+  /** Whether the socket was authenticated, or the log says why not. */
   #isTold = false;
   #forgetExpiry = () => {};
   /** All operations; one that the client has completed counts until its work has ended. */
@@ -80,7 +80,7 @@ export class SocketSession {
     if (socket.protocol === '') this.#close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable');
   }
 
-  /** Whom what the socket holds counts against. */
+  /** The holder that the socket's bytes and work count against: its address until it is authenticated. */
   get #holder(): Holder {
     const { caller, remoteAddress } = this.facts;
     return caller === undefined ? remoteAddress : holderOf(caller);
@@ -121,7 +121,7 @@ export class SocketSession {
     if (this.#hasInit) return this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
     this.#hasInit = true;
     const { identify, places, operations } = this.edge;
-    // The headers of the upgrade supply what the parameters do not name, in any letter case.
+    // Parameters, named in any letter case, take precedence over the headers of the upgrade.
     const given = Object.entries(parameters).filter(([, value]) => value != null);
     const named = Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value]));
     const shown = { ...this.request.headers, ...named };
@@ -242,7 +242,7 @@ export class SocketSession {
     this.socket.close(code, Buffer.byteLength(reason) <= 123 ? reason : `${reason.slice(0, 40)}…`);
   }
 
-  /** Ends all operations. The log tells, once, why a socket ends that was not authenticated. */
+  /** Ends all operations. If the socket was not authenticated, logs the reason, once. */
   #end(reason: string): void {
     this.#forgetExpiry();
     for (const { left } of this.#working) left.abort();
@@ -265,7 +265,7 @@ export class SocketSession {
     release?.();
   }
 
-  /** Charges a message that is no operation, beyond the free ones, as a refusal. */
+  /** Counts a message that is not an operation; beyond the free ones, charges it as a refusal. */
   #keepPace(characters: number): void {
     if (this.#pace.take(turnsOf(characters)) > 0) this.#charge(characters);
   }

@@ -54,7 +54,7 @@ export class WebSockets {
     origins.refuseForeignPage(request);
     if (streams.draining) throw shuttingDown;
     const giveBack = places.take('streams', undefined);
-    giveBack(); // its caller takes a place once it is known
+    giveBack(); // this only checks that there is room: the caller takes a place once it is known
     return places.take('newcomers', address);
   }
 }

@@ -15,19 +15,19 @@ export const initTimeoutMs = 3000;
 /** Messages other than operations, such as pings, that a socket may send without being charged for them. */
 export const freeMessages = { atOnce: 20, everyMs: 500, longestMs: 0 };
 
-/** Turns of refusals that a message of so many characters costs. */
+/** How many turns (see {@link Quota.waitOfRefusal}) a message costs. */
 export function turnsOf(characters: number): number {
   return Math.max(1, Math.ceil(characters / 16_384));
 }
 
-/** Most bytes that a connection may send before it is authenticated; afterwards, most of a message that nobody counts. */
+/** Bytes of an unfinished message that nobody counts. A connection that sends more before it is authenticated is closed. */
 const freeBytes = 16_384;
-/** Header bytes of a client's frame: exactly so many for a control frame, at least for others. */
+/** Header bytes of a client's frame: exactly 6 in a control frame, at least 6 in others. */
 const frameBytes = 6;
 
 /**
- * Bounds the bytes of a message that is not complete, and of control frames between its parts. `onMany`: called when there are
- * many; returns how to give back the room that it took for them, if any.
+ * Bounds the bytes of a message that is not complete, and of control frames between its parts. `onMany`: called when there
+ * are more than {@link freeBytes}; takes room for the longest message and returns how to give it back, if it has room.
  */
 export function boundUnfinished(socket: WebSocket, transport: Socket, onMany: () => Release | undefined): void {
   let bytes = 0;
@@ -73,7 +73,7 @@ export function keepAlive(socket: WebSocket, everyMs: number): void {
 export function readMessage(text: string): Message | undefined {
   try {
     const json = parseJson(text);
-    return typeof json === 'object' ? parseMessage(json) : undefined; // it would parse a string again
+    return typeof json === 'object' ? parseMessage(json) : undefined; // `parseMessage` would parse a string once more
   } catch {
     return undefined;
   }
