@@ -27,7 +27,7 @@ export interface ExitOptions {
 const smallAnswer = 16_384;
 const noErrors: readonly GraphQLFormattedError[] = [];
 
-/** The one way out of all transports: an answer is written, and the operation's record is told. */
+/** The one way out for every transport: makes the text of answers, and reports each operation's record at its end. */
 export class Exit {
   constructor(private readonly options: ExitOptions) {}
 
@@ -39,12 +39,12 @@ export class Exit {
     // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
     if (answer.bytes > smallAnswer && operation.type !== 'mutation') {
       const giveBack = this.options.places.take('bytes', operation.context.holder, answer.bytes);
-      giveBack(); // what the client has not read is counted once it is written
+      giveBack(); // this only checks that there is room: the transport counts what the client has not read
     }
     return this.end(operation, answer);
   }
 
-  /** Answers what is refused, now or before it ran, in place of any answer that was written. */
+  /** Answers a refused request or operation. This replaces an answer that was made for it and could not leave. */
   refuse(record: OperationRecord, error: unknown): Answer {
     record.codes = noCodes;
     record.causes = noCauses;
@@ -80,7 +80,7 @@ export class Exit {
     return { kind, status, allow, errors: masked, text, bytes: Buffer.byteLength(text) };
   }
 
-  /** Tells how an operation ended, by its last answer, which is returned. */
+  /** Reports how an operation ended, judged by its last answer. Returns that answer. */
   end<Last extends Pick<Answer, 'kind' | 'status'>>(record: OperationRecord, answer: Last): Last {
     record.release?.();
     record.outcome = outcomeOf(answer.kind, record.codes);
@@ -98,7 +98,7 @@ export class Exit {
   }
 }
 
-/** Documents are read recursively, here and in graphql-js: that the stack overflows is the mistake of whoever nested them. */
+/** The errors to answer. Documents are walked recursively: if the stack overflows, the document is nested too deeply. */
 function mistakesOf(error: unknown): readonly unknown[] {
   const mistakes: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
   if (!mistakes.some(isOverflow)) return mistakes;
@@ -124,7 +124,7 @@ function note(record: OperationRecord, errors: readonly unknown[], masked: Answe
 /** The HTTP status that an answer is sent with. */
 function statusFor({ facts, transport }: OperationRecord, answer: Pick<Answer, 'kind' | 'status'>) {
   if (transport === 'ws') return undefined;
-  // What is no refusal is an event of a stream, which began with 200.
+  // Any answer that is not a refusal goes into a stream, which began with 200.
   return transport !== 'http' && answer.kind !== 'refusal' ? 200 : facts.statusOf?.(answer);
 }
 
@@ -143,16 +143,16 @@ function undecidedAsAWhole({ data, errors }: Result): GatewayError | undefined {
   return values.every((value) => value === null) ? undecided : undefined;
 }
 
-/** The status of a refusal: 400 for a document that cannot be parsed, 422 for valid GraphQL that is not valid here. */
+/** The status of a refusal whose error names none: 400 for a document that cannot be parsed, 500 for a bug, or 422. */
 function statusOf(error: GraphQLFormattedError | undefined): number {
   const code = error?.extensions?.['code'];
   return code === 'INTERNAL_SERVER_ERROR' ? 500 : code === 'GRAPHQL_PARSE_FAILED' ? 400 : 422;
 }
 
 /**
- * At least what is left of `bytes` after `JSON.stringify` has written a value: only names and text are counted. Negative when
- * the value cannot fit, and then returned early. Objects that occur several times take memory only when they are written, so
- * this comes first. Recursive: for bounded nesting only.
+ * An upper bound for what `JSON.stringify` leaves of `bytes`: it counts little more than names and text. Negative, and returned
+ * early, when the value cannot fit. Called before writing, because an object that occurs several times takes memory only when
+ * it is written. Recursive: for bounded nesting only.
  */
 function leftAfter(value: unknown, bytes: number): number {
   if (typeof value === 'string') return bytes - value.length;

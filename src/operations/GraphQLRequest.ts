@@ -57,7 +57,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A refusal of the request itself, with a status of its own, or for a request that was read but cannot be executed. */
+/** A refusal. With `httpStatus`: the request itself is at fault. Without: it was read, but cannot be executed. */
 export function badRequest(message: string, httpStatus?: number, allow?: string): GatewayError {
   return new GatewayError('BAD_USER_INPUT', message, { httpStatus, allow });
 }

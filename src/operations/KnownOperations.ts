@@ -34,16 +34,16 @@ export interface KnownOperation {
   /** See {@link nameToLog}. */
   readonly name: string | undefined;
   readonly rootFields: number;
-  /** Whether its text came before, so that it is kept. */
+  /** Whether the text of the document came before, so that the document is kept. */
   readonly isKept: boolean;
   readonly document: DocumentNode;
   /** What executes it, or each event of it. */
   readonly way: 'plan' | 'apollo' | 'events';
   /** Checks the variables that a caller gave; returns them with defaults. @throws GatewayError */
   readonly read: (given: Variables) => Variables;
-  /** Fields to answer, of `_entities` once for each representation. @throws GatewayError when they are too many */
+  /** How many fields to answer; those of `_entities` count once for each representation. @throws GatewayError when too many */
   readonly fieldsFor: (values: Variables) => number;
-  /** Not for events. */
+  /** Not called when the way is `events`. */
   readonly run: Run;
 }
 
@@ -69,7 +69,7 @@ const maxFields = 20_000;
 /** Most digests of texts that came once, of about 150 bytes each. */
 const maxSeen = 4096;
 
-/** Most mistakes of a document that are looked for and told. */
+/** Most mistakes of a document that are looked for and reported. */
 const maxMistakes = 5;
 
 const entryBytes = 500;
@@ -160,7 +160,7 @@ export class KnownOperations {
   }
 }
 
-/** A client's name of an operation, shortened; undefined for one with so many digits that it may hold an id. */
+/** A client's name of an operation, shortened; undefined for one with four digits in a row, which may belong to an id. */
 function nameToLog(name: string | undefined): string | undefined {
   return name === undefined || /\d{4}/.test(name) ? undefined : name.slice(0, 64);
 }
@@ -190,7 +190,7 @@ function unknownOperation({ definitions }: DocumentNode, operationName: string |
   return badRequest(`The document has ${count} operations: set operationName`);
 }
 
-/** Says nothing of the schema, so it is told although the schema is hidden. */
+/** Refuses introspection. The message reveals nothing about the schema, so callers get it although the schema is hidden. */
 function refuseIntrospection({ name: { value } }: FieldNode): void {
   if (value !== '__schema' && value !== '__type') return;
   throw new GatewayError('GRAPHQL_VALIDATION_FAILED', 'Introspection is switched off (INTROSPECTION)');

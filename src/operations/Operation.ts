@@ -74,9 +74,9 @@ export class OperationRecord {
   known: KnownOperation | undefined;
   /** The variables, with defaults. */
   values: Variables = noValues;
-  /** Fields to answer, of `_entities` once for each representation. */
+  /** See {@link KnownOperation.fieldsFor}. */
   fields = 0;
-  /** Set when nothing speaks against running it. */
+  /** Set once the operation may run. */
   context: OperationContext | undefined;
   /** What executed it, or executes each event of it; undefined where nothing ran. */
   way: KnownOperation['way'] | undefined;

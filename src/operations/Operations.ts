@@ -43,11 +43,11 @@ const keptRequests = { max: 1000, longest: 2048 };
 
 /**
  * The path of every operation, on any transport, once {@link Quota.admit} has let its caller in: {@link prepare} (what is
- * asked, and is it valid?), {@link run} (perform it, and leave by the one exit). Each ends in one {@link OperationRecord}.
+ * asked, and is it valid?), {@link run} (perform it, and leave by the one exit). Each has one {@link OperationRecord}.
  */
 export class Operations {
   readonly limits: OperationLimits;
-  /** Queries by their body, so that one that comes again is not parsed. Mutations are not kept: they may hold personal data. */
+  /** Parsed queries by their body: repeated ones are not parsed again. Mutations are not kept: they may hold personal data. */
   readonly requests = new LRUCache<string, GraphQLRequest>({ max: keptRequests.max });
   readonly #known: KnownOperations;
   readonly #apollo: ApolloServer<OperationContext>;
@@ -73,8 +73,8 @@ export class Operations {
   }
 
   /**
-   * Finds the operation that a request asks for, and checks its variables. `streamAs`: the transport of a subscription, where
-   * it is not that of other operations. @throws what {@link refuse} answers
+   * Finds the operation that a request asks for, and checks its variables. `streamAs`: the transport of a subscription, if
+   * it differs from that of other operations. @throws what {@link refuse} answers
    */
   prepare(record: OperationRecord, facts: OperationFacts, asked: GraphQLRequest, streamAs?: Transport): Operation {
     const beganAt = performance.now();
@@ -101,7 +101,7 @@ export class Operations {
   }
 
   /**
-   * Performs an operation, a query or a mutation synchronously where possible; a subscription gives a stream of answers.
+   * Performs an operation: a query or a mutation synchronously where possible, a subscription as a stream of answers.
    * Throws or rejects with what {@link refuse} answers; a stream never does.
    */
   run(operation: Operation): Answer | Promise<Answer | ResultStream> {
@@ -119,19 +119,19 @@ export class Operations {
     return performing.then((result) => this.#leave(operation, result, performance.now()));
   }
 
-  /** Refuses a request or an operation for what was thrown about it. Returns the answer. */
+  /** Refuses a request or an operation because of a thrown `error`. Returns the answer. */
   refuse(record: OperationRecord, error: unknown): Answer {
     return this.#exit.refuse(record, error);
   }
 
-  /** Records a connection that ends before it is authenticated, or a path that does not exist. */
+  /** Reports a connection that ends before it is authenticated. */
   turnAway(record: OperationRecord, cause: string): void {
     record.causes = [cause];
     this.options.hooks.onEnd(record);
   }
 
   #find({ query, operationName }: GraphQLRequest): KnownOperation {
-    // Apollo's own message for a hash alone, on which its clients send the text, some with the hash beside it.
+    // Apollo's own message for a request with only a hash: its clients then send the text, some with the hash beside it.
     if (!query) throw badRequest('PersistedQueryNotSupported', 200);
     return this.#known.find(query, operationName);
   }

@@ -89,7 +89,7 @@ export class ResultStream implements AsyncIterable<Answer> {
     this.exit.end(this.operation, { kind: 'result', status: 200 });
   }
 
-  /** The work of an event is its caller's, like that of an operation. */
+  /** Executes the operation for one event. The work is charged to the caller, like that of a query. */
   async #answer(event: unknown): Promise<Answer> {
     const { contextFor, quota } = this.options;
     const { facts, context, fields } = this.operation;

@@ -159,7 +159,7 @@ export async function readListed(paths: readonly string[]): Promise<Listed> {
   return listed;
 }
 
-/** A folder's .json files, without the hidden ones: Kubernetes keeps the files that it links to among those. */
+/** A file itself, or a folder's .json files. Hidden ones are left out: Kubernetes mounts files as links into hidden folders. */
 async function filesOf(path: string): Promise<readonly string[]> {
   if (!(await stat(path)).isDirectory()) return [path];
   const names = await readdir(path);
@@ -179,7 +179,7 @@ async function addFile(listed: Listed, file: string): Promise<void> {
   for (const [id, body] of data) listed.add(id, body);
 }
 
-/** What cannot be done with a file: our own words, or those for an error of the file system. */
+/** Returns a function that rethrows an error about a file in one line: with our words, or with a file-system error's code. */
 function failing(path: string) {
   return (error: NodeJS.ErrnoException): never => {
     const problem = error instanceof SyntaxError ? 'is not JSON' : error.message;

@@ -10,7 +10,7 @@ import {
 } from 'graphql';
 import { GatewayError } from '../errors/errors.js';
 
-/** How large an operation and its answer may be; the setting of each is MAX_ and its name, but for the answer. */
+/** How large an operation and its answer may be. Each has a setting, MAX_ and its name, except the answer. */
 export interface OperationLimits {
   readonly bodyBytes: number;
   readonly depth: number;
@@ -35,7 +35,7 @@ export interface Size {
 const sums = ['aliases', 'directives', 'rootFields', 'fields'] as const;
 const nothing: Size = { depth: 0, aliases: 0, directives: 0, rootFields: 0, fields: 0 };
 
-/** Sizes of the operations of a document, found in one walk: each fragment is counted once, however often it is spread. */
+/** Returns a function that sizes parts of a document. Each fragment is walked only once, however often it is spread. */
 export function sizeIn(document: DocumentNode): (node: ExecutableDefinitionNode | SelectionNode) => Size {
   const known = new Map<string, Size>();
   const sizeOf = (node: ExecutableDefinitionNode | SelectionNode): Size => {
@@ -65,7 +65,7 @@ export function sizeIn(document: DocumentNode): (node: ExecutableDefinitionNode 
   return sizeOf;
 }
 
-/** The root fields of an operation, each as often as it is spread: only for one whose {@link Size} is within the limits. */
+/** The root fields of an operation, each as often as it is spread. Only for one whose {@link Size} is within the limits. */
 export function rootFieldsOf(document: DocumentNode, { selectionSet }: OperationDefinitionNode): readonly FieldNode[] {
   const fieldsOf = (one: SelectionNode): readonly FieldNode[] => {
     if (one.kind === Kind.FIELD) return [one];
@@ -80,7 +80,7 @@ function fragmentIn({ definitions }: DocumentNode, name: string): FragmentDefini
   return definitions.find(isIt) as FragmentDefinitionNode | undefined;
 }
 
-/** One error for each limit that an operation exceeds, with its setting if it has one. They tell nothing of the schema. */
+/** One error for each limit that an operation exceeds, with its setting if it has one. They reveal nothing of the schema. */
 export function excessOf(size: Size, { operation }: OperationDefinitionNode, limits: OperationLimits): GatewayError[] {
   const rules: (readonly [counted: string, count: number, most: number])[] = [
     ['levels of fields (MAX_DEPTH)', size.depth, limits.depth],

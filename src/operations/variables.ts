@@ -18,7 +18,7 @@ import type { Variables } from './GraphQLRequest.js';
 const missing = 'is missing:';
 const notNull = 'must not be null:';
 
-/** Most violations that are looked for and told. */
+/** Most violations that are looked for and reported. */
 const maxViolations = 20;
 
 /** Thrown to end the search for violations. */

@@ -34,7 +34,7 @@ export type Run = (values: Variables, context: OperationContext) => Result | Pro
 class NotPlannable extends Error {}
 
 /**
- * What answers a valid operation as graphql-js would, in a fraction of its time. Undefined, so that Apollo executes it, for:
+ * Returns what answers an operation as graphql-js would, in a fraction of the time. Undefined, so that Apollo executes it, for:
  * directives; lists and abstract types other than `_entities`, and defaults of arguments (this schema has none); introspection
  * and `_service`; several mutations, which must run one after the other; more than {@link maxSteps} steps.
  */
@@ -97,7 +97,7 @@ class Planner {
     });
   }
 
-  /** The step for a field, or for the members of the list that it has. */
+  /** The step for a field, or for each member of its list. */
   #step(
     parent: GraphQLObjectType,
     key: string,
@@ -127,7 +127,7 @@ class Planner {
     };
   }
 
-  /** Undefined where they depend on variables. */
+  /** The values of a field's arguments; undefined where they depend on variables. */
   #arguments(field: GraphQLField<unknown, unknown>, node: FieldNode): Step['args'] {
     if (field.args.some(({ defaultValue }) => defaultValue !== undefined)) notPlannable();
     let isConstant = true;
