@@ -16,7 +16,7 @@ import { isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/jso
 import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 
-/** What every request works with; started once, in `services.ts`. */
+/** What every request works with; started once, with the gateway. */
 export interface Services {
   readonly broker: TokenBroker;
   readonly jobs: RefreshJobs;
@@ -63,10 +63,10 @@ export class RequestContext implements OperationContext, ReadCall {
   /**
    * The only door to everything about a taxpayer. It checks access before anything reads a cache or calls the service, so a
    * caller without the right cannot learn whether the taxpayer exists. When the caller's token does not list the taxpayer,
-   * the decision point decides about `scope`; `use` runs synchronously when its decision is known already.
+   * the decision point decides about `scope`. `use` runs synchronously unless the decision point has to be called.
    *
-   * @throws GatewayError BAD_USER_INPUT for an id that cannot be one; FORBIDDEN when the caller may not see the taxpayer;
-   *   AUTH_UNAVAILABLE when that cannot be decided. Rejects with the last two after calling the decision point.
+   * @throws GatewayError BAD_USER_INPUT for an id that cannot be one; FORBIDDEN when the caller may not see the taxpayer.
+   *   Where the decision point has to be called, rejects with FORBIDDEN, AUTH_UNAVAILABLE or RATE_LIMITED.
    */
   taxpayer<T>(
     id: string,
@@ -86,7 +86,7 @@ export class RequestContext implements OperationContext, ReadCall {
     return decision instanceof Promise ? decision.then(() => use(access)) : use(access);
   }
 
-  /** Notes how the caller wrote an id, where that is not its name. */
+  /** Returns an id. Remembers how the caller wrote it, if that is not its name: the service gets what the caller wrote. */
   named<Id extends string>(id: Id, written: string): Id {
     if (written !== id) this.written = (this.written ?? new Map()).set(id, written);
     return id;
@@ -159,8 +159,8 @@ export class RequestContext implements OperationContext, ReadCall {
 }
 
 /**
- * Starts all reads of a batch; what follows them is then asked together, too. DataLoader wants each failure as a value, so
- * that one does not fail the other reads.
+ * Runs all reads of a batch. They end together, so that the access checks that follow them share one call, too. DataLoader
+ * wants each failure as a value, so that one does not fail the other reads.
  */
 async function startAll(reads: readonly Read[]): Promise<unknown[]> {
   const settled = await Promise.allSettled(reads.map(([, start]) => start()));

@@ -78,24 +78,24 @@ export class TaxpayerAccess {
     return this.services.jobWatches.settle([this.id, id], view, { holder, trail, written, onEnd, maxMs, signal });
   }
 
-  /** Audits that the caller is shown a view, if the audit log takes every view. After a wait, access is checked again. */
+  /** Returns a view that may be shown: access is checked again after a wait. Audits it, if the audit log takes every view. */
   shown<View>(action: 'record-shown' | 'job-shown', view: View | Promise<View>): View | Promise<View> {
     const { allowed } = this;
-    const againAllowed = async (seen: View) => {
+    const checkAgain = async (seen: View) => {
       await allowed?.();
       return seen;
     };
-    const shown = allowed && view instanceof Promise ? view.then(againAllowed) : view;
+    const shown = allowed && view instanceof Promise ? view.then(checkAgain) : view;
     if (!this.services.auditsAll) return shown;
-    const note = (seen: View) => {
+    const audited = (seen: View) => {
       this.context.audit(action, 'shown', this.id);
       return seen;
     };
-    return shown instanceof Promise ? shown.then(note) : note(shown);
+    return shown instanceof Promise ? shown.then(audited) : audited(shown);
   }
 }
 
-/** Decides again whenever a decision expires, until `ended`. Rejects when there is no decision that allows access. */
+/** Gets a new decision whenever one expires, until `ended` aborts. Rejects when there is none that allows access. */
 async function keepAsking(allowed: Allowed, ended: AbortSignal): Promise<void> {
   while (!ended.aborted) {
     const { until } = await allowed();
