@@ -18,7 +18,7 @@ export interface GatewayErrorOptions {
   /** When to try again, in whole seconds from now. */
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
-  /** The holder whose own failures or budget led to the refusal. Others who wait for the same read try again by themselves. */
+  /** The holder whose own failures, budget or calls led to the refusal. Others who wait for the same read try again. */
   readonly onlyFor?: { readonly holder: string | undefined } | undefined;
   /** Why, in short, for our own log and traces: never a value, a name or an id. Never leaves with an answer. */
   readonly reason?: string | undefined;
@@ -58,7 +58,7 @@ export function unauthenticated(message: string): GatewayError {
   return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });
 }
 
-/** Nobody can say at the moment who the caller is, or whom it may see. `reason` as in {@link GatewayErrorOptions}. */
+/** Nobody can say at the moment who the caller is, or what they may see. `reason` as in {@link GatewayErrorOptions}. */
 export function authUnavailable(message: string, reason: string): GatewayError {
   return new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds: 1, reason });
 }

@@ -1,13 +1,13 @@
 import { type GraphQLError, Kind } from 'graphql';
 
-// graphql-js quotes values in its messages. What may be told is what comes from the schema. Each form is anchored, and takes
-// the last text that looks like graphql-js' own, so that no value can imitate it.
+// graphql-js quotes values in its messages; only what comes from the schema may leave. Each pattern is anchored, and takes the
+// last text that looks like graphql-js' own, so that no quoted value can imitate it.
 
-/** What is wrong with a value, where its kind is all that may be told. */
+/** Said about a value where nothing more may be revealed. */
 export const misfit = 'does not have the expected type';
 
-/** How graphql-js says what is wrong with a value, and what is told of it, after the place of the value. */
-const aboutValues: readonly (readonly [form: RegExp, told: string])[] = [
+/** Messages of graphql-js about a value, and what we say instead, after the place of the value. */
+const aboutValues: readonly (readonly [form: RegExp, replacement: string])[] = [
   [
     /^Field "(?:\w+\.)?(\w+)" of required type "([\w![\]]+)" was not provided\.$/,
     'is missing its field $1: expected $2',
@@ -24,18 +24,18 @@ const aboutValues: readonly (readonly [form: RegExp, told: string])[] = [
   [/^(Int|Float|String|Boolean|ID) cannot represent [\s\S]*$/, `${misfit}: expected $1`],
 ];
 
-/** A message of graphql-js about a value, to follow the value's place. */
+/** Our text for a message of graphql-js about a value. It follows the value's place. */
 export function aboutValue(message: string): string {
-  const [form, told] = aboutValues.find(([known]) => known.test(message)) ?? [/^[\s\S]*$/, misfit];
-  return message.replace(form, told);
+  const [form, replacement] = aboutValues.find(([known]) => known.test(message)) ?? [/^[\s\S]*$/, misfit];
+  return message.replace(form, replacement);
 }
 
-/** A message of graphql-js about a document, which may quote names but not values. An error about a value names its node. */
+/** Our text for an error about a document: it may quote names, not values. An error about a value is known by its node. */
 export function aboutDocument({ message, nodes, source, positions }: GraphQLError): string {
   const kind = nodes?.[0]?.kind;
   if (kind === Kind.OBJECT_FIELD || kind?.endsWith('Value')) {
     const before = source?.body.slice(0, positions?.[0]).slice(-200) ?? '';
-    // The argument or input field that the value was given to, which is of the schema.
+    // The name of the argument or input field that has the value: the schema defines it.
     const place = /([_A-Za-z]\w*)\s*:\s*$/.exec(before)?.[1] ?? 'A value';
     return `${place} ${aboutValue(message)}`;
   }

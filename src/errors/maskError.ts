@@ -49,7 +49,7 @@ export function isBug(error: unknown): boolean {
 
 /**
  * Why an operation failed, for the log: the different causes of its errors, without what a caller or the service sent. `known`:
- * the causes of those before.
+ * causes found before.
  */
 export function causesOf(errors: readonly unknown[], known: readonly string[] = []): readonly string[] {
   return [...new Set([...known, ...errors.slice(0, 20).map(causeOf)])].slice(0, maxCauses);
@@ -60,7 +60,7 @@ function causeOf(error: unknown): string {
   const face = publicFace(error, true);
   if (face === bug) return original instanceof Error ? original.name : typeof original;
   if (face.reason !== undefined) return face.reason;
-  // Without paths and names that a document may have chosen: messages quote them, except the name of a variable.
+  // Without paths, and without names that the caller may have chosen: messages quote those, except the name of a variable.
   const [violation] = face.violations ?? [];
   const message = violation === undefined ? face.message : `a value ${violation.message}`;
   return message
@@ -89,7 +89,7 @@ function publicFace(error: unknown, openSchema: boolean): PublicFace {
       message: openSchema ? aboutSyntax(message) : 'The document cannot be parsed',
     };
   }
-  if (nodes.length === 0) return bug; // graphql-js names the nodes of a document's mistakes
+  if (nodes.length === 0) return bug; // graphql-js gives nodes to every mistake in a document
   // A null for an argument that must not be null is found only when the field is executed.
   const isOfField = error instanceof GraphQLError && error.path !== undefined;
   if (!isOfField) return { code: 'GRAPHQL_VALIDATION_FAILED', message: aboutDocument(original) };
