@@ -8,7 +8,7 @@ import type { Logger } from '../observability/log.js';
 import { isLoopback } from '../process/isLoopback.js';
 import { followPemFiles, type Pem, type PemFiles, readPemFiles } from './pemFiles.js';
 
-/** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
+/** HTTP agents for calls to the service, and for those to others: identity provider, decision point and collector. */
 export function startAgents({ proxies, service: { tls } }: Config, log?: Logger) {
   const service = new Agents(proxies, tls, log);
   const others = new Agents(proxies);
@@ -60,7 +60,7 @@ export class Agents {
     for (const agent of this.#shared.values()) agent.destroy();
   }
 
-  /** Requests in flight finish on the connections that they have, which then end. */
+  /** Replaces the shared agents. Requests in flight finish on their connections, which then end. */
   #retire(): void {
     for (const agent of this.#shared.values()) {
       agent.maxFreeSockets = 0;
@@ -83,7 +83,7 @@ const keepAlive = { keepAlive: true };
 /** How long a proxy may take to open a tunnel, in milliseconds. */
 const tunnelMs = 10_000;
 
-/** Without user and password in its address, which https-proxy-agent prints when DEBUG is set. */
+/** A proxy. Its URL has no user and password, because https-proxy-agent prints it when DEBUG is set. */
 interface Proxy {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
@@ -98,7 +98,7 @@ function proxyOf(secret: Secret | undefined): Proxy | undefined {
   return { url, headers: credentials === ':' ? {} : { 'Proxy-Authorization': authorization } };
 }
 
-/** Calls through a tunnel of the proxy; what goes wrong before it is open is the proxy's failure: `PROXY_HTTP_407`. */
+/** Calls through a tunnel of the proxy. A failure before it is open gets a code of its own, such as `PROXY_HTTP_407`. */
 class TunnelAgent extends HttpsProxyAgent<string> {
   constructor(
     { url, headers }: Proxy,
@@ -113,7 +113,7 @@ class TunnelAgent extends HttpsProxyAgent<string> {
       if (statusCode !== 200) reason = `HTTP_${statusCode}`;
     });
     request.once('proxy', ({ socket }) => {
-      if (reason !== undefined) throw socket.destroy(); // in place of a socket that plays the proxy's answer
+      if (reason !== undefined) throw socket.destroy(); // or we would get a socket that replays the proxy's answer
     });
     const limit = new AbortController();
     const timer = setTimeout(() => {
@@ -151,7 +151,7 @@ function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   return agent;
 }
 
-/** One form for all that mean the same host: `.EXAMPLE.com.` is `example.com`, and `2001:db8:0::7` is `2001:db8::7`. */
+/** The canonical form of a host: `.EXAMPLE.com.` becomes `example.com`, and `2001:db8:0::7` becomes `2001:db8::7`. */
 function plainHost(entry: string): string {
   const name = entry.toLowerCase().replace(/^\.|\.$/g, '');
   const asAddress = `http://[${name}]`;

@@ -39,7 +39,7 @@ export function followPemFiles(files: PemFiles, log: Logger, use: (pem: Pem) => 
   return follow({ paths: named.map(({ file }) => file), log, take });
 }
 
-/** Checks each authority by itself: in a list of authorities OpenSSL silently skips those it cannot read. */
+/** Returns `pem` if it can be used. Checks each authority by itself: OpenSSL silently skips those of a list it cannot read. */
 function checked(files: PemFiles, pem: Pem): Pem {
   const { ca, cert, key } = pem;
   const [certSetting, keySetting] = [files.cert?.setting, files.key?.setting];

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 
 type Thing = NonNullable<unknown>;
 
-/** The clock of today: lru-cache would keep the one of its import, which tests and the simulator replace. */
+/** Looks up the clock at each call: lru-cache would keep the one that it imported, which tests and the simulator replace. */
 const perf = { now: () => performance.now() };
 
 /** An LRU cache of at most `max` entries that allocates memory as it fills. lru-cache's own `max` allocates all at once. */

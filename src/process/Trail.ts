@@ -21,9 +21,9 @@ const maxCalls = 10;
 export class Trail {
   /** The first calls; undefined while there is none. */
   calls: CallMade[] | undefined;
-  /** All calls, those included that {@link Trail.calls} has no room for. */
+  /** All calls, including those that {@link Trail.calls} has no room for. */
   callCount = 0;
-  /** Calls to the token endpoint that it took from the budget, whether they are over or not. */
+  /** Calls to the token endpoint that the operation took from the budget, whether they have ended or not. */
   tokenCalls = 0;
 
   call(call: CallMade): void {

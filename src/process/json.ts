@@ -49,7 +49,7 @@ export function pathOfInfinity(value: unknown): string | undefined {
 /** The deepest nesting of metadata, in levels, as a caller sends it and as the service returns it. */
 export const maxMetadataDepth = 20;
 
-/** Whether a JSON value nests at most `levels` levels: every other recursive walk overflows the stack at 200,000. */
+/** Whether a JSON value nests at most `levels` levels. Unlike an unbounded walk, it cannot overflow the stack. */
 export function isNestedWithin(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true;
   const members = Object.values(value);

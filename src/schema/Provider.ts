@@ -61,7 +61,7 @@ export function readProviders(file: string): readonly ProviderEntry[] {
 /** The enum as TypeGraphQL sees it, once {@link defineProviders} has made it. */
 export let Provider: Readonly<Record<string, string>> = {};
 
-/** Makes the `Provider` enum. Before the schema is built: its types ask for the enum then. */
+/** Makes the `Provider` enum. Call it before the schema is built, whose types then ask for the enum. */
 export function defineProviders(entries: readonly ProviderEntry[]): void {
   const description =
     'Where the tax data of a taxpayer comes from. The operators of a gateway may name other values (PROVIDERS_FILE): generate types from the schema of your own.';

@@ -97,7 +97,7 @@ export class TaxpayerToken {
 
 const dateOf = (text: string | null) => (text === null ? null : new Timestamp(text));
 
-/** The value of a field that the service answered in breach of its contract: an error as a field's value makes the field null. */
+/** The value of a field that the service answered in breach of its contract: graphql-js makes it null and adds the error. */
 function broken({ message, reason }: { readonly message: string; readonly reason: string }): GatewayError {
   return new GatewayError('UPSTREAM_INVALID_RESPONSE', message, { reason });
 }

@@ -51,7 +51,7 @@ export class Timestamp extends Date {
   }
 }
 
-/** Registers an enum that the service may extend: values described by name, of which UNRECOGNIZED is for all others. */
+/** Registers an enum that the service may extend; UNRECOGNIZED stands for unknown values. `values`: descriptions by name. */
 export function openEnum<Name extends string>(
   name: string,
   description: string,

@@ -14,7 +14,7 @@ interface Entity {
 /** Reads a member of the key by which another subgraph refers to an entity. @throws GatewayError BAD_USER_INPUT unless it is a string */
 export type Key = (member: string) => string;
 
-/** What a router asks by. Composers know the definitions of the directives that `links` imports, so they are not repeated. */
+/** What a router queries. Composers know the definitions of the directives that `links` imports, so they are not repeated. */
 const definitions = `
   scalar _Any
   type _Service { sdl: String }
@@ -46,7 +46,7 @@ export function asSubgraph(schema: GraphQLSchema, links: string, references: Rea
   };
   return subgraph;
 
-  /** Finds an entity, synchronously when memory has it. Returns what is thrown, so that it fails this entity only. */
+  /** Finds an entity, synchronously when memory has it. Returns errors instead of throwing them: each fails only its entity. */
   function find(representation: unknown, context: RequestContext): unknown {
     try {
       const reference = references.get(textOf(representation, '__typename'));

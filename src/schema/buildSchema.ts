@@ -21,7 +21,7 @@ const links = `
   directive @semanticNonNull(levels: [Int!]! = [0]) on FIELD_DEFINITION
 `;
 
-/** The resolvers of one type. `reference` finds an entity and checks the scope: `_entities` skips the root fields. */
+/** The resolvers of one type. `reference` finds an entity and checks the scope: `_entities` bypasses the root fields. */
 type Resolver = object & { readonly reference?: Reference };
 type ResolverClass = new (vocabulary: Vocabulary) => Resolver;
 
@@ -76,7 +76,7 @@ function callDirectly(schema: GraphQLSchema, instances: Instances): void {
     if (!isObjectType(type) || isIntrospectionType(type)) continue;
     for (const field of Object.values(type.getFields())) {
       (field.args as unknown[]).reverse();
-      if (type !== schema.getSubscriptionType()) delete field.resolve; // a plain member, unless it is in the metadata
+      if (type !== schema.getSubscriptionType()) delete field.resolve; // then a plain member, unless the metadata has a method
     }
   }
   const { queries, mutations, fieldResolvers } = getMetadataStorage();
