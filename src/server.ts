@@ -156,8 +156,8 @@ function operationsOf(
     onUnknownValue: (kind, value) => {
       metrics.unknownValues.add(kind);
       // The service may put anything into these fields: only a plain word is logged.
-      const told = /^[A-Za-z_-]{1,40}$/.test(value) ? value : 'withheld: not a plain word';
-      log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');
+      const logged = /^[A-Za-z_-]{1,40}$/.test(value) ? value : 'withheld: not a plain word';
+      log.warn({ kind, value: logged }, 'the service uses a value the schema has no name for');
     },
   });
   const { onUntrusted, operationLog } = services;

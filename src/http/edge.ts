@@ -74,7 +74,7 @@ export class OpenStreams {
   }
 }
 
-/** For each so many bytes that wait, a peer gets another `stallMs`. With the default of 30 s that is 50 kB a second. */
+/** Bytes for which a peer gets `stallMs` once more: with the default of 30 s, it has to take 50 kB a second. */
 const bytesPerStall = 1_500_000;
 
 /** Counts the bytes that a peer has not taken yet as held by its caller, and ends a connection whose peer takes too long. */
