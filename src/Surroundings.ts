@@ -9,5 +9,5 @@ export interface Surroundings {
   readonly log: Logger;
   readonly metrics: Metrics;
   /** The HTTP agents of outgoing calls. */
-  readonly ways: ReturnType<typeof startAgents>;
+  readonly agents: ReturnType<typeof startAgents>;
 }

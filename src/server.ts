@@ -79,8 +79,8 @@ async function start(config: Config, options: GatewayOptions, started: Started):
 
   const sandbox = started(config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined);
   const upstream = sandbox ? { baseUrl: sandbox.url, ...embeddedSandbox } : (config.upstream as UpstreamCredentials);
-  const ways = started(startAgents(config, log));
-  const surroundings = { config, log, metrics, ways };
+  const agents = started(startAgents(config, log));
+  const surroundings = { config, log, metrics, agents };
   const tracing = started(await startTracing(surroundings, upstream.baseUrl));
   const services = started(await startServices({ ...surroundings, upstream })); // first: its error must be the only line
   const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));

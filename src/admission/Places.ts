@@ -36,7 +36,7 @@ export class Places {
 
   /** @throws GatewayError RATE_LIMITED (429) at the holder's own bound or that of the process */
   take(resource: Resource, holder: Holder, amount = 1): Release {
-    if (!this.hasRoom(resource, holder, amount)) throw this.#refusal(resource, holder, amount);
+    this.assertRoom(resource, holder, amount);
     this.#change(resource, holder, amount);
     let isHeld = true;
     return () => {
@@ -45,11 +45,13 @@ export class Places {
     };
   }
 
-  #refusal(resource: Resource, holder: Holder, amount: number): GatewayError {
+  /** Takes nothing. @throws GatewayError RATE_LIMITED (429) where {@link Places.take} would */
+  assertRoom(resource: Resource, holder: Holder, amount = 1): void {
+    if (this.hasRoom(resource, holder, amount)) return;
     const { perHolder } = this.bounds[resource];
     const { name, setting } = resources[resource];
     const per = resource === 'newcomers' ? 'address' : 'caller';
-    return holder !== undefined && this.held(resource, holder) + amount > perHolder
+    throw holder !== undefined && this.held(resource, holder) + amount > perHolder
       ? rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`)
       : rateLimited(`The gateway has no room for more ${name} (${setting})`);
   }

@@ -7,13 +7,13 @@ import { identifier } from './identify.js';
 
 /** Starts what tells who is calling, and what decides about taxpayers that a token does not list, where that is configured. */
 export function startAuthentication(surroundings: Surroundings) {
-  const { config, log, metrics, ways } = surroundings;
+  const { config, log, metrics, agents } = surroundings;
   const { auth, routerSecrets } = config;
   const issuers = auth.issuers.map(({ issuer, jwksUrl, audience }) => {
     const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
     const episode = new Episode({ log, about: { issuer }, ...texts });
     const keys = new IssuerKeys({
-      ...{ issuer, jwksUrl, agentFor: ways.others.agentFor, maxAgeMs: auth.keysMaxAgeMs },
+      ...{ issuer, jwksUrl, agentFor: agents.others.agentFor, maxAgeMs: auth.keysMaxAgeMs },
       onRead: (failure) => episode.see(failure?.fault, failure?.message),
     });
     void keys.start();
@@ -36,7 +36,7 @@ export function startAuthentication(surroundings: Surroundings) {
   };
 }
 
-function decisionPoint({ config, log, metrics, ways }: Surroundings) {
+function decisionPoint({ config, log, metrics, agents }: Surroundings) {
   const { decision } = config.auth;
   if (decision === undefined) return undefined;
   const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
@@ -45,5 +45,5 @@ function decisionPoint({ config, log, metrics, ways }: Surroundings) {
     metrics.onDecisionCall(call);
     episode.see(call.outcome === 'ok' ? undefined : call.outcome, call.cause);
   };
-  return new DecisionPoint({ ...decision, agent: ways.others.agentFor, onCall });
+  return new DecisionPoint({ ...decision, agent: agents.others.agentFor, onCall });
 }

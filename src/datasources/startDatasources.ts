@@ -30,14 +30,14 @@ export interface DatasourcesOptions extends Surroundings {
 
 /** Starts what reads and writes at the service, over a store that is open. */
 export function startDatasources(options: DatasourcesOptions) {
-  const { config, metrics, ways, store, sealer, upstream, fetch, audit } = options;
+  const { config, metrics, agents, store, sealer, upstream, fetch, audit } = options;
   const { apiVersion, deadlineMs, breakerResetMs: longestPauseMs } = config.service;
   const { maxEntries, keepMs } = config.cache;
   const sealed = new SealedStore({ store, sealer, scope: scopeOf(upstream.baseUrl, upstream.clientId, apiVersion) });
   const http = new ResilientFetch({
     ...config.service,
     ...(fetch && { fetch }),
-    agents: ways.service,
+    agents: agents.service,
     onTry: metrics.onTry,
   });
   const service = taxpayerService(options, http, sealed);

@@ -31,7 +31,7 @@ export interface Edge extends Pick<EdgeOptions, 'operations' | 'quota' | 'identi
   readonly keepAliveMs: number;
 }
 
-export function edgeOf({ config, log, metrics }: Omit<Surroundings, 'ways'>, options: EdgeOptions): Edge {
+export function edgeOf({ config, log, metrics }: Omit<Surroundings, 'agents'>, options: EdgeOptions): Edge {
   const { stallMs, keepAliveMs = 12_000, ...given } = options;
   return {
     ...given,

@@ -53,8 +53,7 @@ export class WebSockets {
     const { places, streams, origins } = this.edge;
     origins.refuseForeignPage(request);
     if (streams.draining) throw shuttingDown;
-    const giveBack = places.take('streams', undefined);
-    giveBack(); // this only checks that there is room: the caller takes a place once it is known
+    places.assertRoom('streams', undefined); // the caller takes the place, once it is known
     return places.take('newcomers', address);
   }
 }

@@ -113,7 +113,9 @@ class TunnelAgent extends HttpsProxyAgent<string> {
       if (statusCode !== 200) reason = `HTTP_${statusCode}`;
     });
     request.once('proxy', ({ socket }) => {
-      if (reason !== undefined) throw socket.destroy(); // or we would get a socket that replays the proxy's answer
+      if (reason === undefined) return;
+      socket.destroy();
+      throw new Error('no tunnel'); // or we would get a socket that replays the proxy's answer
     });
     const limit = new AbortController();
     const timer = setTimeout(() => {

@@ -35,9 +35,9 @@ export class Tracing {
   readonly #servers: Readonly<Record<'service' | 'decisions', URL>>;
 
   /** Spans are posted to `url`. */
-  constructor({ config: { auth }, log, ways }: Surroundings, url: string, serviceUrl: string) {
+  constructor({ config: { auth }, log, agents }: Surroundings, url: string, serviceUrl: string) {
     this.#servers = { service: new URL(serviceUrl), decisions: new URL(auth.decision?.url ?? serviceUrl) };
-    const agent = ways.others.agentFor(new URL(url));
+    const agent = agents.others.agentFor(new URL(url));
     const exporter = new OTLPTraceExporter({ url, ...(agent && { httpAgentOptions: () => agent }) });
     const texts = { begins: 'trace collector rejects spans', ends: 'trace collector accepts spans again' };
     watch(exporter, new Episode({ log, ...texts }));

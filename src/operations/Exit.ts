@@ -38,8 +38,8 @@ export class Exit {
     const answer = this.answer(operation, result);
     // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
     if (answer.bytes > smallAnswer && operation.type !== 'mutation') {
-      const giveBack = this.options.places.take('bytes', operation.context.holder, answer.bytes);
-      giveBack(); // this only checks that there is room: the transport counts what the client has not read
+      // The transport takes the room, for what the client has not read.
+      this.options.places.assertRoom('bytes', operation.context.holder, answer.bytes);
     }
     return this.end(operation, answer);
   }

@@ -91,7 +91,8 @@ export class Operations {
       record.values = known.read(request.variables);
       record.fields = known.fieldsFor(record.values);
       if (known.rootFields > 1) quota.takeFields(facts, known.rootFields - 1); // `admit` counted the first
-      if (trusted !== undefined && request === asked) trusted.report(asked.query ?? '', known.label, facts);
+      const isListed = request !== asked; // then `withDocument` has put in the listed text
+      if (trusted !== undefined && !isListed) trusted.report(asked.query ?? '', known.label, facts);
       if (known.isKept && known.type === 'query') this.#keep(asked);
       record.context = contextFor(facts);
       return record as Operation;

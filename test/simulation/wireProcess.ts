@@ -54,7 +54,7 @@ export function wireProcess({ world, node, line, config, fetch, secret }: Parts)
   const clientSecret = new Secret(secret());
   const sealer = new Sealer(clientSecret);
   const wired = startDatasources({
-    ...{ config, log, metrics, ways: startAgents(config), store, sealer },
+    ...{ config, log, metrics, agents: startAgents(config), store, sealer },
     upstream: { baseUrl, clientId, clientSecret },
     fetch: fetch as never,
   });

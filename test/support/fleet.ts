@@ -94,7 +94,7 @@ export async function startFleet({
         metrics: Object.assign(new Metrics(), {
           onTokenEvent: (event: TokenEvent) => events.push(event),
         }),
-        ways: startAgents(config),
+        agents: startAgents(config),
         store: shared,
         sealer: new Sealer(new Secret('fleet-secret')),
         upstream,

@@ -46,7 +46,7 @@ async function start(env: Environment = {}, bounds: Bounds = {}): Promise<Runnin
     upstream: config.upstream as UpstreamCredentials,
     log: createLogger('error'),
     metrics,
-    ways: startAgents(config),
+    agents: startAgents(config),
   });
   return running;
 }
