@@ -6,7 +6,7 @@ const lookEveryMs = 2000;
 
 /** A component that keeps data about subjects in memory. */
 export interface MemoryKeeper {
-  /** Drops what it holds about the subjects that are meant, and keeps no result of the reads in flight about them. */
+  /** Drops what it holds about the subjects that `isMeant` selects, and keeps no result of a read about them in flight. */
   forget(isMeant: (subject: string) => boolean): void;
 }
 
@@ -18,11 +18,11 @@ export interface ForgetsOptions {
 }
 
 /**
- * Makes this process forget what another process erased. The erasing ends every lease before the list names the subject, so
- * nothing that was read before it can be written after it; what this process has in memory goes when it reads the list.
+ * Makes this process forget the subjects that any process erased. The store erases a record before its list names the subject,
+ * and from then on takes no value whose fetch began earlier: what this process drops on reading the list cannot come back.
  */
 export class Forgets {
-  /** What the last look saw: the store may tell it once more. */
+  /** The ids that the last look got: the store may return them again. */
   #seen: ReadonlySet<string> = new Set();
   #mark = 0;
   #stopped = false;
@@ -50,13 +50,13 @@ export class Forgets {
     const subjects = new Set(news.map(({ subject }) => subject));
     if (subjects.size > 0) this.#forget((subject) => subjects.has(subject)); // one pass through memory for all of them
     for (const each of news) onForgotten(each);
-    // A note is kept for an hour: a process that did not look for so long may have missed one.
+    // The list keeps notes for an hour: after half an hour without a look, this process may have missed some.
     if (this.#mark > 0 && mark - this.#mark > hourMs / 2) this.forgetAll();
     this.#seen = new Set(listed.map(({ id }) => id));
     this.#mark = mark;
   }
 
-  /** Also when the client secret gives every name in the store another form: what is forgotten then, this process cannot learn. */
+  /** Drops everything: also after a change of the client secret, when others may still add to the list of the old name. */
   forgetAll(): void {
     this.#forget(() => true);
   }

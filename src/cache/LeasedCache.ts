@@ -11,8 +11,8 @@ import { WriteBack } from './WriteBack.js';
 
 /** How long a lease lasts without renewal, in milliseconds. Others wait this long for a holder that died. */
 const leaseMs = 3000;
-const renewEveryMs = 1000; // two renewals in a row may be late or lost
-/** How much longer than its work a holder may keep the lease, in milliseconds, for slow timers and a paused event loop. */
+const renewEveryMs = 1000; // one renewal may be lost, and the next one late
+/** Added to the time that others wait for the work of a holder, in milliseconds, for slow timers and a paused event loop. */
 export const leaseMarginMs = 2000;
 /** Pauses between two looks at a lease that another process holds, in milliseconds: they double, with jitter. */
 const firstPauseMs = 20;
@@ -82,9 +82,9 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   /**
-   * An acceptable entry: at once when memory has one. Waits for other processes for at most twice `workMs` plus the lease
-   * margin.
-   * @throws what the fetch threw, here or in the process that held the lease
+   * Returns an acceptable entry, synchronously when memory has one. Waits for other processes at most twice `workMs` plus
+   * {@link leaseMarginMs}.
+   * @throws what the fetch threw, here or in the process that held the lease; UPSTREAM_TIMEOUT when that wait is over
    */
   read(id: string, request: ReadRequest<Value>): Entry<Value> | Promise<Entry<Value>> {
     // 1. Memory has an acceptable entry.
@@ -122,9 +122,10 @@ export class LeasedCache<Value> implements MemoryKeeper {
       if (underWay === undefined) {
         const entry = await inPlace(() => this.#begin(reader));
         if (entry !== undefined) return entry;
-        continue; // another reader began it meanwhile
+        continue; // another reader has begun a read meanwhile
       }
-      // 2. The read is under way: its entry may be too old for this reader, its refusal may concern only the other.
+      // 2. Wait for the read in flight, then look again: its entry may be too old for this reader, and a refusal may
+      // concern only the reader that began it.
       const entry = await underWay.entry.catch((error) => {
         if (!isRefusalOfAnother(error, holder)) throw error;
       });
@@ -132,10 +133,10 @@ export class LeasedCache<Value> implements MemoryKeeper {
     }
   }
 
-  /** 3. Registers the read of a reader that has a place; undefined when one is under way by then. */
+  /** 3. Registers and starts the read of a reader that has got its place. Undefined when another read is in flight by then. */
   #begin(reader: Reader<Value>): Entry<Value> | Promise<Entry<Value>> | undefined {
     const { id } = reader;
-    const held = this.held(id, reader.acceptable); // it may have waited for its place
+    const held = this.held(id, reader.acceptable); // memory may have got one during the wait for a place
     if (held !== undefined || this.#flights.has(id)) return held;
     const reason = this.#memory.has(id) ? 'outdated' : 'absent';
     const entry = this.#load(reader)
@@ -150,7 +151,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     return entry;
   }
 
-  /** Asks the store until it answers, or this reader may fetch. */
+  /** Asks the store again and again until it gives an acceptable entry, the failure of another process, or the lease. */
   async #load(reader: Reader<Value>): Promise<Loaded<Value>> {
     const { store, codec, workMs, fieldOf } = this.options;
     const waitsUntil = performance.now() + 2 * workMs + leaseMarginMs;
@@ -159,7 +160,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     let refused: string | undefined;
     let awaited: string | undefined;
     for (let pauseMs = firstPauseMs; ; ) {
-      const turn = await store.acquire(place, { owner, leaseMs, refused, awaited }).catch(alone);
+      const turn = await store.acquire(place, { owner, leaseMs, refused, awaited }).catch(takenWithoutStore);
       switch (turn.state) {
         case 'found': {
           // 4. The store has an entry. Memory keeps an old one too: it can be shown when the service fails.
@@ -177,7 +178,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
           break;
         }
         case 'held':
-          // 6. Another process reads it.
+          // 6. Another process holds the lease.
           awaited = turn.owner;
           if (performance.now() > waitsUntil) throw upstreamTimeout();
           await pause(pauseMs * (0.5 + Math.random() / 2));
@@ -189,22 +190,22 @@ export class LeasedCache<Value> implements MemoryKeeper {
     }
   }
 
-  /** Fetches, then writes the result and releases the lease: also without an answer it may have been granted. */
+  /** Fetches, then writes the result and releases the lease. (A store that did not answer may have granted it all the same.) */
   async #work(reader: Reader<Value>, place: Place, wish: Wish, storeNow: number): Promise<Entry<Value>> {
     const aheadMs = storeNow - performance.now();
     const { store } = this.options;
     const { owner } = wish;
-    // 7. Nobody else reads it, or the store cannot tell. A lost lease does not end the work.
+    // 7. This process has the lease, or the store does not answer. Losing the lease does not end the work.
     const renewing = setInterval(() => store.acquire(place, wish).catch(() => undefined), renewEveryMs).unref();
     try {
       const entry = await reader.fetch();
-      // 8. The store takes it, or (10) is asked again each second.
+      // 8. Write the entry and release the lease. What the store does not take is noted for step 10.
       this.#keep(reader, entry);
       const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => false);
       if (!isSaved) this.#writeBack.later(reader.id);
       return entry;
     } catch (error) {
-      // 9. Those who wait share the failure; not a refusal that concerns one caller alone.
+      // 9. Leave the failure for those who wait, unless it is a bug or a refusal that concerns one caller alone.
       const isShared = error instanceof GatewayError && error.onlyFor === undefined;
       const failure = isShared ? encodeFailure(error) : undefined;
       await store.settle(place, owner, { failure }).catch(() => undefined);
@@ -221,7 +222,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     return { version, value, readAt: performance.now(), fetchedAt: Date.now(), startedAt };
   }
 
-  /** 10. Asks the store again, which did not take an entry that memory still has: in place of a fetch it is written. */
+  /** 10. Asks the store again for an entry that it did not take, if memory still has it; given the lease, writes the entry. */
   async #save(id: string): Promise<void> {
     const own = this.#memory.peek(id);
     if (own === undefined) return;
@@ -236,7 +237,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     });
   }
 
-  /** Of equal versions memory keeps its own, which has the readers' views; otherwise the store knows better. */
+  /** Keeps the store's entry, unless memory has the same version, with its readers' views, or one that was fetched later. */
   #keepStored(reader: Reader<Value>, stored: Entry<Value>): Entry<Value> {
     const held = this.#memory.get(reader.id);
     if (held?.version === stored.version) return held;
@@ -250,10 +251,10 @@ export class LeasedCache<Value> implements MemoryKeeper {
 }
 
 /**
- * A store that does not answer is done without: the reader fetches, as if it had the lease. When that began by the store's
- * clock, nobody knows: the store takes nothing of it should the record have been forgotten within an hour.
+ * Goes on without a store that does not answer: the reader fetches as if it had the lease. When that began by the store's
+ * clock is unknown, so it counts as long ago: the store takes no such value if the record was forgotten in the last hour.
  */
-function alone(error: unknown): Turn<never, never> {
+function takenWithoutStore(error: unknown): Turn<never, never> {
   if (error instanceof StoreError && error.trouble !== 'closed') return { state: 'taken', now: -Infinity };
   throw error;
 }

@@ -13,7 +13,7 @@ export interface ReadRequest<Value> {
   readonly acceptable: (entry: Entry<Value>) => boolean;
   /** Asks the service until `endsAt` (monotonic) at most. */
   readonly fetch: (endsAt: number) => Promise<Value>;
-  /** For the reader that begins a read; those who join one under way need no place. Default: at once. */
+  /** Runs the read once there is a place for it. Readers that join a read in flight need none. Default: runs it at once. */
   readonly inPlace?: InPlace | undefined;
   /** Who reads. A refusal that concerns another holder is not shared with this one. */
   readonly holder?: string | undefined;
@@ -29,7 +29,7 @@ export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   /** The label of metrics. */
   readonly kind: string;
   readonly maxEntries: number;
-  /** Time limit of the work under the lease, in milliseconds. The lease is renewed for as long plus `leaseMarginMs`. */
+  /** Time limit of a fetch, in milliseconds. The lease is renewed until the fetch has ended and its result is written. */
   readonly workMs: number;
   /** The field of the store that holds the entry with this id. */
   readonly fieldOf: (id: string) => SubjectField;

@@ -20,7 +20,7 @@ export interface Claim {
   withdraw(): Promise<void>;
 }
 
-/** A subject that was forgotten, and the request to do so. */
+/** A subject that was forgotten, and the id of the request to forget it. */
 export interface Forgotten {
   readonly id: string;
   readonly subject: string;
@@ -33,14 +33,14 @@ export interface SealedStoreOptions {
   readonly scope: readonly string[];
 }
 
-/** Pause before the next try of what must be written once the store answers again, in milliseconds. */
+/** Pause between the tries of a write that must not be lost, in milliseconds. */
 const againMs = 1000;
 const forgottenList = ['forgotten'];
 const ownMarksBytes = 4 << 20;
 
 /**
- * JSON values in a {@link Store} that sees neither names nor values: names are HMACs, values are encrypted and bound to
- * record, field and version. What does not decrypt or parse (tampered, foreign, moved) is an undefined value.
+ * JSON values in a {@link Store} that sees neither names nor values: names are HMACs; values are encrypted and bound to their
+ * names, those of fields also to their versions. One that does not decrypt (tampered with, foreign, moved) reads as undefined.
  */
 export class SealedStore {
   /** The marks that this process wrote: the shared store may not have taken them. */
@@ -103,7 +103,7 @@ export class SealedStore {
     return this.options.store.put(key, this.#seal(key, value), ttlMs, when);
   }
 
-  /** Writes now or, if the store does not answer, as soon as it does. Never rejects. */
+  /** Writes now or, if the store does not take it, as soon as it does. Resolves after the first try; never rejects. */
   async write(name: ItemName, value: unknown, ttlMs: number): Promise<void> {
     await this.#untilDone(() => this.put(name, value, ttlMs));
   }
@@ -131,8 +131,8 @@ export class SealedStore {
   }
 
   /**
-   * The fleet's mark, or this process's own. A mark with more left than its full length is over: the store's clock was set
-   * back.
+   * The fleet's mark, or else this process's own. A mark with more time left than its full length counts as over: the store's
+   * clock was set back.
    */
   async mark(name: ItemName): Promise<Item<unknown> | undefined> {
     const key = this.keyOf(name);
@@ -145,7 +145,7 @@ export class SealedStore {
     return undefined;
   }
 
-  /** Adds one to the counter `name`, which ends after `ttlMs` even where the store's clock was set back. */
+  /** Adds one to a counter, as `Store.increment`. `leftMs` is at most `ttlMs`, even when the store's clock was set back. */
   async increment(name: ItemName, ttlMs: number) {
     const { count, leftMs } = await this.options.store.increment(this.keyOf(name), ttlMs);
     return { count, leftMs: Math.min(leftMs, ttlMs) };
@@ -164,7 +164,7 @@ export class SealedStore {
     return this.keyOf(['subject', subject]);
   }
 
-  /** Waits for the first try only; the others go on without the caller. */
+  /** Repeats `work` until it succeeds or the store is closed. Resolves after the first try. */
   async #untilDone(work: () => Promise<unknown>): Promise<void> {
     const again = async (error: StoreError): Promise<void> => {
       if (error.trouble === 'closed') return;

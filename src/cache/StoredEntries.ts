@@ -50,7 +50,7 @@ export interface Keeping<Value> {
 export const leftMs = <Value>({ value, readAt }: Entry<Value>, { ttlMs }: Keeping<Value>): number =>
   ttlMs(value) - Math.max(0, performance.now() - readAt);
 
-/** The entry as the store takes it. `aheadMs`: how far the store's clock is ahead of the monotonic one, or less. */
+/** The entry as the store takes it. `aheadMs` is at most how far the store's clock is ahead of the monotonic one. */
 export function outcomeOf<Value>(entry: Entry<Value>, keeping: Keeping<Value>, aheadMs: number) {
   const { version, value, readAt, startedAt = readAt } = entry;
   const ageMs = performance.now() - readAt;
@@ -62,7 +62,7 @@ export function encodeFailure({ code, message, retryAfterSeconds, reason }: Gate
   return { code, message, retryAfterSeconds, reason };
 }
 
-/** Undefined for one that cannot be read or is of another release. */
+/** Undefined for a failure that cannot be read, or whose code only another release knows. */
 export function decodeFailure(stored: unknown): GatewayError | undefined {
   const { code, message, ...options } = (stored ?? {}) as GatewayError;
   return code in errorCodes ? new GatewayError(code, message, options) : undefined;

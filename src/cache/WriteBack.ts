@@ -2,7 +2,7 @@ const everyMs = 1000;
 /** Most entries that one cache writes back each second: after an outage a whole fleet does so at once. */
 const mostAtOnce = 25;
 
-/** Saves again each second, while there is any, what the store did not take. */
+/** Each second, saves again what the store did not take, until nothing is left. */
 export class WriteBack {
   readonly #unsaved = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
@@ -18,7 +18,7 @@ export class WriteBack {
   async #work(): Promise<void> {
     for (const id of [...this.#unsaved].slice(0, mostAtOnce)) {
       this.#unsaved.delete(id);
-      await this.save(id).catch(() => undefined); // it is closed, or another process has been reading it all the time
+      await this.save(id).catch(() => undefined); // closed, or others held the lease for too long
     }
     this.#timer = undefined;
     const [next] = this.#unsaved;

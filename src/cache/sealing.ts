@@ -5,7 +5,7 @@ const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEADER_BYTES = KEY_ID_BYTES + NONCE_BYTES;
-/** Part of every derivation: with another format come other keys and names. */
+/** Part of every derivation, so that another format has other keys and names. */
 const format = 'v2';
 
 /**
@@ -32,7 +32,7 @@ export class Sealer {
     this.#rings = keys.length > 0 ? keys : [new KeyRing('client-secret', this.clientSecret)];
   }
 
-  /** The stored name for `parts`. JSON keeps the parts apart, and lone surrogates too, which UTF-8 would make equal. */
+  /** The stored name for `parts`. JSON separates the parts, and escapes lone surrogates, which in UTF-8 are all equal. */
   name(parts: readonly string[]): string {
     return keyedHash((this.#rings.at(-1) as KeyRing).names, parts);
   }
