@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { pause } from '../process/pause.js';
 import { StoreError } from './StoreError.js';
 
-/** A holder whose time stamp has not moved for this long is dead, in milliseconds by the clock of who looks. */
+/** A holder whose time stamp has not moved for this long, by the clock of the process that waits, counts as dead. */
 const deadAfterMs = 4000;
 const lookEveryMs = 100;
 
 /**
  * The right of one process to a directory: an empty file, whose creation is atomic and needs no space on a full disk. The
- * holder renews its time each second. It is known by its inode, which no other file gets while it is held open, and not by
- * the number of a process: in two containers each process is number 1.
+ * holder renews the file's time each second, and knows it by its inode, which no other file gets while this one is open. A
+ * process id would not do: in two containers each process has the id 1.
  */
 export class DirectoryLock {
   #mine: FileHandle | undefined;
@@ -18,8 +18,8 @@ export class DirectoryLock {
   private constructor(private readonly path: string) {}
 
   /**
-   * @throws StoreError `misconfigured`, fit to be shown, when another process holds the directory for `waitMs` and lives; or
-   *   the system's error
+   * @throws StoreError `misconfigured`, fit to be shown, when a live process still holds the directory after `waitMs`; or the
+   *   system's error
    */
   static async take(directory: string, waitMs: number): Promise<DirectoryLock> {
     const lock = new DirectoryLock(join(directory, 'lock'));
@@ -35,7 +35,7 @@ export class DirectoryLock {
         [seen, movedAt] = [state, now];
       } else if (now - movedAt >= deadAfterMs) {
         await rm(path, { force: true });
-        await pause(lookEveryMs * Math.random()); // of several who wait, each may have removed it
+        await pause(lookEveryMs * Math.random()); // others that wait may be about to remove it, too
       } else await pause(lookEveryMs);
     }
     return lock;
@@ -74,7 +74,7 @@ export class DirectoryLock {
     }
   }
 
-  /** Undefined when the lock is gone. */
+  /** Changes with the holder and each renewal; undefined when the lock is gone. */
   async #state(): Promise<string | undefined> {
     try {
       const { ino, mtimeMs } = await stat(this.path);

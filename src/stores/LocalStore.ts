@@ -17,9 +17,9 @@ import { StoreError } from './StoreError.js';
 const entryBytes = 300;
 
 /**
- * The store of one process: a map and, for `file:`, its journal. Who asks gets the value or may fetch it: a process needs no
- * leases against itself. When it grows too large, it drops the fields that were not used for longest, but never an item:
- * counters, pauses and the keys of links keep promises. Times are monotonic.
+ * The store of one process: a map and, for `file:`, its journal. Every reader gets the value or may fetch it: a process needs
+ * no leases against itself. When it grows too large, it drops the fields used least recently, but never an item: promises
+ * depend on counters, pauses and idempotency keys. Times are monotonic.
  */
 export class LocalStore implements Store {
   /** Items by their key, and fields by {@link keyOf}; the field used last comes last. */
@@ -37,7 +37,7 @@ export class LocalStore implements Store {
     return store;
   }
 
-  /** What `directory` holds now, beside a gateway that uses it. Nothing is written there. */
+  /** Reads what `directory` holds now, even while a gateway uses it. Writes nothing there. */
   static async read(directory: string): Promise<LocalStore> {
     const store = new LocalStore('file');
     await readJournal(resolve(directory), store.#held);
@@ -117,7 +117,7 @@ export class LocalStore implements Store {
     this.#held.clear();
   }
 
-  /** The value at `place` unless it is refused; it is then the one used last. */
+  /** The value at `place`, which now counts as used last; undefined if there is none, or its version is refused. */
   protected find(place: Place, refused: string | undefined): Stored | undefined {
     const key = keyOf(place);
     const kept = this.#live(key);
@@ -127,7 +127,7 @@ export class LocalStore implements Store {
     return storedOf(kept);
   }
 
-  /** Looks through all keys: a record is forgotten or shown by hand only. */
+  /** Looks through all keys, which is slow: only an operator's commands forget or show a whole record. */
   #keysOf(record: string): readonly string[] {
     return [...this.#held.keys()].filter((key) => key.startsWith(`${record}${separator}`));
   }
@@ -157,8 +157,8 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Drops what is over, then, where there is too much, the fields used least recently. Each time more than is needed, so that
-   * it is rare.
+   * Drops what has expired and then, if the store is full, the fields used least recently: more than needed, so that this is
+   * rare.
    */
   #makeRoom(): void {
     const isFull = this.#bytes >= this.mostBytes;
@@ -174,7 +174,7 @@ export class LocalStore implements Store {
   }
 }
 
-/** Names hold no space, so that no two places look alike, and none like an item. */
+/** Names hold no space, so no two places have the same key, and none has the key of an item. */
 const separator = ' ';
 const keyOf = ({ record, field }: Place): string => record + separator + field;
 

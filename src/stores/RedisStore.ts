@@ -7,7 +7,7 @@ import { redisScripts, type ScriptedCommands } from './redisScripts.js';
 import type { Field, Item, Outcome, Place, PutWhen, Store, Turn, Wish } from './Store.js';
 import { StoreError } from './StoreError.js';
 
-const connectWaitMs = 1000; // how long opening waits for the first connection, which then goes on in the background
+const connectWaitMs = 1000; // how long opening waits for a connection; after that, connecting goes on in the background
 /** How long an operation waits for a reconnect, after a failover or when the server closed the connection. */
 const reconnectWaitMs = 100;
 
@@ -135,4 +135,4 @@ export class RedisStore implements Store {
 /** Waits for a connection. Rejects at the first failure to connect, so that a dead server costs no time. */
 const ready = (client: Redis | Cluster, withinMs: number) => timeLimit(() => once(client, 'ready'), withinMs);
 
-const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero
+const wholeMs = (ms: number): number => Math.max(1, Math.ceil(ms)); // Redis takes whole milliseconds and no zero

@@ -22,7 +22,7 @@ export interface Stored<Value = Buffer> {
   readonly ageMs: number;
 }
 
-/** What {@link Store.acquire} found or took. `now`: by the store's clock, for {@link Outcome}. */
+/** What {@link Store.acquire} found or took. `now` is the store's time, for `begunAt` of the {@link Outcome}. */
 export type Turn<Value = Buffer, Failure = Buffer> =
   | { readonly state: 'found'; readonly stored: Stored<Value> }
   | { readonly state: 'failed'; readonly failure: Failure }
@@ -30,8 +30,8 @@ export type Turn<Value = Buffer, Failure = Buffer> =
   | { readonly state: 'taken'; readonly now: number };
 
 /**
- * How the work under a lease ended. `begunAt`: when it began by the store's clock, or earlier. A `failure` that nobody else may
- * know is undefined.
+ * How the work under a lease ended. `begunAt` is when it began by the store's clock, or earlier, never later. `failure` is
+ * undefined when no other process may share it.
  */
 export type Outcome<Value = Buffer, Failure = Buffer> =
   | (Stored<Value> & { readonly begunAt: number; readonly ttlMs: number })
@@ -54,28 +54,31 @@ export type PutWhen = 'always' | 'if-absent' | 'if-longer';
 export const hourMs = 3_600_000;
 
 /**
- * What the processes of a fleet share: records about subjects, and plain items. Each operation is atomic. Values are
- * encrypted and names are keyed hashes (see `sealing.ts`). The store tells ages and times left by its own clock, in
+ * What the processes of a fleet share: records about subjects, and plain items. Each operation but `forget` is atomic. Values
+ * are encrypted and names are keyed hashes (see `sealing.ts`). The store tells ages and times left by its own clock, in
  * milliseconds, so that no two machines' clocks are ever compared.
  *
- * Every method rejects with a `StoreError` when the store does not answer or refuses; it may have done its work all the same.
+ * Every method rejects with a `StoreError` when the store does not answer or refuses; the work may be done all the same.
  */
 export interface Store {
   readonly kind: 'memory' | 'file' | 'redis';
 
-  /** The value at `place`, the failure of who was waited for, or the lease if it is free or the owner's own: it is then renewed. */
+  /**
+   * Gives the value at `place`, or the failure of the holder that was waited for, or the lease, if nobody else holds it (the
+   * owner's own is renewed); otherwise names the holder.
+   */
   acquire(place: Place, wish: Wish): Promise<Turn>;
 
   /**
-   * Writes the outcome and ends the lease; false when another took it since, or the record was forgotten. A value whose work
-   * began before the record was forgotten is not kept. A failure is kept until the next lease.
+   * Writes the outcome and ends the lease; false when the owner does not have it, because another took it or the record was
+   * forgotten. A value whose work began before the record was forgotten is not kept. A failure is kept until the next lease.
    */
   settle(place: Place, owner: string, outcome: Outcome): Promise<boolean>;
 
   /** Erases the record with its leases, then puts `note` on `list` for an hour. Returns how many fields there were. */
   forget(record: string, list: string, note: Buffer): Promise<number>;
 
-  /** The notes on `list` since `mark`, some of them again, and the next mark. */
+  /** The notes put on `list` since `mark`, perhaps with some older ones, and the next mark. */
   forgottenSince(list: string, mark: number): Promise<{ readonly notes: readonly Buffer[]; readonly mark: number }>;
 
   /** The values in the record. */

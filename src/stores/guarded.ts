@@ -2,27 +2,27 @@ import type { Store } from './Store.js';
 import { StoreError } from './StoreError.js';
 
 export interface Guard {
-  /** The store cannot be used, or takes no writes; `detail` as in {@link StoreError}. */
+  /** The store cannot be used, or takes no writes; the error says why. */
   readonly onDegraded?: ((error: StoreError) => void) | undefined;
   readonly onRecovered?: (() => void) | undefined;
   /** An operation has ended, in whatever way. */
   readonly onCommand?: ((command: string, seconds: number) => void) | undefined;
 }
 
-/** Time limit of one operation, in milliseconds. The waits for a lease must fit into `leaseMarginMs`. */
+/** Time limit of one operation, in milliseconds. To take and to end a lease must together fit into `leaseMarginMs`. */
 const limitMs = 250;
 /** Operations without an answer, in a row, after which the store counts as degraded. */
 export const failuresToDegrade = 2;
 const probeEveryMs = 1000;
-/** Troubles that answer quickly and may concern writes alone: operations go on, so that reads still work. */
+/** Whether the store answered, but refused: operations go on, because a refusal costs no time and may concern writes alone. */
 const isRefusal = ({ trouble }: StoreError) => ['read-only', 'full', 'not-permitted', 'failed'].includes(trouble);
 
 /**
- * `store` with a time limit and a circuit: after two operations in a row without an answer, all are refused at once until a
- * probe, a small write each second, is done. Nothing stands in for the store: callers know what to do without it.
+ * Gives `store` a time limit and a circuit breaker: after two operations in a row without an answer, all are refused at once
+ * until a probe, a small write each second, succeeds. Nothing stands in for the store: callers know what to do without it.
  */
 export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Guard): Store {
-  /** Without an answer, in a row. The first tells why: later ones are often only its consequence, such as a reconnect. */
+  /** The errors of operations in a row without an answer. The first tells why; later ones, as of a reconnect, often follow. */
   let unanswered: StoreError[] = [];
   let degraded: StoreError | undefined;
   let probing: NodeJS.Timeout | undefined;
@@ -39,8 +39,8 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
   const failed = (error: StoreError) => {
     if (!isRefusal(error)) unanswered.push(error);
     const cause = isRefusal(error) ? error : unanswered.at(-failuresToDegrade);
-    const isKnown = degraded !== undefined && (isRefusal(error) || !isRefusal(degraded));
-    if (cause === undefined || isKnown || error.trouble === 'closed') return;
+    const isNoWorse = degraded !== undefined && (isRefusal(error) || !isRefusal(degraded));
+    if (cause === undefined || isNoWorse || error.trouble === 'closed') return;
     if (degraded === undefined) onDegraded?.(cause);
     degraded = cause;
     clearInterval(probing);

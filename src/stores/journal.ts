@@ -14,9 +14,9 @@ export interface Kept {
 }
 
 export interface JournalOptions {
-  /** How long to wait for another process to end that uses the directory, in milliseconds. */
+  /** How long to wait until another process that uses the directory ends, in milliseconds. */
   readonly waitMs: number;
-  /** Told once when writing begins to fail, and when everything is written again. */
+  /** Called once when writing begins to fail; `onRecovered`, when everything is written again. */
   readonly onDegraded?: ((error: StoreError) => void) | undefined;
   readonly onRecovered?: (() => void) | undefined;
   /** The file was damaged; what stood before the damage is used, and the file is written anew from that. */
@@ -24,7 +24,7 @@ export interface JournalOptions {
 }
 
 const retryMs = 1000;
-/** The file is written anew when it is larger than twice its size at the last try to do so, and this. */
+/** The file is written anew once it is larger than twice its size at the last try to do so, plus this. */
 const slackBytes = 1 << 20;
 const chunkRecords = 64;
 const headerBytes = 8;
@@ -51,8 +51,8 @@ export async function readJournal(directory: string, map: Map<string, Kept>): Pr
 
 /**
  * Keeps the map of a store in a file, to find it again after a restart. One write at a time appends the present state of all
- * changed keys; a failed one leaves them changed, is told once, and is tried again each second. An outgrown or lost file is
- * written anew from the map. Nothing but a new file is synced: a power cut loses the last seconds, `kill -9` nothing.
+ * changed keys; when it fails, that is reported once, and it is repeated each second. A file that is lost or has grown too
+ * large is written anew from the map. Only a new file is synced: a power cut loses the last seconds, `kill -9` nothing.
  */
 export class Journal {
   #file: FileHandle | undefined;
@@ -79,11 +79,11 @@ export class Journal {
     const lock = await lockedDirectory(directory, options.waitMs).catch((error) => unusable(directory, error));
     if (await readJournal(directory, map)) options.onDamaged?.();
     const journal = new Journal(directory, lock, map, options);
-    await journal.rewrite().catch(() => undefined); // it was told
+    await journal.rewrite().catch(() => undefined); // it was reported
     return journal;
   }
 
-  /** Resolves when the present state of `key` is written, or once the trouble with the file has been told. */
+  /** Resolves when the present state of `key` is written, or when writing has failed and that was reported. */
   async changed(key: string): Promise<void> {
     this.#changed.add(key);
     if (this.#failure !== undefined) return;
@@ -91,7 +91,7 @@ export class Journal {
     await this.#writeOnce(); // of many that waited, the first begins it for all
   }
 
-  /** Writes the file anew: what was erased is then in it no more. @throws StoreError */
+  /** Writes the file anew, so that nothing of what was erased is left in it. @throws StoreError */
   async rewrite(): Promise<void> {
     this.#mostBytes = -1;
     await this.#writing; // that write may have begun before
@@ -139,7 +139,7 @@ export class Journal {
   }
 
   async #writeAnew(): Promise<void> {
-    this.#mostBytes = 2 * this.#size + slackBytes; // on a full disk, a try to write it anew is wasted
+    this.#mostBytes = 2 * this.#size + slackBytes; // if this fails (full disk), the next writes only append
     const path = join(this.directory, 'journal');
     const file = await open(`${path}.new`, 'w', 0o600);
     let size: number;
@@ -171,10 +171,10 @@ export class Journal {
     return end;
   }
 
-  /** Each second: says that this process lives, sees whether directory and lock are still its own, and tries again. */
+  /** Each second: renews the lock, looks whether directory and lock are still its own, and repeats a write that failed. */
   async #look(): Promise<void> {
     try {
-      await access(this.directory, constants.W_OK); // made read-only, files that are open can still be written
+      await access(this.directory, constants.W_OK); // open files can be written even if it is read-only now
       await this.lock.renew();
     } catch (error) {
       this.#failed(storeErrorOf(error));
@@ -183,7 +183,7 @@ export class Journal {
     if (this.#failure !== undefined && !this.#isClosed) await this.#writeOnce();
   }
 
-  /** The directory was deleted, or another process holds it. The file that is open belongs to nobody any more. */
+  /** Gives the file up and tries to get the directory back: it was deleted or made read-only, or another process took it. */
   async #beginAgain(): Promise<void> {
     await this.#writing;
     await this.#file?.close().catch(() => undefined);
@@ -205,7 +205,7 @@ export class Journal {
 
 async function lockedDirectory(directory: string, waitMs: number): Promise<DirectoryLock> {
   await makeDirectory(directory);
-  await access(directory, constants.W_OK | constants.X_OK); // on a lock that exists, the system would not say it
+  await access(directory, constants.W_OK | constants.X_OK); // where a lock exists, taking it would not show this
   return DirectoryLock.take(directory, waitMs);
 }
 
@@ -218,7 +218,7 @@ async function makeDirectory(directory: string): Promise<void> {
   });
 }
 
-/** Of a write, the system may do a part only. */
+/** Repeats the write for the rest, when the system has written only a part. */
 async function writeWhole(file: FileHandle, bytes: Buffer, at: number): Promise<void> {
   for (let done = 0; done < bytes.length; ) {
     const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done);
@@ -226,7 +226,7 @@ async function writeWhole(file: FileHandle, bytes: Buffer, at: number): Promise<
   }
 }
 
-/** A record is checksum (4 bytes), length of the body (4), body: a line of JSON and the value. A deleted key has no time left. */
+/** A record is checksum (4 bytes), length of the body (4), body: a line of JSON, the value. A deleted key has no time left. */
 function encode(key: string, kept: Kept | undefined): Buffer {
   const now = performance.now();
   const left = kept ? Math.max(0, kept.endsAt - now) : 0;
@@ -238,7 +238,7 @@ function encode(key: string, kept: Kept | undefined): Buffer {
   return record;
 }
 
-/** The time since the record was written counts, but a wall clock set back does not prolong a life. */
+/** The time since the record was written has passed for it, too; a wall clock that was set back prolongs nothing. */
 function decode(body: Buffer): readonly [string, Kept] {
   const lineEnd = body.indexOf('\n');
   const [key, writtenAt, leftMs, ageMs, version] = JSON.parse(body.toString('utf8', 0, lineEnd));

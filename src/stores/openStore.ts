@@ -16,13 +16,14 @@ export async function openStore(cacheUrl: string, options: JournalOptions & Pick
   if (cacheUrl === 'memory:') return new LocalStore();
   if (/^file:./.test(cacheUrl)) return LocalStore.open(cacheUrl.slice(fileScheme.length), options);
   const store = guarded(await openRedis(cacheUrl), options);
-  await Promise.allSettled(Array.from({ length: failuresToDegrade }, () => store.get('start'))); // told now, not at the first read
+  // So that an outage is reported now, not at the first read.
+  await Promise.allSettled(Array.from({ length: failuresToDegrade }, () => store.get('start')));
   return store;
 }
 
 /**
- * Opens an existing store without changing anything in it; to `write`, a directory must not be in use.
- * @throws StoreError `misconfigured`, fit to be shown, also when processes cannot share it
+ * Opens a store that exists already, and creates none. To `write` in a directory, no gateway may be using it.
+ * @throws StoreError `misconfigured`, fit to be shown, also for `memory:`, which processes cannot share
  */
 export async function openExistingStore(cacheUrl: string, use: 'read' | 'write'): Promise<Store> {
   if (cacheUrl === 'memory:')

@@ -6,7 +6,7 @@ type RedisAddress = ReturnType<typeof parseRedisUrl>;
 const urlForm =
   /^redis(?<tls>s?)(?:\+(?<form>sentinel|cluster))?:\/\/(?:(?<login>[^/?#]*)@)?(?<hosts>[^/?#@]+)(?:\/(?<path>[^?#]*))?(?:\?(?<query>[^#]*))?$/;
 const knownParameters = { single: ['db'], sentinel: ['db', 'sentinelUsername', 'sentinelPassword'], cluster: [] };
-/** Least time between two reconnects because the server refuses writes: after a failover they find the new master. */
+/** Least time between two reconnects to a server that refuses writes; after a failover, a reconnect finds the new master. */
 const reconnectEveryMs = 10_000;
 
 /**
@@ -45,7 +45,7 @@ export function parseRedisUrl(url: string) {
 
 /**
  * A client that never queues commands while disconnected, never repeats one, and reconnects for ever. It does not connect
- * until told to. Who uses it listens to its connection errors.
+ * until told to. Its user must listen to its connection errors.
  */
 export function createRedisClient(address: RedisAddress): Redis | Cluster {
   const { username, password, tls, nodes } = address;
@@ -104,7 +104,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
 /** Pause before a client that has given up reconnects, in milliseconds. */
 const givenUpMs = 500;
 
-/** Reconnects a client that gave up, while `isWanted`: one gives up when it learns of a failover while asking a sentinel. */
+/** While `isWanted`, reconnects a client that gave up, as one does when it learns of a failover while it asks a sentinel. */
 export function keepConnected(client: Redis | Cluster, isWanted: () => boolean): void {
   const connect = () => {
     if (isWanted()) client.connect().catch(() => undefined);

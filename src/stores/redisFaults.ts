@@ -9,25 +9,25 @@ const troublesOfReplies: readonly (readonly [RegExp, StoreTrouble])[] = [
   [/^BUSY$/, 'timed-out'],
 ];
 
-/** Replies whose code is only `ERR`: these words of the server are told instead. */
+/** Replies with no code but `ERR`: they are told apart, and shown, by these words of the server. */
 const toldInWords =
   /^ERR (DB index is out of range|max number of clients reached|This instance has cluster support disabled|No such master with that name|unknown command)/;
 
-/** Why a command failed. One that could not be sent does not say why: that is in the latest fault of the connection. */
+/** Why a command failed. If it could not be sent, its own error does not say why; the latest fault of the connection does. */
 export function storeErrorOf(error: unknown, connectionFault: StoreError | undefined): StoreError {
   const reply = replyOf(error);
   if (reply !== undefined) return refusal(reply);
   return isTimeout(error) ? new StoreError('timed-out') : (connectionFault ?? new StoreError('unreachable'));
 }
 
-/** Why there is no connection, after one more error of it; `known` is what the earlier ones told. */
+/** Why there is no connection, after one more `error` of it; `known` is the reason that earlier errors gave. */
 export function connectionFault(error: Error, known: StoreError | undefined): StoreError | undefined {
   if (error instanceof StoreError) return known ?? error;
   const reply = replyOf(error);
   if (reply !== undefined) return refusal(reply);
   if (isTimeout(error)) return new StoreError('timed-out');
   const code = error.message.startsWith('Protocol error') ? 'EPROTO' : codeOf(error);
-  if (code === undefined) return known; // such as that nothing can be sent
+  if (code === undefined) return known; // this error gives no reason
   if (code !== 'ECONNRESET' && code !== 'EPIPE') return new StoreError('unreachable', undefined, code);
   return known ?? closed; // a server that refuses says why once, and from then on only closes
 }

@@ -1,6 +1,6 @@
 import { hourMs } from './Store.js';
 
-/** The fields of a record that has a `token` live as long as it, the others an hour. Above this many, other jobs go. */
+/** A record lives as long as its `token`, or an hour without one. With more fields than this, a new job replaces the others. */
 const mostFields = 100;
 
 /**
@@ -20,7 +20,7 @@ const common = `
   local function lease(name)
     return string.match(redis.call('hget', key, name .. ':lease') or '', '^(%S+) (%d+)\\n(.*)$')
   end
-  -- One with more left than its full length is over: the clock was set back.
+  -- A lease with more left than its full length counts as over: the clock was set back.
   local function isHeld(till, most) return till and tonumber(till) > now and till - now <= most end
   local function live(ms)
     local left = redis.call('pttl', key)
@@ -68,7 +68,7 @@ export const redisScripts = {
     redis.call('zremrangebyscore', key, '-inf', text(now - ${hourMs}))
     redis.call('zadd', key, text(now), ARGV[1])
     redis.call('pexpire', key, ${hourMs})`,
-  /** From a minute before the mark on: a failover may set the clock back. */
+  /** Notes from a minute before the mark on: a failover may set the clock back. */
   gatewayNotes: `${common}
     return { text(now), redis.call('zrangebyscore', key, text(ARGV[1] - 60000), '+inf') }`,
   gatewayFields: `${common}
