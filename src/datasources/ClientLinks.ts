@@ -85,7 +85,7 @@ export class ClientLinks {
   async #createOnce(attempt: Attempt, inPlace: InPlace): Promise<CreatedLink> {
     let waitsUntil: number | undefined;
     for (let record: LinkRecord | undefined; ; ) {
-      // No claim while a record exists, and no place for who waits.
+      // While a record exists this only waits: it claims nothing and takes no place.
       const link = record === undefined ? await inPlace(() => this.#createIfNew(attempt)) : undefined;
       if (link !== undefined) return { link, replayed: false };
       record = await this.#recordOf(attempt);

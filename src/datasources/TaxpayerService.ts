@@ -137,6 +137,7 @@ const unknownToIt = 'The service knows no such taxpayer or job';
 
 function failureIn(error: unknown): ServiceFailure | undefined {
   const own = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN' ? error.cause : error;
-  // A refusal of the client credentials may be of one caller alone; the pause that one for all begins is told by itself.
+  // Refused client credentials are not reported here: a 403 may concern one caller alone, and a 401 begins a pause, which is
+  // reported by itself.
   return own instanceof TryFailure ? { kind: own.kind, reason: own.reason ?? own.kind } : undefined;
 }

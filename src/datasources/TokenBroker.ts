@@ -123,7 +123,7 @@ export class TokenBroker implements MemoryKeeper {
 
   async #find(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
     const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
-    return this.#told(id, await this.#read(id, acceptable, call, { inPlace }));
+    return this.#report(id, await this.#read(id, acceptable, call, { inPlace }));
   }
 
   /**
@@ -136,7 +136,7 @@ export class TokenBroker implements MemoryKeeper {
     const acceptable: Acceptable = (entry) =>
       !refused.has(entry.version) && (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, absenceMs));
     const entry = await this.#read(id, acceptable, call);
-    if (entry.value.kind === 'record') this.#told(id, entry);
+    if (entry.value.kind === 'record') this.#report(id, entry);
     return entry;
   }
 
@@ -164,8 +164,8 @@ export class TokenBroker implements MemoryKeeper {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
       refused.add(version);
-      // A token that was asked for during this call is refused as well: the service accepts none. One that was asked for
-      // before may have been replaced since. Of one from another process only the time of its answer is known.
+      // If a token that was requested during this call is refused as well, the service accepts none. One that was requested
+      // earlier may have been replaced since. (Of a token from another process, only the time of its answer is known.)
       if ((refused.size > 1 && startedAt >= beganAt) || refused.size === mostRefused) {
         await this.options.store.setMark(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();
@@ -214,7 +214,7 @@ export class TokenBroker implements MemoryKeeper {
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 
-  #told(id: TaxpayerId, entry: TokenEntry): TokenView {
+  #report(id: TaxpayerId, entry: TokenEntry): TokenView {
     const view = this.#viewOf(entry);
     this.options.onRecord(id, view);
     return view;

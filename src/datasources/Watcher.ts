@@ -17,9 +17,9 @@ export interface Watched<Key, View extends Timed> {
   standIn?(key: Key): View | undefined;
   isChange(from: View, to: View): boolean;
   isFinal(view: View): boolean;
-  /** Time from when the view was read to the next poll: processes that hold the same view all poll at the same moment. */
+  /** Time from when the view was read to the next poll, so that processes with the same view poll at the same moment. */
   intervalMs(view: View): number;
-  /** The pause after a failed poll, doubled with each further failure in a row up to the longest. */
+  /** The pause after a failed poll: twice `first`, doubled with each further failure in a row up to `longest`. */
   readonly retryMs: { readonly first: number; readonly longest: number };
 }
 
@@ -123,7 +123,7 @@ function idOf(key: unknown): string {
 
 /** The polls of one key. Runs while it has readers; leaves no timer behind. */
 class PollLoop<Key, View extends Timed> {
-  /** In the order in which polls are made for them, each with the call that is made on its behalf. */
+  /** In the order in which polls are made on their behalf, each with the options of its calls. */
   readonly #readers = new Map<LatestValue<View>, ReadCall>();
   #latest: View | undefined;
   #timer: NodeJS.Timeout | undefined;

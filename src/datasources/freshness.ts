@@ -23,10 +23,10 @@ export function isFinal({ status }: TokenRecord): boolean {
   return finalStatuses.includes(status);
 }
 
-/** How long a record is fresh at least of which a part could not be read: the service may mend it soon. */
+/** Shortest time for which a record with an unreadable part is fresh, in milliseconds: the service may mend it soon. */
 const faultyFreshMs = 5000;
 
-/** How long what was read is fresh from then on, in milliseconds. */
+/** How long a record is fresh after it was read, in milliseconds. */
 export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs: unchangedMs }: Reading): number {
   if (isFinal(record) && !record.faults) return rule.maxMs;
   const usualMs = Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedMs));
@@ -43,7 +43,7 @@ export function unchangedForMs(record: TokenRecord, before?: Pick<TokenEntry, 'v
     return isSame(before.value.record, record) ? before.value.unchangedForMs + agoMs : 0;
   }
   const createdAt = Date.parse((!record.faults && record.createdAt) || '');
-  return Math.max(0, Date.now() - createdAt) || 0; // no number without a date
+  return Math.max(0, Date.now() - createdAt) || 0; // NaN without a date
 }
 
 /** Whether two records are equal as JSON but for the token, which may change at any time. */

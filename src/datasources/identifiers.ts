@@ -18,7 +18,7 @@ const usual = /^[\w:~-]+$/;
 /** Nothing visible: only white space and characters without width. */
 const blank = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 
-/** The ids that a caller wrote otherwise than we name them, by name: what is sent to the service is what the caller wrote. */
+/** By name, the ids that a caller wrote in another form, such as upper case: the service is sent what the caller wrote. */
 export type WrittenIds = ReadonlyMap<string, string>;
 
 /** Longest id or key, in characters. */

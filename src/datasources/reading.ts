@@ -18,7 +18,7 @@ export interface ReadingOptions {
 }
 
 export interface ReadCall extends CallOptions {
-  /** Undefined where the caller wrote every id by its name. */
+  /** Undefined when the caller wrote every id as we name it. */
   readonly written?: WrittenIds | undefined;
   /** Nobody waits for the answer: the call is made to keep watchers up to date. */
   readonly isWatch?: boolean;

@@ -21,7 +21,7 @@ export interface DatasourcesOptions extends Surroundings {
   readonly store: Store;
   readonly sealer: Sealer;
   readonly upstream: UpstreamCredentials;
-  /** Called for each read and creation at the service. */
+  /** Called for each creation, and each read that memory cannot answer, before it waits for a place. */
   readonly onCall?: (holder: Holder) => void;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
@@ -89,7 +89,7 @@ const silenceCauses = {
   'credentials-rejected': 'HTTP 401: the fleet stops calling for 30 s at a time',
 } as const;
 
-/** The service, of whose troubles the operator is told by endpoint. */
+/** The service. The troubles of each endpoint are logged when they begin and when they end. */
 function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, store: SealedStore): TaxpayerService {
   const { config, log, metrics, upstream } = options;
   const texts = { begins: 'calls to the service are failing', ends: 'calls to the service work again' };

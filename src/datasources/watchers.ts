@@ -22,7 +22,7 @@ export function recordWatcher({ broker, ...options }: WatcherSurroundings & { re
 
 export interface JobWatcherOptions extends WatcherSurroundings {
   readonly jobs: RefreshJobs;
-  /** Interval after a change, in milliseconds; it grows while nothing changes. */
+  /** The interval after a change, in milliseconds, which grows while nothing changes up to `pollMaxMs`. */
   readonly pollMinMs: number;
   readonly pollMaxMs: number;
 }

@@ -54,7 +54,7 @@ const tokenRecord = z.object({
   created_at: z.unknown().optional(),
 });
 
-/** What a record is of use without. */
+/** The members that a record can do without. */
 const details = { name: z.string().nullish(), metadata: jsonObject.nullish(), createdAt: isoTime.nullish() };
 
 /** Why a member cannot be shown: `message` for callers, `reason` for our own log. */
@@ -83,8 +83,8 @@ export type TokenRecord = Readonly<z.output<typeof storedTokenRecord>>;
 export const jobStatus = z.object({ status: z.string(), jobId: z.string(), taxpayerId: z.string(), name: z.string() });
 export type JobStatus = Readonly<z.output<typeof jobStatus>>;
 
-// These decode the service's answers. Each throws GatewayError UPSTREAM_INVALID_RESPONSE for an answer that breaks the contract,
-// one about another taxpayer or job included. What a record is of use without breaks nothing else.
+// These decode the service's answers. Each throws GatewayError UPSTREAM_INVALID_RESPONSE for an answer that breaks the
+// contract, one about another taxpayer or job included. A wrong member that a record can do without only becomes null.
 
 export function decodeClientLink(json: unknown): ClientLink {
   return decode(clientLink, json);
@@ -125,7 +125,7 @@ function decode<T>(schema: z.ZodType<T>, json: unknown): T {
 /** `reason` names members and kinds, never values. */
 export const contractBreach = (reason: string) => new TryFailure('invalid', { reason });
 
-/** A member that a record is of use without: what it holds, if it can be shown. */
+/** A member that a record can do without: its value or, if that cannot be shown, null and why. */
 interface Detail<T> {
   readonly value: T | null;
   readonly fault?: Fault;
