@@ -26,18 +26,18 @@ const maxHolders = 500;
 
 /**
  * Stops the calls to an endpoint that keeps failing, by a circuit breaker for each holder and one for all. Neither one id nor
- * one holder can open the one for all. After the reset time one call is the trial; until it is answered, others are refused.
+ * one holder can open the breaker for all. After the reset time one call is the trial, and others are refused until its answer.
  */
 export class EndpointBreaker {
   readonly #holders = new BoundedCache<Breaker>({ max: maxHolders, memoMethod: () => new Breaker(subjectsInARow) });
   readonly #all = new Breaker(holdersInARow);
-  /** Whose failure kept the breaker for all open: another holder may try first, so that no holder can keep it open. */
+  /** The holder of the last failed trial for all, or null. Others may try before it: no holder can keep the breaker open. */
   #failedLast: string | undefined | null = null;
 
   /** @param resetMs how long calls are refused once there were too many failures */
   constructor(private readonly resetMs: number) {}
 
-  /** Whether the calls of at least one holder are refused, or were until a moment ago and wait for a trial. */
+  /** Whether the calls of at least one holder are refused, or were until a moment ago and no trial has succeeded since. */
   get isOpen(): boolean {
     return [this.#all, ...this.#holders.values()].some(({ isOpen }) => isOpen);
   }
@@ -98,12 +98,12 @@ class Breaker {
 
   constructor(private readonly mostInARow: number) {}
 
-  /** When nobody has tried for as long as failures count, they count no longer. */
+  /** Until a trial succeeds, or nobody has tried for as long as failures count. */
   get isOpen(): boolean {
     return performance.now() < this.openUntil + windowMs;
   }
 
-  /** Opens with too many failures in a row, each `by` and each `about` counted once; one that is open stays so. */
+  /** Opens after too many failures in a row, each `by` and each `about` counted once. An open breaker opens anew. */
   noteFailure(failure: Failure, resetMs: number): void {
     const recent = this.#inARow.filter(({ at }) => failure.at - at < windowMs);
     const others = recent.filter(({ by }) => by !== failure.by);

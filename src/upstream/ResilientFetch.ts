@@ -8,7 +8,7 @@ import type { Trail } from '../process/Trail.js';
 import { type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
-/** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
+/** The endpoints of the service (interface, part 4); also labels of metrics, and names of pauses and breakers. */
 export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
 export type Endpoint = (typeof endpoints)[number];
 
@@ -65,12 +65,15 @@ export class ResilientFetch {
     this.#breakers = { createClientLink: breaker(), taxpayerToken: breaker(), refreshJob: breaker() };
   }
 
-  /** Whether the calls of at least one holder are refused without being made. */
+  /** As {@link EndpointBreaker.isOpen}. */
   isOpen(endpoint: Endpoint): boolean {
     return this.#breakers[endpoint].isOpen;
   }
 
-  /** @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived; whatever `beforeTry` throws */
+  /**
+   * @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived, or UPSTREAM_UNAVAILABLE from an open
+   *   breaker; whatever `beforeTry` throws
+   */
   call(request: ServiceRequest): Promise<ServiceAnswer> {
     const endsAt = Math.min(performance.now() + this.options.deadlineMs, request.endsAt ?? Infinity);
     const about = { ...request, subject: request.body === undefined ? request.url : undefined };
@@ -149,9 +152,9 @@ export class ResilientFetch {
 }
 
 /**
- * Makes `agent` tell when the connection of its one request is open, for `https:` with the certificate accepted. Until then
- * the request cannot have arrived, whatever the error says. It must not be sent twice, so it gets a connection of its own: a
- * service may close one that was idle just as the request is sent.
+ * Makes `agent` call `onOpen` when the connection of its one request is open and, for `https:`, the certificate accepted.
+ * Until then the request cannot have arrived, whatever the error says. The request must not be sent twice, so it gets a
+ * connection of its own: the service may close a reused one just as the request is sent.
  */
 function agentForOne(agent: Agent, onOpen: () => void): Agent {
   const connecting = agent as Agent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };

@@ -42,7 +42,7 @@ const maxCounts = 10_000;
  * processes cannot know of each other's calls: each may then use an eighth of the budget, and of each cap, in an hour.
  */
 export class TokenBudget {
-  /** The limits that are reached by the store's count, until their hour ends. */
+  /** The limits that the count of the store has reached, each until its hour ends. */
   readonly #reached = new BoundedCache<true>({ max: maxCounts });
   /** What this process counted by itself, for an hour from the first count. */
   readonly #alone = new BoundedCache<number>({ max: maxCounts, ttl: hourMs, noUpdateTTL: true });
@@ -50,7 +50,7 @@ export class TokenBudget {
   constructor(private readonly options: TokenBudgetOptions) {}
 
   /**
-   * Counts one call, first at the caps of the spender.
+   * Counts one call: first against the caps of the spender, then against the budget of the fleet.
    * @throws GatewayError RATE_LIMITED at the cap of the caller; TOKEN_BUDGET_EXHAUSTED at that of the watchers or the fleet
    */
   async spend(spender: Spender): Promise<void> {

@@ -36,12 +36,12 @@ const longestWaitSeconds = 3600;
 /** A wait above a day is not believed: it is rather a time since 1970, or milliseconds. */
 const longestBelievableSeconds = 86_400;
 
-/** Say that nothing was done, so the same request can be sent again. Balancers end idle connections by a late 408. */
+/** Statuses of a request that was not acted on, so it can be sent again. Balancers end idle connections with a late 408. */
 export const nothingDone: ReadonlySet<number | undefined> = new Set([408, 425, 503]);
 
 /**
- * Reads an answer. Aborts `limit`, which ends the try and its connection, where the body is not read or more bytes may follow
- * it. Throws a TryFailure for a 5xx answer or another of `nothingDone`, and for one that is not JSON.
+ * Reads an answer. If the body is not read, or more bytes may follow it, aborts `limit`, which ends the try and its
+ * connection. Throws a TryFailure for a status of 5xx or of `nothingDone`, and for a 2xx body that is not JSON.
  */
 export async function readAnswer(response: Response, limit: AbortController): Promise<ServiceAnswer> {
   const { status, headers } = response;
@@ -64,7 +64,7 @@ export function retryAfterSeconds(header: string | null, now: number): number | 
   const text = header.trim();
   // Only the date forms of RFC 9110, section 5.6.7: `Date.parse` alone would take "-5" or "2040" for a date.
   const at = /^[A-Z][a-z]+,? /.test(text) ? Date.parse(text) : Number.NaN;
-  // A date of this second has passed on its way; an older one comes from a wrong clock.
+  // A date up to a second ago passed while the answer was on its way; an older one comes from a wrong clock.
   const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((at - now) / 1000);
   if (!(seconds >= 0 && seconds <= longestBelievableSeconds)) return undefined;
   return Math.min(Math.max(0, seconds), longestWaitSeconds);
