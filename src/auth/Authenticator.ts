@@ -15,11 +15,11 @@ const malformedHeader = 'The Authorization header must be the word Bearer and on
 
 /** Tells who is calling from the Authorization header of a request or the parameters of a socket. */
 export class Authenticator {
-  /** Undefined where no token is looked at. */
+  /** Undefined when tokens are ignored (AUTH_MODE=disabled). */
   readonly #policy: TokenPolicy | undefined;
   /** The caller of requests without a token, in a mode that allows them. */
   readonly #unnamed: Caller | undefined;
-  /** By token. One verification serves all who bring a token meanwhile; a failed one is not kept. */
+  /** By token. Requests that bring a token while it is verified share the verification; a failed one is not kept. */
   readonly #verified: LRUCache<string, VerifiedToken>;
 
   constructor({ mode, rights, tokenTypes, decision }: Config['auth'], issuers: TokenPolicy['issuers']) {
@@ -31,14 +31,14 @@ export class Authenticator {
       maxSize: maxCharacters,
       sizeCalculation: (_verified, token) => token.length,
       fetchMethod: (token) => verifyToken(token, this.#policy as TokenPolicy),
-      ignoreFetchAbort: true, // a verification that others push out still answers who waits for it
+      ignoreFetchAbort: true, // a verification that is evicted still answers those who wait for it
     });
   }
 
   /**
    * Returns synchronously for a verified token: a request that needs no waiting should not wait.
-   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer. `tokenless` is who
-   * calls without a token where the mode knows nobody.
+   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer. `tokenless` is the
+   * caller of a request without a token, if the mode has no such caller of its own.
    */
   authenticate(authorization: string | undefined, tokenless?: Caller): Caller | Promise<Caller> {
     const unnamed = this.#unnamed ?? tokenless;

@@ -37,7 +37,6 @@ export interface DecisionCall {
 
 export interface DecisionPointOptions {
   readonly url: string;
-  /** HTTP agents. */
   readonly agent: AgentFor;
   /** Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
   readonly token?: Secret | undefined;
@@ -57,11 +56,11 @@ const maxDecisions = 100_000;
  * Caches the decisions for a time. Without a decision the caller is refused, and nothing is cached.
  */
 export class DecisionPoint {
-  /** Decisions by all that they may depend on, also those that calls in flight will bring: an equal question joins them. */
+  /** Decisions, made and in flight, by everything that they may depend on. An equal question joins one in flight. */
   readonly #decisions = new LRUCache<string, Decision, () => Promise<Decision>>({
     max: maxDecisions,
     fetchMethod: (_key, _stale, { context: decide }) => decide(),
-    ignoreFetchAbort: true, // a decision that others push out still answers who waits for it
+    ignoreFetchAbort: true, // a decision that is evicted still answers those who wait for it
   });
 
   constructor(private readonly options: DecisionPointOptions) {}
@@ -73,8 +72,8 @@ export class DecisionPoint {
   }
 
   /**
-   * Joins an equal question that is being asked, or else calls `decide`, also where a decision is known: who asks has found
-   * none that is still valid. Rejects as {@link DecisionPoint.decide}.
+   * Joins an equal question in flight, or else calls `decide`. Takes no cached decision: ask {@link DecisionPoint.known} first.
+   * Rejects as {@link DecisionPoint.decide}.
    */
   ask(caller: Caller, question: Question, decide: () => Promise<Decision>): Promise<Decision> {
     return this.#decisions.forceFetch(keyOf(caller, question), { context: decide, forceRefresh: true });

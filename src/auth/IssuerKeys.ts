@@ -12,7 +12,7 @@ export interface KeySource {
   readonly fresh: boolean;
   /** The keys that fit the header's `alg` and `kid`. @throws GatewayError AUTH_UNAVAILABLE when there are no usable keys */
   find(header: JWSHeaderParameters): Promise<readonly (CryptoKey | Uint8Array)[]>;
-  /** For a token that none of these keys has signed: whether the keys were read again just now. */
+  /** Reads the keys again, for a token that none of them has signed. False if that failed, or came too soon. */
   lookAgain(): Promise<boolean>;
 }
 
@@ -21,7 +21,6 @@ export interface KeyPlace {
   /** The exact `iss` claim. */
   readonly issuer: string;
   readonly jwksUrl: string | undefined;
-  /** HTTP agents for reads. */
   readonly agentFor: AgentFor;
 }
 
@@ -34,10 +33,10 @@ export interface IssuerKeysOptions extends KeyPlace {
 
 const refreshMs = 600_000;
 const deadlineMs = 5_000;
-/** Shortest times between two reads, so that made-up tokens cannot hammer the provider: after one that worked, or did not. */
+/** Shortest pauses after a read that succeeded, and one that failed, so that made-up tokens cannot hammer the provider. */
 const lookAgainMs = 10_000;
 const retryMs = 2_000;
-/** Most keys tried for a token that names none, so that a forged token has a bounded cost. */
+/** Most keys tried for a token that names no key (`kid`), so that a forged token has a bounded cost. */
 const maxCandidates = 8;
 
 /**
@@ -48,7 +47,7 @@ export class IssuerKeys implements KeySource {
   version = 0;
   readonly #stopped = new AbortController();
   #set: ReturnType<typeof createLocalJWKSet> | undefined;
-  /** What the set was made of. */
+  /** The JSON that the set was made of, to notice a change. */
   #published = '';
   #confirmedAt = -Infinity;
   #failure: NoAnswer | undefined;
@@ -66,7 +65,7 @@ export class IssuerKeys implements KeySource {
     return Date.now() - this.#confirmedAt;
   }
 
-  /** Reads the keys now and then until stopped, without keeping the process alive. */
+  /** Reads the keys at once, and again at intervals until stopped. Does not keep the process alive. */
   async start(): Promise<void> {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
@@ -88,7 +87,7 @@ export class IssuerKeys implements KeySource {
     }
     const keys: CryptoKey[] = [];
     try {
-      const key = await this.#set?.({ alg, kid } as JWSHeaderParameters); // no key that the token itself brings along
+      const key = await this.#set?.({ alg, kid } as JWSHeaderParameters); // without a key that the token brings along
       if (key) keys.push(key);
     } catch (error) {
       if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return keys;
@@ -115,7 +114,7 @@ export class IssuerKeys implements KeySource {
         this.#published = text;
         this.version += 1;
       }
-      // After the first read nobody has looked again yet.
+      // The first read looked for no newer key, so the first such look need not wait.
       this.#notBefore = this.#confirmedAt === -Infinity ? -Infinity : performance.now() + lookAgainMs;
       this.#confirmedAt = Date.now();
       this.#failure = undefined;

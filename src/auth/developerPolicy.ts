@@ -5,7 +5,7 @@ export const developer = {
   algorithm: 'HS256',
   issuer: 'urn:taxpayer-gateway:developer',
   audience: 'taxpayer-gateway',
-  /** Anybody knows it, which gives nobody a right: in developer mode a caller without a token may do everything. */
+  /** Public, which gives nobody a right: in developer mode a caller without a token may do everything. */
   key: new TextEncoder().encode('the key of the developer mode, known to all'),
 };
 const keys = { version: 0, fresh: true, find: async () => [developer.key], lookAgain: async () => false };

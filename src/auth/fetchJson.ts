@@ -11,7 +11,7 @@ export class NoAnswer extends Error {
   constructor(
     readonly fault: 'timeout' | 'network' | 'answer',
     words: string,
-    /** Of an answer that was refused for its status. */
+    /** The HTTP status, if the answer was refused for it. */
     readonly status?: number,
   ) {
     super(words);

@@ -83,7 +83,7 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
 }
 
 async function verifySignature(token: string, { algorithms = signatureAlgorithms, tokenTypes, issuers }: TokenPolicy) {
-  // First refuse what needs no key to refuse: it then costs neither a signature check nor a read of the key set.
+  // First refuse what can be refused without a key, so that it costs neither a signature check nor a read of the key set.
   const { header, issuer } = decode(token);
   if (!algorithms.includes(String(header.alg))) {
     throw unauthenticated('The access token is not signed with an accepted algorithm (alg)');
@@ -96,7 +96,7 @@ async function verifySignature(token: string, { algorithms = signatureAlgorithms
   const { keys, audience } = trusted;
   const expected = { algorithms, issuer, audience, clockTolerance: toleranceSeconds };
   for (let looked = false; ; looked = true) {
-    const { version } = keys; // before the keys are taken, see IssuerKeys
+    const { version } = keys; // before the keys: if they change meanwhile, the token is verified again
     for (const key of await keys.find(header)) {
       try {
         const { payload } = await jwtVerify(token, key, { ...expected, currentDate: new Date(Date.now()) });
