@@ -42,8 +42,8 @@ export function loadConfig(environment: Environment = process.env): Config {
   const names = Object.keys(settings) as SettingName[];
   const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, problems)])) as Parsed;
   const facts = factsOf(parsed, problems);
-  for (const [name, isSo, words] of rules) {
-    if (!problems.has(name) && !isSo(facts)) problems.set(name, `${name} ${words}`);
+  for (const [name, holds, words] of rules) {
+    if (!problems.has(name) && !holds(facts)) problems.set(name, `${name} ${words}`);
   }
   const warnings = warningsOf(env);
   if (problems.size > 0) throw new ConfigError([...problems.values(), ...warnings]);
@@ -55,7 +55,7 @@ function parse(env: Environment, name: SettingName, problems: Map<SettingName, s
   const { schema, fallback, optional, secret, example }: Setting = settings[name];
   try {
     const text = readText(env, name);
-    // Anybody knows it. The printed URLs hold nothing confidential, and may well be somebody's own.
+    // Everybody knows the examples. Those that are URLs hold nothing confidential, and may well be somebody's own.
     const isExample = secret && !text?.includes('://') && text?.split(/[,\s]+/).includes(example);
     if (isExample && env['NODE_ENV'] === 'production') {
       throw new Error(`${name} is the example of the documentation: expected one of your own with NODE_ENV=production`);
@@ -94,7 +94,7 @@ function readFile(name: SettingName, path: string): string {
   return text;
 }
 
-/** Those of whose files the process takes each new content; the others count as they were at the start. */
+/** The secrets that are reloaded when their files change; the others stay as they were at the start. */
 const renewable = ['UPSTREAM_CLIENT_SECRET', 'AUTH_DECISION_TOKEN', 'FEDERATION_SHARED_SECRET'] as const;
 
 function secretFilesOf(parsed: Parsed, env: Environment): SecretFile[] {
@@ -104,7 +104,7 @@ function secretFilesOf(parsed: Parsed, env: Environment): SecretFile[] {
   });
 }
 
-/** Renews secrets from their files, and tells which. Content that cannot be used is left alone. Returns what stops it. */
+/** Renews secrets when their files change, and tells which. Content that cannot be used is ignored. Returns what stops it. */
 export function followSecrets(
   { secretFiles }: Pick<Config, 'secretFiles'>,
   log: Followed['log'],

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { withoutByteOrderMark } from '../process/json.js';
 
-/** How often files are looked at, in milliseconds. By their names, because mounted secrets are swapped by a symbolic link. */
+/** How often files are looked at, in milliseconds: by name, because mounted secrets are replaced through a symbolic link. */
 const lookEveryMs = 1000;
 
 export interface Followed {
@@ -12,14 +12,14 @@ export interface Followed {
     readonly info: (fields: object, message: string) => void;
     readonly warn: (fields: object, message: string) => void;
   };
-  /** Takes what the files hold and gives the fields of a log line; undefined when it is what they held before. */
+  /** Takes over what the files hold and returns the fields of a log line; undefined when nothing has changed. */
   readonly take: () => object | undefined | Promise<object>;
 }
 
 /**
- * Calls `take` soon, and after each change of the files and of the files in folders, once they have stayed the same for a
- * second: they may be seen half-written, or one renewed before another. Never for pipes, which can be read only once. Logs
- * what came of it. Does not keep the process alive. Returns what stops it.
+ * Calls `take` soon, then after each change of the files and of those in folders, once they have stayed the same for a second:
+ * until then one may be half-written, or newer than one that belongs to it. Leaves out pipes, which can be read only once.
+ * Logs what came of it. Does not keep the process alive. Returns what stops it.
  */
 export function follow({ paths, log, take }: Followed): () => void {
   let taken = '';

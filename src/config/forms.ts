@@ -26,7 +26,7 @@ export const share = fitting(
   'must be a number from 0 to 1',
 ).transform(Number);
 
-/** Separated by commas, or on several lines: only what the list holds is checked. */
+/** Items separated by commas or line breaks. Only the items are checked. */
 export function list<T>(item: z.ZodType<T, string>) {
   return z
     .string()
@@ -41,7 +41,7 @@ export const webUrl = fitting(
   'must be an absolute http: or https: URL without user name, query, fragment, blanks or backslashes',
 ).transform((address) => address.replace(/^https?:/i, (scheme) => scheme.toLowerCase()));
 
-/** One that paths are put under: without a slash at its end. */
+/** A URL that paths are appended to; slashes at its end are removed. */
 export const baseUrl = webUrl.transform((address) => address.replace(/\/+$/, ''));
 
 const scope = z.enum(allScopes);
@@ -121,5 +121,5 @@ export const storeUrl = text
     /^(memory:|file:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
     'must be memory:, file:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
   )
-  // No host is meant after it, and no shell replaces the tilde: both would become directories of another name.
+  // After `file:`, `//host` names no host and no shell expands `~`: both would become directories that nobody meant.
   .regex(/^(?!file:(\/\/|~))/, 'must be file: and a directory without // or ~, such as file:/var/lib/gateway');

@@ -11,7 +11,7 @@ export interface Facts extends Parsed {
   readonly host: string;
 }
 
-type Rule = readonly [setting: SettingName, isSo: (s: Facts) => boolean, words: string];
+type Rule = readonly [setting: SettingName, holds: (s: Facts) => boolean, words: string];
 
 const isJwt = (s: Facts) => s.mode === 'jwt';
 const isService = (s: Facts) => !s.isSandbox;
@@ -26,7 +26,7 @@ export function audiencesOf(s: Facts, issuer: string): string[] {
   );
 }
 
-/** What settings must be beside each other; where one is not, the setting and the words are the line of the problem. */
+/** What must hold between settings. Where it does not, the setting and the words make the line that tells the problem. */
 export const rules: readonly Rule[] = [
   needed('UPSTREAM_BASE_URL', isService, 'UPSTREAM_CLIENT_ID or UPSTREAM_CLIENT_SECRET'),
   needed('UPSTREAM_CLIENT_ID', isService, 'UPSTREAM_BASE_URL'),
@@ -81,11 +81,11 @@ function neededWith(setting: SettingName, ...others: SettingName[]): Rule {
   return needed(setting, (s) => others.some((other) => s[other] !== undefined), others.join(' or '));
 }
 
-/** For a real service that listens beyond loopback. */
+/** The warning of a gateway that has a real service and listens beyond loopback. */
 export const explorersAreOpen =
   'NODE_ENV is not production: introspection, the explorers and CORS for Apollo Sandbox are on for everyone who can reach HOST. Set NODE_ENV=production, or INTROSPECTION if this is meant';
 
-/** Begin like a setting, but are of Node.js, OpenTelemetry, curl, or a Kubernetes service with a name such as `cache`. */
+/** Names that begin like a setting, but are of Node.js, OpenTelemetry, curl, or a Kubernetes service named `cache`, say. */
 const ofOthers = /^(NODE|OTEL|HTTPS?|NO)_|_(SERVICE_(HOST|PORT)|PORT)(_|$)/;
 
 const names = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]));

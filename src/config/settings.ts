@@ -27,7 +27,7 @@ export interface Setting<T = unknown> {
   /** The default, as the text of a value; for `optional` settings, words that describe it. */
   readonly fallback: string;
   readonly optional: boolean;
-  /** Empty where the default is one. */
+  /** A value, as text; empty where the default is one. */
   readonly example: string;
   /** For the documentation. */
   readonly meaning: string;
@@ -44,7 +44,6 @@ function optional<T>(schema: z.ZodType<T>, words: string, example: string, meani
   return { ...setting<T | undefined>(schema.optional(), words, meaning), example, optional: true };
 }
 
-/** A confidential setting. */
 function secret<T>(schema: z.ZodType<T>, words: string, example: string, meaning: string): Setting<T | undefined> {
   return { ...optional(schema, words, example, meaning), secret: true };
 }
