@@ -21,7 +21,7 @@ export interface EpisodeOptions {
 
 /**
  * Logs one line when something begins to fail, with the cause of the first failure, and one when it works again, with the
- * duration and the number of failures. Each kind of trouble is told apart.
+ * duration and the number of failures. Each kind of trouble has an episode of its own.
  */
 export class Episode {
   readonly #open = new Map<string, Open>();
@@ -29,8 +29,8 @@ export class Episode {
   constructor(private readonly options: EpisodeOptions) {}
 
   /**
-   * Something failed, or worked: then there is no `trouble`, which is of a small set. `cause` is a short text without a value,
-   * a name or an id.
+   * Notes a failure or, when `trouble` is undefined, a success. `trouble` is of a small set; `cause` is a short text without a
+   * value, a name or an id.
    */
   see(trouble: string | undefined, cause = ''): void {
     const { log, about, begins, level = 'warn' } = this.options;

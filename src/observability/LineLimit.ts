@@ -20,13 +20,13 @@ export interface Line {
 }
 
 const windowMs = 1000;
-/** How many different lines are told apart in a second; those beyond have only what is general of them. */
-const places = 8;
+/** Most different lines in a second that are written in full; of further ones, only the general form is. */
+const mostDifferent = 8;
 
 /**
- * Keeps floods out of the log. The first of equal lines is written at once; for those that follow within the second, the last
- * of them, with their `count`. When too many different lines come, they are combined into general ones. So no line is lost:
- * each stands for as many as its `count` says; without `count`, for one.
+ * Keeps floods out of the log. Of equal lines within a second, the first is written at once, and the last at its end, with the
+ * `count` of all but the first. When too many different lines come, those with the same general form are combined. No line is
+ * lost: each written one stands for `count` lines, or for one without a `count`.
  */
 export class LineLimit {
   readonly #log;
@@ -39,7 +39,7 @@ export class LineLimit {
   constructor(
     log: Logger,
     private readonly sealer: Sealer,
-    /** Whether lines name addresses: with TRUSTED_PROXIES, as others could all be that of a proxy. */
+    /** Whether lines name addresses: with TRUSTED_PROXIES. Without it, every address may be that of one proxy. */
     private readonly namesAddresses = true,
   ) {
     // No redaction is needed: the lines only have the fields above.
@@ -51,7 +51,7 @@ export class LineLimit {
     this.#timer ??= setTimeout(() => this.flush(), windowMs).unref();
     const key = this.#keyOf(line);
     const seen = this.#seen.get(key);
-    if (seen === undefined && line.general !== undefined && this.#different >= places) {
+    if (seen === undefined && line.general !== undefined && this.#different >= mostDifferent) {
       const { level, message, requestId, general } = line;
       this.pass({ level, message, requestId, common: { ...general, others: true } });
     } else if (seen === undefined) {
@@ -64,7 +64,7 @@ export class LineLimit {
     }
   }
 
-  /** Writes the line as it is. */
+  /** Writes the line at once, whatever came before. */
   write(line: Line, count?: number): void {
     const { level, message, requestId, common, caller, taxpayer, own } = line;
     const who = {

@@ -135,7 +135,7 @@ export class Metrics {
     this.#budget = { left, until: performance.now() + resetsInMs };
   };
 
-  /** Shows what is left of a budget; nothing for an unlimited one. */
+  /** Shows the token budget and, unless it is 0 (unlimited), what is left of it. */
   showBudget(perHour: number): void {
     const allowed = 'Calls to the token endpoint allowed per hour; 0 means no limit.';
     this.#values(Gauge, 'gateway_token_budget_per_hour', allowed).add('', perHour);
@@ -152,7 +152,6 @@ export class Metrics {
     this.#values(Counter, 'gateway_log_lines_dropped_total', help, '', (values) => values.set('', count()));
   }
 
-  /** Shows whether the breaker of an endpoint refuses calls, of one caller or of all. */
   showBreakers(isOpen: (endpoint: Endpoint) => boolean): void {
     const help =
       'Whether a breaker of an endpoint refuses calls, for one caller or for all (1), or did in the last 10 seconds.';
@@ -172,7 +171,7 @@ export class Metrics {
     return new Histogram({ name, help, labelNames: [label], registers: [this.registry], buckets });
   }
 
-  /** The values of a metric, with the names of its labels joined as these are; `update` is called before it is read. */
+  /** Adds a metric and returns its values. `labels` are names, joined by spaces; `update` is called before each scrape. */
   #values(
     type: typeof Counter | typeof Gauge,
     name: string,
@@ -193,8 +192,8 @@ export class Metrics {
 }
 
 /**
- * Values by those of their labels, joined by blanks: no label holds one, and without labels the text is empty. A `Counter` checks and joins the names of labels as
- * well at each event, which a hot read would feel.
+ * The values of a metric by those of its labels, joined by spaces (no label's value holds a space), or by '' without labels.
+ * They reach prom-client at a scrape: its `Counter` checks and joins the labels at each event, which would slow a hot read.
  */
 class Values extends Map<string, number> {
   add(labels: string, change = 1): void {

@@ -2,14 +2,17 @@ import type { Config } from '../config/config.js';
 import type { OperationRecord } from '../operations/Operation.js';
 import type { LineLimit } from './LineLimit.js';
 
-/** Writes one line for each operation at its end. */
+/** Writes the lines of operations, at their end. */
 export class OperationLog {
   constructor(
     private readonly lines: LineLimit,
     private readonly options: Config['operationLog'],
   ) {}
 
-  /** Writes a line for an operation that failed, changed something, called the token endpoint or was slow. */
+  /**
+   * Writes a line for an operation that failed, changed something, called the token endpoint or was slow; as LOG_OPERATIONS
+   * says, for every one or none. A denial that nothing else audits always gets its line.
+   */
   end(record: OperationRecord, traceId?: string): void {
     const { facts, outcome, type, context, way } = record;
     const { trail } = context ?? {};
@@ -31,7 +34,7 @@ export class OperationLog {
       own: ownFields(record, Math.round(ms * 10) / 10, traceId),
       general: { audit, way, outcome, codes: common.codes },
     } as const;
-    // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
+    // Lines with token calls are never combined, so that their `tokenCalls` add up; the budget bounds the number of lines.
     if (outcome === 'ok' || hasTokenCalls) this.lines.write(line);
     else this.lines.pass(line);
   }

@@ -26,9 +26,9 @@ const exitWaitMs = 1000;
 export class StandardOutput implements LogDestination {
   readonly isTerminal = isatty(standardOutput);
   readonly #output = openWithoutBlocking();
-  /** What is not written yet: lines, the first perhaps in part. */
+  /** The lines that are not written yet, of the first perhaps only the rest. */
   #pending: Buffer[] = [];
-  /** Its bytes. */
+  /** How many bytes are pending. */
   #length = 0;
   #willWrite = false;
   /** Lines dropped since the last one that was kept. */

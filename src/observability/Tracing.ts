@@ -16,7 +16,7 @@ import { Episode } from './Episode.js';
 const stopMs = 2000;
 
 /** Server, method and path of each call, with a placeholder for ids, which stay out of traces. */
-const places: Readonly<Record<string, readonly [server: 'service' | 'decisions', method: string, path: string]>> = {
+const routes: Readonly<Record<string, readonly [server: 'service' | 'decisions', method: string, path: string]>> = {
   createClientLink: ['service', 'POST', '/client-links'],
   taxpayerToken: ['service', 'GET', '/auth/tax-payer/{id}/token'],
   refreshJob: ['service', 'GET', '/tax-payer/{taxpayerId}/refresh/{jobId}'],
@@ -25,9 +25,9 @@ const places: Readonly<Record<string, readonly [server: 'service' | 'decisions',
 };
 
 /**
- * Spans of operations and of the calls made for them, named by OpenTelemetry's semantic conventions, made of the record of an
- * operation at its end. They continue a caller's trace; the service is never sent its context. Attributes are values of closed
- * sets and numbers only. Loaded only where a collector is configured; the SDK reads the other `OTEL_` variables itself.
+ * Makes the spans of an operation and of the calls made for it, from its record, when it has ended. They are named by
+ * OpenTelemetry's semantic conventions and continue the caller's trace, whose context is never sent to the service. Attributes
+ * are numbers and values of closed sets. Loaded only if a collector is configured; the SDK reads the other `OTEL_` variables.
  */
 export class Tracing {
   readonly #provider;
@@ -66,7 +66,7 @@ export class Tracing {
       // Mistakes of callers are no errors of this service.
       'error.type': outcome === 'failed' ? [...codes.keys()].join() : undefined,
     };
-    // A socket carries many operations.
+    // The request of a socket carries many operations, so its name would not tell them apart.
     const name = transport === 'ws' && type !== 'none' ? type : (http?.name ?? 'HTTP');
     const caller = callerOf(request);
     const begin = { kind: SpanKind.SERVER, startTime: startedAt, attributes };
@@ -79,7 +79,7 @@ export class Tracing {
   }
 
   #called({ endpoint, result, startedAt, ms, status, reason, repetition = 0 }: CallMade, parent: Context): void {
-    const [server, method, path] = places[endpoint] ?? ['service', '_OTHER', ''];
+    const [server, method, path] = routes[endpoint] ?? ['service', '_OTHER', ''];
     const { origin, hostname, port, protocol } = this.#servers[server];
     const failure =
       status !== undefined && status >= 400 ? String(status) : result === 'ok' ? undefined : (reason ?? result);

@@ -1,7 +1,7 @@
 import type { Caller } from '../auth/caller.js';
 import type { Line } from './LineLimit.js';
 
-/** Who was given, or refused, what. A token that is refused is told by the line of its operation. */
+/** Who was given, or refused, what. (A refused token has no such event: the line of its operation is its audit.) */
 export interface AuditEvent {
   readonly action:
     | 'access-denied'
