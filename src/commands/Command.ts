@@ -1,13 +1,12 @@
-/** A command besides serving; what it is for says the help of `runCommand.ts`. */
+/** A command other than serving. The help in `runCommand.ts` says what each is for. */
 export interface Command {
-  /** Whether its argument is a taxpayer; otherwise it has none. */
+  /** Whether it takes one argument, a taxpayer id (or a subject, with --issuer); otherwise it takes none. */
   readonly takesTaxpayer?: boolean;
   /** Its options besides --json and --help. */
   readonly options?: Readonly<Record<string, { readonly type: 'string' }>>;
   run(argument: string, options: Readonly<Record<string, string | undefined>>): Promise<Finding>;
 }
 
-/** What a command found. */
 export interface Finding {
   /** False when the command found a problem. */
   readonly ok: boolean;

@@ -46,7 +46,7 @@ function partsOf({ auth, cache, proxies, service, trustedDocuments, upstream, wa
   return parts.filter((part) => !!part);
 }
 
-/** Whether a part works: a few words, or those of the error that says why not. */
+/** Whether a part works, and a few words about it, or about why it does not. */
 async function found(part: string, look: () => Promise<string>) {
   try {
     return { part, ok: true, detail: await look() };

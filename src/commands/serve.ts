@@ -36,9 +36,9 @@ function endOnBugs(log: Logger): void {
 }
 
 /**
- * The first signal drains; one more than a second later ends the process at once: npm passes Ctrl-C on, so that it arrives twice.
- * Called before the process listens: a signal without a handler kills the process, and with it the connections that it has
- * accepted.
+ * The first signal drains. A further one ends the process at once, but only if it comes more than a second later: npm passes
+ * Ctrl-C on, so that it arrives twice. Called before the process listens: a signal without a handler kills the process, and
+ * with it the connections that it has accepted.
  */
 function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
   let since: number | undefined;
@@ -58,7 +58,7 @@ function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
       () => process.exit(1),
     );
   };
-  // All that Node.js would end the process by and that supervisors, terminals and process managers send.
+  // All signals by which Node.js would end the process, and which supervisors, terminals and process managers send.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) process.on(signal, onSignal);
 }
 
@@ -83,8 +83,8 @@ function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, o
 }
 
 function originOf(config: Config, port: number): string {
-  const everywhere = ['127.0.0.1', '::1', '0.0.0.0', '::'].includes(config.host);
-  const host = everywhere ? 'localhost' : config.host.includes(':') ? `[${config.host}]` : config.host;
+  const isLocalhost = ['127.0.0.1', '::1', '0.0.0.0', '::'].includes(config.host);
+  const host = isLocalhost ? 'localhost' : config.host.includes(':') ? `[${config.host}]` : config.host;
   return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
 }
 
