@@ -35,7 +35,7 @@ export async function startSandbox(options: SandboxOptions) {
   const server = createServer({ keepAliveTimeout: 65_000 }, (request, response) => {
     text(request)
       .then((body) => intercept({ route: routeOf(request), request, body, service }, response))
-      // Metadata nested too deeply to be written again.
+      // For example, when metadata is nested too deeply for JSON.stringify.
       .catch(() => sendAnswer(response, errorAnswer(500, 'The sandbox cannot answer this')));
   });
   await once(server.listen(port, host), 'listening');

@@ -4,11 +4,11 @@ export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | number>>;
   readonly body: Buffer;
-  /** How long it is kept back before it is sent, in milliseconds. */
+  /** How long to wait before sending it, in milliseconds. */
   readonly delayMs?: number | undefined;
 }
 
-/** Stands in every error of the sandbox, body and header alike: seen at a caller, it proves that upstream text leaked. */
+/** In the body and a header of every error of the sandbox: where a caller sees it, the gateway has leaked upstream text. */
 export const upstreamOnlyText = 'SANDBOX-UPSTREAM-INTERNAL-TEXT';
 
 export function answerOf(status: number, contentType: string, text: string, headers: Answer['headers'] = {}): Answer {

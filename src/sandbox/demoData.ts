@@ -41,7 +41,6 @@ export const demoData = {
 export type DemoData = typeof demoData;
 
 const { processing } = demoData.jobs;
-/** The query to begin with. */
 export const firstQuery = `{
   taxpayerToken(taxpayerId: "${taxpayerId}") { status provider name fetchedAt }
   refreshJob(taxpayerId: "${taxpayerId}", jobId: "${processing.jobId}") { name status observedAt }

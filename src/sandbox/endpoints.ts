@@ -37,8 +37,8 @@ export interface Received {
 }
 
 /**
- * Finds the endpoint of a request. The path is taken as received: dot segments are not resolved and double slashes not merged
- * but `unknown`, so a client whose ids change the path is caught.
+ * Finds the endpoint of a request. The path is taken as received: with dot segments or double slashes it is `unknown`, so that
+ * a client whose ids change the path is caught.
  */
 export function routeOf({ method = '', url = '' }: IncomingMessage): Route {
   for (const [endpoint, requestLine] of Object.entries(requestLines)) {

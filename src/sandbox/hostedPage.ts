@@ -11,7 +11,7 @@ const buttons: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 /**
  * The hosted flow behind a client link: where the taxpayer is, a button for each next step, and the query to follow along.
- * Plain HTML, no script. Only the buttons of the moment are taken: one from an old tab changes nothing.
+ * Plain HTML, no script. Only the buttons of the present status count: one from an old tab changes nothing.
  */
 export function hostedPage(state: SandboxState, linkId: string, form: string): Answer {
   const link = state.links.get(linkId);
