@@ -18,7 +18,7 @@ COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 # The only place that is written to: the embedded cache is kept in the working directory. Mount a volume here to keep it,
 # or set CACHE_URL to a Redis.
-RUN mkdir -p /data && chown node:node /data
+RUN mkdir -p /data && chown node:node /data && ln -s /app/node_modules/.bin/taxpayer-gateway /usr/local/bin/
 WORKDIR /data
 VOLUME /data
 USER node
