@@ -29,7 +29,7 @@ const help = [
   '      prints the hash that stands for a taxpayer or a caller in the log; those by earlier keys follow',
   '  taxpayer-gateway sandbox [options]',
   '      starts a stand-in for the service alone, until SIGTERM or SIGINT',
-  '      --host <address>          default 127.0.0.1, in a container 0.0.0.0',
+  '      --host <address>          default 127.0.0.1; with 0.0.0.0 other machines and containers reach it',
   '      --port <number>           default 4010, 0 is a free one',
   '      --client-id <text>        default sandbox-client',
   '      --client-secret <text>    default sandbox-secret-not-real',
