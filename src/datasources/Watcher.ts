@@ -19,7 +19,7 @@ export interface Watched<Key, View extends Timed> {
   isFinal(view: View): boolean;
   /** Time from when the view was read to the next poll, so that processes with the same view poll at the same moment. */
   intervalMs(view: View): number;
-  /** The pause after a failed poll: twice `first`, doubled with each further failure in a row up to `longest`. */
+  /** The pause after a failed poll, which doubles with each further failure in a row, from `first` up to `longest`. */
   readonly retryMs: { readonly first: number; readonly longest: number };
 }
 
@@ -196,14 +196,14 @@ class PollLoop<Key, View extends Timed> {
       for (const reader of this.#readers.keys()) reader.fail(error);
       return;
     }
+    const { first, longest } = this.watched.retryMs;
+    const usualMs = Math.min(longest, first * 2 ** this.#failures);
     this.#failures += 1;
     if ([...this.#readers.keys()].some(({ latest }) => latest === undefined)) this.#give(this.#standIn());
     // A refusal that concerns one reader makes no call, and the next poll may be made for another.
     const askedMs = error.onlyFor === undefined ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
-    const { first, longest } = this.watched.retryMs;
-    const pauseMs = Math.max(Math.min(longest, first * 2 ** this.#failures), askedMs);
     // With jitter, because all watchers wait for the same moment when the budget is spent.
-    this.#schedule(pauseMs * (1 + Math.random() / 10));
+    this.#schedule(Math.max(usualMs, askedMs) * (1 + Math.random() / 10));
   }
 
   #standIn(): View | undefined {

@@ -46,12 +46,12 @@ export class RedisStore implements Store {
 
   async acquire({ record, field }: Place, { owner, leaseMs, refused = '', awaited = '' }: Wish): Promise<Turn> {
     const args = [field, owner, wholeMs(leaseMs), refused, awaited];
-    const [state, ...rest] = await this.#run<Buffer[]>('gatewayAcquireBuffer', record, ...args);
-    const [first = '', second] = rest.map(String);
-    if (String(state) === 'taken') return { state: 'taken', now: Number(first) };
-    if (String(state) === 'held') return { state: 'held', owner: first };
-    if (String(state) === 'failed') return { state: 'failed', failure: rest[0] as Buffer };
-    return { state: 'found', stored: { version: first, ageMs: Number(second), value: rest[2] as Buffer } };
+    const answer = await this.#run<Buffer[]>('gatewayAcquireBuffer', record, ...args);
+    const [state, first = '', second] = answer.slice(0, 3).map(String);
+    if (state === 'taken') return { state, now: Number(first) };
+    if (state === 'held') return { state, owner: first };
+    if (state === 'failed') return { state, failure: answer[1] as Buffer };
+    return { state: 'found', stored: { version: first, ageMs: Number(second), value: answer[3] as Buffer } };
   }
 
   async settle({ record, field }: Place, owner: string, outcome: Outcome): Promise<boolean> {

@@ -54,7 +54,8 @@ export const redisScripts = {
     if redis.call('hlen', key) <= ${mostFields} then return 1 end
     for _, each in ipairs(redis.call('hkeys', key)) do
       local isKept = each == name or each == 'token' or each == 'forgotten'
-      local _, till = lease(string.gsub(each, ':lease$', ''))
+      local field = string.gsub(each, ':lease$', '')
+      local _, till = lease(field)
       if not isKept and not isHeld(till, ${hourMs}) then redis.call('hdel', key, each) end
     end
     return 1`,
