@@ -184,13 +184,15 @@ function createdLinksAreReplayed(auditor: Auditor, asked: Asked): string | undef
   return `${asked.mark} was answered with ${asked.error ?? asked.content}, before with ${first.content}`;
 }
 
-/** `OUTCOME_UNKNOWN` is answered only when a call for the key was sent. */
+/** `OUTCOME_UNKNOWN` is answered only when a call for the key was sent, but while processes learn of another client secret. */
 function unknownOutcomesWereTried(auditor: Auditor, asked: Asked): string | undefined {
   if (asked.what !== 'link' || asked.error !== 'OUTCOME_UNKNOWN') return undefined;
   const isSent = auditor.calls.some(
     ({ endpoint, mark }) => endpoint === 'link' && mark.split(',')[0] === asked.mark?.split(',')[0],
   );
-  if (isSent || auditor.had('crash', 'pause')) return undefined;
+  const { now } = auditor.world;
+  const isRotating = auditor.disturbances.some(({ kind, from }) => kind === 'key' && from < now && now < from + 3500);
+  if (isSent || isRotating || auditor.had('crash', 'pause')) return undefined;
   return `nothing was sent for ${asked.mark}, and its outcome is said to be unknown`;
 }
 
