@@ -61,9 +61,10 @@ export class Quota {
     const holder = holderOf(asker.caller);
     if (holder !== this.#latestHolder && this.#latestHolder !== null) this.#othersSeenAt = performance.now();
     this.#latestHolder = holder;
-    if (holder !== undefined) this.#refuseBeyondShare(holder);
+    this.#refuseBeyondShare(holder);
     this.takeFields(asker, 1);
-    return this.turnOf(holder);
+    // While it waits, those before it may use up the share.
+    return this.turnOf(holder)?.then(() => this.#refuseBeyondShare(holder));
   }
 
   /**
@@ -107,7 +108,8 @@ export class Quota {
     return holder !== undefined && this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
   }
 
-  #refuseBeyondShare(holder: string): void {
+  #refuseBeyondShare(holder: Holder): void {
+    if (holder === undefined) return;
     const excessMs = this.#excessOf(holder);
     if (excessMs <= burstMs || !this.#hasOthers || this.#load.measure().utilization < busyUtilization) return;
     const retryAfterSeconds = Math.ceil((excessMs - burstMs) / (share * 1000));

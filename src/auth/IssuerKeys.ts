@@ -1,6 +1,6 @@
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, type JWSHeaderParameters } from 'jose';
 import * as z from 'zod';
-import { authUnavailable } from '../errors/errors.js';
+import { authUnavailable, type GatewayError } from '../errors/errors.js';
 import { pause } from '../process/pause.js';
 import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
 
@@ -12,7 +12,10 @@ export interface KeySource {
   readonly fresh: boolean;
   /** The keys that fit the header's `alg` and `kid`. @throws GatewayError AUTH_UNAVAILABLE when there are no usable keys */
   find(header: JWSHeaderParameters): Promise<readonly (CryptoKey | Uint8Array)[]>;
-  /** Reads the keys again, for a token that none of them has signed. False if that failed, or came too soon. */
+  /**
+   * Reads the keys again, for a token that none of them has signed; false when they were read a moment ago.
+   * @throws GatewayError AUTH_UNAVAILABLE when they cannot be read: such a token may be signed with a new key
+   */
   lookAgain(): Promise<boolean>;
 }
 
@@ -69,7 +72,7 @@ export class IssuerKeys implements KeySource {
   async start(): Promise<void> {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
-      const isRead = await this.lookAgain();
+      const isRead = await this.#look();
       const everyMs = Math.min(refreshMs, this.options.maxAgeMs / 2);
       await pause(isRead ? everyMs : this.#waitMs(), { ref: false, signal });
     }
@@ -80,11 +83,8 @@ export class IssuerKeys implements KeySource {
   }
 
   async find({ alg, kid }: JWSHeaderParameters): Promise<readonly CryptoKey[]> {
-    if (!this.fresh) await this.lookAgain();
-    if (!this.fresh) {
-      const message = 'The keys of the identity provider cannot be read at the moment';
-      throw authUnavailable(message, `key set: ${this.#failure?.message}`);
-    }
+    if (!this.fresh) await this.#look();
+    if (!this.fresh) throw this.#unavailable();
     const keys: CryptoKey[] = [];
     try {
       const key = await this.#set?.({ alg, kid } as JWSHeaderParameters); // without a key that the token brings along
@@ -96,8 +96,19 @@ export class IssuerKeys implements KeySource {
     return keys;
   }
 
-  /** Joins a read that is under way. */
-  lookAgain(): Promise<boolean> {
+  async lookAgain(): Promise<boolean> {
+    const isRead = await this.#look();
+    if (this.#failure !== undefined) throw this.#unavailable();
+    return isRead;
+  }
+
+  #unavailable(): GatewayError {
+    const message = 'The keys of the identity provider cannot be read at the moment';
+    return authUnavailable(message, `key set: ${this.#failure?.message}`);
+  }
+
+  /** Reads the keys, unless that comes too soon; tells whether it did. Joins a read that is under way. */
+  #look(): Promise<boolean> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
     });

@@ -1,3 +1,4 @@
+import { accessSync, constants } from 'node:fs';
 import proxyaddr from 'proxy-addr';
 import * as z from 'zod';
 import { allScopes } from '../auth/caller.js';
@@ -25,6 +26,19 @@ export const share = fitting(
   (number) => /^(0?\.\d+|[01](\.0+)?)$/.test(number),
   'must be a number from 0 to 1',
 ).transform(Number);
+
+/** A file or folder that can be read now; what it holds is checked where it is used. `shown`: how to tell its path, if at all. */
+const readable = (shown: (path: string) => string) =>
+  text.superRefine((path, context) => {
+    try {
+      accessSync(path, constants.R_OK);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      context.addIssue({ code: 'custom', message: `cannot be read (${code})${shown(path)}` });
+    }
+  });
+export const file = readable(() => '');
+export const oneOfFiles = readable((path) => `: ${path}`);
 
 /** Items separated by commas or line breaks. Only the items are checked. */
 export function list<T>(item: z.ZodType<T, string>) {

@@ -2,9 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { prometheusContentType } from 'prom-client';
+import { Pace } from '../admission/Pace.js';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { listenProblem } from '../process/listenProblem.js';
+import { pause } from '../process/pause.js';
 import type { Surroundings } from '../Surroundings.js';
 import { writePage } from './answering.js';
 import type { Edge } from './edge.js';
@@ -97,6 +99,20 @@ function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
   ];
 }
 
+/** Metrics, written at most ten times a second, which takes milliseconds: whoever asks meanwhile shares the next text. */
 function metricsRoute({ metrics: { registry } }: HttpParts): Routes[number] {
-  return ['/metrics', async (_, response) => writePage(response, 200, prometheusContentType, await registry.metrics())];
+  const pace = new Pace({ atOnce: 1, everyMs: 100, longestMs: 100 });
+  let next: Promise<string> | undefined;
+  const write = async () => {
+    await pause(pace.take());
+    next = undefined;
+    return registry.metrics();
+  };
+  return [
+    '/metrics',
+    async (_, response) => {
+      next ??= write();
+      writePage(response, 200, prometheusContentType, await next);
+    },
+  ];
 }

@@ -31,10 +31,10 @@ const noErrors: readonly GraphQLFormattedError[] = [];
 export class Exit {
   constructor(private readonly options: ExitOptions) {}
 
-  /** Answers what was performed. @throws GatewayError when access could not be decided, or there is no room for the answer */
+  /** Answers what was performed. @throws GatewayError when it was refused as a whole, or there is no room for the answer */
   leave(operation: Operation, result: Result): Answer {
-    const undecided = undecidedAsAWhole(result);
-    if (undecided !== undefined) throw undecided;
+    const refusal = refusalAsAWhole(result);
+    if (refusal !== undefined) throw refusal;
     const answer = this.answer(operation, result);
     // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
     if (answer.bytes > smallAnswer && operation.type !== 'mutation') {
@@ -134,13 +134,13 @@ function outcomeOf(kind: Answer['kind'], codes: OperationRecord['codes']): Outco
   return kind === 'result' ? 'errors' : 'refused';
 }
 
-/** The AUTH_UNAVAILABLE error of an operation that has one and no data at all: access could not be decided. */
-function undecidedAsAWhole({ data, errors }: Result): GatewayError | undefined {
-  const isUndecided = (one: unknown) => one instanceof GatewayError && one.code === 'AUTH_UNAVAILABLE';
-  const undecided = errors?.map(unwrapResolverError).find(isUndecided) as GatewayError | undefined;
-  if (undecided === undefined) return undefined;
+/** An error with a status of its own, such as RATE_LIMITED or AUTH_UNAVAILABLE, of an operation that has no data at all. */
+function refusalAsAWhole({ data, errors }: Result): GatewayError | undefined {
+  const hasStatus = (one: unknown) => one instanceof GatewayError && one.httpStatus !== undefined;
+  const refusal = errors?.map(unwrapResolverError).find(hasStatus) as GatewayError | undefined;
+  if (refusal === undefined) return undefined;
   const values = Object.values(data ?? {}).flat(); // `_entities` is a list
-  return values.every((value) => value === null) ? undecided : undefined;
+  return values.every((value) => value === null) ? refusal : undefined;
 }
 
 /** The status of a refusal whose error names none: 400 for a document that cannot be parsed, 500 for a bug, or 422. */

@@ -44,7 +44,7 @@ export function requestOf(
   const { query, documentId, operationName, variables, extensions } = parameters as Partial<GraphQLRequest>;
   return {
     method,
-    query: query ?? undefined,
+    query: query || undefined, // over a WebSocket, an id comes with an empty query
     documentId: documentId ?? undefined,
     operationName: operationName || undefined,
     variables: variables ?? noValues,

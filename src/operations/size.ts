@@ -28,18 +28,21 @@ export interface Size {
   readonly depth: number;
   readonly aliases: number;
   readonly directives: number;
+  /** Those of root fields, and of the fragments that these stand in. */
+  readonly rootDirectives: number;
   readonly rootFields: number;
   readonly fields: number;
 }
 
-const sums = ['aliases', 'directives', 'rootFields', 'fields'] as const;
-const nothing: Size = { depth: 0, aliases: 0, directives: 0, rootFields: 0, fields: 0 };
+const sums = ['aliases', 'directives', 'rootDirectives', 'rootFields', 'fields'] as const;
+const nothing: Size = { depth: 0, aliases: 0, directives: 0, rootDirectives: 0, rootFields: 0, fields: 0 };
 
 /** Returns a function that sizes parts of a document. Each fragment is walked only once, however often it is spread. */
 export function sizeIn(document: DocumentNode): (node: ExecutableDefinitionNode | SelectionNode) => Size {
   const known = new Map<string, Size>();
   const sizeOf = (node: ExecutableDefinitionNode | SelectionNode): Size => {
-    const size = { ...nothing, directives: node.directives?.length ?? 0 };
+    const directives = node.directives?.length ?? 0;
+    const size = { ...nothing, directives, rootDirectives: directives };
     const isSpread = node.kind === Kind.FRAGMENT_SPREAD;
     const parts = isSpread
       ? [sizeOfFragment(node.name.value)]
@@ -51,7 +54,7 @@ export function sizeIn(document: DocumentNode): (node: ExecutableDefinitionNode 
     if (node.kind !== Kind.FIELD) return size;
     if (node.alias) size.aliases += 1;
     const depth = node.name.value.startsWith('__') ? 0 : 1 + size.depth;
-    return { ...size, depth, rootFields: 1, fields: 1 + size.fields };
+    return { ...size, depth, rootDirectives: directives, rootFields: 1, fields: 1 + size.fields };
   };
   const sizeOfFragment = (name: string): Size => {
     const size = known.get(name);
@@ -88,9 +91,14 @@ export function excessOf(size: Size, { operation }: OperationDefinitionNode, lim
     ['directives', size.directives, maxDirectives],
     ['root fields', size.rootFields, maxRootFields],
   ];
+  // Without its root field a subscription has nothing to send; graphql-js would fail.
+  if (operation === 'subscription') rules.push(['directives at the root of a subscription', size.rootDirectives, 0]);
   if (operation === 'mutation') rules.push(['fields in a mutation', size.rootFields, maxMutationFields]);
   return rules.flatMap(([counted, count, most]) => {
     if (count <= most) return [];
-    return new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${most} ${counted}`);
+    return new GatewayError(
+      'GRAPHQL_VALIDATION_FAILED',
+      `The document must have ${most === 0 ? 'no' : `at most ${most}`} ${counted}`,
+    );
   });
 }

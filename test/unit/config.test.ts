@@ -165,13 +165,13 @@ describe('A mistake', () => {
     [{ ...open, UPSTREAM_CLIENT_ID: `a:${planted}` }, /^UPSTREAM_CLIENT_ID must not contain a colon$/],
     [{ TOKEN_FRESH_SHARE: '1.1' }, /^TOKEN_FRESH_SHARE must be a number from 0 to 1$/],
     [{ TOKEN_FRESH_SECONDS: '0' }, /^TOKEN_FRESH_SECONDS must be a whole number from 1 to 2592000$/],
-    [{ TLS_CERT_FILE: '/x' }, /^TLS_KEY_FILE is required with TLS_CERT_FILE$/],
+    [{ TLS_CERT_FILE: process.execPath }, /^TLS_KEY_FILE is required with TLS_CERT_FILE$/],
     [
-      { TLS_CLIENT_CA_FILE: '/x', METRICS_PORT: '1' },
+      { TLS_CLIENT_CA_FILE: process.execPath, METRICS_PORT: '1' },
       /^TLS_CERT_FILE is required with TLS_KEY_FILE or TLS_CLIENT_CA_FILE$/,
     ],
     [
-      { TLS_CLIENT_CA_FILE: '/x', TLS_CERT_FILE: '/x', TLS_KEY_FILE: '/x' },
+      { TLS_CLIENT_CA_FILE: process.execPath, TLS_CERT_FILE: process.execPath, TLS_KEY_FILE: process.execPath },
       /^METRICS_PORT is required with TLS_CLIENT_CA_FILE/,
     ],
     [{ HTTPS_PROXY: 'socks5://proxy:1080' }, /^HTTPS_PROXY must be the http: or https: URL of a proxy/],
@@ -320,6 +320,15 @@ describe('A secret from a file', () => {
     const env = { FEDERATION_SHARED_SECRET: 'sixteen-characters', FEDERATION_SHARED_SECRET_FILE: file('two', planted) };
     expect(problemsOf(env)).toEqual([
       'FEDERATION_SHARED_SECRET and FEDERATION_SHARED_SECRET_FILE are both set: expected one of them',
+    ]);
+  });
+
+  it('that cannot be read is reported with all other mistakes', () => {
+    const absent = { PROVIDERS_FILE: '/no', TRUSTED_DOCUMENTS_FILE: '/no' };
+    expect(problemsOf({ ...absent, PORT: 'x' })).toEqual([
+      expect.stringMatching(/^PORT /),
+      'PROVIDERS_FILE cannot be read (ENOENT)',
+      'TRUSTED_DOCUMENTS_FILE cannot be read (ENOENT): /no',
     ]);
   });
 

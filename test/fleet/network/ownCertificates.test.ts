@@ -164,7 +164,6 @@ describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a priva
 
 test.each([
   [{ UPSTREAM_CA_FILE: server.keyFile }, 'UPSTREAM_CA_FILE does not hold certificates in PEM'],
-  [{ UPSTREAM_CA_FILE: file('absent') }, 'UPSTREAM_CA_FILE cannot be read (ENOENT)'],
   [
     { UPSTREAM_CERT_FILE: server.certFile, UPSTREAM_KEY_FILE: other.keyFile },
     'UPSTREAM_KEY_FILE does not hold the private key of the first certificate in UPSTREAM_CERT_FILE',

@@ -221,8 +221,8 @@ describe('check', () => {
     ],
     [
       'trusted documents',
-      { TRUSTED_DOCUMENTS_FILE: './absent.json' },
-      /^TRUSTED_DOCUMENTS_FILE cannot be read \(ENOENT\): \.\/absent\.json$/,
+      { TRUSTED_DOCUMENTS_FILE: import.meta.filename },
+      /^TRUSTED_DOCUMENTS_FILE is not JSON: .*commands\.test\.ts$/,
     ],
     ['service', { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/' }, /^UPSTREAM_BASE_URL does not answer: ECONNREFUSED$/],
     [
@@ -233,8 +233,8 @@ describe('check', () => {
     ['key set of', { AUTH_JWKS_URL: 'http://127.0.0.1:9/' }, /^network: .*ECONNREFUSED/],
     [
       'service',
-      { UPSTREAM_BASE_URL: 'https://127.0.0.1:9/', UPSTREAM_CA_FILE: './planted.pem' },
-      /^UPSTREAM_CA_FILE cannot be read \(ENOENT\)$/,
+      { UPSTREAM_BASE_URL: 'https://127.0.0.1:9/', UPSTREAM_CA_FILE: import.meta.filename },
+      /^UPSTREAM_CA_FILE does not hold certificates in PEM$/,
     ],
   ])('finds a %s that does not work, ends with 1, and says no secret', async (part, wrong, detail) => {
     const { code, stdout, stderr } = await runCommand({ ...configured, ...wrong }, ['check', '--json']);

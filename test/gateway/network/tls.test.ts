@@ -67,12 +67,6 @@ describe('HTTPS', () => {
     issueCertificate('second', { certFile, keyFile });
     await until(async () => (await presented()) === 'second');
   });
-
-  test('with a certificate that is not there ends the start with one line', async () => {
-    const TLS_CERT_FILE = join(directory, 'absent');
-    const starting = startTestGateway({ TLS_CERT_FILE, TLS_KEY_FILE: keyFile });
-    await expect(starting).rejects.toThrow(new Error('TLS_CERT_FILE cannot be read (ENOENT)'));
-  });
 });
 
 describe('a gateway that is told to end', () => {

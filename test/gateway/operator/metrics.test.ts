@@ -62,6 +62,12 @@ describe('Metrics', () => {
     expect(seriesOf(page, 'gateway_errors_total{code="UPSTREAM_CREDENTIALS_REJECTED"}')).toBe(1);
   });
 
+  it('are written once for all who ask at the same time', async () => {
+    const { origin } = await startTestGateway();
+    const pages = await Promise.all(Array.from({ length: 50 }, () => scrape(origin)));
+    expect(new Set(pages).size).toBeLessThan(5);
+  });
+
   it('are on METRICS_PORT alone when that is set', async () => {
     const port = await freePort();
     const { origin } = await startTestGateway({ METRICS_PORT: String(port) });

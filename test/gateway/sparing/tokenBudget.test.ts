@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
-import { startTestGateway } from '../../support/gateway.js';
+import { type Answer, startTestGateway } from '../../support/gateway.js';
+import { post } from '../../support/post.js';
 
 const hour = 3_600_000;
 
@@ -144,17 +145,21 @@ describe('A refused read', () => {
       const { id } = gateway.sandbox.control.addTaxpayer();
       const token = await provider.token({ sub: subject, scope: 'taxpayers:read', taxpayer_ids: [id] });
       const document = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
-      const { errors } = await gateway.query(document, { id }, { authorization: `Bearer ${token}` });
-      return errors?.map(({ message, extensions: { code } }) => `${code}: ${message}`)[0] ?? 'answered';
+      const body = { query: document, variables: { id } };
+      const answer = await post(`${gateway.origin}/graphql`, body, { authorization: `Bearer ${token}` });
+      const { errors } = (await answer.json()) as Answer<object>;
+      return (
+        errors?.map(({ message, extensions }) => `${answer.status} ${extensions.code}: ${message}`)[0] ?? 'answered'
+      );
     };
 
-    const own = 'RATE_LIMITED: At most 3 token calls per hour for one caller (TOKEN_BUDGET_CALLER_SHARE)';
+    const own = '429 RATE_LIMITED: At most 3 token calls per hour for one caller (TOKEN_BUDGET_CALLER_SHARE)';
     for (const subject of ['one', 'two', 'three', 'four']) {
       const outcomes = [];
       for (let n = 0; n < 5; n += 1) outcomes.push(await readAs(subject));
       expect(outcomes).toEqual(['answered', 'answered', 'answered', own, own]);
     }
-    const fleets = 'TOKEN_BUDGET_EXHAUSTED: At most 12 token calls per hour for the fleet (TOKEN_BUDGET_PER_HOUR)';
+    const fleets = '200 TOKEN_BUDGET_EXHAUSTED: At most 12 token calls per hour for the fleet (TOKEN_BUDGET_PER_HOUR)';
     for (let n = 0; n < 5; n += 1) expect(await readAs('five')).toBe(fleets);
     expect(await readAs('one')).toBe(own);
   });
