@@ -159,11 +159,6 @@ describe('A configuration that cannot work', () => {
     expect(elsewhere).toContain('HOST is not an address of this machine');
   });
 
-  it('is told in one line when it is in a file', async () => {
-    const lines = await fails({ PROVIDERS_FILE: join(directory, 'absent.json') });
-    expect(lines).toEqual(['PROVIDERS_FILE cannot be read (ENOENT)']);
-  });
-
   it.each([
     ['no JSON', '[', /^PROVIDERS_FILE is not JSON$/],
     [

@@ -5,8 +5,12 @@ import { startTrustedProvider } from '../../support/authenticated.js';
 import { type AnswerError, startTestGateway } from '../../support/gateway.js';
 
 describe('The time that callers share', () => {
-  const admit = (quota: Quota, key: string) =>
-    quota.admit({ caller: { ...anyone, kind: 'bearer', key } satisfies Caller, remoteAddress: undefined });
+  const admit = (quota: Quota, key: string) => {
+    const caller: Caller = { ...anyone, kind: 'bearer', key };
+    const turn = quota.admit({ caller, remoteAddress: undefined });
+    turn?.catch(() => {}); // who does not await it does not mind
+    return turn;
+  };
   /** Holds up the event loop by `work` for longer than a measurement, and lets it be measured. */
   async function busy(work: (ms: number) => void): Promise<void> {
     work(700);
@@ -55,6 +59,16 @@ describe('The time that callers share', () => {
     expect(begun).toEqual([]);
     await turn;
     expect(begun).toEqual(['hostile']);
+  });
+
+  it('refuses an operation that waited for its turn while those before it used up the share', async () => {
+    const quota = new Quota(0);
+    await busy(spin);
+    for (const caller of ['honest', 'hostile']) admit(quota, caller);
+    quota.spend('hostile', 20);
+    const turn = admit(quota, 'hostile');
+    quota.spend('hostile', 250);
+    await expect(turn).rejects.toMatchObject({ code: 'RATE_LIMITED' });
   });
 });
 
