@@ -190,8 +190,7 @@ function unknownOutcomesWereTried(auditor: Auditor, asked: Asked): string | unde
   const isSent = auditor.calls.some(
     ({ endpoint, mark }) => endpoint === 'link' && mark.split(',')[0] === asked.mark?.split(',')[0],
   );
-  const { now } = auditor.world;
-  const isRotating = auditor.disturbances.some(({ kind, from }) => kind === 'key' && from < now && now < from + 3500);
+  const isRotating = auditor.disturbances.some(({ kind, from }) => kind === 'key' && auditor.world.now < from + 3500);
   if (isSent || isRotating || auditor.had('crash', 'pause')) return undefined;
   return `nothing was sent for ${asked.mark}, and its outcome is said to be unknown`;
 }
