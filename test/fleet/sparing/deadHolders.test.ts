@@ -20,15 +20,15 @@ describe('processes over one Redis', () => {
 
   beforeAll(async () => {
     [sandbox, redis] = await Promise.all([startSandbox(), startRedis()]);
-    const [one, two, ...holders] = await Promise.all([1, 2, 3, 4, 5].map(start));
-    others = [one, two] as [GatewayProcess, GatewayProcess];
-    const [ofToken, ofJob, paused] = holders as [GatewayProcess, GatewayProcess, GatewayProcess];
+    const started = [start(), start(), start(), start(), start(), start()] as const;
+    const [one, two, ofToken, ofJob, paused, fresh] = await Promise.all(started);
+    others = [one, two];
     scenes = {
       token: killed(ofToken, 'taxpayerToken', tokenQuery),
       job: killed(ofJob, 'refreshJob', jobQuery),
       long: longCall(),
       link: longLink(),
-      paused: pausedHolder(paused),
+      paused: pausedHolder(paused, fresh),
     };
     for (const scene of Object.values(scenes)) scene.catch(() => undefined); // the tests tell of it
   });
@@ -88,7 +88,8 @@ describe('processes over one Redis', () => {
     expect(sandbox.control.counters().createClientLink).toBe(1);
   }
 
-  async function pausedHolder(holder: GatewayProcess): Promise<void> {
+  /** All processes start before the tests: one that a scene started would end with the test that runs meanwhile. */
+  async function pausedHolder(holder: GatewayProcess, fresh: GatewayProcess): Promise<void> {
     const { id } = addJob();
     const tokenOf = async ({ origin }: GatewayProcess) =>
       (await postQuery<{ taxpayerToken: { accessToken: string } }>(origin, tokenQuery, { id })).data?.taxpayerToken
@@ -104,7 +105,7 @@ describe('processes over one Redis', () => {
     holder.child.kill('SIGCONT');
     expect(await late).toBeDefined(); // what it was told itself
     await until(async () => (await tokenOf(holder)) === newer);
-    expect(await tokenOf(await start())).toBe(newer);
+    expect(await tokenOf(fresh)).toBe(newer);
     expect(sandbox.control.tokenCalls(id)).toBe(2);
   }
 
