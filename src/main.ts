@@ -9,6 +9,9 @@ import { fileURLToPath } from 'node:url';
   fileURLToPath(new URL('compiled', import.meta.url)),
 );
 
+// With it, libraries print what they send, passwords included.
+delete process.env['DEBUG'];
+
 // A signal must not open a debugger in a production process.
 process.on('SIGUSR1', () => {});
 

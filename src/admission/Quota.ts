@@ -61,10 +61,9 @@ export class Quota {
     const holder = holderOf(asker.caller);
     if (holder !== this.#latestHolder && this.#latestHolder !== null) this.#othersSeenAt = performance.now();
     this.#latestHolder = holder;
-    this.#refuseBeyondShare(holder);
+    this.refuseBeyondShare(holder);
     this.takeFields(asker, 1);
-    // While it waits, those before it may use up the share.
-    return this.turnOf(holder)?.then(() => this.#refuseBeyondShare(holder));
+    return this.turnOf(holder);
   }
 
   /**
@@ -108,7 +107,8 @@ export class Quota {
     return holder !== undefined && this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
   }
 
-  #refuseBeyondShare(holder: Holder): void {
+  /** @throws GatewayError RATE_LIMITED (429) when the holder has used up its share of the time, and others are waiting */
+  refuseBeyondShare(holder: Holder): void {
     if (holder === undefined) return;
     const excessMs = this.#excessOf(holder);
     if (excessMs <= burstMs || !this.#hasOthers || this.#load.measure().utilization < busyUtilization) return;

@@ -159,6 +159,9 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const place = store.placeOf(fieldOf(reader.id));
     let refused: string | undefined;
     let awaited: string | undefined;
+    const fetched = async (storeNow: number): Promise<Loaded<Value>> => {
+      return { entry: await this.#work(reader, place, { owner, leaseMs, refused }, storeNow), tier: 'fetched' };
+    };
     for (let pauseMs = firstPauseMs; ; ) {
       const turn = await store.acquire(place, { owner, leaseMs, refused, awaited }).catch(takenWithoutStore);
       switch (turn.state) {
@@ -167,6 +170,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
           const stored = entryOf(turn.stored, codec);
           const entry = stored && this.#keepStored(reader, stored);
           if (entry && reader.acceptable(entry)) return { entry, tier: awaited === undefined ? 'store' : 'waited' };
+          // A store that gives the refused one again does not keep its word.
+          if (turn.stored.version === refused) return fetched(Number.NEGATIVE_INFINITY);
           refused = turn.stored.version;
           break;
         }
@@ -185,7 +190,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
           pauseMs = Math.min(2 * pauseMs, longestPauseMs);
           break;
         case 'taken':
-          return { entry: await this.#work(reader, place, { owner, leaseMs, refused }, turn.now), tier: 'fetched' };
+          return fetched(turn.now);
       }
     }
   }

@@ -48,7 +48,8 @@ export class Sealer {
 
   /** Decrypts the bytes found under `name`. Undefined unless they are an intact entry of a known key and this name. */
   open(name: string, sealed: Buffer): Buffer | undefined {
-    if (sealed.length < HEADER_BYTES + TAG_BYTES) return undefined;
+    // A store that does not keep its word may have answered something else than bytes.
+    if (!Buffer.isBuffer(sealed) || sealed.length < HEADER_BYTES + TAG_BYTES) return undefined;
     const header = sealed.subarray(0, HEADER_BYTES);
     const ring = this.#rings.find(({ id }) => header.subarray(0, KEY_ID_BYTES).equals(id));
     if (ring === undefined) return undefined;

@@ -69,6 +69,7 @@ export const rules: readonly Rule[] = [
     'must name one for each of AUTH_ISSUER',
   ],
   neededWith('METRICS_PORT', 'TLS_CLIENT_CA_FILE'),
+  ['METRICS_PORT', (s) => s.METRICS_PORT !== s.PORT, 'must be another port than PORT'],
 ];
 
 /** The setting has to have a value when `isNeeded`. */

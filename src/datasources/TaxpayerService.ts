@@ -4,7 +4,7 @@ import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/err
 import type { Pauses } from '../upstream/Pauses.js';
 import type { CallOptions, Endpoint, ResilientFetch, ServiceRequest } from '../upstream/ResilientFetch.js';
 import { TryFailure } from '../upstream/readAnswer.js';
-import type { JobId, TaxpayerId } from './identifiers.js';
+import type { JobId, TaxpayerId, WrittenIds } from './identifiers.js';
 import type { ReadCall } from './reading.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
 import { contractBreach, decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js';
@@ -28,6 +28,7 @@ export interface ServiceFailure {
 /** One call of an endpoint. */
 interface Call extends Omit<ServiceRequest, 'isAsClient' | 'url' | 'headers'> {
   readonly path: readonly string[];
+  readonly written?: WrittenIds | undefined;
   /** The taxpayer's token. Default: the client credentials. */
   readonly token?: Secret;
 }
@@ -110,10 +111,12 @@ export class TaxpayerService {
     if (status === 401) throw token ? new AccessTokenRefused() : await pauses.credentialsRefused(secret);
     const reason = `HTTP ${status}`;
     if (status === 403 && token === undefined) throw credentialsRejected(reason);
-    if (status === 403) throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', noAccess, { reason });
-    if (status === 404 && body === undefined) throw new GatewayError('NOT_FOUND', unknownToIt, { reason });
+    // The service may know the id that others write, and not this way of writing it.
+    const options = { reason, onlyFor: call.written && { holder: call.holder } };
+    if (status === 403) throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', noAccess, options);
+    if (status === 404 && body === undefined) throw new GatewayError('NOT_FOUND', unknownToIt, options);
     if (status < 400) throw contractBreach(reason);
-    throw new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', { reason });
+    throw new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', options);
   }
 }
 

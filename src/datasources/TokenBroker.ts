@@ -203,7 +203,7 @@ export class TokenBroker implements MemoryKeeper {
       });
       return { kind: 'record', record, unchangedForMs: unchangedForMs(record, this.#cache.peek(id)) };
     } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
+      if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND' || error.onlyFor) throw error;
       this.options.onEvent('absent-remembered');
       return { kind: 'no-such-taxpayer' };
     }

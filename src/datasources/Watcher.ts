@@ -176,7 +176,7 @@ class PollLoop<Key, View extends Timed> {
       const view = await this.watched.read(this.key, this.#latest, call);
       if (!this.#ended) this.#publish(view);
     } catch (error) {
-      if (!this.#ended) this.#retryOrFail(error);
+      if (!this.#ended) this.#retryOrFail(error, reader);
     }
   }
 
@@ -190,12 +190,15 @@ class PollLoop<Key, View extends Timed> {
     else this.#schedule(Math.min(intervalMs, Math.max(0, view.readAt + intervalMs - performance.now())));
   }
 
-  #retryOrFail(error: unknown): void {
+  /** `reader`: on whose behalf the poll was made. */
+  #retryOrFail(error: unknown, reader: LatestValue<View>): void {
     // An error without a code is a bug of ours, which every poll would meet again.
-    if (!(error instanceof GatewayError) || final.includes(error.code)) {
-      for (const reader of this.#readers.keys()) reader.fail(error);
+    if (!(error instanceof GatewayError) || (final.includes(error.code) && !error.onlyFor)) {
+      for (const each of this.#readers.keys()) each.fail(error);
       return;
     }
+    if (final.includes(error.code)) reader.fail(error);
+    if (this.#ended) return; // that was the last reader
     const { first, longest } = this.watched.retryMs;
     const usualMs = Math.min(longest, first * 2 ** this.#failures);
     this.#failures += 1;

@@ -9,8 +9,8 @@ export interface MaskOptions {
   readonly openSchema: boolean;
 }
 
-/** When to try again, if nothing says how long a fault lasts. */
-const usualRetrySeconds = 1;
+/** When to try again at the earliest. */
+const leastRetrySeconds = 1;
 /** Most places in the document that one error names. */
 const maxLocations = 10;
 /** Longest text of an error, and of a cause in the log, in characters. */
@@ -25,7 +25,9 @@ export function maskError(error: unknown, { requestId, openSchema }: MaskOptions
   const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};
   const { message, code, violations, ...face } = publicFace(error, openSchema);
   const { retryable } = errorCodes[code];
-  const retryAfterSeconds = face.retryAfterSeconds ?? (retryable ? usualRetrySeconds : undefined);
+  const retryAfterSeconds = retryable
+    ? Math.max(leastRetrySeconds, face.retryAfterSeconds ?? 0)
+    : face.retryAfterSeconds;
   return {
     message: bounded(message),
     ...(locations !== undefined && { locations: locations.slice(0, maxLocations) }),

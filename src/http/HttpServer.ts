@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Pem } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
@@ -19,6 +20,8 @@ export interface HttpServerOptions {
   readonly routes: ReadonlyMap<string, Handler>;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** Takes WebSockets. */
+  readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   readonly log: Pick<Logger, 'error'>;
   readonly timeouts?: Pick<ServerOptions, 'headersTimeout' | 'requestTimeout' | 'connectionsCheckingInterval'>;
 }
@@ -34,6 +37,14 @@ const keepAliveTimeout = 620_000;
 
 /** The listening socket is closed once no connection has arrived for this long, in milliseconds. */
 const quietMs = 30;
+
+/**
+ * Most requests of one connection that wait for their answers: few clients send a request before the last is answered, and an
+ * attacker could send thousands in one packet.
+ */
+const mostPipelined = 20;
+const unanswered = new WeakMap<Socket, number>();
+const unansweredOf = (socket: Socket): number => unanswered.get(socket) ?? 0;
 
 const plainText = ['content-type', 'text/plain; charset=utf-8'];
 
@@ -71,6 +82,10 @@ export class HttpServer {
             { ...limits, handshakeTimeout, ...contextOf(tls), requestCert: tls.ca !== undefined },
             listener,
           );
+    this.server.on('upgrade', (request, socket, head) => {
+      if (options.upgrade && isForWebSocket(request)) options.upgrade(request, socket, head);
+      else socket.destroy();
+    });
     this.server.on('connection', (socket: Socket) => {
       this.#accepted += 1;
       this.#sockets.add(socket);
@@ -128,6 +143,9 @@ export class HttpServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { socket } = request;
+    unanswered.set(socket, unansweredOf(socket) + 1);
+    response.once('close', () => unanswered.set(socket, unansweredOf(socket) - 1));
     if (this.#closingListener !== undefined) await this.#closingListener;
     if (this.options.before?.(request, response)) return;
     const url = pathAndQueryOf(request.url ?? '/');
@@ -170,7 +188,8 @@ function contextOf(tls: Pem) {
 
 /**
  * A request that may become a WebSocket. One that offers another upgrade, such as Java's `Upgrade: h2c`, is served as if it
- * offered none (RFC 9110, 7.8): Node.js reads `upgrade` once it has the headers, and hands the connection over if it is true.
+ * offered none (RFC 9110, 7.8): Node.js reads `upgrade` once it has the headers, and if it is true parses nothing more and hands
+ * the connection over. One request too many of a connection counts as an upgrade, too, because nothing else stops the parser.
  */
 class UpgradableRequest extends IncomingMessage {
   /** What the parser of Node.js found. Not a `#private` member: the base constructor calls the setter before those exist. */
@@ -181,9 +200,12 @@ class UpgradableRequest extends IncomingMessage {
   }
 
   get upgrade(): boolean {
-    if (!this.offersUpgrade || this.headers.upgrade?.toLowerCase() !== 'websocket') return false;
-    return /^\/graphql(\?|$)/.test(pathAndQueryOf(this.url ?? ''));
+    return unansweredOf(this.socket) >= mostPipelined || (this.offersUpgrade === true && isForWebSocket(this));
   }
+}
+
+function isForWebSocket({ headers, url = '' }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket' && /^\/graphql(\?|$)/.test(pathAndQueryOf(url));
 }
 
 /** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */

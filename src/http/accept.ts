@@ -48,7 +48,7 @@ export interface Accepted {
 }
 
 /** How many characters of an Accept header are read: more than any client sends. */
-const maxLength = 2000;
+const maxLength = 500;
 /** A client sends the same header with every request. */
 const remembered = new LRUCache<string, Accepted>({ max: 100 });
 

@@ -35,8 +35,11 @@ export class Origins {
     this.#cors(request, response, () => {
       answered = false;
     });
-    if (!this.#mayAsk(request)) this.#logRefused(request.headers.origin);
-    return answered;
+    if (this.#mayAsk(request)) return answered;
+    this.#logRefused(request.headers.origin);
+    if (request.method !== 'OPTIONS') return false;
+    response.writeHead(403).end(); // a preflight has no token, so it must not pass for a caller without one
+    return true;
   }
 
   /** Any page can open a WebSocket or an event stream to any host. @throws GatewayError unless the page is ours or allowed */

@@ -40,8 +40,7 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   const { host, port, tls: files } = config;
   const before = origins.answer.bind(origins);
   const tls = files && readPemFiles(files);
-  const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, log });
-  server.server.on('upgrade', upgrade);
+  const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, upgrade, log });
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');
   if (files)

@@ -98,7 +98,7 @@ export class SocketSession {
     this.edge.quota.noteWork(this.#holder, beganAt);
     switch (message?.type) {
       case MessageType.ConnectionInit:
-        void this.#authenticate(message.payload);
+        void this.#authenticate({ ...message.payload });
         return;
       case MessageType.Ping:
         this.#keepPace(text.length);
@@ -117,16 +117,16 @@ export class SocketSession {
     this.#close(CloseCode.BadRequest, 'Invalid message received');
   }
 
-  async #authenticate(parameters: Parameters = {}): Promise<void> {
+  async #authenticate(parameters: Parameters): Promise<void> {
     if (this.#hasInit) return this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
     this.#hasInit = true;
     const { identify, places, operations } = this.edge;
-    // Parameters, named in any letter case, take precedence over the headers of the upgrade.
-    const given = Object.entries(parameters).filter(([, value]) => value != null);
-    const named = Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value]));
-    const shown = { ...this.request.headers, ...named };
-    this.facts = { ...this.facts, client: clientOf(shown) };
     try {
+      // Parameters, named in any letter case, take precedence over the headers of the upgrade.
+      const given = Object.entries(parameters).filter(([, value]) => value != null);
+      const named = Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value]));
+      const shown = { ...this.request.headers, ...named };
+      this.facts = { ...this.facts, client: clientOf(shown) };
       const identity = await identify(credentialsOf(shown));
       if (!this.#isOpen) return; // it was closed while the token was verified
       const leavePlace = places.take('streams', holderOf(identity.caller));

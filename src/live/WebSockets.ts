@@ -17,6 +17,8 @@ const closeGraceMs = 1000;
 /** The entry point of WebSockets. */
 export class WebSockets {
   readonly #sockets: WebSocketServer;
+  /** The unauthenticated connections, by how to give back their places. The one that came first comes first. */
+  readonly #newcomers = new Map<Release, Duplex>();
 
   constructor(private readonly edge: Edge) {
     const settings: ServerOptions & { readonly closeTimeout: number } = {
@@ -37,7 +39,7 @@ export class WebSockets {
     const client = clientOf(request.headers);
     const facts = { request, requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, client };
     try {
-      const leavePlace = this.#admit(request, remoteAddress);
+      const leavePlace = this.#admit(request, socket, remoteAddress);
       socket.once('close', leavePlace);
       this.#sockets.handleUpgrade(request, socket, head, (opened) => {
         new SocketSession(opened, request, facts, leavePlace, this.edge);
@@ -48,13 +50,25 @@ export class WebSockets {
     }
   }
 
-  /** Takes a place among the unauthenticated connections. @throws GatewayError */
-  #admit(request: IncomingMessage, address: string | undefined): Release {
+  /** Takes a place among the unauthenticated connections, if need be that of the oldest. @throws GatewayError */
+  #admit(request: IncomingMessage, socket: Duplex, address: string | undefined): Release {
     const { places, streams, origins } = this.edge;
     origins.refuseForeignPage(request);
     if (streams.draining) throw shuttingDown;
     places.assertRoom('streams', undefined); // the caller takes the place, once it is known
-    return places.take('newcomers', address);
+    const [oldest] = this.#newcomers;
+    // An honest client authenticates within a moment: the oldest is hardly one.
+    if (oldest && !places.hasRoom('newcomers', undefined)) {
+      oldest[0]();
+      oldest[1].destroy();
+    }
+    const giveBack = places.take('newcomers', address);
+    const leavePlace = () => {
+      this.#newcomers.delete(leavePlace);
+      giveBack();
+    };
+    this.#newcomers.set(leavePlace, socket);
+    return leavePlace;
   }
 }
 

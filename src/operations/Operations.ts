@@ -90,6 +90,8 @@ export class Operations {
       refuseWrongWay(request.method, known.type, record.transport);
       record.values = known.read(request.variables);
       record.fields = known.fieldsFor(record.values);
+      // Operations that were let in together have used time since.
+      quota.refuseBeyondShare(holderOf(facts.caller));
       if (known.rootFields > 1) quota.takeFields(facts, known.rootFields - 1); // `admit` counted the first
       const isListed = request !== asked; // then `withDocument` has put in the listed text
       if (trusted !== undefined && !isListed) trusted.report(asked.query ?? '', known.label, facts);

@@ -51,7 +51,8 @@ export class RedisStore implements Store {
     if (state === 'taken') return { state, now: Number(first) };
     if (state === 'held') return { state, owner: first };
     if (state === 'failed') return { state, failure: answer[1] as Buffer };
-    return { state: 'found', stored: { version: first, ageMs: Number(second), value: answer[3] as Buffer } };
+    if (state !== 'found') throw new StoreError('failed');
+    return { state, stored: { version: first, ageMs: Number(second), value: answer[3] as Buffer } };
   }
 
   async settle({ record, field }: Place, owner: string, outcome: Outcome): Promise<boolean> {
@@ -102,7 +103,9 @@ export class RedisStore implements Store {
   }
 
   async increment(key: string, ttlMs: number) {
-    const [count = 0, leftMs = 0] = await this.#run<number[]>('gatewayIncrement', key, wholeMs(ttlMs));
+    const answer = await this.#run<unknown[]>('gatewayIncrement', key, wholeMs(ttlMs));
+    const [count = Number.NaN, leftMs = Number.NaN] = answer.map(Number);
+    if (Number.isNaN(count + leftMs)) throw new StoreError('failed');
     return { count, leftMs };
   }
 
