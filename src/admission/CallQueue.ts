@@ -9,16 +9,13 @@ export interface CallQueueOptions {
   readonly onEnter?: ((holder: Holder) => void) | undefined;
 }
 
-/** A call that waits for a place. */
-interface Waiting {
-  readonly holder: Holder;
-  readonly begin: (release: Release) => void;
-}
+/** Begins a call that waits, in the place that it is given. */
+type Begin = (release: Release) => void;
 
 /** Calls to the service: each waits until its caller may have one more under way. */
 export class CallQueue {
-  /** In order of arrival. */
-  readonly #waiting = new Set<Waiting>();
+  /** The calls of each holder in order of arrival. The holder whose call began last comes last. */
+  readonly #waiting = new Map<Holder, Begin[]>();
   #whenIdle: (() => void)[] = [];
 
   constructor(private readonly options: CallQueueOptions) {}
@@ -48,32 +45,38 @@ export class CallQueue {
     const { maxWaiting, maxWaitMs } = this.options;
     const tooMuch = 'This caller has too many calls to the service under way and waiting';
     const refused = () => rateLimited(tooMuch, { onlyFor: { holder } });
-    if ([...this.#waiting].filter((one) => one.holder === holder).length >= maxWaiting) throw refused();
+    const line = this.#waiting.get(holder) ?? [];
+    if (line.length >= maxWaiting) throw refused();
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.#waiting.delete(waiting);
+        line.splice(line.indexOf(begin), 1);
+        if (line.length === 0) this.#waiting.delete(holder);
         reject(refused());
       }, maxWaitMs);
-      const begin = (release: Release) => {
+      const begin: Begin = (release) => {
         clearTimeout(timer);
         resolve(release);
       };
-      const waiting: Waiting = { holder, begin };
-      this.#waiting.add(waiting);
+      line.push(begin);
+      this.#waiting.set(holder, line);
     });
   }
 
-  /** Gives a free place to the holder with the fewest; among equals, to the one that has waited longest. */
+  /** Gives a free place to the holder with the fewest; among equals, to the one whose last call began first. */
   #beginNext(): void {
     const { places } = this.options;
-    let next: Waiting | undefined;
-    for (const one of this.#waiting) {
-      const isNext = next === undefined || places.held('calls', one.holder) < places.held('calls', next.holder);
-      if (isNext && places.hasRoom('calls', one.holder)) next = one;
+    let next: { readonly holder: Holder; readonly held: number; readonly line: Begin[] } | undefined;
+    for (const [holder, line] of this.#waiting) {
+      const held = places.held('calls', holder);
+      if (held < (next?.held ?? Number.POSITIVE_INFINITY) && places.hasRoom('calls', holder))
+        next = { holder, held, line };
     }
     if (next !== undefined) {
-      this.#waiting.delete(next);
-      next.begin(places.take('calls', next.holder));
+      const { holder, line } = next;
+      const begin = line.shift();
+      this.#waiting.delete(holder);
+      if (line.length > 0) this.#waiting.set(holder, line);
+      begin?.(places.take('calls', holder));
     } else if (places.held('calls') === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 }
