@@ -174,6 +174,7 @@ describe('A mistake', () => {
       { TLS_CLIENT_CA_FILE: process.execPath, TLS_CERT_FILE: process.execPath, TLS_KEY_FILE: process.execPath },
       /^METRICS_PORT is required with TLS_CLIENT_CA_FILE/,
     ],
+    [{ PORT: '4001', METRICS_PORT: '4001' }, /^METRICS_PORT must be another port than PORT$/],
     [{ HTTPS_PROXY: 'socks5://proxy:1080' }, /^HTTPS_PROXY must be the http: or https: URL of a proxy/],
     [{ http_proxy: 'http://u:100%@proxy' }, /^HTTP_PROXY must be the http: or https: URL of a proxy/],
     [{ NO_PROXY: 'a,10.0.0.0/8' }, /^NO_PROXY must be host names and addresses, .* are not supported$/],

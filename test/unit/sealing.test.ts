@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { LeasedCache } from '../../src/cache/LeasedCache.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
@@ -92,4 +93,16 @@ it('What was sealed for one taxpayer, field and version is nothing anywhere else
   for (const place of [another, ofAnother]) await store.settle(place, 'me', { ...moved, version, value });
   await store.settle(own, 'me', { ...moved, version: 'second', value });
   expect(await Promise.all([own, another, ofAnother].map(opened))).toEqual([undefined, undefined, undefined]);
+});
+
+it('A store that gives what was refused again is done without', async () => {
+  const stored = { version: 'x', value: Buffer.of(), ageMs: 60_000 };
+  const liar = Object.assign(new LocalStore(), { acquire: async () => ({ state: 'found', stored }) as const });
+  const cache = new LeasedCache<string>({
+    store: new SealedStore({ store: liar, sealer: sealerOf(1), scope: [] }),
+    ...{ kind: 'token', maxEntries: 9, workMs: 100, ttlMs: () => 1000, codec: { encode: String, decode: String } },
+    fieldOf: (subject) => ({ subject, kind: 'token' }),
+  });
+  const { value } = await cache.read('id', { acceptable: () => false, fetch: async () => 'fetched' });
+  expect(value).toBe('fetched');
 });

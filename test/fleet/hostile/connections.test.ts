@@ -170,6 +170,12 @@ describe('an upgrade offered behind a request that is not answered yet', () => {
   });
 });
 
+it('a connection that pipelines hundreds of requests is closed', async () => {
+  const greedy = rawHttp(gateway.origin);
+  greedy.write(`GET /health/live HTTP/1.1\r\n${host}\r\n\r\n`.repeat(500));
+  await greedy.closed;
+});
+
 it('pipelined requests of a client that has gone do not keep a gateway from stopping', async () => {
   const stopping = await startTestGateway({ DRAIN_TIMEOUT_MS: '20000' });
   const { id } = stopping.sandbox.control.addTaxpayer();

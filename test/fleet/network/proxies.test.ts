@@ -176,8 +176,7 @@ describe('a proxy that', () => {
     const ran = await runCommand({ ...account, ...env, ...loud, AUTH_MODE: 'disabled', CACHE_URL: 'memory:' }, [
       'check',
     ]);
-    expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining('https-proxy-agent') });
-    expect(ran.stderr).not.toMatch(/planted|PRIVATE KEY/);
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
     expect(tunnels).toBe(2);
   });
 

@@ -41,6 +41,12 @@ describe('An id in the form of a UUID', () => {
     expect(paths(gateway)).toEqual([`/auth/tax-payer/${ID}/token`]);
   });
 
+  it('is not unknown to all because the service does not know how one caller writes it', async () => {
+    gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 404 }, times: 1 });
+    expect((await gateway.query(record, { id: ID })).errors?.[0]?.extensions.code).toBe('NOT_FOUND');
+    expect((await gateway.query(record, { id })).data).toMatchObject({ taxpayerToken: { taxpayerId: id } });
+  });
+
   it('is so for a job, too', async () => {
     const answer = { refreshJob: { taxpayerId: id, jobId, taxpayer: { id, token: { taxpayerId: id } } } };
     for (const ids of [

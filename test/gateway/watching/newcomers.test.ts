@@ -31,7 +31,9 @@ describe('an unauthenticated socket', () => {
     for (let n = 0; n < 5; n += 1) expect((await upgraded()).status).toBe(101);
     expect((await upgraded()).status).toBe(429);
     // Sockets of another address still connect, and so do event streams, which authenticate before they take a place.
-    expect((await upgraded('127.0.0.2')).status).toBe(101);
+    for (let n = 0; n < 5; n += 1) expect((await upgraded('127.0.0.2')).status).toBe(101);
+    // All places are taken: the oldest is given up.
+    expect((await upgraded('127.0.0.3')).status).toBe(101);
     const events = await fetch(`${gateway.origin}/graphql/stream?query={__typename}`, {
       headers: { accept: 'text/event-stream' },
     });

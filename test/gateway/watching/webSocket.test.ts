@@ -285,6 +285,7 @@ describe('a caller on a socket', () => {
 
   it.each([
     ['nothing', undefined],
+    ['null', null],
     ['no token', {}],
     ['a malformed token', { authorization: 'Bearer x' }],
     ['a number', { authorization: 7 }],
