@@ -14,7 +14,8 @@ export class Load {
 
   /**
    * Measures the time since the last measurement, and returns that one again when it is less than 100 ms old. `utilization`: of
-   * the event loop, from 0 to 1, or what is left of an earlier one. `ranShare`: in what share of the event loop's active time the process had a CPU, from 0 to 1.
+   * the event loop, from 0 to 1, or what is left of an earlier one. `ranShare`: in what share of the event loop's active time
+   * the process had a CPU, from 0 to 1.
    */
   measure(): { readonly utilization: number; readonly ranShare: number } {
     const now = performance.now();
