@@ -12,12 +12,6 @@ import { build } from 'esbuild';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, 'dist');
 
-/**
- * Read from node_modules as they are: an optional peer that we never use, and what node-fetch asks for only where
- * Node.js has no streams of its own.
- */
-const external = ['class-validator', 'web-streams-polyfill'];
-
 const { outputFiles } = await build({
   absWorkingDir: root,
   entryPoints: ['src/main.ts'],
@@ -28,11 +22,11 @@ const { outputFiles } = await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  external,
+  // An optional peer that we never use, and what node-fetch asks for only where Node.js has no streams of its own.
+  external: ['class-validator', 'web-streams-polyfill'],
   // In a bundle it would not find the hashes of Node.js, and bring much slower ones.
   alias: { '@apollo/utils.createhash': 'node:crypto' },
-  // Names stay, for stack traces.
-  minifyWhitespace: true,
+  minifyWhitespace: true, // names stay, for stack traces
   minifySyntax: true,
   legalComments: 'none',
   logLevel: 'error',
@@ -50,8 +44,8 @@ const madeAt = statSync(explorer, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 if ([import.meta.filename, join(root, 'package-lock.json')].some((source) => statSync(source).mtimeMs > madeAt)) {
   outputFiles.push({ path: explorer, contents: await explorerPage() });
 }
-const sandbox = gzipSync(readFileSync(join(root, 'src/http/sandbox.html')));
-outputFiles.push({ path: join(dist, 'sandbox.html.gz'), contents: sandbox });
+const sandbox = readFileSync(join(root, 'src/http/sandbox.html'));
+outputFiles.push({ path: join(dist, 'sandbox.html.gz'), contents: gzipSync(sandbox) });
 const isEntry = ({ path }) => Number(basename(path) === 'main.js');
 for (const { path, contents } of outputFiles.sort((a, b) => isEntry(a) - isEntry(b))) {
   const written = `${path}.${process.pid}`;
@@ -66,12 +60,19 @@ for (const name of await readdir(join(dist, 'chunks'))) {
 /** GraphiQL as one page of nine megabytes, compressed. What it begins with it asks of the gateway. */
 async function explorerPage() {
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
-  const head = `<head><script>${hideFederation};hideFederation();</script>`;
+  const head = `<head><script>${hideFederation};hideFederation();${onActiveTab}</script>`;
   const page = renderGraphiQL({ title: 'Taxpayer gateway · GraphiQL' }).replace('<head>', () => head);
   const start = page.lastIndexOf('YogaGraphiQL.renderYogaGraphiQL(');
   const begin = `fetch('/graphiql/options').then((answer) => answer.json())
-    .then((options) => YogaGraphiQL.renderYogaGraphiQL(document.querySelector('#root'), options));`;
+    .then((options) => YogaGraphiQL.renderYogaGraphiQL(document.querySelector('#root'), onActiveTab(options)));`;
   return gzipSync(page.slice(0, start) + begin + page.slice(page.indexOf('</script>', start)), { level: 9 });
+}
+
+/** Runs in the page: GraphiQL opens the tab of its last visit only for that tab's query, and otherwise adds an empty one. */
+function onActiveTab(options) {
+  const { tabs, activeTabIndex } = JSON.parse(localStorage.getItem('graphiql:tabState') ?? '{"tabs":[]}');
+  const { query, variables, headers: initialHeaders } = tabs[activeTabIndex] ?? {};
+  return query && !location.search.includes('query=') ? { ...options, query, variables, initialHeaders } : options;
 }
 
 /** Runs in the page: takes from the schema, as it is asked for, what only routers use. */
@@ -89,7 +90,6 @@ function hideFederation() {
       for (const type of schema.types) type.fields = type.fields?.filter((field) => !isHidden(field));
       schema.directives = schema.directives.filter((directive) => !isOfRouters(directive));
     }
-    const headers = { 'content-type': 'application/json' };
-    return new Response(JSON.stringify(result), { status: answer.status, headers });
+    return Response.json(result, { status: answer.status });
   };
 }
