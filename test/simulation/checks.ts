@@ -58,7 +58,7 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undef
   const isOld = sentAt - since >= leastAgeMs(auditor, index, since) - auditor.skewMs;
   const isReplaced = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= (last.arrivedAt ?? 0));
   const isExcused = auditor.disturbances.some(
-    ({ kind, taxpayer, until }) => kind === 'key' || (kind === 'forget' && taxpayer === index && until >= last.sentAt),
+    ({ kind, taxpayer, until }) => kind === 'key' || (kind === 'forget' && taxpayer === index && until >= firstTryAt),
   );
   // An entry that the store held all along, unseen while it was away, may look like a recent write of another process.
   const mayBeOlder = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= last.sentAt - 12_000);
