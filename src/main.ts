@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
   fileURLToPath(new URL('compiled', import.meta.url)),
 );
 
-// With it, libraries print what they send, passwords included.
+// Libraries that find it when they are loaded print what they send, passwords included.
 delete process.env['DEBUG'];
 
 // A signal must not open a debugger in a production process.

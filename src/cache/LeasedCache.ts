@@ -170,8 +170,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
           const stored = entryOf(turn.stored, codec);
           const entry = stored && this.#keepStored(reader, stored);
           if (entry && reader.acceptable(entry)) return { entry, tier: awaited === undefined ? 'store' : 'waited' };
-          // A store that gives the refused one again does not keep its word.
-          if (turn.stored.version === refused) return fetched(Number.NEGATIVE_INFINITY);
+          // A store that gives the refused one again does not keep its word: go on as without it.
+          if (turn.stored.version === refused) return fetched(-Infinity);
           refused = turn.stored.version;
           break;
         }

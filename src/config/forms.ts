@@ -38,7 +38,7 @@ const readable = (shown: (path: string) => string) =>
     }
   });
 export const file = readable(() => '');
-export const oneOfFiles = readable((path) => `: ${path}`);
+export const listedFile = readable((path) => `: ${path}`);
 
 /** Items separated by commas or line breaks. Only the items are checked. */
 export function list<T>(item: z.ZodType<T, string>) {

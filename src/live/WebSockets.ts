@@ -56,11 +56,11 @@ export class WebSockets {
     origins.refuseForeignPage(request);
     if (streams.draining) throw shuttingDown;
     places.assertRoom('streams', undefined); // the caller takes the place, once it is known
-    const [oldest] = this.#newcomers;
-    // An honest client authenticates within a moment: the oldest is hardly one.
-    if (oldest && !places.hasRoom('newcomers', undefined)) {
-      oldest[0]();
-      oldest[1].destroy();
+    // An honest client authenticates within a moment, so the oldest newcomer is hardly one.
+    for (const [leave, oldest] of this.#newcomers) {
+      if (places.hasRoom('newcomers', undefined)) break;
+      leave();
+      oldest.destroy();
     }
     const giveBack = places.take('newcomers', address);
     const leavePlace = () => {

@@ -83,7 +83,7 @@ const keepAlive = { keepAlive: true };
 /** How long a proxy may take to open a tunnel, in milliseconds. */
 const tunnelMs = 10_000;
 
-/** A proxy. Its URL has no user and password, because https-proxy-agent prints it when DEBUG is set. */
+/** A proxy. Its URL has no user and password, so that no library can print them. */
 interface Proxy {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
@@ -124,7 +124,7 @@ class TunnelAgent extends HttpsProxyAgent<string> {
     }, tunnelMs);
     Object.assign(this.connectOpts, { signal: limit.signal });
     try {
-      // The certificates are for the service: the constructor would give them to the proxy, and print them.
+      // The certificates are for the service: the constructor would give them to the proxy as well.
       return await super.connect(request, { ...options, ...this.pem });
     } catch (error) {
       const code = `PROXY_${reason ?? (error as NodeJS.ErrnoException).code ?? 'ECONNRESET'}`;

@@ -79,6 +79,7 @@ export class Operations {
   prepare(record: OperationRecord, facts: OperationFacts, asked: GraphQLRequest, streamAs?: Transport): Operation {
     const beganAt = performance.now();
     const { quota, contextFor } = this.options;
+    const holder = holderOf(facts.caller);
     // A router that presents its secret writes its own documents, which no list has.
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     try {
@@ -90,8 +91,8 @@ export class Operations {
       refuseWrongWay(request.method, known.type, record.transport);
       record.values = known.read(request.variables);
       record.fields = known.fieldsFor(record.values);
-      // Operations that were let in together have used time since.
-      quota.refuseBeyondShare(holderOf(facts.caller));
+      // Again: other operations of the caller, which were let in together with this one, may have used up its share since.
+      quota.refuseBeyondShare(holder);
       if (known.rootFields > 1) quota.takeFields(facts, known.rootFields - 1); // `admit` counted the first
       const isListed = request !== asked; // then `withDocument` has put in the listed text
       if (trusted !== undefined && !isListed) trusted.report(asked.query ?? '', known.label, facts);
@@ -99,7 +100,7 @@ export class Operations {
       record.context = contextFor(facts);
       return record as Operation;
     } finally {
-      quota.noteWork(holderOf(facts.caller), beganAt);
+      quota.noteWork(holder, beganAt);
     }
   }
 
