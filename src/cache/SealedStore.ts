@@ -44,7 +44,7 @@ const ownMarksBytes = 4 << 20;
  */
 export class SealedStore {
   /** The marks that this process wrote: the shared store may not have taken them. */
-  readonly #ownMarks = new LocalStore('memory', ownMarksBytes);
+  readonly #ownMarks = new LocalStore('memory', {}, ownMarksBytes);
 
   constructor(private readonly options: SealedStoreOptions) {}
 

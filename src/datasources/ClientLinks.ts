@@ -142,5 +142,6 @@ function unknown(): GatewayError {
 }
 
 function cannotTell(cause: unknown): never {
-  throw new GatewayError('UPSTREAM_UNAVAILABLE', 'The shared store does not answer; nothing was sent', { cause });
+  const message = 'The store (CACHE_URL) cannot keep the idempotencyKey now; nothing was sent';
+  throw new GatewayError('UPSTREAM_UNAVAILABLE', message, { cause });
 }

@@ -1,11 +1,13 @@
-import { type FileHandle, open, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, type FileHandle, open, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { pause } from '../process/pause.js';
 import { StoreError } from './StoreError.js';
 
 /** A holder whose time stamp has not moved for this long, by the clock of the process that waits, counts as dead. */
 const deadAfterMs = 4000;
 const lookEveryMs = 100;
+/** For how long after a look at its lock a holder is sure to have it, in milliseconds. */
+const sureForMs = deadAfterMs - 1000;
 
 /**
  * The right of one process to a directory: an empty file, whose creation is atomic and needs no space on a full disk. The
@@ -14,6 +16,7 @@ const lookEveryMs = 100;
  */
 export class DirectoryLock {
   #mine: FileHandle | undefined;
+  #sureUntil = 0;
 
   private constructor(private readonly path: string) {}
 
@@ -41,10 +44,20 @@ export class DirectoryLock {
     return lock;
   }
 
-  /** @throws StoreError or the system's error when the lock is lost */
+  /** @throws StoreError when another process has the directory, or may have had it while this one stood still */
+  assertHeld(): void {
+    if (performance.now() >= this.#sureUntil) throw lost();
+  }
+
+  /** @throws StoreError when the lock is lost; the system's error when the directory is */
   async check(): Promise<void> {
-    const [found, mine] = await Promise.all([stat(this.path), this.#mine?.stat()]);
-    if (found.ino !== mine?.ino) throw new StoreError('failed', undefined, 'ELOCKED');
+    const sureUntil = performance.now() + sureForMs;
+    const [found, mine] = await Promise.all([stat(this.path).catch(() => undefined), this.#mine?.stat()]);
+    const isMine = found !== undefined && found.ino === mine?.ino;
+    this.#sureUntil = isMine ? sureUntil : 0;
+    if (isMine) return;
+    await access(dirname(this.path));
+    throw lost();
   }
 
   /** @throws as {@link DirectoryLock.check} */
@@ -64,9 +77,11 @@ export class DirectoryLock {
   /** Takes the lock if it is free, and tells whether it was. @throws the system's error */
   async takeIfFree(): Promise<boolean> {
     try {
+      const sureUntil = performance.now() + sureForMs;
       const created = await open(this.path, 'wx', 0o600);
       await this.#mine?.close();
       this.#mine = created;
+      this.#sureUntil = sureUntil;
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
@@ -84,6 +99,8 @@ export class DirectoryLock {
     }
   }
 }
+
+const lost = () => new StoreError('failed', undefined, 'ELOCKED');
 
 function inUse(directory: string): StoreError {
   const message = `CACHE_URL: another gateway uses ${directory}, which is for one process; several share a Redis (redis://…)`;

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import type { Guard } from './guarded.js';
 import { Journal, type JournalOptions, type Kept, readJournal } from './journal.js';
 import {
   type Field,
@@ -28,12 +29,16 @@ export class LocalStore implements Store {
   #sweepAt = 1000;
   #journal: Journal | undefined;
   #isClosed = false;
+  #isFull = false;
 
   /** The store of `directory`, kept in its journal. @throws StoreError `misconfigured`, fit to be shown */
   static async open(directory: string, options: JournalOptions): Promise<LocalStore> {
-    const store = new LocalStore('file');
-    store.#journal = await Journal.open(resolve(directory), store.#held, options);
-    for (const kept of store.#held.values()) store.#bytes += sizeOf(kept);
+    const store = new LocalStore('file', options);
+    const onRead = () => {
+      store.#bytes = 0;
+      for (const kept of store.#held.values()) store.#bytes += sizeOf(kept);
+    };
+    store.#journal = await Journal.open(resolve(directory), store.#held, { ...options, onRead });
     return store;
   }
 
@@ -46,6 +51,7 @@ export class LocalStore implements Store {
 
   constructor(
     readonly kind: 'memory' | 'file' = 'memory',
+    private readonly guard: Guard = {},
     private readonly mostBytes = 1 << 27,
   ) {}
 
@@ -56,6 +62,7 @@ export class LocalStore implements Store {
 
   async settle(place: Place, _owner: string, outcome: Outcome): Promise<boolean> {
     if ('failure' in outcome) return true;
+    this.#checkUsable();
     const { value, version, ageMs, ttlMs } = outcome;
     const now = performance.now();
     await this.#set(keyOf(place), { value, version, writtenAt: now - ageMs, endsAt: now + ttlMs });
@@ -64,7 +71,7 @@ export class LocalStore implements Store {
 
   /** Erases the record from memory and file. No other process has to be told. */
   async forget(record: string): Promise<number> {
-    this.#checkOpen();
+    this.#checkUsable();
     const fields = this.#keysOf(record);
     for (const key of fields) void this.#drop(key);
     await this.#journal?.rewrite();
@@ -132,12 +139,13 @@ export class LocalStore implements Store {
     return [...this.#held.keys()].filter((key) => key.startsWith(`${record}${separator}`));
   }
 
-  #checkOpen(): void {
+  #checkUsable(): void {
     if (this.#isClosed) throw new StoreError('closed');
+    this.#journal?.assertHeld();
   }
 
   #live(key: string): Kept | undefined {
-    this.#checkOpen();
+    this.#checkUsable();
     const kept = this.#held.get(key);
     return kept && kept.endsAt > performance.now() ? kept : undefined;
   }
@@ -161,16 +169,23 @@ export class LocalStore implements Store {
    * rare.
    */
   #makeRoom(): void {
+    const { onDegraded, onRecovered } = this.guard;
     const isFull = this.#bytes >= this.mostBytes;
-    if (!isFull && this.#held.size < this.#sweepAt) return;
+    if (!isFull && !this.#isFull && this.#held.size < this.#sweepAt) return;
     const now = performance.now();
     for (const [key, { endsAt }] of this.#held) if (endsAt <= now) void this.#drop(key);
     this.#sweepAt = 2 * this.#held.size + 1000;
     for (const key of isFull ? this.#held.keys() : []) {
-      if (this.#bytes < 0.9 * this.mostBytes) return;
+      if (this.#bytes < 0.9 * this.mostBytes) break;
       if (key.includes(separator)) void this.#drop(key);
     }
-    if (this.#bytes >= this.mostBytes) throw new StoreError('full');
+    const wasFull = this.#isFull;
+    this.#isFull = this.#bytes >= this.mostBytes;
+    if (wasFull && !this.#isFull) onRecovered?.();
+    if (!this.#isFull) return;
+    const error = new StoreError('full', undefined, 'EFULL');
+    if (!wasFull) onDegraded?.(error);
+    throw error;
   }
 }
 

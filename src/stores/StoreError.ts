@@ -35,11 +35,13 @@ const causes: Readonly<Record<string, string>> = {
   EACCES: 'cannot write: no permission',
   ENOENT: 'is gone',
   ELOCKED: 'is used by another gateway',
+  EFULL: 'has no room left beside idempotency keys',
+  NOREPLICAS: 'has fewer replicas than its min-replicas-to-write',
 };
 
 /** In a few words for the log: `Redis refused the password (WRONGPASS)`. */
 export function storeCause(shownStore: string, { trouble, detail = '' }: StoreError): string {
-  const name = shownStore.startsWith('redis') ? 'Redis' : 'The directory';
+  const name = shownStore.startsWith('redis') ? 'Redis' : shownStore === 'memory:' ? 'Memory' : 'The directory';
   const what =
     causes[detail] ??
     causes[detail.split(' ', 1)[0] ?? ''] ??

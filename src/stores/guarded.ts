@@ -1,5 +1,5 @@
 import type { Store } from './Store.js';
-import { StoreError } from './StoreError.js';
+import { StoreError, type StoreTrouble } from './StoreError.js';
 
 export interface Guard {
   /** The store cannot be used, or takes no writes; the error says why. */
@@ -14,43 +14,58 @@ const limitMs = 250;
 /** Operations without an answer, in a row, after which the store counts as degraded. */
 export const failuresToDegrade = 2;
 const probeEveryMs = 1000;
-/** Whether the store answered, but refused: operations go on, because a refusal costs no time and may concern writes alone. */
-const isRefusal = ({ trouble }: StoreError) => ['read-only', 'full', 'not-permitted', 'failed'].includes(trouble);
+/** A store that refused counts as used again after this long without a refusal: one that is nearly full takes a probe. */
+const quietMs = 5000;
+/** The store answered, but refused. */
+const refusals: readonly StoreTrouble[] = ['read-only', 'full', 'not-permitted', 'failed'];
 
 /**
  * Gives `store` a time limit and a circuit breaker: after two operations in a row without an answer, all are refused at once
  * until a probe, a small write each second, succeeds. Nothing stands in for the store: callers know what to do without it.
  */
 export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Guard): Store {
+  /** `refusing`: operations go on, because a refusal costs no time and may concern writes alone. `silent`: none is made. */
+  let state: 'used' | 'refusing' | 'silent' = 'used';
+  let cause: StoreError | undefined;
   /** The errors of operations in a row without an answer. The first tells why; later ones, as of a reconnect, often follow. */
   let unanswered: StoreError[] = [];
-  let degraded: StoreError | undefined;
+  let refusedAt = 0;
   let probing: NodeJS.Timeout | undefined;
 
   const probe = async () => {
     const key = `probe-${crypto.randomUUID()}`; // in a cluster, another server each time
     await timeLimit(() => store.put(key, Buffer.of(), probeEveryMs, 'always'), limitMs);
+    if (state === 'refusing' && performance.now() - refusedAt < quietMs) return;
     clearInterval(probing);
-    if (degraded !== undefined) onRecovered?.();
-    degraded = undefined;
+    if (state !== 'used') onRecovered?.();
+    state = 'used';
     unanswered = [];
   };
 
-  const failed = (error: StoreError) => {
-    if (!isRefusal(error)) unanswered.push(error);
-    const cause = isRefusal(error) ? error : unanswered.at(-failuresToDegrade);
-    const isNoWorse = degraded !== undefined && (isRefusal(error) || !isRefusal(degraded));
-    if (cause === undefined || isNoWorse || error.trouble === 'closed') return;
-    if (degraded === undefined) onDegraded?.(cause);
-    degraded = cause;
+  const degrade = (to: 'refusing' | 'silent', error: StoreError) => {
+    if (state === 'used') onDegraded?.(error);
+    state = to;
+    cause = error;
     clearInterval(probing);
     probing = setInterval(() => void probe().catch(() => undefined), probeEveryMs).unref();
+  };
+
+  const failed = (error: StoreError) => {
+    if (error.trouble === 'closed') return;
+    if (refusals.includes(error.trouble)) {
+      refusedAt = performance.now();
+      if (state === 'used') degrade('refusing', error);
+      return;
+    }
+    unanswered.push(error);
+    const [first] = unanswered;
+    if (first && unanswered.length >= failuresToDegrade && state !== 'silent') degrade('silent', first);
   };
 
   const guard =
     <Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>) =>
     async (...args: Args): Promise<T> => {
-      if (degraded !== undefined && !isRefusal(degraded)) throw degraded;
+      if (state === 'silent') throw cause;
       const startedAt = performance.now();
       try {
         const answer = await timeLimit(() => work.apply(store, args as never), limitMs);

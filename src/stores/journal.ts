@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { access, constants, type FileHandle, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { access, constants, type FileHandle, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { DirectoryLock } from './DirectoryLock.js';
@@ -19,6 +19,8 @@ export interface JournalOptions {
   /** Called once when writing begins to fail; `onRecovered`, when everything is written again. */
   readonly onDegraded?: ((error: StoreError) => void) | undefined;
   readonly onRecovered?: (() => void) | undefined;
+  /** The map was filled from the file. */
+  readonly onRead?: (() => void) | undefined;
   /** The file was damaged; what stood before the damage is used, and the file is written anew from that. */
   readonly onDamaged?: (() => void) | undefined;
 }
@@ -41,8 +43,9 @@ export async function readJournal(directory: string, map: Map<string, Kept>): Pr
   for (let end = 0; at + headerBytes <= bytes.length; at = end) {
     end = at + headerBytes + bytes.readUInt32LE(at + 4);
     if (end > bytes.length || crc32(bytes.subarray(at + 4, end)) !== bytes.readUInt32LE(at)) break;
-    const body = bytes.subarray(at + headerBytes, end);
-    const [key, kept] = decode(body);
+    const record = decode(bytes.subarray(at + headerBytes, end));
+    if (record === undefined) break;
+    const [key, kept] = record;
     if (kept.endsAt > performance.now()) map.set(key, kept);
     else map.delete(key);
   }
@@ -67,7 +70,7 @@ export class Journal {
   private constructor(
     private readonly directory: string,
     private readonly lock: DirectoryLock,
-    private readonly map: ReadonlyMap<string, Kept>,
+    private readonly map: Map<string, Kept>,
     private readonly options: JournalOptions,
   ) {}
 
@@ -77,10 +80,28 @@ export class Journal {
    */
   static async open(directory: string, map: Map<string, Kept>, options: JournalOptions): Promise<Journal> {
     const lock = await lockedDirectory(directory, options.waitMs).catch((error) => unusable(directory, error));
-    if (await readJournal(directory, map)) options.onDamaged?.();
     const journal = new Journal(directory, lock, map, options);
+    try {
+      await journal.#read();
+    } catch (error) {
+      await journal.close();
+      throw error;
+    }
     await journal.rewrite().catch(() => undefined); // it was reported
     return journal;
+  }
+
+  /** @throws StoreError while this process may not use the directory, because another has it or had it a moment ago */
+  assertHeld(): void {
+    this.lock.assertHeld();
+  }
+
+  /** Fills the map with what the file holds, in place of what it held. */
+  async #read(): Promise<void> {
+    this.map.clear();
+    this.#changed.clear();
+    if (await readJournal(this.directory, this.map)) this.options.onDamaged?.();
+    this.options.onRead?.();
   }
 
   /** Resolves when the present state of `key` is written, or when writing has failed and that was reported. */
@@ -93,7 +114,7 @@ export class Journal {
 
   /** Writes the file anew, so that nothing of what was erased is left in it. @throws StoreError */
   async rewrite(): Promise<void> {
-    this.#mostBytes = -1;
+    this.#mostBytes = 0; // whatever is in the file is too much
     await this.#writing; // that write may have begun before
     await this.#writeOnce();
     if (this.#failure !== undefined) throw this.#failure;
@@ -174,22 +195,28 @@ export class Journal {
   /** Each second: renews the lock, looks whether directory and lock are still its own, and repeats a write that failed. */
   async #look(): Promise<void> {
     try {
-      await access(this.directory, constants.W_OK); // open files can be written even if it is read-only now
       await this.lock.renew();
+      await access(this.directory, constants.W_OK); // open files can be written even if it is read-only now
     } catch (error) {
       this.#failed(storeErrorOf(error));
-      await this.#beginAgain();
+      await this.#beginAgain().catch(() => undefined);
     }
     if (this.#failure !== undefined && !this.#isClosed) await this.#writeOnce();
   }
 
-  /** Gives the file up and tries to get the directory back: it was deleted or made read-only, or another process took it. */
+  /**
+   * Gives the file up and tries to get the directory back: it was deleted or made read-only, or another process took it. What
+   * another process has written there counts from then on.
+   */
   async #beginAgain(): Promise<void> {
     await this.#writing;
-    await this.#file?.close().catch(() => undefined);
+    const file = this.#file;
     this.#file = undefined;
-    await makeDirectory(this.directory).catch(() => undefined);
-    await this.lock.takeIfFree().catch(() => undefined);
+    const path = join(this.directory, 'journal');
+    const [mine, found] = await Promise.all([file?.stat(), stat(path).catch(() => undefined)]);
+    await file?.close();
+    await makeDirectory(this.directory);
+    if ((await this.lock.takeIfFree()) && found !== undefined && found.ino !== mine?.ino) await this.#read();
   }
 
   #failed(error: StoreError): void {
@@ -205,7 +232,7 @@ export class Journal {
 
 async function lockedDirectory(directory: string, waitMs: number): Promise<DirectoryLock> {
   await makeDirectory(directory);
-  await access(directory, constants.W_OK | constants.X_OK); // where a lock exists, taking it would not show this
+  await access(`${directory}/.`, constants.W_OK | constants.X_OK); // where a lock exists, taking it would not show this
   return DirectoryLock.take(directory, waitMs);
 }
 
@@ -238,10 +265,19 @@ function encode(key: string, kept: Kept | undefined): Buffer {
   return record;
 }
 
-/** The time since the record was written has passed for it, too; a wall clock that was set back prolongs nothing. */
-function decode(body: Buffer): readonly [string, Kept] {
+/**
+ * The time since the record was written has passed for it, too; a wall clock that was set back prolongs nothing. Undefined for
+ * what {@link encode} did not write.
+ */
+function decode(body: Buffer): readonly [string, Kept] | undefined {
   const lineEnd = body.indexOf('\n');
-  const [key, writtenAt, leftMs, ageMs, version] = JSON.parse(body.toString('utf8', 0, lineEnd));
+  let line: readonly [string, number, number, number, string];
+  try {
+    line = JSON.parse(body.toString('utf8', 0, lineEnd));
+  } catch {
+    return undefined;
+  }
+  const [key, writtenAt, leftMs, ageMs, version] = line;
   const passedMs = Math.max(0, Date.now() - writtenAt);
   const now = performance.now();
   const value = Buffer.from(body.subarray(lineEnd + 1));

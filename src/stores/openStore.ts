@@ -13,7 +13,7 @@ const fileScheme = 'file:';
  * Rejects with a `misconfigured` {@link StoreError}, fit to be shown, when the URL or the directory cannot be used.
  */
 export async function openStore(cacheUrl: string, options: JournalOptions & Pick<Guard, 'onCommand'>): Promise<Store> {
-  if (cacheUrl === 'memory:') return new LocalStore();
+  if (cacheUrl === 'memory:') return new LocalStore('memory', options);
   if (/^file:./.test(cacheUrl)) return LocalStore.open(cacheUrl.slice(fileScheme.length), options);
   const store = guarded(await openRedis(cacheUrl), options);
   // So that an outage is reported now, not at the first read.
@@ -37,7 +37,8 @@ export async function openExistingStore(cacheUrl: string, use: 'read' | 'write')
 /** A CACHE_URL without its secrets, fit to be shown: `redis://cache:6379/0, with a password`. */
 export function shownStore(cacheUrl: string): string {
   if (cacheUrl.startsWith(fileScheme)) return `${fileScheme}${resolve(cacheUrl.slice(fileScheme.length))}`;
-  const [, scheme = cacheUrl, login = '', rest = ''] = /^(rediss?[+a-z]*:\/\/)(?:(.*)@)?([^?]*)/.exec(cacheUrl) ?? [];
+  const form = /^(rediss?[+a-z]*:\/\/)(?:([^/?#]*)@)?([^?]*)/;
+  const [, scheme = cacheUrl, login = '', rest = ''] = form.exec(cacheUrl) ?? [];
   return scheme + rest + (login.includes(':') ? ', with a password' : '');
 }
 

@@ -27,10 +27,14 @@ export function connectionFault(error: Error, known: StoreError | undefined): St
   if (reply !== undefined) return refusal(reply);
   if (isTimeout(error)) return new StoreError('timed-out');
   const code = error.message.startsWith('Protocol error') ? 'EPROTO' : codeOf(error);
+  if (allUnreachable.test(error.message)) return new StoreError('unreachable');
   if (code === undefined) return known; // this error gives no reason
   if (code !== 'ECONNRESET' && code !== 'EPIPE') return new StoreError('unreachable', undefined, code);
   return known ?? closed; // a server that refuses says why once, and from then on only closes
 }
+
+/** The driver hides why it could not connect to a sentinel or a node. */
+const allUnreachable = /^(All sentinels are unreachable|Failed to refresh slots cache)/;
 
 /** The connection ended without a reason. */
 export const closed = new StoreError('unreachable', undefined, 'ECONNRESET');

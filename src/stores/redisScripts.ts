@@ -43,8 +43,9 @@ export const redisScripts = {
   gatewaySettle: `${common}
     local name, owner, kind, value, version, ttl, age, begun = unpack(ARGV)
     if lease(name) ~= owner then return 0 end
-    local forgotten = redis.call('hget', key, 'forgotten')
-    if kind == 'value' and not (forgotten and tonumber(begun) <= tonumber(forgotten)) then
+    local forgotten = tonumber(redis.call('hget', key, 'forgotten') or '')
+    local isForgotten = forgotten and forgotten - now <= ${hourMs} and tonumber(begun) <= forgotten
+    if kind == 'value' and not isForgotten then
       local head = text(now - age) .. ' ' .. text(now + ttl) .. ' ' .. version .. '\\n'
       redis.call('hset', key, name, head .. value)
       live(name == 'token' and math.max(tonumber(ttl), ${hourMs}) or ${hourMs})

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { openStore } from '../../src/stores/openStore.js';
+import { openStore, shownStore } from '../../src/stores/openStore.js';
 import { parseRedisUrl } from '../../src/stores/redisClient.js';
 
 describe('A CACHE_URL', () => {
@@ -25,6 +25,14 @@ describe('A CACHE_URL', () => {
     ['redis+cluster://:p@a:1,b:2', { mode: 'cluster', nodes: [{ port: 1 }, { port: 2 }], password: 'p' }],
   ])('%s is understood', (url, address) => {
     expect(parseRedisUrl(url)).toMatchObject(address);
+  });
+
+  it.each([
+    ['redis://user:planted@host:1/2?db=planted', 'redis://host:1/2, with a password'],
+    ['redis+sentinel://a,b/main?sentinelPassword=plan@planted', 'redis+sentinel://a,b/main'],
+    ['memory:', 'memory:'],
+  ])('%s is shown without its secrets', (url, shown) => {
+    expect(shownStore(url)).toBe(shown);
   });
 
   it.each([

@@ -110,6 +110,25 @@ describe('A directory of one process', () => {
     expect(calls([...before, ...after])).toEqual([1, 1, 1, 1, 1, 1]);
   });
 
+  it('belongs to the process that took it while the first stood still, which goes on with what that one wrote', async () => {
+    const directory = newDirectory();
+    const first = await start(directory);
+    first.child.kill('SIGSTOP');
+    const second = await start(directory);
+    const create = async ({ origin }: GatewayProcess) => {
+      const mutation = 'mutation { createClientLink(input: { idempotencyKey: "key" }) { replayed clientLink { id } } }';
+      const { data, errors } = await postQuery<{ createClientLink: object }>(origin, mutation);
+      return data?.createClientLink ?? errors?.[0]?.extensions.code;
+    };
+    const created = await create(second);
+    first.child.kill('SIGCONT');
+    expect(await create(first)).toBe('UPSTREAM_UNAVAILABLE');
+    expect(await second.stop()).toBe(0);
+    await until(async () => linesWith(first, 'store available again').length === 1);
+    expect(await create(first)).toEqual({ ...(created as object), replayed: true });
+    expect(linesWith(first, 'used by another gateway (ELOCKED)')).toHaveLength(2); // that it began, and that it is over
+  });
+
   it('loses nothing that was answered when its gateway is killed under load, again and again', async () => {
     const directory = newDirectory();
     const answered: string[] = [];

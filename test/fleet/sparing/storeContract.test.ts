@@ -6,6 +6,7 @@ import { expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { RedisStore } from '../../../src/stores/RedisStore.js';
+import { type StoreError, storeCause } from '../../../src/stores/StoreError.js';
 import { atEnd } from '../../support/atEnd.js';
 import { startRedis } from '../../support/redis.js';
 import { scratch } from '../../support/scratch.js';
@@ -30,7 +31,12 @@ const place = { record: 'record', field: 'token' };
 const wish = { owner: 'me', leaseMs: 3000 };
 
 it('The store in memory drops the records used least recently when it is full, and no item', async () => {
-  const store = new LocalStore('memory', 5 * 301);
+  const told: string[] = [];
+  const guard = {
+    onDegraded: (error: StoreError) => told.push(storeCause('memory:', error)),
+    onRecovered: () => told.push('recovered'),
+  };
+  const store = new LocalStore('memory', guard, 5 * 301);
   await store.put('link', Buffer.from('x'), 60_000, 'always');
   await store.increment('count', 60_000);
   for (const record of ['a', 'b', 'c', 'a', 'd']) {
@@ -46,7 +52,12 @@ it('The store in memory drops the records used least recently when it is full, a
   const kept = await Promise.all(['a', 'b', 'c', 'd'].map((record) => store.fields(record)));
   expect(kept.map(({ length }) => length)).toEqual([1, 0, 1, 1]);
   for (const key of ['more', 'still', 'yet']) await store.put(key, Buffer.from('x'), 60_000, 'always');
-  await expect(store.put('last', Buffer.from('x'), 60_000, 'always')).rejects.toMatchObject({ trouble: 'full' });
+  for (const key of ['last', 'very last'])
+    await expect(store.put(key, Buffer.from('x'), 60_000, 'always')).rejects.toMatchObject({ trouble: 'full' });
+  expect(told).toEqual(['Memory has no room left beside idempotency keys (EFULL)']);
+  await store.deleteIf('yet', Buffer.from('x'));
+  await store.put('last', Buffer.from('x'), 60_000, 'always');
+  expect(told.slice(1)).toEqual(['recovered']);
   expect((await store.increment('count', 60_000)).count).toBe(2);
   expect(await store.get('link')).toBeDefined();
   await store.close();
@@ -136,3 +147,15 @@ it('A lease with more left than its full length is over: the clock of Redis was 
   await client.hset('txgw:record', 'token:lease', `somebody ${Date.now() + 86_400_000}\n`);
   expect(await store.acquire(place, wish)).toMatchObject({ state: 'taken' });
 });
+
+it.each([['no time at all'], [String(Date.now() + 86_400_000)]])(
+  'A record in Redis that somebody has marked as forgotten at %j takes values all the same',
+  async (forgotten) => {
+    const { store, client } = await storeInRedis();
+    await client.hset('txgw:record', 'forgotten', forgotten);
+    await store.acquire(place, wish);
+    const outcome = { version: 'v', value: Buffer.from('x'), ageMs: 0, begunAt: Date.now(), ttlMs: 60_000 };
+    expect(await store.settle(place, 'me', outcome)).toBe(true);
+    expect(await store.acquire(place, wish)).toMatchObject({ state: 'found' });
+  },
+);

@@ -37,6 +37,14 @@ const wrongKinds: readonly (readonly [string, () => Promise<string>, string | Re
     async () => (await startRedis()).url.replace('redis:', 'rediss:'),
     /^Redis did not answer in time( \(ETIMEDOUT\))?$/,
   ],
+  ...['redis+sentinel://127.0.0.1:1/main', 'redis+cluster://127.0.0.1:1'].map(
+    (url) => [`nothing at ${url}`, async () => url, 'Redis cannot be reached'] as const,
+  ),
+  [
+    'too few replicas',
+    async () => (await startRedis({ args: ['--min-replicas-to-write', '1'] })).url,
+    'Redis has fewer replicas than its min-replicas-to-write (NOREPLICAS)',
+  ],
   [
     'plain text to a TLS port',
     tlsPort,
