@@ -1,13 +1,13 @@
 import type { UpstreamCredentials } from '../config/config.js';
 import type { Secret } from '../config/secret.js';
-import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/errors.js';
+import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import type { Pauses } from '../upstream/Pauses.js';
 import type { CallOptions, Endpoint, ResilientFetch, ServiceRequest } from '../upstream/ResilientFetch.js';
 import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId, WrittenIds } from './identifiers.js';
 import type { ReadCall } from './reading.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
-import { contractBreach, decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js';
+import { decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js';
 
 export interface TaxpayerServiceOptions {
   readonly upstream: UpstreamCredentials;
@@ -26,7 +26,7 @@ export interface ServiceFailure {
 }
 
 /** One call of an endpoint. */
-interface Call extends Omit<ServiceRequest, 'isAsClient' | 'url' | 'headers'> {
+interface Call<T> extends Omit<ServiceRequest<T>, 'isAsClient' | 'url' | 'headers'> {
   readonly path: readonly string[];
   readonly written?: WrittenIds | undefined;
   /** The taxpayer's token. Default: the client credentials. */
@@ -47,51 +47,48 @@ export class TaxpayerService {
    */
   createClientLink(request: ClientLinkRequest, { holder, trail }: CallOptions): Promise<ClientLink> {
     const body = JSON.stringify(request);
-    const call = { endpoint: 'createClientLink', path: ['client-links'], body, holder, trail } as const;
-    return this.#call(call, decodeClientLink);
+    const decode = decodeClientLink;
+    return this.#call({ endpoint: 'createClientLink', path: ['client-links'], body, decode, holder, trail });
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */
   tokenRecord(taxpayer: TaxpayerId, call: ReadCall): Promise<TokenRecord> {
     const path = ['auth', 'tax-payer', call.written?.get(taxpayer) ?? taxpayer, 'token'];
-    return this.#call({ ...call, endpoint: 'taxpayerToken', path, taxpayer }, (json) =>
-      decodeTokenRecord(json, taxpayer),
-    );
+    const decode = (json: unknown) => decodeTokenRecord(json, taxpayer);
+    return this.#call({ ...call, endpoint: 'taxpayerToken', path, taxpayer, decode });
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
   refreshJob(taxpayer: TaxpayerId, jobId: JobId, token: Secret, call: ReadCall): Promise<JobStatus> {
     const { written } = call;
     const path = ['tax-payer', written?.get(taxpayer) ?? taxpayer, 'refresh', written?.get(jobId) ?? jobId];
-    return this.#call({ ...call, endpoint: 'refreshJob', path, taxpayer, token }, (json) =>
-      decodeJobStatus(json, taxpayer, jobId),
-    );
+    const decode = (json: unknown) => decodeJobStatus(json, taxpayer, jobId);
+    return this.#call({ ...call, endpoint: 'refreshJob', path, taxpayer, token, decode });
   }
 
   /** Reports to `onOutcome` a success or a failure of the service; other errors, such as NOT_FOUND, are not reported. */
-  async #call<T>(call: Call, decode: (json: unknown) => T): Promise<T> {
+  async #call<T>(call: Call<T>): Promise<T> {
     const { onOutcome } = this.options;
     try {
-      const result = decode(await this.#answerTo(call));
+      const result = await this.#answerTo(call);
       onOutcome?.(call.endpoint);
       return result;
     } catch (error) {
       const failure = failureIn(error);
       if (failure !== undefined) onOutcome?.(call.endpoint, failure);
-      const isUnusable = error instanceof TryFailure && error.kind === 'invalid';
-      throw isUnusable && call.body !== undefined ? outcomeUnknown(error) : error;
+      throw error;
     }
   }
 
-  /** The body of a 2xx answer: any 2xx will do, because its content is checked. */
-  async #answerTo(call: Call): Promise<unknown> {
+  /** What a 2xx answer says: any 2xx will do, because its content is checked. */
+  async #answerTo<T>(call: Call<T>): Promise<T> {
     const { upstream, apiVersion, pauses, http } = this.options;
     const { endpoint, path, body, token } = call;
     const { baseUrl, clientId, clientSecret } = upstream;
     const bearer = token?.reveal() ?? Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
     // A refusal counts against the secret that was sent, which may have been rotated since.
     const secret = clientSecret.fingerprint();
-    const { status, json, retryAfterSeconds } = await http.call({
+    const { status, value, retryAfterSeconds } = await http.call({
       ...call,
       isAsClient: token === undefined,
       url: serviceUrl(baseUrl, ...path),
@@ -106,7 +103,7 @@ export class TaxpayerService {
         await call.beforeTry?.();
       },
     });
-    if (status >= 200 && status < 300) return json;
+    if (value !== undefined) return value;
     if (status === 429) throw await pauses.rateLimited(endpoint, secret, retryAfterSeconds);
     if (status === 401) throw token ? new AccessTokenRefused() : await pauses.credentialsRefused(secret);
     const reason = `HTTP ${status}`;
@@ -115,7 +112,6 @@ export class TaxpayerService {
     const options = { reason, onlyFor: call.written && { holder: call.holder } };
     if (status === 403) throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', noAccess, options);
     if (status === 404 && body === undefined) throw new GatewayError('NOT_FOUND', unknownToIt, options);
-    if (status < 400) throw contractBreach(reason);
     throw new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', options);
   }
 }

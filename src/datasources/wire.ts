@@ -28,7 +28,12 @@ const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
  */
 const isoTime = z
   .string()
-  .transform((text) => text.replace(' ', 'T').replace(/([+-]\d\d)(\d\d)$/, '$1:$2'))
+  .transform((text) =>
+    text
+      .toUpperCase()
+      .replace(' ', 'T')
+      .replace(/([+-]\d\d)(\d\d)$/, '$1:$2'),
+  )
   .pipe(
     z.union([
       z.iso.datetime({ offset: true }),

@@ -71,21 +71,21 @@ export class Tracing {
     const caller = callerOf(request);
     const begin = { kind: SpanKind.SERVER, startTime: startedAt, attributes };
     const span = this.#tracer.startSpan(name, begin, caller);
+    const isSampled = span.isRecording(); // false once it has ended
     if (outcome === 'failed') span.setStatus({ code: SpanStatusCode.ERROR });
-    if (span.isRecording())
-      for (const call of context?.trail.calls ?? []) this.#called(call, trace.setSpan(ROOT_CONTEXT, span));
+    for (const call of (isSampled && context?.trail.calls) || []) this.#called(call, trace.setSpan(ROOT_CONTEXT, span));
     span.end(performance.now());
-    return span.isRecording() || caller !== ROOT_CONTEXT ? span.spanContext().traceId : undefined;
+    return isSampled || caller !== ROOT_CONTEXT ? span.spanContext().traceId : undefined;
   }
 
   #called({ endpoint, result, startedAt, ms, status, reason, repetition = 0 }: CallMade, parent: Context): void {
     const [server, method, path] = routes[endpoint] ?? ['service', '_OTHER', ''];
-    const { origin, hostname, port, protocol } = this.#servers[server];
+    const { href, hostname, port, protocol } = this.#servers[server];
     const failure =
       status !== undefined && status >= 400 ? String(status) : result === 'ok' ? undefined : (reason ?? result);
     const attributes: Attributes = {
       'http.request.method': method,
-      'url.full': origin + path.replace(/\{\w+\}/g, 'REDACTED'),
+      'url.full': href.replace(/\/$/, '') + path.replace(/\{\w+\}/g, 'REDACTED'),
       'url.template': path,
       'server.address': hostname,
       'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),

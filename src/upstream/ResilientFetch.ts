@@ -23,7 +23,7 @@ export interface CallOptions {
   readonly beforeTry?: (() => Promise<void>) | undefined;
 }
 
-export interface ServiceRequest extends CallOptions {
+export interface ServiceRequest<T> extends CallOptions {
   readonly taxpayer?: string | undefined;
   readonly endpoint: Endpoint;
   /** Made with the client credentials: a 403 then counts as a failure of the endpoint, as nobody can tell whom it is about. */
@@ -32,6 +32,8 @@ export interface ServiceRequest extends CallOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** With a body the request is a POST, which is sent at most once; without one it is a GET. */
   readonly body?: string | undefined;
+  /** Reads the body of a 2xx answer. @throws TryFailure when it breaks the contract */
+  readonly decode: (json: unknown) => T;
 }
 
 export type TryOutcome = 'ok' | 'client-error' | TryFailure['kind'];
@@ -74,13 +76,13 @@ export class ResilientFetch {
    * @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived, or UPSTREAM_UNAVAILABLE from an open
    *   breaker; whatever `beforeTry` throws
    */
-  call(request: ServiceRequest): Promise<ServiceAnswer> {
+  call<T>(request: ServiceRequest<T>): Promise<ServiceAnswer<T>> {
     const endsAt = Math.min(performance.now() + this.options.deadlineMs, request.endsAt ?? Infinity);
     const about = { ...request, subject: request.body === undefined ? request.url : undefined };
     return this.#breakers[request.endpoint].run(about, (record) => this.#callWithin(endsAt, request, record));
   }
 
-  async #callWithin(endsAt: number, request: ServiceRequest, record: CallRecord): Promise<ServiceAnswer> {
+  async #callWithin<T>(endsAt: number, request: ServiceRequest<T>, record: CallRecord): Promise<ServiceAnswer<T>> {
     const { endpoint, body, holder } = request;
     for (let repetition = 0; ; repetition += 1) {
       await request.beforeTry?.();
@@ -98,8 +100,13 @@ export class ResilientFetch {
     }
   }
 
-  async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
-    const { endpoint, isAsClient, url, headers, body, trail } = request;
+  async #try<T>(
+    endsAt: number,
+    request: ServiceRequest<T>,
+    record: CallRecord,
+    repetition: number,
+  ): Promise<ServiceAnswer<T>> {
+    const { endpoint, isAsClient, url, headers, body, decode, trail } = request;
     const { fetch = nodeFetch, timeoutMs, maxResponseBytes, agents, onTry } = this.options;
     const startedAt = performance.now();
     const limit = new AbortController();
@@ -120,8 +127,8 @@ export class ResilientFetch {
         agent: once ?? agents.agentFor(target),
         signal: limit.signal as never,
       });
-      const answer = await readAnswer(response, limit);
-      ({ status } = answer);
+      status = response.status;
+      const answer = await readAnswer(response, limit, decode);
       // The proxy gave this answer and forwarded nothing (RFC 9110, section 15.5.8).
       if (status === 407) throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, status);
       record.outcome = status === 403 && isAsClient ? 'failed' : 'answered';
@@ -129,7 +136,7 @@ export class ResilientFetch {
       return answer;
     } catch (error) {
       const failure = failureOf(error, limit.signal.aborted);
-      ({ kind: outcome, status, reason } = failure);
+      ({ kind: outcome, reason } = failure);
       // For the breaker, an answer that breaks the contract still shows that the service is alive.
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
       throw mayHaveArrived && !isSurelyUndone(failure) ? outcomeUnknown(failure) : failure;

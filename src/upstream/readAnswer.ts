@@ -3,12 +3,12 @@ import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 import { parseJson } from '../process/json.js';
 
 /** An answer in any status, with its body read. */
-export interface ServiceAnswer {
+export interface ServiceAnswer<T> {
   readonly status: number;
   /** The pause that the service asks for, where it can be believed. */
   readonly retryAfterSeconds: number | undefined;
-  /** The parsed body of a 2xx answer. Other bodies are discarded, so that nothing of them can be passed on. */
-  readonly json: unknown;
+  /** What a 2xx answer says. Bodies of others are discarded, so that nothing of them can be passed on. */
+  readonly value: T | undefined;
 }
 
 /** The error code and message for each kind of failed try. */
@@ -41,19 +41,25 @@ export const nothingDone: ReadonlySet<number | undefined> = new Set([408, 425, 5
 
 /**
  * Reads an answer. If the body is not read, or more bytes may follow it, aborts `limit`, which ends the try and its
- * connection. Throws a TryFailure for a status of 5xx or of `nothingDone`, and for a 2xx body that is not JSON.
+ * connection. Throws a TryFailure for a status of 5xx or of `nothingDone`, for one that the interface does not have, and for a
+ * 2xx body that is not JSON or that `decode` refuses.
  */
-export async function readAnswer(response: Response, limit: AbortController): Promise<ServiceAnswer> {
+export async function readAnswer<T>(
+  response: Response,
+  limit: AbortController,
+  decode: (json: unknown) => T,
+): Promise<ServiceAnswer<T>> {
   const { status, headers } = response;
   if (response.ok) {
     const bytes = await response.arrayBuffer();
     // The compressed data ends here; more bytes may follow, without end.
     if (headers.has('content-encoding')) limit.abort();
-    return { status, retryAfterSeconds: undefined, json: parse(bytes) };
+    return { status, retryAfterSeconds: undefined, value: decode(parse(bytes)) };
   }
   limit.abort();
+  if (status < 400) throw new TryFailure('invalid', { reason: `HTTP ${status}` });
   const seconds = retryAfterSeconds(headers.get('retry-after'), Date.now());
-  if (status < 500 && !nothingDone.has(status)) return { status, retryAfterSeconds: seconds, json: undefined };
+  if (status < 500 && !nothingDone.has(status)) return { status, retryAfterSeconds: seconds, value: undefined };
   const asked = seconds !== undefined && { retryAfterSeconds: seconds };
   throw new TryFailure('server-error', { reason: `HTTP ${status}`, ...asked }, status);
 }
@@ -62,8 +68,9 @@ export async function readAnswer(response: Response, limit: AbortController): Pr
 export function retryAfterSeconds(header: string | null, now: number): number | undefined {
   if (header === null) return undefined;
   const text = header.trim();
-  // Only the date forms of RFC 9110, section 5.6.7: `Date.parse` alone would take "-5" or "2040" for a date.
-  const at = /^[A-Z][a-z]+,? /.test(text) ? Date.parse(text) : Number.NaN;
+  // Only the date forms of RFC 9110, section 5.6.7, of which one ends with the year and means UTC: `Date.parse` alone would take
+  // "-5" or "2040" for a date, and that one for local time.
+  const at = /^[A-Z][a-z]+,? /.test(text) ? Date.parse(text.replace(/ \d{4}$/, '$& GMT')) : Number.NaN;
   // A date up to a second ago passed while the answer was on its way; an older one comes from a wrong clock.
   const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((at - now) / 1000);
   if (!(seconds >= 0 && seconds <= longestBelievableSeconds)) return undefined;

@@ -6,6 +6,7 @@ import { freePort } from '../../support/freePort.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
+import { startSandbox } from '../../support/sandbox.js';
 import { postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
@@ -72,7 +73,9 @@ describe('Traces', () => {
   });
 
   it('have the names and attributes of the semantic conventions', async () => {
-    const { spans, service } = await spansOf({});
+    const { spans, service, logs } = await spansOf({});
+    const line = logs.find((each) => each.includes('"msg":"operation"'));
+    expect(JSON.parse(line ?? '{}').traceId).toBe(named(spans, 'POST /graphql').traceId);
     expect(named(spans, 'POST /graphql').attributes).toEqual({
       'http.request.method': 'POST',
       'http.route': '/graphql',
@@ -92,6 +95,22 @@ describe('Traces', () => {
       'http.response.status_code': 200,
       'gateway.endpoint': 'taxpayerToken',
       'gateway.outcome': 'ok',
+    });
+  });
+
+  it('have the whole address of a service under a path', async () => {
+    const { spans } = await spansOf({}, { UPSTREAM_BASE_URL: `${(await startSandbox()).url}/v1` });
+    expect(named(spans, readToken).attributes['url.full']).toMatch(/\/v1\/auth\/tax-payer\/REDACTED\/token$/);
+  });
+
+  it('show an answer that breaks the contract as a failed call', async () => {
+    const { spans } = await traced(({ sandbox, query }) => {
+      sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 200, body: '{}' } });
+      return query('{ taxpayerToken(taxpayerId: "one") { status } }');
+    });
+    expect(named(spans, readToken)).toMatchObject({
+      status: 2,
+      attributes: { 'http.response.status_code': 200, 'gateway.outcome': 'invalid' },
     });
   });
 
