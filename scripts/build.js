@@ -57,10 +57,10 @@ for (const name of await readdir(join(dist, 'chunks'))) {
   if (!present.has(name)) await rm(join(dist, 'chunks', name), { force: true });
 }
 
-/** GraphiQL as one page of nine megabytes, compressed. What it begins with it asks of the gateway. */
+/** GraphiQL as one page of nine megabytes, compressed. It asks the gateway for its tabs. A tab that moves misses its first click. */
 async function explorerPage() {
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
-  const head = `<head><script>${hideFederation};hideFederation();${onActiveTab}</script>`;
+  const head = `<head><style>.graphiql-tab{transform:none!important}</style><script>${hideFederation};hideFederation();${onActiveTab}</script>`;
   const page = renderGraphiQL({ title: 'Taxpayer gateway · GraphiQL' }).replace('<head>', () => head);
   const start = page.lastIndexOf('YogaGraphiQL.renderYogaGraphiQL(');
   const begin = `fetch('/graphiql/options').then((answer) => answer.json())

@@ -90,7 +90,8 @@ function problemsOf(error: unknown): readonly string[] {
   if (error instanceof ConfigError) return error.problems;
   if (error instanceof StoreError) return [error.message];
   return [
-    listenProblem(error, '--port') ?? `A bug of the gateway: ${error instanceof Error ? error.name : typeof error}`,
+    listenProblem(error, '--port', '--host') ??
+      `A bug of the gateway: ${error instanceof Error ? error.name : typeof error}`,
   ];
 }
 

@@ -8,7 +8,10 @@ export const sandbox: Command = {
   options: { host: value, port: value, 'client-id': value, 'client-secret': value },
   async run(_, given) {
     const { host, port = '4010' } = given;
-    if (!/^\d{1,9}$/.test(port)) throw new UsageError('--port must be a whole number');
+    if (host === '') throw new UsageError('--host must be an address');
+    if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) {
+      throw new UsageError('--port must be a whole number from 0 to 65535');
+    }
     const { url, demo, stop } = await startSandbox({
       host,
       port: Number(port),

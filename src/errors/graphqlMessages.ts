@@ -55,6 +55,7 @@ export function aboutSize(message: string): string | undefined {
 const token = String.raw`(?:<EOF>|"(?:[!$&()|:=@{}[\]]|\.\.\.)"|(?:Name|Int|Float|String|BlockString)\b)`;
 const syntaxError = new RegExp(
   `^Syntax Error: (?:Expected (?:${token}|"[a-z]+"), found ${token}|Unexpected (?:${token}|character)|Unterminated string` +
+    `|Unexpected single quote character \\('\\), did you mean to use a double quote \\("\\)` +
     '|Invalid (?:Unicode escape sequence|character escape sequence|character|number))',
 );
 

@@ -86,11 +86,15 @@ export class HttpServer {
       if (options.upgrade && isForWebSocket(request)) options.upgrade(request, socket, head);
       else socket.destroy();
     });
-    this.server.on('connection', (socket: Socket) => {
-      this.#accepted += 1;
+    const remember = (socket: Socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
+    };
+    this.server.on('connection', (socket: Socket) => {
+      this.#accepted += 1;
+      remember(socket);
     });
+    this.server.on('secureConnection', remember); // the same connection, by what was sent over TLS
   }
 
   /** Listens; returns the port. @throws Error with the system's code, such as EADDRINUSE */
@@ -119,9 +123,12 @@ export class HttpServer {
     this.#closingListener = undefined;
     const ending = setInterval(() => {
       const elapsedMs = performance.now() - startedAt;
-      if (elapsedMs >= timeoutMs) for (const socket of this.#sockets) socket.destroy();
+      const isOver = elapsedMs >= timeoutMs;
       // Idle connections stay open for a while: a request may already be on its way.
-      else if (elapsedMs >= Math.min(3000, timeoutMs / 2)) this.server.closeIdleConnections();
+      if (!isOver && elapsedMs < Math.min(3000, timeoutMs / 2)) return;
+      this.server.closeIdleConnections();
+      // Node.js does not take a connection for idle on which nothing was ever sent, such as one that a browser opened early.
+      for (const socket of this.#sockets) if (isOver || socket.bytesRead === 0) socket.destroy();
     }, 20);
     await closed;
     clearInterval(ending);

@@ -77,7 +77,7 @@ async function readBuilt(path: string) {
 function optionsOf({ operations, headers }: ExplorerOptions): Handler {
   const shown = JSON.stringify(headers, null, 2);
   const defaultTabs = operations.map((query) => ({ query, headers: shown }));
-  const options = { title: 'Taxpayer gateway', endpoint: '/graphql', subscriptionsProtocol: 'WS' };
+  const options = { title: 'Taxpayer gateway', endpoint: '/graphql', subscriptionsProtocol: 'SSE' };
   const body = JSON.stringify({ ...options, headers: shown, defaultTabs });
   return (_, response) => writePage(response, 200, 'application/json', body);
 }

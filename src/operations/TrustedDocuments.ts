@@ -79,7 +79,10 @@ export function withDocument(request: GraphQLRequest, documents: TrustedDocument
   const { query, documentId, extensions } = request;
   // An automatic persisted query has an answer of its own, which tells Apollo's clients to send the text.
   const hasId = Boolean(extensions['persistedQuery'] ?? (documents && documentId));
-  if (!query && !hasId) throw badRequest('The request must have a query');
+  if (!query && !hasId) {
+    const hint = documentId ? ': without TRUSTED_DOCUMENTS_FILE, no documentId is known' : '';
+    throw badRequest(`The request must have a query${hint}`);
+  }
   if (query) refuseManyLines(query);
   const trusted = documents?.resolve(request);
   return trusted === undefined ? request : { ...request, query: trusted };

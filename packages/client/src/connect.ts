@@ -38,7 +38,7 @@ export async function* resultsOf(
     const { ok, status, body } = response;
     if (!ok || body === null) {
       const result: unknown = await response.json().catch(() => undefined);
-      throw Object.assign(new Error(`The gateway answered with status ${status}`), { result }); // read by `problemsOf`
+      throw Object.assign(new Error(`The gateway answered with status ${status}`), { status, result }); // read by `problemsOf`
     }
     const reader = body.pipeThrough(new TextDecoderStream(), { signal: connection.signal }).getReader();
     let text = '';
@@ -65,7 +65,7 @@ export function streamAddress(url: string): URL {
   const page = (globalThis as { readonly location?: { readonly href: string } }).location;
   if (URL.canParse(url, page?.href)) {
     const address = new URL(url, page?.href);
-    address.pathname = `${address.pathname.replace(/\/+$/, '')}/stream`;
+    address.pathname = address.pathname.replace(/(\/stream)?\/*$/, '/stream');
     if (['http:', 'https:'].includes(address.protocol)) return address;
   }
   throw new TypeError(`url must be an address such as https://gateway.example/graphql (found: ${url})`);

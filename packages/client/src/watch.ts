@@ -36,7 +36,7 @@ export interface WatchOptions extends TokenWatchOptions {
  * is a function). Leaving the loop ends the watch. Errors of `token` are passed on.
  *
  * @throws WatchFailed when the gateway refuses for a permanent reason, such as a token that was never valid
- * @throws TypeError when `url` is no address
+ * @throws TypeError when `url` is no address; Error when there is no gateway at it
  */
 export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
   const { taxpayerId, jobId } = options;
@@ -109,6 +109,8 @@ async function* watch<Data, Update extends { readonly status: string }>(
         if (signal.aborted) return;
         if (error instanceof WatchFailed) throw error;
         throwUnlessPassing(error, renewable);
+        // Later, a proxy may answer so for a moment; at first, it is not the address of a gateway.
+        if (lastState === undefined && (error as { readonly status?: unknown }).status === 404) throw error;
         cause ??= error;
       }
       const askedMs = 1000 * (retryAfterSeconds(cause) ?? 0);

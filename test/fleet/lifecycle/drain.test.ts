@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
@@ -163,6 +165,16 @@ describe('a gateway that is told to end', () => {
     write(...live);
     expect(await answer()).toMatchObject({ status: 200 });
     expect(await stopped).toBe(0);
+  });
+
+  it('does not wait for connections on which nothing was sent', async () => {
+    await start({ DRAIN_TIMEOUT_MS: '30000' });
+    const { hostname, port } = new URL(gateway.origin);
+    const silent = connect(Number(port), hostname).on('error', () => {});
+    await once(silent, 'connect');
+    const startedAt = performance.now();
+    expect(await gateway.stop()).toBe(0);
+    expect(performance.now() - startedAt).toBeLessThan(20_000);
   });
 
   it('answers what takes longer than idle connections are kept', async () => {

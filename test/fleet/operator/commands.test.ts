@@ -270,13 +270,17 @@ describe('sandbox', () => {
     expect(await ended).toEqual([0, null]);
   });
 
-  it('names a port that is in use or no number in one line', async () => {
+  it('names a port that is in use or none, and a host that is none, in one line', async () => {
     const { port } = new URL(sandbox.url);
-    for (const [text, code, problem] of [
-      [port, 1, `Port ${port} is already in use: stop the other process or set --port\n`],
-      ['abc', 2, '--port must be a whole number\nSee taxpayer-gateway --help\n'],
+    const wrong = (problem: string) => ({ code: 2, stdout: '', stderr: `${problem}\nSee taxpayer-gateway --help\n` });
+    const failed = (problem: string) => ({ code: 1, stdout: '', stderr: `${problem}\n` });
+    for (const [option, text, answer] of [
+      ['--port', port, failed(`Port ${port} is already in use: stop the other process or set --port`)],
+      ['--port', '99999', wrong('--port must be a whole number from 0 to 65535')],
+      ['--host', '', wrong('--host must be an address')],
+      ['--host', 'x'.repeat(1000), failed('--host is not an address of this machine')],
     ] as const) {
-      expect(await runCommand({}, ['sandbox', '--port', text])).toEqual({ code, stdout: '', stderr: problem });
+      expect(await runCommand({}, ['sandbox', option, text])).toEqual(answer);
     }
   });
 });

@@ -93,6 +93,10 @@ describe('watchRefreshJob', () => {
     expect((failure as WatchFailed).problems[0]?.code).toBe('NOT_FOUND');
   });
 
+  it('fails at once where no gateway is', async () => {
+    await expect(watch({ url: running.origin }).next()).rejects.toThrow('The gateway answered with status 404');
+  });
+
   it('ends when its signal aborts', async () => {
     const ending = new AbortController();
     const updates = watch({ signal: ending.signal, jobId: running.sandbox.demo.jobs.processing.jobId });
