@@ -170,7 +170,7 @@ function operationsOf(
   };
   return new Operations({
     schema,
-    contextFor: (facts, trail) => new RequestContext(facts, services, trail),
+    contextFor: (facts, fields, trail) => new RequestContext(facts, services, fields, trail),
     quota: services.quota,
     places: services.places,
     limits: config.limits,

@@ -28,7 +28,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const lines = new LineLimit(log, sealer, config.trustedProxies !== undefined);
   const audit = (event: AuditEvent) => lines.pass(auditLine(event));
   const quota = new Quota(config.limits.requestsPerMinute);
-  const onCall = (holder: Holder) => quota.spend(holder, readWorkMs);
+  const onCall = (holder: Holder) => quota.goOn(holder, readWorkMs);
   const datasources = startDatasources({ ...surroundings, store, sealer, audit, onCall });
   const { broker, jobs, forgets, http } = datasources;
   if (store.kind === 'redis') await forgets.start();

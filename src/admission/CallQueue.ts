@@ -5,8 +5,8 @@ export interface CallQueueOptions {
   /** Most calls that one holder, or all callers without an identity together, may have waiting. */
   readonly maxWaiting: number;
   readonly maxWaitMs: number;
-  /** Called for each arrival, also for those that wait or are refused. */
-  readonly onEnter?: ((holder: Holder) => void) | undefined;
+  /** Called when a call has its place; it begins when this resolves. */
+  readonly onBegin?: ((holder: Holder) => Promise<void>) | undefined;
 }
 
 /** Begins a call that waits, in the place that it is given. */
@@ -25,10 +25,10 @@ export class CallQueue {
    * @throws GatewayError RATE_LIMITED (429) when too much of the holder's work waits already, or the wait took too long
    */
   async run<T>(holder: Holder, work: () => T | Promise<T>): Promise<T> {
-    const { places, onEnter } = this.options;
-    onEnter?.(holder);
+    const { places, onBegin } = this.options;
     const release = places.hasRoom('calls', holder) ? places.take('calls', holder) : await this.#place(holder);
     try {
+      await onBegin?.(holder);
       return await work();
     } finally {
       release();
@@ -38,7 +38,7 @@ export class CallQueue {
 
   /** Resolves once no call is under way or waits. */
   async whenIdle(): Promise<void> {
-    if (this.options.places.held('calls') > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+    if (this.options.places.heldByAll('calls') > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
 
   #place(holder: Holder): Promise<Release> {
@@ -77,6 +77,6 @@ export class CallQueue {
       this.#waiting.delete(holder);
       if (line.length > 0) this.#waiting.set(holder, line);
       begin?.(places.take('calls', holder));
-    } else if (places.held('calls') === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+    } else if (places.heldByAll('calls') === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 }

@@ -29,7 +29,7 @@ export type Release = () => void;
 
 /** Counts what each caller holds of this process, so that none can take it all. */
 export class Places {
-  /** What each holder holds of a resource, and under the resource's own name what all hold together. */
+  /** What each holder holds of a resource, those without an identity together, and under its own name what all hold. */
   readonly #held = new Map<string, number>();
 
   constructor(private readonly bounds: Bounds) {}
@@ -59,22 +59,28 @@ export class Places {
   hasRoom(resource: Resource, holder: Holder, amount = 1): boolean {
     const { perHolder, perProcess } = this.bounds[resource];
     const isWithinShare = holder === undefined || this.held(resource, holder) + amount <= perHolder;
-    return isWithinShare && this.held(resource) + amount <= perProcess;
+    return isWithinShare && this.heldByAll(resource) + amount <= perProcess;
   }
 
-  /** How much of a resource a holder holds; without a holder, how much all hold together. */
-  held(resource: Resource, holder?: Holder): number {
-    return this.#held.get(holder === undefined ? resource : `${resource} ${holder}`) ?? 0;
+  /** How much of a resource a holder holds. Callers without an identity count as one. */
+  held(resource: Resource, holder: Holder): number {
+    return this.#held.get(nameOf(resource, holder)) ?? 0;
+  }
+
+  heldByAll(resource: Resource): number {
+    return this.#held.get(resource) ?? 0;
   }
 
   #change(resource: Resource, holder: Holder, amount: number): void {
-    for (const name of holder === undefined ? [resource] : [resource, `${resource} ${holder}`]) {
+    for (const name of [resource, nameOf(resource, holder)]) {
       const held = (this.#held.get(name) ?? 0) + amount;
       if (held > 0) this.#held.set(name, held);
       else this.#held.delete(name);
     }
   }
 }
+
+const nameOf = (resource: Resource, holder: Holder): string => `${resource} ${holder ?? ''}`;
 
 /** One caller may hold a quarter of most resources. `connections`: MAX_CONNECTIONS. */
 export function boundsFor({ connections, answerBytes }: Record<'connections' | 'answerBytes', number>): Bounds {

@@ -16,10 +16,12 @@ const maxCallers = 100_000;
 const share = 0.1;
 /** What a caller may take beyond its share at once. */
 const burstMs = 100;
-/** What a caller may take of one turn of the event loop before its next operation waits for another turn. */
-const turnMs = 10;
+/** What a caller may take of one round before its next work waits for the next round, in milliseconds. */
+const turnMs = 2;
+/** Most turns of the event loop in a round. In each, Node.js accepts one connection: a new caller must not wait behind many. */
+const roundTurns = 16;
 /** Shorter work is not noted: the limit on root fields bounds it. */
-const leastWorkMs = 1;
+const leastWorkMs = 0.1;
 /** How long after a caller's last operation others still make room for it. */
 const presentMs = 1000;
 /** Below this utilization of the event loop no caller is refused for its work. */
@@ -32,16 +34,19 @@ const maxRefused = 10_000;
 /**
  * What each caller may take of this process over time: root fields, a share of its time, and refusals.
  *
- * Nothing else runs while an operation is read, checked and answered, so the time of expensive operations is noted. Nobody is
- * refused for the time they take while no other caller is there, or while the process is not busy.
+ * Nothing else runs while an operation is read, checked and answered, so the time of expensive operations is noted. Each caller's
+ * work is spread over rounds, in which everything else gets its turn. Nobody is refused for the time they take while no other caller
+ * is there, or while the process is not busy.
  */
 export class Quota {
   readonly #refusals = new BoundedCache<Pace>({ max: maxRefused });
   readonly #fields = new BoundedCache<Pace>({ max: maxCallers });
   /** Work of each caller beyond its share, as of `at` (of `performance.now()`). */
   readonly #excess = new BoundedCache<{ readonly ms: number; readonly at: number }>({ max: maxCallers });
-  /** Work of each caller in this turn of the event loop, in milliseconds. */
-  readonly #thisTurn = new Map<string, number>();
+  /** Work of each caller in this round, in milliseconds; callers without an identity count as one. */
+  readonly #thisRound = new Map<Holder, number>();
+  /** What waits for a round, by how to go on: what has begun comes before what has not, so that it does not pile up. */
+  readonly #lines = new Map<Holder, (() => void)[]>();
   /** The holder of the last operation; null before the first. */
   #latestHolder: Holder | null = null;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
@@ -54,16 +59,15 @@ export class Quota {
   }
 
   /**
-   * Counts one root field. Returns what to wait for before the operation begins, if anything.
+   * Counts one root field of an operation that has come.
    * @throws GatewayError RATE_LIMITED (429); a refused field does not count
    */
-  admit(asker: Asker): Promise<void> | undefined {
+  admit(asker: Asker): void {
     const holder = holderOf(asker.caller);
     if (holder !== this.#latestHolder && this.#latestHolder !== null) this.#othersSeenAt = performance.now();
     this.#latestHolder = holder;
     this.refuseBeyondShare(holder);
     this.takeFields(asker, 1);
-    return this.turnOf(holder);
   }
 
   /**
@@ -85,33 +89,38 @@ export class Quota {
     return waitMs > refusalRate.longestMs ? undefined : waitMs;
   }
 
-  /**
-   * Notes that the event loop was busy for `holder` since `beganAt` (of `performance.now()`), and will be for `laterMs` more.
-   */
-  noteWork(holder: Holder, beganAt: number, laterMs = 0): void {
-    const ms = performance.now() - beganAt + laterMs;
+  /** Notes that the event loop was busy for `holder` since `beganAt` (of `performance.now()`). */
+  noteWork(holder: Holder, beganAt: number): void {
+    const ms = performance.now() - beganAt;
     if (ms >= leastWorkMs) this.spend(holder, ms);
   }
 
   /** Charges `ms` milliseconds of work to a holder's share, less the part in which the process lately had no CPU. */
   spend(holder: Holder, ms: number): void {
+    if (this.#thisRound.size === 0) void this.#endRound();
+    this.#thisRound.set(holder, (this.#thisRound.get(holder) ?? 0) + ms);
     if (holder === undefined) return;
     const ran = ms * this.#load.measure().ranShare;
     this.#excess.set(holder, { ms: this.#excessOf(holder) + ran, at: performance.now() });
-    if (this.#thisTurn.size === 0) setImmediate(() => this.#thisTurn.clear());
-    this.#thisTurn.set(holder, (this.#thisTurn.get(holder) ?? 0) + ms);
   }
 
-  /** Returns what to wait for before work of `holder` begins, if anything. Refuses nothing. */
+  /** Returns what to wait for before work of `holder` begins, if anything: ask at once before it. Refuses nothing. */
   turnOf(holder: Holder): Promise<void> | undefined {
-    return holder !== undefined && this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
+    return this.#mustWait(holder) ? new Promise((goOn) => this.#lineOf(holder).push(goOn)) : undefined;
+  }
+
+  /** As {@link Quota.turnOf}, for a part of an operation that cannot be measured. Charges it, about `ms` milliseconds. */
+  async goOn(holder: Holder, ms: number): Promise<void> {
+    if (this.#mustWait(holder)) await new Promise<void>((goOn) => this.#lineOf(holder).unshift(goOn));
+    this.spend(holder, ms);
   }
 
   /** @throws GatewayError RATE_LIMITED (429) when the holder has used up its share of the time, and others are waiting */
   refuseBeyondShare(holder: Holder): void {
     if (holder === undefined) return;
     const excessMs = this.#excessOf(holder);
-    if (excessMs <= burstMs || !this.#hasOthers || this.#load.measure().utilization < busyUtilization) return;
+    const hasOthers = performance.now() - this.#othersSeenAt <= presentMs;
+    if (excessMs <= burstMs || !hasOthers || this.#load.measure().utilization < busyUtilization) return;
     const retryAfterSeconds = Math.ceil((excessMs - burstMs) / (share * 1000));
     throw rateLimited('Your operations take too much of the time that all callers share', { retryAfterSeconds });
   }
@@ -121,18 +130,43 @@ export class Quota {
     return Math.max(0, ms - share * (performance.now() - at));
   }
 
-  async #nextTurn(holder: string): Promise<void> {
-    while (this.#hadItsTurn(holder)) await new Promise((resolve) => setImmediate(resolve));
+  #mustWait(holder: Holder): boolean {
+    return this.#lines.has(holder) || this.#hadItsTurn(holder);
   }
 
-  #hadItsTurn(holder: string): boolean {
-    return (this.#thisTurn.get(holder) ?? 0) >= turnMs && this.#hasOthers;
+  #lineOf(holder: Holder): (() => void)[] {
+    const known = this.#lines.get(holder);
+    if (known !== undefined) return known;
+    const line: (() => void)[] = [];
+    this.#lines.set(holder, line);
+    setImmediate(() => void this.#lead(holder, line));
+    return line;
   }
 
-  get #hasOthers(): boolean {
-    return performance.now() - this.#othersSeenAt <= presentMs;
+  /** Lets those in a line go on, one after the other, as long as the holder has not had its turn. */
+  async #lead(holder: Holder, line: (() => void)[]): Promise<void> {
+    while (line.length > 0) {
+      if (this.#hadItsTurn(holder)) await nextTurn();
+      else {
+        line.shift()?.();
+        await new Promise((resolve) => process.nextTick(resolve)); // comes when its work is done and noted
+      }
+    }
+    this.#lines.delete(holder);
+  }
+
+  /** Ends the round with this turn of the event loop if nothing waits for the next. */
+  async #endRound(): Promise<void> {
+    for (let turn = 0; turn === 0 || (turn < roundTurns && this.#lines.size > 0); turn += 1) await nextTurn();
+    this.#thisRound.clear();
+  }
+
+  #hadItsTurn(holder: Holder): boolean {
+    return (this.#thisRound.get(holder) ?? 0) >= turnMs;
   }
 }
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** The pace of a caller. Callers without an identity are told apart by their address. */
 function paceOf({ caller, remoteAddress = 'unknown' }: Partial<Asker>, paces: BoundedCache<Pace>, rate: Rate): Pace {

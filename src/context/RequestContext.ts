@@ -1,5 +1,6 @@
 import DataLoader from 'dataloader';
 import type { Places } from '../admission/Places.js';
+import type { Quota } from '../admission/Quota.js';
 import { type Caller, holderOf, type Scope, type TaxpayerScope } from '../auth/caller.js';
 import type { Decision, DecisionPoint, Question } from '../auth/DecisionPoint.js';
 import type { ClientLinks, CreatedLink } from '../datasources/ClientLinks.js';
@@ -24,12 +25,16 @@ export interface Services {
   readonly recordWatches: ReturnType<typeof recordWatcher>;
   readonly links: ClientLinks;
   readonly places: Places;
+  readonly quota: Quota;
   readonly audit: (event: AuditEvent) => void;
   /** Whether every record and job status that is shown gets an audit line. */
   readonly auditsAll: boolean;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
   readonly decisions?: DecisionPoint | undefined;
 }
+
+/** Estimated milliseconds that a field takes after a wait: that time cannot be measured, because others run meanwhile. */
+const laterFieldMs = 0.002;
 
 type Read = readonly [name: string, start: () => Promise<unknown>];
 
@@ -41,11 +46,14 @@ export class RequestContext implements OperationContext, ReadCall {
   written: Map<string, string> | undefined;
   private reads: DataLoader<Read, unknown, string> | undefined;
   private questions: DataLoader<Question, Decision> | undefined;
+  private goingOn: Promise<void> | undefined;
 
   // No `#private` members: Apollo runs operations on a copy of the context, which would lack them.
   constructor(
     readonly facts: OperationFacts,
     private readonly services: Services,
+    /** How many the operation answers. */
+    private readonly fields: number,
     /** An object, because Apollo's copy of the context has to share it. */
     readonly trail = new Trail(),
   ) {
@@ -104,6 +112,7 @@ export class RequestContext implements OperationContext, ReadCall {
     const { caller, questions } = this;
     return decisions
       .ask(caller, question, () => questions.load(question))
+      .finally(() => this.goOn())
       .then(allowing, (error: GatewayError) => {
         if (error.code === 'AUTH_UNAVAILABLE') {
           this.audit('access-denied', 'undecided', question.taxpayer, error.reason);
@@ -153,16 +162,25 @@ export class RequestContext implements OperationContext, ReadCall {
 
   /** Reads once per request, however many aliases ask. */
   once<View>(name: string, start: () => Promise<View>): Promise<View> {
-    this.reads ??= new DataLoader(startAll, { cacheKeyFn: ([name]) => name });
+    this.reads ??= new DataLoader((batch) => this.startAll(batch), { cacheKeyFn: ([name]) => name });
     return this.reads.load([name, start]) as Promise<View>;
   }
-}
 
-/**
- * Runs all reads of a batch. They end together, so that the access checks that follow them share one call, too. DataLoader
- * wants each failure as a value, so that one does not fail the other reads.
- */
-async function startAll(reads: readonly Read[]): Promise<unknown[]> {
-  const settled = await Promise.allSettled(reads.map(([, start]) => start()));
-  return settled.map((read) => (read.status === 'fulfilled' ? read.value : read.reason));
+  /**
+   * Runs all reads of a batch. They end together, so that the access checks that follow them share one call, too. DataLoader
+   * wants each failure as a value, so that one does not fail the other reads.
+   */
+  private async startAll(reads: readonly Read[]): Promise<unknown[]> {
+    const settled = await Promise.allSettled(reads.map(([, start]) => start()));
+    await this.goOn();
+    return settled.map((read) => (read.status === 'fulfilled' ? read.value : read.reason));
+  }
+
+  /** Waits for a turn in which the fields may be resolved that have waited: many operations may have waited for one answer. */
+  private goOn(): Promise<void> {
+    this.goingOn ??= this.services.quota.goOn(this.holder, this.fields * laterFieldMs).finally(() => {
+      this.goingOn = undefined;
+    });
+    return this.goingOn;
+  }
 }

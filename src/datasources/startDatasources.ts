@@ -21,8 +21,8 @@ export interface DatasourcesOptions extends Surroundings {
   readonly store: Store;
   readonly sealer: Sealer;
   readonly upstream: UpstreamCredentials;
-  /** Called for each creation, and each read that memory cannot answer, before it waits for a place. */
-  readonly onCall?: (holder: Holder) => void;
+  /** Called for each creation, and each read that memory cannot answer; it begins when this resolves. */
+  readonly onCall?: (holder: Holder) => Promise<void>;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
   readonly audit?: (event: AuditEvent) => void;
@@ -42,7 +42,7 @@ export function startDatasources(options: DatasourcesOptions) {
   });
   const service = taxpayerService(options, http, sealed);
   const places = new Places(boundsFor(config.limits));
-  const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onEnter: options.onCall });
+  const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onBegin: options.onCall });
   const cache = { maxEntries, workMs: deadlineMs, onRead: metrics.onRead };
   const shared = { service, store: sealed, calls, keepMs, cache };
   const broker = new TokenBroker({

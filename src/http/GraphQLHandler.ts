@@ -36,10 +36,11 @@ export class GraphQLHandler {
       const identifying = identify(credentialsOf(request.headers));
       const known = facts.of(identifying instanceof Promise ? await identifying : identifying);
       holder = holderOf(known.caller);
-      const turn = quota.admit(known);
-      if (turn !== undefined) await turn;
+      quota.admit(known);
       // An EventSource cannot add the header that a GET must have: if it accepts only a stream, its page was checked instead.
       const asked = await readGraphQLRequest(request, holder, this.edge, json === undefined);
+      const turn = quota.turnOf(holder);
+      if (turn !== undefined) await turn;
       const operation = operations.prepare(record, known, asked, stream);
       if (operation.known.way === 'events') this.#admitStream(request, response, holder);
       const running = operations.run(operation);

@@ -174,7 +174,8 @@ export class SocketSession {
     let result: Answer | ResultStream;
     try {
       this.#refuseMore();
-      const turn = quota.admit(facts);
+      quota.admit(facts);
+      const turn = quota.turnOf(this.#holder);
       if (turn !== undefined) await turn;
       const operation = operations.prepare(record, facts, requestOf('POST', parameters, size));
       running.isSubscription = operation.known.way === 'events';

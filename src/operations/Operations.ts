@@ -17,7 +17,7 @@ import type {
   Result,
   Transport,
 } from './Operation.js';
-import { laterFieldMs, type ResultStream, type SubscribeOptions, subscribe } from './ResultStream.js';
+import { type ResultStream, type SubscribeOptions, subscribe } from './ResultStream.js';
 import type { OperationLimits } from './size.js';
 import { type TrustedDocuments, withDocument } from './TrustedDocuments.js';
 
@@ -97,7 +97,7 @@ export class Operations {
       const isListed = request !== asked; // then `withDocument` has put in the listed text
       if (trusted !== undefined && !isListed) trusted.report(asked.query ?? '', known.label, facts);
       if (known.isKept && known.type === 'query') this.#keep(asked);
-      record.context = contextFor(facts);
+      record.context = contextFor(facts, record.fields);
       return record as Operation;
     } finally {
       quota.noteWork(holder, beganAt);
@@ -110,7 +110,7 @@ export class Operations {
    */
   run(operation: Operation): Answer | Promise<Answer | ResultStream> {
     const { quota, places } = this.options;
-    const { known, values, fields, context, request } = operation;
+    const { known, values, context, request } = operation;
     operation.way = known.way;
     if (request.size > smallRequest) {
       operation.release = places.take('bytes', context.holder, bytesPerCharacter * request.size);
@@ -119,7 +119,7 @@ export class Operations {
     const beganAt = performance.now();
     const performing = known.run(values, context);
     if (!(performing instanceof Promise)) return this.#leave(operation, performing, beganAt);
-    quota.noteWork(context.holder, beganAt, fields * laterFieldMs);
+    quota.noteWork(context.holder, beganAt);
     return performing.then((result) => this.#leave(operation, result, performance.now()));
   }
 

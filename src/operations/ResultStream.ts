@@ -7,12 +7,10 @@ import type { Trail } from '../process/Trail.js';
 import type { Exit } from './Exit.js';
 import type { Answer, Operation, OperationContext, OperationFacts } from './Operation.js';
 
-/** Estimated milliseconds that a field takes after a wait: that time cannot be measured, because others run meanwhile. */
-export const laterFieldMs = 0.002;
-
 export interface SubscribeOptions {
   readonly schema: GraphQLSchema;
-  readonly contextFor: (facts: OperationFacts, trail?: Trail) => OperationContext;
+  /** `fields`: how many the operation answers. */
+  readonly contextFor: (facts: OperationFacts, fields: number, trail?: Trail) => OperationContext;
   readonly quota: Quota;
 }
 
@@ -97,9 +95,9 @@ export class ResultStream implements AsyncIterable<Answer> {
     await quota.turnOf(holder);
     const executedAt = performance.now();
     // Each event gets a context of its own, so that it does not see what an earlier event has read.
-    const own = { contextValue: contextFor(facts, trail), rootValue: event };
+    const own = { contextValue: contextFor(facts, fields, trail), rootValue: event };
     const executing = execute({ ...argumentsOf(this.operation, this.options), ...own });
-    quota.noteWork(holder, executedAt, executing instanceof Promise ? fields * laterFieldMs : 0);
+    quota.noteWork(holder, executedAt);
     const result = await executing;
     const answeredAt = performance.now();
     const answer = this.exit.answer(this.operation, result);
