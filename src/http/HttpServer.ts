@@ -42,7 +42,7 @@ const quietMs = 30;
  * Most requests of one connection that wait for their answers: few clients send a request before the last is answered, and an
  * attacker could send thousands in one packet.
  */
-const mostPipelined = 20;
+const mostPipelined = 4;
 const unanswered = new WeakMap<Socket, number>();
 const unansweredOf = (socket: Socket): number => unanswered.get(socket) ?? 0;
 
@@ -82,6 +82,7 @@ export class HttpServer {
             { ...limits, handshakeTimeout, ...contextOf(tls), requestCert: tls.ca !== undefined },
             listener,
           );
+    this.server.on('checkExpectation', listener); // Node.js would answer 417 itself, without counting the request
     this.server.on('upgrade', (request, socket, head) => {
       if (options.upgrade && isForWebSocket(request)) options.upgrade(request, socket, head);
       else socket.destroy();
@@ -201,13 +202,16 @@ function contextOf(tls: Pem) {
 class UpgradableRequest extends IncomingMessage {
   /** What the parser of Node.js found. Not a `#private` member: the base constructor calls the setter before those exist. */
   declare offersUpgrade: boolean | null;
+  /** Decided with the headers: Node.js asks again when the request itself counts as unanswered. */
+  declare isTooMany: boolean | undefined;
 
   set upgrade(offered: boolean | null) {
     this.offersUpgrade = offered;
   }
 
   get upgrade(): boolean {
-    return unansweredOf(this.socket) >= mostPipelined || (this.offersUpgrade === true && isForWebSocket(this));
+    this.isTooMany ??= unansweredOf(this.socket) >= mostPipelined;
+    return this.isTooMany || (this.offersUpgrade === true && isForWebSocket(this));
   }
 }
 

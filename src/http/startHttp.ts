@@ -99,19 +99,20 @@ function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
 }
 
 /** Metrics, written at most ten times a second, which takes milliseconds: whoever asks meanwhile shares the next text. */
-function metricsRoute({ metrics: { registry } }: HttpParts): Routes[number] {
+function metricsRoute({ metrics: { registry }, unread, addressOf }: HttpParts): Routes[number] {
   const pace = new Pace({ atOnce: 1, everyMs: 100, longestMs: 100 });
-  let next: Promise<string> | undefined;
+  let next: Promise<Buffer> | undefined;
   const write = async () => {
     await pause(pace.take());
     next = undefined;
-    return registry.metrics();
+    return Buffer.from(await registry.metrics());
   };
   return [
     '/metrics',
-    async (_, response) => {
+    async (request, response) => {
       next ??= write();
       writePage(response, 200, prometheusContentType, await next);
+      unread.holdAnswer(response, addressOf(request));
     },
   ];
 }

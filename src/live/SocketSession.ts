@@ -134,6 +134,8 @@ export class SocketSession {
       this.leavePlace = leavePlace;
       this.facts = { ...this.facts, ...identity };
       this.#isTold = true;
+      const { traceparent } = this.request.headers; // the others are not needed any more, and a socket may stay open for days
+      Object.assign(this.request, { headers: { traceparent }, rawHeaders: [] });
       // Forbidden, not Unauthorized: clients do not reconnect after Unauthorized, but may have a new token.
       this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
       await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));

@@ -22,7 +22,7 @@ export function turnsOf(characters: number): number {
 
 /** Bytes of an unfinished message that nobody counts. A connection that sends more before it is authenticated is closed. */
 const freeBytes = 16_384;
-/** Header bytes of a client's frame: exactly 6 in a control frame, at least 6 in others. */
+/** Header bytes of a client's frame, at least. */
 const frameBytes = 6;
 
 /**
@@ -31,20 +31,22 @@ const frameBytes = 6;
  */
 export function boundUnfinished(socket: WebSocket, transport: Socket, onMany: () => Release | undefined): void {
   let bytes = 0;
+  let latest = 0;
   let release: Release | undefined;
-  const read = (length: number) => {
-    bytes -= length;
-    if (bytes > 0) return;
+  const complete = ({ length }: Buffer) => {
+    // What is left came with the latest bytes. (Frames may have longer headers than counted, so that the difference would grow.)
+    bytes = Math.min(Math.max(0, bytes - length - frameBytes), latest);
+    if (bytes > freeBytes) return;
     release?.();
     release = undefined;
   };
   // Runs before all other listeners: bytes beyond the limit must not be read as a message.
   transport.prependListener('data', ({ length }: Buffer) => {
+    latest = length;
     bytes += length;
     if (bytes > freeBytes) release ??= onMany();
   });
-  for (const control of ['ping', 'pong'] as const) socket.on(control, ({ length }) => read(length + frameBytes));
-  socket.on('message', () => read(bytes));
+  for (const event of ['ping', 'pong', 'message'] as const) socket.on(event, complete);
   transport.once('close', () => release?.());
 }
 

@@ -33,10 +33,10 @@ export interface OperationsOptions extends SubscribeOptions {
   readonly plans?: 'on' | 'off' | undefined;
 }
 
-/** Bytes of memory per character of a parsed request. */
-const bytesPerCharacter = 16;
-/** Requests of at most so many characters are not counted in the places: their number bounds the memory they take. */
-const smallRequest = 1024;
+/** Bytes of memory per character of a parsed request, and of its headers. */
+const [bytesPerCharacter, bytesPerHeaderCharacter] = [16, 3] as const;
+/** Requests of at most so many bytes are not counted in the places: their number bounds the memory they take. */
+const smallRequest = 16_384;
 
 /** Most request bodies that are kept parsed, and the longest of them in characters. */
 const keptRequests = { max: 1000, longest: 2048 };
@@ -110,11 +110,10 @@ export class Operations {
    */
   run(operation: Operation): Answer | Promise<Answer | ResultStream> {
     const { quota, places } = this.options;
-    const { known, values, context, request } = operation;
+    const { known, values, context } = operation;
     operation.way = known.way;
-    if (request.size > smallRequest) {
-      operation.release = places.take('bytes', context.holder, bytesPerCharacter * request.size);
-    }
+    const bytes = bytesOf(operation);
+    if (bytes > smallRequest) operation.release = places.take('bytes', context.holder, bytes);
     if (known.way === 'events') return subscribe(operation, this.#exit, this.options);
     const beganAt = performance.now();
     const performing = known.run(values, context);
@@ -155,6 +154,13 @@ export class Operations {
       this.options.quota.noteWork(operation.context.holder, beganAt);
     }
   }
+}
+
+/** About how many bytes of memory a request takes while it waits. */
+function bytesOf({ request, facts }: Operation): number {
+  let headerCharacters = 0;
+  for (const text of facts.request?.rawHeaders ?? []) headerCharacters += text.length;
+  return bytesPerCharacter * request.size + bytesPerHeaderCharacter * headerCharacters;
 }
 
 function refuseWrongWay(method: GraphQLRequest['method'], type: OperationType, transport: Transport): void {

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
@@ -134,7 +135,12 @@ it('parts of messages that are not complete are counted: too many of one caller 
   const begin = async (sub: string) => {
     const socket = rawSocket(gateway.origin);
     await socket.init({ authorization: `Bearer ${await provider.token({ sub })}` });
+    // In one piece with a whole message, which must not make them forgotten.
+    const { _socket: connection } = socket.socket as unknown as { readonly _socket: Socket };
+    connection.cork();
+    socket.send({ type: 'pong' });
     socket.socket.send(`{"type":"ping","payload":{"filler":"${'x'.repeat(20_000)}`, { fin: false });
+    connection.uncork();
     return socket;
   };
   const finish = async ({ socket, message }: Awaited<ReturnType<typeof begin>>) => {

@@ -166,6 +166,19 @@ describe('a process with a heap of 256 MB', () => {
     await until(async () => (await again()).status === 200);
   });
 
+  it('counts the headers of requests that wait as well', async () => {
+    sandbox.control.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'h' } });
+    const query = 'query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
+    const [one] = sandbox.control.addTaxpayers(1);
+    const headers = { authorization: hostile, 'x-filler': 'x'.repeat(14_000) };
+    const statuses = Array.from({ length: 500 }, async () => {
+      return (await postQuery(gateway.origin, query, { id: one }, headers)).status;
+    });
+    expect(await Promise.race(statuses)).toBe(429);
+    sandbox.control.release('h');
+    expect(await Promise.all(statuses)).toContain(200);
+  });
+
   it.each(['event streams', 'one socket'])(
     'refuses further subscriptions of a caller with large variables, on %s',
     async (way) => {
