@@ -2,6 +2,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/gl
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser } from '../../support/browser.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { until } from '../../support/until.js';
 
 let browser: Browser;
 let gateway: TestGateway;
@@ -32,6 +33,17 @@ describe('In a browser without internet', () => {
     await page.getByRole('button', { name: /Execute query/ }).click();
     await page.locator('.result-window').getByText('clientLink').first().waitFor();
     expect(await page.locator('.result-window').innerText()).not.toContain('errors');
+    await page.getByRole('tab', { name: 'Live' }).click(); // once, and it is open
+    let isLive = false;
+    page.on('request', (request) => {
+      isLive ||= request.headers()['accept'] === 'text/event-stream'; // not a WebSocket, which would have no headers
+    });
+    await until(async () => {
+      await page.waitForTimeout(500); // soon after a tab was opened, the explorer does not know yet what to run
+      if (!isLive) await page.getByRole('button', { name: /Execute query/ }).click();
+      return isLive;
+    });
+    await page.locator('.result-window').getByText('NOT_FOUND').first().waitFor(); // the ids are examples here
     await introspected;
     await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
     await page.locator('.graphiql-doc-explorer').getByText('RefreshJob').first().waitFor();
