@@ -20,8 +20,8 @@ const burstMs = 100;
 const turnMs = 2;
 /** Most turns of the event loop in a round. In each, Node.js accepts one connection: a new caller must not wait behind many. */
 const roundTurns = 16;
-/** Shorter work is not noted: the limit on root fields bounds it. */
-const leastWorkMs = 0.1;
+/** Shorter work is not noted, and counts against no share, in milliseconds: the limit on root fields bounds it. */
+const [leastNotedMs, leastChargedMs] = [0.1, 1] as const;
 /** How long after a caller's last operation others still make room for it. */
 const presentMs = 1000;
 /** Below this utilization of the event loop no caller is refused for its work. */
@@ -92,13 +92,13 @@ export class Quota {
   /** Notes that the event loop was busy for `holder` since `beganAt` (of `performance.now()`). */
   noteWork(holder: Holder, beganAt: number): void {
     const ms = performance.now() - beganAt;
-    if (ms >= leastWorkMs) this.spend(holder, ms);
+    if (ms >= leastChargedMs) this.spend(holder, ms);
+    else if (ms >= leastNotedMs) this.#note(holder, ms);
   }
 
   /** Charges `ms` milliseconds of work to a holder's share, less the part in which the process lately had no CPU. */
   spend(holder: Holder, ms: number): void {
-    if (this.#thisRound.size === 0) void this.#endRound();
-    this.#thisRound.set(holder, (this.#thisRound.get(holder) ?? 0) + ms);
+    this.#note(holder, ms);
     if (holder === undefined) return;
     const ran = ms * this.#load.measure().ranShare;
     this.#excess.set(holder, { ms: this.#excessOf(holder) + ran, at: performance.now() });
@@ -128,6 +128,11 @@ export class Quota {
   #excessOf(holder: string): number {
     const { ms, at } = this.#excess.get(holder) ?? { ms: 0, at: 0 };
     return Math.max(0, ms - share * (performance.now() - at));
+  }
+
+  #note(holder: Holder, ms: number): void {
+    if (this.#thisRound.size === 0) void this.#endRound();
+    this.#thisRound.set(holder, (this.#thisRound.get(holder) ?? 0) + ms);
   }
 
   #mustWait(holder: Holder): boolean {

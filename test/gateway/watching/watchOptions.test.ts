@@ -11,7 +11,7 @@ const eventsOf = (answer: object) => `event: next\ndata: ${JSON.stringify(answer
 let server: Server;
 let url: string;
 beforeEach(async () => {
-  server = createServer((_, response) => response.writeHead(404).end('no JSON'));
+  server = createServer((_, response) => response.writeHead(503).end('no JSON'));
   url = `${await serve(server)}/graphql`;
 });
 
