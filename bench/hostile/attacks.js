@@ -25,7 +25,6 @@ export const attacks = {
   'unread answers': unreadAnswers,
   'silent sockets': silentSockets,
   'streams left early': streamsLeftEarly,
-  'reserved streams': reservedStreams,
   'polls, streams and calls': pollsStreamsAndCalls,
   'unknown taxpayers': unknownTaxpayers,
   'log lines': logLines,
@@ -123,11 +122,6 @@ async function streamsLeftEarly(target, over) {
     const leaving = stream({ ...target, authorization: tokens[n % tokens.length] }, watchQuery(target, n));
     leaving.on('socket', (socket) => socket.once('connect', () => setImmediate(() => leaving.destroy())));
   });
-}
-
-/** PUT requests, by which the removed single-connection mode reserved streams. */
-function reservedStreams(target, over) {
-  return repeat(over, 5, () => send(target, '/graphql/stream', undefined, { method: 'PUT' }));
 }
 
 /** Long polls, event streams, and queries that cause calls to the service. */

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { pause } from '../../../src/process/pause.js';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
@@ -381,43 +380,5 @@ describe('A read that a refused caller began', () => {
       outcomeOf(member.jobs.status(id, job, undefined, { holder })),
     );
     expect(await Promise.all(reads)).toEqual(['UPSTREAM_UNAVAILABLE', 'UPSTREAM_UNAVAILABLE', 'answered', 'answered']);
-  });
-});
-
-describe('A caller who asks for a page of jobs while others keep the event loop busy', () => {
-  it('has as many calls under way as at any other time', async () => {
-    const { control } = gateway.sandbox;
-    const [ada, bob] = control.addTaxpayers(2, { status: 'AUTHORIZED' }) as [string, string];
-    const authorizationOf = async (sub: string, id: string) => ({
-      authorization: `Bearer ${await provider.token({ sub, scope: 'refresh-jobs:read', taxpayer_ids: [id] })}`,
-    });
-    const [page, other] = [await authorizationOf('page', ada), await authorizationOf('other', bob)];
-    const { jobId } = control.addJob({ taxpayerId: ada, endsAs: null });
-    await gateway.query(readJob, { t: ada, j: jobId }, page); // its access token is in memory
-    let isOver = false;
-    const burn = () => {
-      for (const until = performance.now() + 10; performance.now() < until; );
-      if (!isOver) setImmediate(burn);
-    };
-    burn();
-    const asks = async () => {
-      while (!isOver) await gateway.query('{ __typename }', {}, other);
-    };
-    const asking = asks();
-    try {
-      const gated = control.arm({ endpoint: 'refreshJob', taxpayerId: ada, fault: { gate: 'page' } });
-      await pause(1000); // the load of the last half second counts
-      const before = control.counters().refreshJob;
-      const field = (m: number) => `a${m}: refreshJob(taxpayerId: "${ada}", jobId: "job-${m}") { status }`;
-      const asked = gateway.query(`{ ${Array.from({ length: 50 }, (_, m) => field(m)).join(' ')} }`, {}, page);
-      await until(() => control.counters().refreshJob === before + 32);
-      control.disarm(gated);
-      control.release('page');
-      expect((await asked).errors?.map(({ extensions }) => extensions.code)).toEqual(Array(50).fill('NOT_FOUND'));
-      expect(control.counters().refreshJob).toBe(before + 50);
-    } finally {
-      isOver = true;
-      await asking;
-    }
   });
 });
