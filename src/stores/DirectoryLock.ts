@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { access, type FileHandle, open, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pause } from '../process/pause.js';
@@ -6,8 +7,8 @@ import { StoreError } from './StoreError.js';
 /** A holder whose time stamp has not moved for this long, by the clock of the process that waits, counts as dead. */
 const deadAfterMs = 4000;
 const lookEveryMs = 100;
-/** For how long after a look at its lock a holder is sure to have it, in milliseconds. */
-const sureForMs = deadAfterMs - 1000;
+/** For how long after a look at its lock a holder is sure to have it, in milliseconds: the stamp is then a second old at most. */
+const sureForMs = deadAfterMs / 2;
 
 /**
  * The right of one process to a directory: an empty file, whose creation is atomic and needs no space on a full disk. The
@@ -52,9 +53,10 @@ export class DirectoryLock {
   /** @throws StoreError when the lock is lost; the system's error when the directory is */
   async check(): Promise<void> {
     const sureUntil = performance.now() + sureForMs;
-    const [found, mine] = await Promise.all([stat(this.path).catch(() => undefined), this.#mine?.stat()]);
+    const [found, mine] = await Promise.all([statOf(this.path), this.#mine?.stat()]);
     const isMine = found !== undefined && found.ino === mine?.ino;
-    this.#sureUntil = isMine ? sureUntil : 0;
+    // A directory that is gone has no other holder.
+    this.#sureUntil = isMine || !existsSync(dirname(this.path)) ? sureUntil : 0;
     if (isMine) return;
     await access(dirname(this.path));
     throw lost();
@@ -72,6 +74,8 @@ export class DirectoryLock {
       () => undefined,
     );
     await this.#mine?.close();
+    this.#mine = undefined;
+    this.#sureUntil = 0;
   }
 
   /** Takes the lock if it is free, and tells whether it was. @throws the system's error */
@@ -98,6 +102,13 @@ export class DirectoryLock {
       return undefined;
     }
   }
+}
+
+/** The state of a file; undefined if it is not there. @throws the system's error */
+export function statOf(path: string) {
+  return stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error;
+  });
 }
 
 const lost = () => new StoreError('failed', undefined, 'ELOCKED');

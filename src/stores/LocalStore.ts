@@ -34,11 +34,8 @@ export class LocalStore implements Store {
   /** The store of `directory`, kept in its journal. @throws StoreError `misconfigured`, fit to be shown */
   static async open(directory: string, options: JournalOptions): Promise<LocalStore> {
     const store = new LocalStore('file', options);
-    const onRead = () => {
-      store.#bytes = 0;
-      for (const kept of store.#held.values()) store.#bytes += sizeOf(kept);
-    };
-    store.#journal = await Journal.open(resolve(directory), store.#held, { ...options, onRead });
+    store.#journal = await Journal.open(resolve(directory), store.#held, options);
+    for (const kept of store.#held.values()) store.#bytes += sizeOf(kept);
     return store;
   }
 
@@ -151,11 +148,12 @@ export class LocalStore implements Store {
   }
 
   /** Copies the value, so that reusing its buffer does not change what is stored. */
-  #set(key: string, kept: Kept): Promise<void> | undefined {
+  async #set(key: string, kept: Kept): Promise<void> {
     if (!this.#held.has(key)) this.#makeRoom();
     this.#bytes += sizeOf(kept) - sizeOf(this.#held.get(key));
     this.#held.set(key, { ...kept, value: Buffer.from(kept.value) });
-    return this.#journal?.changed(key);
+    await this.#journal?.changed(key);
+    this.#journal?.assertHeld(); // or else it may have gone into a file that another process has replaced
   }
 
   #drop(key: string): Promise<void> | undefined {

@@ -34,7 +34,7 @@ const causes: Readonly<Record<string, string>> = {
   EROFS: 'cannot write: the file system is read-only',
   EACCES: 'cannot write: no permission',
   ENOENT: 'is gone',
-  ELOCKED: 'is used by another gateway',
+  ELOCKED: 'was taken by another gateway: restart this one',
   EFULL: 'has no room left beside idempotency keys',
   NOREPLICAS: 'has fewer replicas than its min-replicas-to-write',
 };

@@ -47,19 +47,21 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
     state = to;
     cause = error;
     clearInterval(probing);
-    probing = setInterval(() => void probe().catch(() => undefined), probeEveryMs).unref();
+    probing = setInterval(() => void probe().catch(failed), probeEveryMs).unref();
   };
 
   const failed = (error: StoreError) => {
     if (error.trouble === 'closed') return;
     if (refusals.includes(error.trouble)) {
       refusedAt = performance.now();
-      if (state === 'used') degrade('refusing', error);
+      unanswered = []; // it has answered
+      if (state !== 'refusing') degrade('refusing', error);
       return;
     }
+    if (state === 'silent') return;
     unanswered.push(error);
     const [first] = unanswered;
-    if (first && unanswered.length >= failuresToDegrade && state !== 'silent') degrade('silent', first);
+    if (first && unanswered.length >= failuresToDegrade) degrade('silent', first);
   };
 
   const guard =

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
-import { access, constants, type FileHandle, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { access, constants, type FileHandle, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { DirectoryLock } from './DirectoryLock.js';
+import { DirectoryLock, statOf } from './DirectoryLock.js';
 import { StoreError } from './StoreError.js';
 
 /** A value that the map holds; times are of this process's monotonic clock. */
@@ -19,8 +19,6 @@ export interface JournalOptions {
   /** Called once when writing begins to fail; `onRecovered`, when everything is written again. */
   readonly onDegraded?: ((error: StoreError) => void) | undefined;
   readonly onRecovered?: (() => void) | undefined;
-  /** The map was filled from the file. */
-  readonly onRead?: (() => void) | undefined;
   /** The file was damaged; what stood before the damage is used, and the file is written anew from that. */
   readonly onDamaged?: (() => void) | undefined;
 }
@@ -65,12 +63,14 @@ export class Journal {
   #writing: Promise<void> | undefined;
   #failure: StoreError | undefined;
   #isClosed = false;
-  readonly #timer = setInterval(() => void this.#look(), retryMs).unref();
+  /** Tells the file from that of another process. */
+  #inode: number | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   private constructor(
     private readonly directory: string,
     private readonly lock: DirectoryLock,
-    private readonly map: Map<string, Kept>,
+    private readonly map: ReadonlyMap<string, Kept>,
     private readonly options: JournalOptions,
   ) {}
 
@@ -81,8 +81,9 @@ export class Journal {
   static async open(directory: string, map: Map<string, Kept>, options: JournalOptions): Promise<Journal> {
     const lock = await lockedDirectory(directory, options.waitMs).catch((error) => unusable(directory, error));
     const journal = new Journal(directory, lock, map, options);
+    journal.#lookSoon();
     try {
-      await journal.#read();
+      if (await readJournal(directory, map)) options.onDamaged?.();
     } catch (error) {
       await journal.close();
       throw error;
@@ -94,14 +95,6 @@ export class Journal {
   /** @throws StoreError while this process may not use the directory, because another has it or had it a moment ago */
   assertHeld(): void {
     this.lock.assertHeld();
-  }
-
-  /** Fills the map with what the file holds, in place of what it held. */
-  async #read(): Promise<void> {
-    this.map.clear();
-    this.#changed.clear();
-    if (await readJournal(this.directory, this.map)) this.options.onDamaged?.();
-    this.options.onRead?.();
   }
 
   /** Resolves when the present state of `key` is written, or when writing has failed and that was reported. */
@@ -122,7 +115,7 @@ export class Journal {
 
   async close(): Promise<void> {
     if (this.#isClosed) return;
-    clearInterval(this.#timer);
+    clearTimeout(this.#timer);
     await this.#writing;
     if (this.#changed.size > 0) await this.#writeOnce();
     this.#isClosed = true;
@@ -141,6 +134,7 @@ export class Journal {
     const keys = this.#changed;
     this.#changed = new Set();
     try {
+      this.assertHeld(); // or else `journal.new` may be another process's
       if (this.#file === undefined || this.#size > this.#mostBytes) await this.#writeAnew();
       else await this.#append(this.#file, keys);
       this.#worked();
@@ -162,7 +156,8 @@ export class Journal {
   async #writeAnew(): Promise<void> {
     this.#mostBytes = 2 * this.#size + slackBytes; // if this fails (full disk), the next writes only append
     const path = join(this.directory, 'journal');
-    const file = await open(`${path}.new`, 'w', 0o600);
+    await rm(`${path}.new`, { force: true }); // a process that stood still may have it open
+    const file = await open(`${path}.new`, 'wx', 0o600);
     let size: number;
     try {
       size = await this.#writeTo(file, [...this.map.keys()], 0);
@@ -171,11 +166,15 @@ export class Journal {
       await rename(`${path}.new`, path);
     } catch (error) {
       await file.close();
-      await rm(`${path}.new`, { force: true }).catch(() => undefined);
+      await this.lock.check().then(
+        () => rm(`${path}.new`, { force: true }),
+        () => undefined,
+      );
       throw error;
     }
     await this.#file?.close();
     this.#file = file;
+    this.#inode = (await file.stat()).ino;
     this.#size = size;
     this.#mostBytes = 2 * size + slackBytes;
   }
@@ -199,24 +198,35 @@ export class Journal {
       await access(this.directory, constants.W_OK); // open files can be written even if it is read-only now
     } catch (error) {
       this.#failed(storeErrorOf(error));
-      await this.#beginAgain().catch(() => undefined);
+      if (await this.#isLost().catch(() => false)) return;
     }
     if (this.#failure !== undefined && !this.#isClosed) await this.#writeOnce();
+    this.#lookSoon();
+  }
+
+  #lookSoon(): void {
+    if (!this.#isClosed) this.#timer = setTimeout(() => void this.#look(), retryMs).unref();
   }
 
   /**
-   * Gives the file up and tries to get the directory back: it was deleted or made read-only, or another process took it. What
-   * another process has written there counts from then on.
+   * Gives the file up and tries to get the directory back, which was deleted or made read-only. If another process has used it
+   * meanwhile, it is lost for good: what that one wrote is not known here.
    */
-  async #beginAgain(): Promise<void> {
+  async #isLost(): Promise<boolean> {
     await this.#writing;
-    const file = this.#file;
+    await this.#file?.close().catch(() => undefined);
     this.#file = undefined;
-    const path = join(this.directory, 'journal');
-    const [mine, found] = await Promise.all([file?.stat(), stat(path).catch(() => undefined)]);
-    await file?.close();
+    const isHeld = await this.lock.check().then(
+      () => true,
+      () => false,
+    );
+    if (isHeld) return false;
     await makeDirectory(this.directory);
-    if ((await this.lock.takeIfFree()) && found !== undefined && found.ino !== mine?.ino) await this.#read();
+    if (!(await this.lock.takeIfFree())) return true;
+    const found = await statOf(join(this.directory, 'journal')).catch(() => ({ ino: undefined }));
+    if (found === undefined || found.ino === this.#inode) return false;
+    await this.lock.release();
+    return true;
   }
 
   #failed(error: StoreError): void {
