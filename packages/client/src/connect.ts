@@ -36,9 +36,14 @@ export async function* resultsOf(
       signal: connection.signal,
     });
     const { ok, status, body } = response;
-    if (!ok || body === null) {
-      const result: unknown = await response.json().catch(() => undefined);
-      throw Object.assign(new Error(`The gateway answered with status ${status}`), { status, result }); // read by `problemsOf`
+    const type = response.headers.get('content-type') ?? '';
+    if (!ok || body === null || !type.startsWith('text/event-stream')) {
+      const result: unknown = await response.json().catch(() => undefined); // read by `problemsOf`
+      const isElsewhere = ok || status === 404 || status === 405;
+      throw Object.assign(new Error(`The gateway answered with status ${status} and ${type || 'no type'}`), {
+        result,
+        isElsewhere,
+      });
     }
     const reader = body.pipeThrough(new TextDecoderStream(), { signal: connection.signal }).getReader();
     let text = '';

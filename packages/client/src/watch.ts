@@ -110,7 +110,7 @@ async function* watch<Data, Update extends { readonly status: string }>(
         if (error instanceof WatchFailed) throw error;
         throwUnlessPassing(error, renewable);
         // Later, a proxy may answer so for a moment; at first, it is not the address of a gateway.
-        if (lastState === undefined && (error as { readonly status?: unknown }).status === 404) throw error;
+        if (lastState === undefined && (error as { readonly isElsewhere?: boolean }).isElsewhere) throw error;
         cause ??= error;
       }
       const askedMs = 1000 * (retryAfterSeconds(cause) ?? 0);

@@ -95,6 +95,8 @@ describe('watchRefreshJob', () => {
 
   it('fails at once where no gateway is', async () => {
     await expect(watch({ url: running.origin }).next()).rejects.toThrow('The gateway answered with status 404');
+    const page = async () => new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } });
+    await expect(watch({ fetch: page }).next()).rejects.toThrow('The gateway answered with status 200 and text/html');
   });
 
   it('ends when its signal aborts', async () => {

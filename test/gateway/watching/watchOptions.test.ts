@@ -5,6 +5,7 @@ import { serve } from '../../support/serve.js';
 
 const testTimeoutMs = 10_000;
 const job = { taxpayerId: 'x', jobId: 'y' };
+const streamOf = (events: string) => new Response(events, { headers: { 'content-type': 'text/event-stream' } });
 const eventsOf = (answer: object) => `event: next\ndata: ${JSON.stringify(answer)}\n\n`;
 
 /** Refuses every connection. */
@@ -81,7 +82,7 @@ describe('The event stream of a watch', () => {
       url,
       ...job,
       signal: ending.signal,
-      fetch: () => Promise.resolve(new Response(`${bodies.shift()}event: complete\ndata:\n\n`)),
+      fetch: () => Promise.resolve(streamOf(`${bodies.shift()}event: complete\ndata:\n\n`)),
       onReconnect: (_, cause) => {
         causes.push(cause);
         if (bodies.length === 0) ending.abort();
@@ -96,11 +97,17 @@ describe('The event stream of a watch', () => {
     const asked: unknown[] = [];
     const fetch = (address: unknown) => {
       asked.push(address);
-      return Promise.resolve(new Response(eventsOf({ data: { refreshJobUpdated: { status: 'COMPLETED' } } })));
+      return Promise.resolve(streamOf(eventsOf({ data: { refreshJobUpdated: { status: 'COMPLETED' } } })));
     };
-    for (const given of ['https://gateway.example/graphql', 'https://gateway.example/a/?key=b']) {
-      for await (const { status } of watchRefreshJob({ url: given, ...job, fetch })) expect(status).toBe('COMPLETED');
+    const given = [
+      'https://gateway.example/graphql',
+      'https://gateway.example/graphql/stream',
+      'https://gateway.example/a/?key=b',
+    ];
+    for (const url of given) {
+      for await (const { status } of watchRefreshJob({ url, ...job, fetch })) expect(status).toBe('COMPLETED');
     }
-    expect(asked).toEqual(['https://gateway.example/graphql/stream', 'https://gateway.example/a/stream?key=b']);
+    const stream = 'https://gateway.example/graphql/stream';
+    expect(asked).toEqual([stream, stream, 'https://gateway.example/a/stream?key=b']);
   });
 });
