@@ -184,14 +184,17 @@ function createdLinksAreReplayed(auditor: Auditor, asked: Asked): string | undef
   return `${asked.mark} was answered with ${asked.error ?? asked.content}, before with ${first.content}`;
 }
 
-/** `OUTCOME_UNKNOWN` is answered only when a call for the key was sent, but while processes learn of another client secret. */
+/**
+ * `OUTCOME_UNKNOWN` is answered only when a call for the key was sent, but while processes learn of another client secret, and
+ * after the store has lost that a claim was withdrawn.
+ */
 function unknownOutcomesWereTried(auditor: Auditor, asked: Asked): string | undefined {
   if (asked.what !== 'link' || asked.error !== 'OUTCOME_UNKNOWN') return undefined;
   const isSent = auditor.calls.some(
     ({ endpoint, mark }) => endpoint === 'link' && mark.split(',')[0] === asked.mark?.split(',')[0],
   );
   const isRotating = auditor.disturbances.some(({ kind, from }) => kind === 'key' && auditor.world.now < from + 3500);
-  if (isSent || isRotating || auditor.had('crash', 'pause')) return undefined;
+  if (isSent || isRotating || auditor.had('crash', 'pause', 'store-loss')) return undefined;
   return `nothing was sent for ${asked.mark}, and its outcome is said to be unknown`;
 }
 
