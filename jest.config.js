@@ -1,3 +1,6 @@
+// Not UTC: a time that is taken for local by mistake differs.
+process.env.TZ = 'America/New_York';
+
 /** What every project runs with. */
 export const shared = {
   rootDir: import.meta.dirname,

@@ -29,7 +29,7 @@ export type Release = () => void;
 
 /** Counts what each caller holds of this process, so that none can take it all. */
 export class Places {
-  /** What each holder holds of a resource, those without an identity together, and under its own name what all hold. */
+  /** What each holder holds, by resource and holder; what all hold together, by the resource alone. */
   readonly #held = new Map<string, number>();
 
   constructor(private readonly bounds: Bounds) {}

@@ -17,11 +17,11 @@ const share = 0.1;
 /** What a caller may take beyond its share at once. */
 const burstMs = 100;
 /** What a caller may take of one round before its next work waits for the next round, in milliseconds. */
-const turnMs = 2;
+const perRoundMs = 2;
 /** Most turns of the event loop in a round. In each, Node.js accepts one connection: a new caller must not wait behind many. */
-const roundTurns = 16;
-/** Shorter work is not noted, and counts against no share, in milliseconds: the limit on root fields bounds it. */
-const [leastNotedMs, leastChargedMs] = [0.1, 1] as const;
+const roundTurns = 32;
+/** Shorter work counts against no share, in milliseconds: the limit on root fields bounds it. */
+const leastChargedMs = 1;
 /** How long after a caller's last operation others still make room for it. */
 const presentMs = 1000;
 /** Below this utilization of the event loop no caller is refused for its work. */
@@ -45,8 +45,10 @@ export class Quota {
   readonly #excess = new BoundedCache<{ readonly ms: number; readonly at: number }>({ max: maxCallers });
   /** Work of each caller in this round, in milliseconds; callers without an identity count as one. */
   readonly #thisRound = new Map<Holder, number>();
-  /** What waits for a round, by how to go on: what has begun comes before what has not, so that it does not pile up. */
+  /** What waits for a round, by how to go on. What has begun comes first, so that it does not pile up: the latest of it at first. */
   readonly #lines = new Map<Holder, (() => void)[]>();
+  /** Resolves at the end of the round. */
+  #round: Promise<void> = Promise.resolve();
   /** The holder of the last operation; null before the first. */
   #latestHolder: Holder | null = null;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
@@ -93,7 +95,7 @@ export class Quota {
   noteWork(holder: Holder, beganAt: number): void {
     const ms = performance.now() - beganAt;
     if (ms >= leastChargedMs) this.spend(holder, ms);
-    else if (ms >= leastNotedMs) this.#note(holder, ms);
+    else this.#note(holder, ms);
   }
 
   /** Charges `ms` milliseconds of work to a holder's share, less the part in which the process lately had no CPU. */
@@ -104,7 +106,7 @@ export class Quota {
     this.#excess.set(holder, { ms: this.#excessOf(holder) + ran, at: performance.now() });
   }
 
-  /** Returns what to wait for before work of `holder` begins, if anything: ask at once before it. Refuses nothing. */
+  /** What to wait for before work of `holder` begins, if anything; begin it in the same turn of the event loop. Refuses nothing. */
   turnOf(holder: Holder): Promise<void> | undefined {
     return this.#mustWait(holder) ? new Promise((goOn) => this.#lineOf(holder).push(goOn)) : undefined;
   }
@@ -131,12 +133,12 @@ export class Quota {
   }
 
   #note(holder: Holder, ms: number): void {
-    if (this.#thisRound.size === 0) void this.#endRound();
+    if (this.#thisRound.size === 0) this.#round = this.#endRound();
     this.#thisRound.set(holder, (this.#thisRound.get(holder) ?? 0) + ms);
   }
 
   #mustWait(holder: Holder): boolean {
-    return this.#lines.has(holder) || this.#hadItsTurn(holder);
+    return this.#lines.has(holder) || this.#isRoundUsedUp(holder);
   }
 
   #lineOf(holder: Holder): (() => void)[] {
@@ -144,14 +146,15 @@ export class Quota {
     if (known !== undefined) return known;
     const line: (() => void)[] = [];
     this.#lines.set(holder, line);
-    setImmediate(() => void this.#lead(holder, line));
+    void this.#lead(holder, line);
     return line;
   }
 
-  /** Lets those in a line go on, one after the other, as long as the holder has not had its turn. */
+  /** Lets those in a line go on, one after the other, as long as the holder has not used up its round. */
   async #lead(holder: Holder, line: (() => void)[]): Promise<void> {
+    await this.#round;
     while (line.length > 0) {
-      if (this.#hadItsTurn(holder)) await nextTurn();
+      if (this.#isRoundUsedUp(holder)) await this.#round;
       else {
         line.shift()?.();
         await new Promise((resolve) => process.nextTick(resolve)); // comes when its work is done and noted
@@ -162,12 +165,14 @@ export class Quota {
 
   /** Ends the round with this turn of the event loop if nothing waits for the next. */
   async #endRound(): Promise<void> {
-    for (let turn = 0; turn === 0 || (turn < roundTurns && this.#lines.size > 0); turn += 1) await nextTurn();
+    let turns = 0;
+    do await nextTurn();
+    while (++turns < roundTurns && this.#lines.size > 0);
     this.#thisRound.clear();
   }
 
-  #hadItsTurn(holder: Holder): boolean {
-    return (this.#thisRound.get(holder) ?? 0) >= turnMs;
+  #isRoundUsedUp(holder: Holder): boolean {
+    return (this.#thisRound.get(holder) ?? 0) >= perRoundMs;
   }
 }
 

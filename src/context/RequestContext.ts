@@ -46,19 +46,21 @@ export class RequestContext implements OperationContext, ReadCall {
   written: Map<string, string> | undefined;
   private reads: DataLoader<Read, unknown, string> | undefined;
   private questions: DataLoader<Question, Decision> | undefined;
-  private goingOn: Promise<void> | undefined;
+  /** How long the fields that have waited will take. */
+  private laterMs: number;
 
   // No `#private` members: Apollo runs operations on a copy of the context, which would lack them.
   constructor(
     readonly facts: OperationFacts,
     private readonly services: Services,
-    /** How many the operation answers. */
-    private readonly fields: number,
+    /** How many fields the operation answers. */
+    fields: number,
     /** An object, because Apollo's copy of the context has to share it. */
     readonly trail = new Trail(),
   ) {
     this.caller = facts.caller;
     this.holder = holderOf(facts.caller);
+    this.laterMs = fields * laterFieldMs;
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope` */
@@ -177,10 +179,9 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   /** Waits for a turn in which the fields may be resolved that have waited: many operations may have waited for one answer. */
-  private goOn(): Promise<void> {
-    this.goingOn ??= this.services.quota.goOn(this.holder, this.fields * laterFieldMs).finally(() => {
-      this.goingOn = undefined;
-    });
-    return this.goingOn;
+  goOn(): Promise<void> {
+    const ms = this.laterMs;
+    this.laterMs = 0; // a later wait resolves fields that are paid for
+    return this.services.quota.goOn(this.holder, ms);
   }
 }

@@ -75,7 +75,8 @@ export class TaxpayerAccess {
     const onEnd = this.services.places.take('watches', holder);
     const { caller, signal } = facts;
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    return this.services.jobWatches.settle([this.id, id], view, { holder, trail, written, onEnd, maxMs, signal });
+    const options = { holder, trail, written, onEnd, maxMs, signal };
+    return this.services.jobWatches.settle([this.id, id], view, options).finally(() => this.context.goOn());
   }
 
   /** Returns a view that may be shown: access is checked again after a wait. Audits it, if the audit log takes every view. */

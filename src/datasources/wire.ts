@@ -128,7 +128,7 @@ function decode<T>(schema: z.ZodType<T>, json: unknown): T {
 }
 
 /** `reason` names members and kinds, never values. */
-export const contractBreach = (reason: string) => new TryFailure('invalid', { reason });
+const contractBreach = (reason: string) => new TryFailure('invalid', { reason });
 
 /** A member that a record can do without: its value or, if that cannot be shown, null and why. */
 interface Detail<T> {

@@ -39,8 +39,7 @@ export class GraphQLHandler {
       quota.admit(known);
       // An EventSource cannot add the header that a GET must have: if it accepts only a stream, its page was checked instead.
       const asked = await readGraphQLRequest(request, holder, this.edge, json === undefined);
-      const turn = quota.turnOf(holder);
-      if (turn !== undefined) await turn;
+      operations.hold(record, known, asked);
       const operation = operations.prepare(record, known, asked, stream);
       if (operation.known.way === 'events') this.#admitStream(request, response, holder);
       const running = operations.run(operation);

@@ -13,7 +13,7 @@ type ReadOptions = Pick<Edge, 'places' | 'operations' | 'quota'>;
 const largeBody = 16_384;
 
 /**
- * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`. `simpleGet`: accepts a GET that needed no preflight,
+ * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`, in its turn: go on with it in the same turn. `simpleGet`: accepts a GET that needed no preflight,
  * because its page was checked. @throws GatewayError BAD_USER_INPUT
  */
 export async function readGraphQLRequest(
@@ -33,6 +33,11 @@ export async function readGraphQLRequest(
   const encoding = request.headers['content-encoding']?.toLowerCase();
   if (encoding !== undefined && encoding !== 'identity') throw badRequest('The body must not be compressed', 415);
   const bytes = await readBody(request, holder, options);
+  const turn = options.quota.turnOf(holder);
+  if (turn !== undefined) {
+    const release = options.places.take('bytes', holder, bytes.length);
+    await turn.finally(release);
+  }
   const beganAt = bytes.length < largeBody ? undefined : performance.now();
   try {
     return requestOfBody(bytes, options);

@@ -105,7 +105,7 @@ function metricsRoute({ metrics: { registry }, unread, addressOf }: HttpParts): 
   const write = async () => {
     await pause(pace.take());
     next = undefined;
-    return Buffer.from(await registry.metrics());
+    return Buffer.from(await registry.metrics()); // one copy, however many have not read it yet
   };
   return [
     '/metrics',

@@ -150,6 +150,7 @@ export class SocketSession {
   async #subscribe(id: string, parameters: Parameters, size: number): Promise<void> {
     const { caller, fromRouter } = this.facts;
     if (caller === undefined) return this.#close(CloseCode.Unauthorized, 'Unauthorized');
+    if (Date.now() >= caller.expiresAt) return this.#close(CloseCode.Forbidden, tokenExpired); // the clock was set forward
     if (this.#runningOf(id) !== undefined) {
       return this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     }
@@ -177,11 +178,13 @@ export class SocketSession {
     try {
       this.#refuseMore();
       quota.admit(facts);
+      const request = requestOf('POST', parameters, size);
+      operations.hold(record, facts, request);
       const turn = quota.turnOf(this.#holder);
       if (turn !== undefined) await turn;
-      const operation = operations.prepare(record, facts, requestOf('POST', parameters, size));
+      const operation = operations.prepare(record, facts, request);
       running.isSubscription = operation.known.way === 'events';
-      if (left.signal.aborted || (running.isSubscription && streams.draining)) return;
+      if (left.signal.aborted || (running.isSubscription && streams.draining)) return record.release?.();
       result = await operations.run(operation);
     } catch (error) {
       result = operations.refuse(record, error);

@@ -22,7 +22,7 @@ export function turnsOf(characters: number): number {
 
 /** Bytes of an unfinished message that nobody counts. A connection that sends more before it is authenticated is closed. */
 const freeBytes = 16_384;
-/** Header bytes of a client's frame, at least. */
+/** Header bytes of a client's frame: exactly 6 in a control frame, at least 6 in others. */
 const frameBytes = 6;
 
 /**
@@ -33,9 +33,8 @@ export function boundUnfinished(socket: WebSocket, transport: Socket, onMany: ()
   let bytes = 0;
   let latest = 0;
   let release: Release | undefined;
-  const complete = ({ length }: Buffer) => {
-    // What is left came with the latest bytes. (Frames may have longer headers than counted, so that the difference would grow.)
-    bytes = Math.min(Math.max(0, bytes - length - frameBytes), latest);
+  const setBytes = (left: number) => {
+    bytes = Math.max(0, left);
     if (bytes > freeBytes) return;
     release?.();
     release = undefined;
@@ -46,7 +45,10 @@ export function boundUnfinished(socket: WebSocket, transport: Socket, onMany: ()
     bytes += length;
     if (bytes > freeBytes) release ??= onMany();
   });
-  for (const event of ['ping', 'pong', 'message'] as const) socket.on(event, complete);
+  for (const control of ['ping', 'pong'] as const)
+    socket.on(control, ({ length }) => setBytes(bytes - length - frameBytes));
+  // What is left after a whole message came with the latest bytes. (Its frames may have longer headers than counted.)
+  socket.on('message', ({ length }: Buffer) => setBytes(Math.min(bytes - length - frameBytes, latest)));
   transport.once('close', () => release?.());
 }
 

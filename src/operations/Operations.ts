@@ -36,14 +36,14 @@ export interface OperationsOptions extends SubscribeOptions {
 /** Bytes of memory per character of a parsed request, and of its headers. */
 const [bytesPerCharacter, bytesPerHeaderCharacter] = [16, 3] as const;
 /** Requests of at most so many bytes are not counted in the places: their number bounds the memory they take. */
-const smallRequest = 16_384;
+const smallRequestBytes = 16_384;
 
 /** Most request bodies that are kept parsed, and the longest of them in characters. */
 const keptRequests = { max: 1000, longest: 2048 };
 
 /**
- * The path of every operation, on any transport, once {@link Quota.admit} has let its caller in: {@link prepare} (what is
- * asked, and is it valid?), {@link run} (perform it, and leave by the one exit). Each has one {@link OperationRecord}.
+ * The path of every operation, on any transport, once {@link Quota.admit} has let its caller in: {@link hold}, {@link prepare}
+ * (what is asked, and is it valid?), {@link run} (perform it, and leave by the one exit). Each has one {@link OperationRecord}.
  */
 export class Operations {
   readonly limits: OperationLimits;
@@ -70,6 +70,12 @@ export class Operations {
   stop(): Promise<void> {
     this.options.trustedDocuments?.stop();
     return this.#apollo.stop();
+  }
+
+  /** Counts a large request as held until its record ends. @throws GatewayError RATE_LIMITED when there is no room for it */
+  hold(record: OperationRecord, facts: OperationFacts, asked: GraphQLRequest): void {
+    const bytes = bytesOf(asked, facts);
+    if (bytes > smallRequestBytes) record.release = this.options.places.take('bytes', holderOf(facts.caller), bytes);
   }
 
   /**
@@ -109,11 +115,9 @@ export class Operations {
    * Throws or rejects with what {@link refuse} answers; a stream never does.
    */
   run(operation: Operation): Answer | Promise<Answer | ResultStream> {
-    const { quota, places } = this.options;
+    const { quota } = this.options;
     const { known, values, context } = operation;
     operation.way = known.way;
-    const bytes = bytesOf(operation);
-    if (bytes > smallRequest) operation.release = places.take('bytes', context.holder, bytes);
     if (known.way === 'events') return subscribe(operation, this.#exit, this.options);
     const beganAt = performance.now();
     const performing = known.run(values, context);
@@ -157,10 +161,10 @@ export class Operations {
 }
 
 /** About how many bytes of memory a request takes while it waits. */
-function bytesOf({ request, facts }: Operation): number {
+function bytesOf({ size }: GraphQLRequest, { request }: OperationFacts): number {
   let headerCharacters = 0;
-  for (const text of facts.request?.rawHeaders ?? []) headerCharacters += text.length;
-  return bytesPerCharacter * request.size + bytesPerHeaderCharacter * headerCharacters;
+  for (const text of request?.rawHeaders ?? []) headerCharacters += text.length;
+  return bytesPerCharacter * size + bytesPerHeaderCharacter * headerCharacters;
 }
 
 function refuseWrongWay(method: GraphQLRequest['method'], type: OperationType, transport: Transport): void {

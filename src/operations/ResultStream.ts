@@ -92,7 +92,8 @@ export class ResultStream implements AsyncIterable<Answer> {
     const { contextFor, quota } = this.options;
     const { facts, context, fields } = this.operation;
     const { holder, trail } = context;
-    await quota.turnOf(holder);
+    const turn = quota.turnOf(holder);
+    if (turn !== undefined) await turn;
     const executedAt = performance.now();
     // Each event gets a context of its own, so that it does not see what an earlier event has read.
     const own = { contextValue: contextFor(facts, fields, trail), rootValue: event };

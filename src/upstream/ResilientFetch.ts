@@ -135,6 +135,7 @@ export class ResilientFetch {
       if (status >= 400) outcome = 'client-error';
       return answer;
     } catch (error) {
+      if (error instanceof TypeError) throw error; // a bug of ours
       const failure = failureOf(error, limit.signal.aborted);
       ({ kind: outcome, reason } = failure);
       // For the breaker, an answer that breaks the contract still shows that the service is alive.

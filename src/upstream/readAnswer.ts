@@ -68,8 +68,8 @@ export async function readAnswer<T>(
 export function retryAfterSeconds(header: string | null, now: number): number | undefined {
   if (header === null) return undefined;
   const text = header.trim();
-  // Only the date forms of RFC 9110, section 5.6.7, of which one ends with the year and means UTC: `Date.parse` alone would take
-  // "-5" or "2040" for a date, and that one for local time.
+  // Only the date forms of RFC 9110, section 5.6.7: `Date.parse` alone would take "-5" or "2040" for a date. The form that ends
+  // with the year is UTC; `Date.parse` would take local time.
   const at = /^[A-Z][a-z]+,? /.test(text) ? Date.parse(text.replace(/ \d{4}$/, '$& GMT')) : Number.NaN;
   // A date up to a second ago passed while the answer was on its way; an older one comes from a wrong clock.
   const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((at - now) / 1000);

@@ -135,11 +135,12 @@ it('parts of messages that are not complete are counted: too many of one caller 
   const begin = async (sub: string) => {
     const socket = rawSocket(gateway.origin);
     await socket.init({ authorization: `Bearer ${await provider.token({ sub })}` });
-    // In one piece with a whole message, which must not make them forgotten.
+    // In one piece with a whole message and a ping, which must not make them forgotten.
     const { _socket: connection } = socket.socket as unknown as { readonly _socket: Socket };
     connection.cork();
     socket.send({ type: 'pong' });
     socket.socket.send(`{"type":"ping","payload":{"filler":"${'x'.repeat(20_000)}`, { fin: false });
+    socket.socket.ping();
     connection.uncork();
     return socket;
   };

@@ -64,7 +64,7 @@ async function firstsOnSocket(origin: string, authorization: string, requests: r
   const socket = rawSocket(origin);
   await socket.init({ authorization });
   for (const [n, payload] of requests.entries()) socket.send({ id: `${n}`, type: 'subscribe', payload });
-  const firsts = () => socket.received.filter(({ type }) => type === 'next').map((message) => JSON.stringify(message));
+  const firsts = () => socket.received.filter(({ id }) => id !== undefined).map((message) => JSON.stringify(message));
   await until(() => firsts().length === requests.length);
   return { firsts: firsts(), end: socket.end };
 }
