@@ -3,6 +3,7 @@ import { BoundedCache } from '../process/BoundedCache.js';
 import { Load } from './Load.js';
 import { Pace, type Rate } from './Pace.js';
 import { type Holder, rateLimited } from './Places.js';
+import { Rounds } from './Rounds.js';
 
 /** Whom limits count for: the caller or, where callers cannot be told apart, the address. */
 export interface Asker {
@@ -16,10 +17,6 @@ const maxCallers = 100_000;
 const share = 0.1;
 /** What a caller may take beyond its share at once. */
 const burstMs = 100;
-/** What a caller may take of one round before its next work waits for the next round, in milliseconds. */
-const perRoundMs = 2;
-/** Most turns of the event loop in a round. In each, Node.js accepts one connection: a new caller must not wait behind many. */
-const roundTurns = 32;
 /** Shorter work counts against no share, in milliseconds: the limit on root fields bounds it. */
 const leastChargedMs = 1;
 /** How long after a caller's last operation others still make room for it. */
@@ -34,21 +31,15 @@ const maxRefused = 10_000;
 /**
  * What each caller may take of this process over time: root fields, a share of its time, and refusals.
  *
- * Nothing else runs while an operation is read, checked and answered, so the time of expensive operations is noted. Each caller's
- * work is spread over rounds, in which everything else gets its turn. Nobody is refused for the time they take while no other caller
- * is there, or while the process is not busy.
+ * Nothing else runs while an operation is read, checked and answered, so its time is noted, and each caller's work is spread
+ * over {@link Rounds}. Nobody is refused for the time they take while no other caller is there, or while the process is not busy.
  */
 export class Quota {
   readonly #refusals = new BoundedCache<Pace>({ max: maxRefused });
   readonly #fields = new BoundedCache<Pace>({ max: maxCallers });
   /** Work of each caller beyond its share, as of `at` (of `performance.now()`). */
   readonly #excess = new BoundedCache<{ readonly ms: number; readonly at: number }>({ max: maxCallers });
-  /** Work of each caller in this round, in milliseconds; callers without an identity count as one. */
-  readonly #thisRound = new Map<Holder, number>();
-  /** What waits for a round, by how to go on. What has begun comes first, so that it does not pile up: the latest of it at first. */
-  readonly #lines = new Map<Holder, (() => void)[]>();
-  /** Resolves at the end of the round. */
-  #round: Promise<void> = Promise.resolve();
+  readonly #rounds = new Rounds();
   /** The holder of the last operation; null before the first. */
   #latestHolder: Holder | null = null;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
@@ -95,25 +86,26 @@ export class Quota {
   noteWork(holder: Holder, beganAt: number): void {
     const ms = performance.now() - beganAt;
     if (ms >= leastChargedMs) this.spend(holder, ms);
-    else this.#note(holder, ms);
+    else this.#rounds.note(holder, ms);
   }
 
   /** Charges `ms` milliseconds of work to a holder's share, less the part in which the process lately had no CPU. */
   spend(holder: Holder, ms: number): void {
-    this.#note(holder, ms);
+    this.#rounds.note(holder, ms);
     if (holder === undefined) return;
     const ran = ms * this.#load.measure().ranShare;
     this.#excess.set(holder, { ms: this.#excessOf(holder) + ran, at: performance.now() });
   }
 
-  /** What to wait for before work of `holder` begins, if anything; begin it in the same turn of the event loop. Refuses nothing. */
+  /** What to wait for before an operation is read, if anything: see {@link Rounds.turnOf}. Refuses nothing. */
   turnOf(holder: Holder): Promise<void> | undefined {
-    return this.#mustWait(holder) ? new Promise((goOn) => this.#lineOf(holder).push(goOn)) : undefined;
+    return this.#rounds.turnOf(holder);
   }
 
-  /** As {@link Quota.turnOf}, for a part of an operation that cannot be measured. Charges it, about `ms` milliseconds. */
+  /** Waits for a turn to go on with an operation, by work that cannot be measured: charges it, about `ms` milliseconds. */
   async goOn(holder: Holder, ms: number): Promise<void> {
-    if (this.#mustWait(holder)) await new Promise<void>((goOn) => this.#lineOf(holder).unshift(goOn));
+    const turn = this.#rounds.turnOf(holder, true);
+    if (turn !== undefined) await turn; // no other may ask in between
     this.spend(holder, ms);
   }
 
@@ -131,52 +123,7 @@ export class Quota {
     const { ms, at } = this.#excess.get(holder) ?? { ms: 0, at: 0 };
     return Math.max(0, ms - share * (performance.now() - at));
   }
-
-  #note(holder: Holder, ms: number): void {
-    if (this.#thisRound.size === 0) this.#round = this.#endRound();
-    this.#thisRound.set(holder, (this.#thisRound.get(holder) ?? 0) + ms);
-  }
-
-  #mustWait(holder: Holder): boolean {
-    return this.#lines.has(holder) || this.#isRoundUsedUp(holder);
-  }
-
-  #lineOf(holder: Holder): (() => void)[] {
-    const known = this.#lines.get(holder);
-    if (known !== undefined) return known;
-    const line: (() => void)[] = [];
-    this.#lines.set(holder, line);
-    void this.#lead(holder, line);
-    return line;
-  }
-
-  /** Lets those in a line go on, one after the other, as long as the holder has not used up its round. */
-  async #lead(holder: Holder, line: (() => void)[]): Promise<void> {
-    await this.#round;
-    while (line.length > 0) {
-      if (this.#isRoundUsedUp(holder)) await this.#round;
-      else {
-        line.shift()?.();
-        await new Promise((resolve) => process.nextTick(resolve)); // comes when its work is done and noted
-      }
-    }
-    this.#lines.delete(holder);
-  }
-
-  /** Ends the round with this turn of the event loop if nothing waits for the next. */
-  async #endRound(): Promise<void> {
-    let turns = 0;
-    do await nextTurn();
-    while (++turns < roundTurns && this.#lines.size > 0);
-    this.#thisRound.clear();
-  }
-
-  #isRoundUsedUp(holder: Holder): boolean {
-    return (this.#thisRound.get(holder) ?? 0) >= perRoundMs;
-  }
 }
-
-const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** The pace of a caller. Callers without an identity are told apart by their address. */
 function paceOf({ caller, remoteAddress = 'unknown' }: Partial<Asker>, paces: BoundedCache<Pace>, rate: Rate): Pace {

@@ -1,7 +1,7 @@
 import type { Agent } from 'node:http';
 import type { Readable } from 'node:stream';
 import fetch, { type FetchError, type RequestInit } from 'node-fetch';
-import { codeOf } from '../process/codeOf.js';
+import { codeOf } from '../process/systemErrors.js';
 
 /** The agent for an address; undefined for Node's own. */
 export type AgentFor = (url: URL) => Agent | undefined;

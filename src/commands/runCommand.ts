@@ -2,7 +2,7 @@ import { text } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
 import { ConfigError, packageVersion } from '../config/config.js';
 import { GatewayError } from '../errors/errors.js';
-import { listenProblem } from '../process/listenProblem.js';
+import { listenProblem } from '../process/systemErrors.js';
 import { StoreError } from '../stores/StoreError.js';
 import { type Command, type Finding, UsageError } from './Command.js';
 import { check } from './check.js';

@@ -6,8 +6,8 @@ import { defaultResource, detectResources, envDetector, resourceFromAttributes }
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { packageVersion } from '../config/config.js';
 import type { OperationRecord } from '../operations/Operation.js';
-import { codeOf } from '../process/codeOf.js';
 import { pause } from '../process/pause.js';
+import { codeOf } from '../process/systemErrors.js';
 import type { CallMade } from '../process/Trail.js';
 import type { Surroundings } from '../Surroundings.js';
 import { Episode } from './Episode.js';

@@ -1,4 +1,4 @@
-import { codeOf } from '../process/codeOf.js';
+import { codeOf } from '../process/systemErrors.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 
 const troublesOfReplies: readonly (readonly [RegExp, StoreTrouble])[] = [

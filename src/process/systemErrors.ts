@@ -1,3 +1,9 @@
+/** The code of an error of Node.js, OpenSSL or a driver, such as ECONNRESET; anything else may hold an address or a secret. */
+export function codeOf(error: unknown): string | undefined {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : undefined;
+}
+
 /** For operators: why a server cannot listen where the settings say; undefined for an error about anything else. */
 export function listenProblem(error: unknown, setting: string, hostSetting = 'HOST'): string | undefined {
   const { code, syscall, port } = error as NodeJS.ErrnoException & { readonly port?: number };

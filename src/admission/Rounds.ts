@@ -1,0 +1,71 @@
+import type { Holder } from './Places.js';
+
+/** What a caller may take of one round before its next work waits for the next round, in milliseconds. */
+const perRoundMs = 2;
+/** Most turns of the event loop in a round. In each, Node.js accepts one connection: a new caller must not wait behind many. */
+const mostTurns = 32;
+
+/**
+ * Spreads the work of each caller over rounds, in which everything else gets its turn. A round ends with the turn of the event
+ * loop in which it began or, while anything waits for the next, after {@link mostTurns}. Callers without an identity count as one.
+ */
+export class Rounds {
+  /** Work of each caller in this round, in milliseconds. */
+  readonly #work = new Map<Holder, number>();
+  /** What waits, by how to go on. */
+  readonly #lines = new Map<Holder, (() => void)[]>();
+  /** Resolves at the end of the round. */
+  #end: Promise<void> = Promise.resolve();
+
+  /** Notes work of a caller, done or about to be done. */
+  note(holder: Holder, ms: number): void {
+    if (this.#work.size === 0) this.#end = this.#endLater();
+    this.#work.set(holder, (this.#work.get(holder) ?? 0) + ms);
+  }
+
+  /**
+   * What to wait for before work begins, if anything. Begin it in the same turn of the event loop, and note it at its end. What
+   * `hasBegun` comes before what has not, so that it does not pile up: the latest of it at first.
+   */
+  turnOf(holder: Holder, hasBegun = false): Promise<void> | undefined {
+    if (!this.#lines.has(holder) && !this.#isUsedUp(holder)) return undefined;
+    return new Promise((goOn) => {
+      const line = this.#lineOf(holder);
+      if (hasBegun) line.unshift(goOn);
+      else line.push(goOn);
+    });
+  }
+
+  #isUsedUp(holder: Holder): boolean {
+    return (this.#work.get(holder) ?? 0) >= perRoundMs;
+  }
+
+  #lineOf(holder: Holder): (() => void)[] {
+    const known = this.#lines.get(holder);
+    if (known !== undefined) return known;
+    const line: (() => void)[] = [];
+    this.#lines.set(holder, line);
+    void this.#lead(holder, line);
+    return line;
+  }
+
+  /** Lets those in a line go on, one after the other, as long as the holder has not used up its round. */
+  async #lead(holder: Holder, line: (() => void)[]): Promise<void> {
+    await this.#end;
+    while (line.length > 0) {
+      if (this.#isUsedUp(holder)) await this.#end;
+      else {
+        line.shift()?.();
+        await new Promise((resolve) => process.nextTick(resolve)); // comes when its work is done and noted
+      }
+    }
+    this.#lines.delete(holder);
+  }
+
+  async #endLater(): Promise<void> {
+    let turns = 0;
+    do await new Promise((resolve) => setImmediate(resolve));
+    while (++turns < mostTurns && this.#lines.size > 0);
+    this.#work.clear();
+  }
+}
