@@ -37,6 +37,7 @@ export async function readGraphQLRequest(
   if (turn !== undefined) {
     const release = options.places.take('bytes', holder, bytes.length);
     await turn.finally(release);
+    if (request.socket.destroyed) throw endedTooEarly(); // nobody waits for the answer
   }
   const beganAt = bytes.length < largeBody ? undefined : performance.now();
   try {
@@ -61,6 +62,8 @@ function refuseSimpleRequest({ headers }: IncomingMessage): void {
   );
 }
 
+const endedTooEarly = () => badRequest('The client left too early', 400);
+
 /**
  * Reads a body. Rejects with a GatewayError when it is too long, ends too early, or the caller has no room for it.
  * Uses events: an async iterator would cost as much as the rest of a small request. A request whose client left before the
@@ -69,7 +72,6 @@ function refuseSimpleRequest({ headers }: IncomingMessage): void {
 function readBody(request: IncomingMessage, holder: Holder, { places, operations }: ReadOptions): Promise<Buffer> {
   const maxBytes = operations.limits.bodyBytes;
   const tooLarge = () => badRequest(`The body must have at most ${maxBytes} bytes (MAX_BODY_BYTES)`, 413);
-  const endedTooEarly = () => badRequest('The body ended too early', 400);
   return new Promise((resolve, reject) => {
     if (request.destroyed) throw endedTooEarly(); // rejects
     const expected = Number(request.headers['content-length'] ?? maxBytes);

@@ -182,9 +182,10 @@ export class SocketSession {
       operations.hold(record, facts, request);
       const turn = quota.turnOf(this.#holder);
       if (turn !== undefined) await turn;
+      if (left.signal.aborted) return record.release?.();
       const operation = operations.prepare(record, facts, request);
       running.isSubscription = operation.known.way === 'events';
-      if (left.signal.aborted || (running.isSubscription && streams.draining)) return record.release?.();
+      if (running.isSubscription && streams.draining) return record.release?.();
       result = await operations.run(operation);
     } catch (error) {
       result = operations.refuse(record, error);

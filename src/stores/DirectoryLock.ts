@@ -58,7 +58,7 @@ export class DirectoryLock {
     // A directory that is gone has no other holder.
     this.#sureUntil = isMine || !existsSync(dirname(this.path)) ? sureUntil : 0;
     if (isMine) return;
-    await access(dirname(this.path));
+    await access(`${dirname(this.path)}/.`);
     throw lost();
   }
 

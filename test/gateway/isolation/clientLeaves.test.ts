@@ -32,3 +32,30 @@ it.each([
   await until(() => line() !== undefined);
   expect(JSON.parse(line() ?? '')).toMatchObject({ outcome: 'refused', codes: ['BAD_USER_INPUT'] });
 });
+
+it('Requests whose clients leave while they wait for their turn are refused unread', async () => {
+  provider = await startTrustedProvider();
+  provider.behave('hold');
+  const { origin } = await startTestGateway(provider.env);
+  const authorization = `Authorization: ${await provider.watcherOf([])}`;
+  const count = 40;
+  const requests = Array.from({ length: count }, (_, n) => {
+    const fields = Array.from({ length: 50 }, (_, m) => `a${n}_${m}: __typename`).join(' ');
+    const text = JSON.stringify({ query: `{ ${fields} }`, variables: { filler: Array(20_000).fill({}) } });
+    const connection = rawHttp(origin);
+    const head = ['POST /graphql HTTP/1.1', 'Host: x', 'Content-Type: application/json', authorization];
+    connection.write(...head, `Content-Length: ${text.length}`, '', text);
+    return connection;
+  });
+  for (let n = 0; n < 20; n += 1) await fetch(`${origin}/health/live`); // meanwhile all have come
+  provider.release();
+  await Promise.race(requests.map(({ answer }) => answer()));
+  for (const { socket } of requests) socket.resetAndDestroy();
+  const ended = async (outcome: string) => {
+    const page = await (await fetch(`${origin}/metrics`)).text();
+    const lines = page.match(new RegExp(`^gateway_operations_total\\{.*"${outcome}"\\} (\\d+)$`, 'gm')) ?? [];
+    return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+  };
+  await until(async () => (await ended('ok')) + (await ended('refused')) === count);
+  expect(await ended('refused')).toBeGreaterThan(count / 2);
+});
