@@ -77,7 +77,7 @@ export class TokenBudget {
   async #count(limit: Limit): Promise<void> {
     const name = ['token-budget', limit.of, limit.holder];
     const counted = await this.options.store.increment(name, hourMs).catch((error) => {
-      if (!(error instanceof StoreError)) throw error;
+      if (!(error instanceof StoreError) || error.trouble === 'closed') throw error;
     });
     if (counted === undefined) return this.#countAlone(limit);
     const { count: calls, leftMs } = counted;
