@@ -198,7 +198,7 @@ export class Journal {
       await access(this.directory, constants.W_OK); // open files can be written even if it is read-only now
     } catch (error) {
       this.#failed(storeErrorOf(error));
-      if (await this.#isLost().catch(() => false)) return;
+      if ((await this.#beginAgain().catch(() => undefined)) === 'lost') return;
     }
     if (this.#failure !== undefined && !this.#isClosed) await this.#writeOnce();
     this.#lookSoon();
@@ -212,7 +212,7 @@ export class Journal {
    * Gives the file up and tries to get the directory back, which was deleted or made read-only. If another process has used it
    * meanwhile, it is lost for good: what that one wrote is not known here.
    */
-  async #isLost(): Promise<boolean> {
+  async #beginAgain(): Promise<'lost' | undefined> {
     await this.#writing;
     await this.#file?.close().catch(() => undefined);
     this.#file = undefined;
@@ -220,13 +220,13 @@ export class Journal {
       () => true,
       () => false,
     );
-    if (isHeld) return false;
+    if (isHeld) return undefined;
     await makeDirectory(this.directory);
-    if (!(await this.lock.takeIfFree())) return true;
+    if (!(await this.lock.takeIfFree())) return 'lost';
     const found = await statOf(join(this.directory, 'journal')).catch(() => ({ ino: undefined }));
-    if (found === undefined || found.ino === this.#inode) return false;
+    if (found === undefined || found.ino === this.#inode) return undefined;
     await this.lock.release();
-    return true;
+    return 'lost';
   }
 
   #failed(error: StoreError): void {
