@@ -57,7 +57,7 @@ for (const name of await readdir(join(dist, 'chunks'))) {
   if (!present.has(name)) await rm(join(dist, 'chunks', name), { force: true });
 }
 
-/** GraphiQL as one page of nine megabytes, compressed. It asks the gateway for its tabs. A tab that moves misses its first click. */
+/** GraphiQL as one page of nine megabytes, compressed. It asks the gateway for its tabs, which must not move: one that does misses its first click. */
 async function explorerPage() {
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
   const head = `<head><style>.graphiql-tab{transform:none!important}</style><script>${hideFederation};hideFederation();${onActiveTab}</script>`;

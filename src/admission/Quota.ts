@@ -105,7 +105,7 @@ export class Quota {
   /** Waits for a turn to go on with an operation, by work that cannot be measured: charges it, about `ms` milliseconds. */
   async goOn(holder: Holder, ms: number): Promise<void> {
     const turn = this.#rounds.turnOf(holder, true);
-    if (turn !== undefined) await turn; // no other may ask in between
+    if (turn !== undefined) await turn;
     this.spend(holder, ms);
   }
 

@@ -24,13 +24,13 @@ export class Rounds {
   }
 
   /**
-   * What to wait for before work begins, if anything. Begin it in the same turn of the event loop, and note it at its end. What
-   * `hasBegun` comes before what has not, so that it does not pile up: the latest of it at first.
+   * What to wait for before work begins, if anything. Then begin at once, without another `await`, and note the work at its end:
+   * many may ask at the same time. What `hasBegun` comes before what has not, so that it does not pile up, the latest of it first.
    */
   turnOf(holder: Holder, hasBegun = false): Promise<void> | undefined {
     if (!this.#lines.has(holder) && !this.#isUsedUp(holder)) return undefined;
     return new Promise((goOn) => {
-      const line = this.#lineOf(holder);
+      const line = this.#lines.get(holder) ?? this.#newLine(holder);
       if (hasBegun) line.unshift(goOn);
       else line.push(goOn);
     });
@@ -40,9 +40,7 @@ export class Rounds {
     return (this.#work.get(holder) ?? 0) >= perRoundMs;
   }
 
-  #lineOf(holder: Holder): (() => void)[] {
-    const known = this.#lines.get(holder);
-    if (known !== undefined) return known;
+  #newLine(holder: Holder): (() => void)[] {
     const line: (() => void)[] = [];
     this.#lines.set(holder, line);
     void this.#lead(holder, line);
@@ -56,7 +54,7 @@ export class Rounds {
       if (this.#isUsedUp(holder)) await this.#end;
       else {
         line.shift()?.();
-        await new Promise((resolve) => process.nextTick(resolve)); // comes when its work is done and noted
+        await new Promise((resolve) => process.nextTick(resolve)); // comes after its work, which runs in microtasks
       }
     }
     this.#lines.delete(holder);

@@ -47,8 +47,8 @@ export class TaxpayerService {
    */
   createClientLink(request: ClientLinkRequest, { holder, trail }: CallOptions): Promise<ClientLink> {
     const body = JSON.stringify(request);
-    const decode = decodeClientLink;
-    return this.#call({ endpoint: 'createClientLink', path: ['client-links'], body, decode, holder, trail });
+    const call = { endpoint: 'createClientLink', path: ['client-links'], body, decode: decodeClientLink } as const;
+    return this.#call({ ...call, holder, trail });
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */

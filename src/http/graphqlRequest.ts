@@ -13,8 +13,9 @@ type ReadOptions = Pick<Edge, 'places' | 'operations' | 'quota'>;
 const largeBody = 16_384;
 
 /**
- * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`, in its turn: go on with it in the same turn. `simpleGet`: accepts a GET that needed no preflight,
- * because its page was checked. @throws GatewayError BAD_USER_INPUT
+ * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`, and parses it when the holder's turn comes: perform it in the
+ * same turn. `simpleGet`: accepts a GET that needed no preflight, because its page was checked.
+ * @throws GatewayError BAD_USER_INPUT, or RATE_LIMITED when there is no room for the body
  */
 export async function readGraphQLRequest(
   request: IncomingMessage,

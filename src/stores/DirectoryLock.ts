@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { access, type FileHandle, open, rm, stat } from 'node:fs/promises';
+import { access, constants, type FileHandle, mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pause } from '../process/pause.js';
 import { StoreError } from './StoreError.js';
@@ -22,12 +22,15 @@ export class DirectoryLock {
   private constructor(private readonly path: string) {}
 
   /**
+   * Makes the directory if need be, and takes it.
    * @throws StoreError `misconfigured`, fit to be shown, when a live process still holds the directory after `waitMs`; or the
    *   system's error
    */
   static async take(directory: string, waitMs: number): Promise<DirectoryLock> {
     const lock = new DirectoryLock(join(directory, 'lock'));
     const { path } = lock;
+    await makeDirectory(directory);
+    await access(`${directory}/.`, constants.W_OK | constants.X_OK); // where a lock exists, taking it would not show this
     const beganAt = performance.now();
     let seen: string | undefined;
     let movedAt = beganAt;
@@ -78,8 +81,9 @@ export class DirectoryLock {
     this.#sureUntil = 0;
   }
 
-  /** Takes the lock if it is free, and tells whether it was. @throws the system's error */
+  /** Takes the lock if it is free, also in a directory that has to be made again; tells whether it was. @throws the system's error */
   async takeIfFree(): Promise<boolean> {
+    await makeDirectory(dirname(this.path));
     try {
       const sureUntil = performance.now() + sureForMs;
       const created = await open(this.path, 'wx', 0o600);
@@ -102,6 +106,15 @@ export class DirectoryLock {
       return undefined;
     }
   }
+}
+
+/** Also makes missing parents. Node's recursive `mkdir` never ends under /proc, which reports the parent as missing. */
+async function makeDirectory(directory: string): Promise<void> {
+  if (existsSync(directory)) return;
+  await makeDirectory(dirname(directory));
+  await mkdir(directory, { mode: 0o700 }).catch((error) => {
+    if (!existsSync(directory)) throw error; // else another process was faster
+  });
 }
 
 /** The state of a file; undefined if it is not there. @throws the system's error */

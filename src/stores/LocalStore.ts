@@ -168,22 +168,20 @@ export class LocalStore implements Store {
    */
   #makeRoom(): void {
     const { onDegraded, onRecovered } = this.guard;
-    const isFull = this.#bytes >= this.mostBytes;
-    if (!isFull && !this.#isFull && this.#held.size < this.#sweepAt) return;
+    const isOver = this.#bytes >= this.mostBytes;
+    if (!isOver && !this.#isFull && this.#held.size < this.#sweepAt) return;
     const now = performance.now();
     for (const [key, { endsAt }] of this.#held) if (endsAt <= now) void this.#drop(key);
     this.#sweepAt = 2 * this.#held.size + 1000;
-    for (const key of isFull ? this.#held.keys() : []) {
+    for (const key of isOver ? this.#held.keys() : []) {
       if (this.#bytes < 0.9 * this.mostBytes) break;
       if (key.includes(separator)) void this.#drop(key);
     }
-    const wasFull = this.#isFull;
-    this.#isFull = this.#bytes >= this.mostBytes;
-    if (wasFull && !this.#isFull) onRecovered?.();
-    if (!this.#isFull) return;
-    const error = new StoreError('full', undefined, 'EFULL');
-    if (!wasFull) onDegraded?.(error);
-    throw error;
+    const full = this.#bytes >= this.mostBytes ? new StoreError('full', undefined, 'EFULL') : undefined;
+    if (full && !this.#isFull) onDegraded?.(full);
+    if (!full && this.#isFull) onRecovered?.();
+    this.#isFull = full !== undefined;
+    if (full) throw full;
   }
 }
 

@@ -1,6 +1,5 @@
-import { existsSync } from 'node:fs';
-import { access, constants, type FileHandle, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { access, constants, type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { DirectoryLock, statOf } from './DirectoryLock.js';
 import { StoreError } from './StoreError.js';
@@ -79,7 +78,7 @@ export class Journal {
    * @throws StoreError `misconfigured`, fit to be shown, when the directory cannot be used or another process uses it
    */
   static async open(directory: string, map: Map<string, Kept>, options: JournalOptions): Promise<Journal> {
-    const lock = await lockedDirectory(directory, options.waitMs).catch((error) => unusable(directory, error));
+    const lock = await DirectoryLock.take(directory, options.waitMs).catch((error) => unusable(directory, error));
     const journal = new Journal(directory, lock, map, options);
     journal.#lookSoon();
     try {
@@ -115,10 +114,10 @@ export class Journal {
 
   async close(): Promise<void> {
     if (this.#isClosed) return;
+    this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#writing;
     if (this.#changed.size > 0) await this.#writeOnce();
-    this.#isClosed = true;
     await this.#file?.close();
     await this.lock.release();
   }
@@ -221,7 +220,6 @@ export class Journal {
       () => false,
     );
     if (isHeld) return undefined;
-    await makeDirectory(this.directory);
     if (!(await this.lock.takeIfFree())) return 'lost';
     const found = await statOf(join(this.directory, 'journal')).catch(() => ({ ino: undefined }));
     if (found === undefined || found.ino === this.#inode) return undefined;
@@ -238,21 +236,6 @@ export class Journal {
     if (this.#failure !== undefined) this.options.onRecovered?.();
     this.#failure = undefined;
   }
-}
-
-async function lockedDirectory(directory: string, waitMs: number): Promise<DirectoryLock> {
-  await makeDirectory(directory);
-  await access(`${directory}/.`, constants.W_OK | constants.X_OK); // where a lock exists, taking it would not show this
-  return DirectoryLock.take(directory, waitMs);
-}
-
-/** Also makes missing parents. Node's recursive `mkdir` never ends under /proc, which reports the parent as missing. */
-async function makeDirectory(directory: string): Promise<void> {
-  if (existsSync(directory)) return;
-  await makeDirectory(dirname(directory));
-  await mkdir(directory, { mode: 0o700 }).catch((error) => {
-    if (!existsSync(directory)) throw error; // else another process was faster
-  });
 }
 
 /** Repeats the write for the rest, when the system has written only a part. */
@@ -281,17 +264,15 @@ function encode(key: string, kept: Kept | undefined): Buffer {
  */
 function decode(body: Buffer): readonly [string, Kept] | undefined {
   const lineEnd = body.indexOf('\n');
-  let line: readonly [string, number, number, number, string];
+  const value = Buffer.from(body.subarray(lineEnd + 1));
   try {
-    line = JSON.parse(body.toString('utf8', 0, lineEnd));
+    const [key, writtenAt, leftMs, ageMs, version] = JSON.parse(body.toString('utf8', 0, lineEnd));
+    const passedMs = Math.max(0, Date.now() - writtenAt);
+    const now = performance.now();
+    return [key, { value, version, writtenAt: now - ageMs - passedMs, endsAt: now + leftMs - passedMs }];
   } catch {
     return undefined;
   }
-  const [key, writtenAt, leftMs, ageMs, version] = line;
-  const passedMs = Math.max(0, Date.now() - writtenAt);
-  const now = performance.now();
-  const value = Buffer.from(body.subarray(lineEnd + 1));
-  return [key, { value, version, writtenAt: now - ageMs - passedMs, endsAt: now + leftMs - passedMs }];
 }
 
 function unusable(directory: string, error: NodeJS.ErrnoException): never {

@@ -26,8 +26,8 @@ export function connectionFault(error: Error, known: StoreError | undefined): St
   const reply = replyOf(error);
   if (reply !== undefined) return refusal(reply);
   if (isTimeout(error)) return new StoreError('timed-out');
-  const code = error.message.startsWith('Protocol error') ? 'EPROTO' : codeOf(error);
   if (allUnreachable.test(error.message)) return new StoreError('unreachable');
+  const code = error.message.startsWith('Protocol error') ? 'EPROTO' : codeOf(error);
   if (code === undefined) return known; // this error gives no reason
   if (code !== 'ECONNRESET' && code !== 'EPIPE') return new StoreError('unreachable', undefined, code);
   return known ?? closed; // a server that refuses says why once, and from then on only closes
