@@ -36,6 +36,11 @@ export class CallQueue {
     }
   }
 
+  /** How many calls of a holder are under way or wait. */
+  callsOf(holder: Holder): number {
+    return this.options.places.held('calls', holder) + (this.#waiting.get(holder)?.length ?? 0);
+  }
+
   /** Resolves once no call is under way or waits. */
   async whenIdle(): Promise<void> {
     if (this.options.places.heldByAll('calls') > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import type { Holder } from '../admission/Places.js';
 import { type ErrorCode, GatewayError } from '../errors/errors.js';
 import { longestTimerMs } from '../process/pause.js';
 import { LatestValue } from './LatestValue.js';
@@ -25,6 +26,8 @@ export interface Watched<Key, View extends Timed> {
 
 interface WatcherOptions<Key, View extends Timed> {
   readonly watched: Watched<Key, View>;
+  /** How many calls of a caller are under way or wait. */
+  readonly callsOf: (holder: Holder) => number;
   /** A watch ends normally after this time, in milliseconds. */
   readonly watchMaxMs: number;
   readonly onWatchers: (count: number) => void;
@@ -111,7 +114,7 @@ export class Watcher<Key, View extends Timed> {
     const id = idOf(key);
     const running = this.#loops.get(id);
     if (running !== undefined) return running;
-    const loop = new PollLoop(key, this.options.watched, () => this.#loops.delete(id));
+    const loop = new PollLoop(key, this.options, () => this.#loops.delete(id));
     this.#loops.set(id, loop);
     return loop;
   }
@@ -125,6 +128,8 @@ function idOf(key: unknown): string {
 class PollLoop<Key, View extends Timed> {
   /** In the order in which polls are made on their behalf, each with the options of its calls. */
   readonly #readers = new Map<LatestValue<View>, ReadCall>();
+  /** Whether a poll is due that was neither answered nor failed for all: another caller's may be, at once. */
+  #isDue = true;
   #latest: View | undefined;
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
@@ -132,14 +137,15 @@ class PollLoop<Key, View extends Timed> {
 
   constructor(
     readonly key: Key,
-    private readonly watched: Watched<Key, View>,
+    private readonly options: WatcherOptions<Key, View>,
     private readonly onEnd: () => void,
   ) {}
 
   join(reader: LatestValue<View>, call: ReadCall): void {
+    const isOfNewCaller = [...this.#readers.values()].every(({ holder }) => holder !== call.holder);
     this.#readers.set(reader, call);
     this.#give(this.#failures > 0 ? this.#standIn() : this.#latest);
-    if (this.#readers.size === 1) void this.#poll();
+    if (this.#isDue && isOfNewCaller) void this.#poll();
   }
 
   leave(reader: LatestValue<View>): void {
@@ -165,52 +171,70 @@ class PollLoop<Key, View extends Timed> {
     for (const reader of this.#readers.keys()) void reader.return();
   }
 
-  /** Polls are made on behalf of the readers in turn, so that one whose calls are refused does not block the others. */
+  /**
+   * Polls on behalf of one caller after the other, until one is not refused for reasons that concern that caller alone. Callers
+   * pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller.
+   */
   async #poll(): Promise<void> {
-    const [first] = this.#readers;
-    if (first === undefined) return;
-    const [reader, call] = first;
-    this.#readers.delete(reader);
-    this.#readers.set(reader, call);
-    try {
-      const view = await this.watched.read(this.key, this.#latest, call);
-      if (!this.#ended) this.#publish(view);
-    } catch (error) {
-      if (!this.#ended) this.#retryOrFail(error, reader);
+    this.#isDue = true;
+    const { watched } = this.options;
+    for (const [reader, call] of this.#callers()) {
+      if (!this.#readers.delete(reader)) continue; // it has left
+      this.#readers.set(reader, call);
+      try {
+        const view = await watched.read(this.key, this.#latest, call);
+        if (!this.#ended) this.#publish(view);
+        return;
+      } catch (error) {
+        if (this.#ended || !this.#isDue) return; // another poll was answered meanwhile, or has failed for all
+        if (!(error instanceof GatewayError && error.onlyFor)) return this.#retryOrFail(error);
+        if (final.includes(error.code)) reader.fail(error);
+      }
     }
+    if (!this.#ended) this.#retryAfter(0);
+  }
+
+  /** One reader of each caller, those with the fewest calls first. */
+  #callers(): (readonly [LatestValue<View>, ReadCall])[] {
+    const byHolder = new Map<Holder, readonly [LatestValue<View>, ReadCall]>();
+    for (const each of this.#readers) if (!byHolder.has(each[1].holder)) byHolder.set(each[1].holder, each);
+    const { callsOf } = this.options;
+    return [...byHolder.values()].sort(([, one], [, other]) => callsOf(one.holder) - callsOf(other.holder));
   }
 
   /** Tells the readers what changed, then ends or schedules the next poll. */
   #publish(view: View): void {
+    const { watched } = this.options;
+    this.#isDue = false;
     this.#failures = 0;
     this.#latest = view;
-    this.#give(view, (latest) => this.watched.isChange(latest, view));
-    const intervalMs = this.watched.intervalMs(view);
-    if (this.watched.isFinal(view)) this.end();
+    this.#give(view, (latest) => watched.isChange(latest, view));
+    const intervalMs = watched.intervalMs(view);
+    if (watched.isFinal(view)) this.end();
     else this.#schedule(Math.min(intervalMs, Math.max(0, view.readAt + intervalMs - performance.now())));
   }
 
-  /** `reader`: on whose behalf the poll was made. */
-  #retryOrFail(error: unknown, reader: LatestValue<View>): void {
+  /** After a failure that concerns all readers. */
+  #retryOrFail(error: unknown): void {
+    this.#isDue = false;
     // An error without a code is a bug of ours, which every poll would meet again.
-    if (!(error instanceof GatewayError) || (final.includes(error.code) && !error.onlyFor)) {
+    if (!(error instanceof GatewayError) || final.includes(error.code)) {
       for (const each of this.#readers.keys()) each.fail(error);
-      return;
-    }
-    if (final.includes(error.code)) reader.fail(error);
-    if (this.#ended) return; // that was the last reader
-    const { first, longest } = this.watched.retryMs;
+    } else this.#retryAfter((error.retryAfterSeconds ?? 0) * 1000);
+  }
+
+  #retryAfter(leastMs: number): void {
+    const { first, longest } = this.options.watched.retryMs;
     const usualMs = Math.min(longest, first * 2 ** this.#failures);
     this.#failures += 1;
     if ([...this.#readers.keys()].some(({ latest }) => latest === undefined)) this.#give(this.#standIn());
-    // A refusal that concerns one reader makes no call, and the next poll may be made for another.
-    const askedMs = error.onlyFor === undefined ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     // With jitter, because all watchers wait for the same moment when the budget is spent.
-    this.#schedule(Math.max(usualMs, askedMs) * (1 + Math.random() / 10));
+    this.#schedule(Math.max(usualMs, leastMs) * (1 + Math.random() / 10));
   }
 
   #standIn(): View | undefined {
-    return this.watched.standIn ? this.watched.standIn(this.key) : this.#latest;
+    const { watched } = this.options;
+    return watched.standIn ? watched.standIn(this.key) : this.#latest;
   }
 
   /** Gives a view to the readers that have none yet, and to those for which it `isNews`. */

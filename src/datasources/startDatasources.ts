@@ -59,9 +59,13 @@ export function startDatasources(options: DatasourcesOptions) {
     onStatus: (taxpayerId, jobId, view) => jobWatches.see([taxpayerId, jobId], view),
   });
   const links = new ClientLinks({ ...shared, workMs: deadlineMs + leaseMarginMs });
-  const onWatchers = (kind: 'job' | 'record') => (count: number) => metrics.watchers.set(kind, count);
-  const jobWatches = jobWatcher({ ...config.jobs, jobs, onWatchers: onWatchers('job') });
-  const recordWatches = recordWatcher({ ...config.jobs, broker, onWatchers: onWatchers('record') });
+  const watching = (kind: 'job' | 'record') => ({
+    ...config.jobs,
+    callsOf: (holder: Holder) => calls.callsOf(holder),
+    onWatchers: (count: number) => metrics.watchers.set(kind, count),
+  });
+  const jobWatches = jobWatcher({ ...watching('job'), jobs });
+  const recordWatches = recordWatcher({ ...watching('record'), broker });
   const forgets = new Forgets({
     store: sealed,
     keepers: [

@@ -145,8 +145,8 @@ describe('Watchers of a job', () => {
     expect(after - asked).toBeGreaterThanOrEqual(100_000);
   });
 
-  it('are polled for in turn, so that one whose calls are refused does not block the others', async () => {
-    const { jobs } = await start({ BREAKER_RESET_MS: '60000' });
+  it('are not held up by watchers whose own calls are refused', async () => {
+    const { jobs } = await start({ BREAKER_RESET_MS: '3600000' });
     sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
     for (let n = 0; n < 5; n += 1) {
       const failed = jobs.status(...addJob().ids, undefined, { holder: 'hostile' }) as Promise<unknown>;
@@ -156,13 +156,36 @@ describe('Watchers of a job', () => {
     }
     sandbox.control.disarmAll();
     const job = addJob();
+    const hostile = [watch(job, 'hostile'), watch(job, 'hostile')];
+    await answered(() => false);
     const beganAt = Date.now();
-    const [hostile, honest] = [watch(job, 'hostile'), watch(job, 'honest')];
-    await pass(() => honest.length === 1);
-    expect(Date.now() - beganAt).toBeLessThan(60_000); // before the hostile one's calls are made again
+    const honest = watch(job, 'honest');
+    await answered(() => honest.length === 1);
+    expect(Date.now()).toBe(beganAt); // no timer had to run
     job.become('completed');
     await pass(() => honest.includes('end'));
-    expect([hostile, honest]).toEqual(Array(2).fill(['processing', 'completed', 'end']));
+    expect([...hostile, honest]).toEqual(Array(3).fill(['processing', 'completed', 'end']));
+    expect(Date.now() - beganAt).toBeLessThan(3000); // the poll after that in 2 s, the default
+  });
+
+  it('are not held up by watchers whose own calls have to wait', async () => {
+    const { jobs } = await start();
+    const [job, others] = [addJob(), addJob()];
+    await jobs.status(...others.ids);
+    const [taxpayerId] = others.ids;
+    sandbox.control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
+    for (let n = 0; n < 33; n += 1) {
+      void Promise.resolve(jobs.status(taxpayerId, `made-up-${n}` as JobId, 0, { holder: 'busy' })).catch(() => {});
+    }
+    const busy = watch(job, 'busy');
+    const honest = watch(job, 'honest');
+    for (let idle = 0; idle < 5000 && honest.length === 0; idle += 1) await new Promise(setImmediate);
+    expect([busy, honest]).toEqual(Array(2).fill(['processing']));
+    job.become('completed');
+    jest.advanceTimersByTime(3000); // beyond the next poll
+    for (let idle = 0; idle < 5000 && honest.length < 3; idle += 1) await new Promise(setImmediate);
+    expect([busy, honest]).toEqual(Array(2).fill(['processing', 'completed', 'end']));
+    sandbox.control.release('held');
   });
 });
 
