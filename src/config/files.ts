@@ -13,7 +13,7 @@ export interface Followed {
     readonly warn: (fields: object, message: string) => void;
   };
   /** Takes over what the files hold and returns the fields of a log line; undefined when nothing has changed. */
-  readonly take: () => object | undefined | Promise<object>;
+  readonly take: () => object | undefined | Promise<object | undefined>;
 }
 
 /**
@@ -41,14 +41,18 @@ export function follow({ paths, log, take }: Followed): () => void {
   return () => clearInterval(timer);
 }
 
-/** A text that changes when the file or folder does; empty for what is not there. */
+/** A text that changes when the file or folder does, or when the system no longer lets it be looked at. */
 function stateOf(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats?.isDirectory())
-    return readdirSync(path)
-      .map((name) => stateOf(join(path, name)))
-      .join('');
-  return stats?.isFile() ? `${path} ${stats.ino} ${stats.size} ${stats.ctimeMs}\n` : '';
+  try {
+    const stats = statSync(path);
+    if (stats.isDirectory())
+      return readdirSync(path)
+        .map((name) => stateOf(join(path, name)))
+        .join('');
+    return stats.isFile() ? `${path} ${stats.ino} ${stats.size} ${stats.ctimeMs}\n` : '';
+  } catch (error) {
+    return `${path} ${(error as NodeJS.ErrnoException).code}\n`;
+  }
 }
 
 /** The value in a file. @throws Error of the file system */

@@ -80,8 +80,8 @@ export class Agents {
 
 const keepAlive = { keepAlive: true };
 
-/** How long a proxy may take to open a tunnel, in milliseconds. */
-const tunnelMs = 10_000;
+/** How long a proxy may take to open a tunnel, in milliseconds: less than a call has by default, so that the log blames the proxy. */
+const tunnelMs = 4000;
 
 /** A proxy. Its URL has no user and password, so that no library can print them. */
 interface Proxy {
@@ -138,7 +138,8 @@ class TunnelAgent extends HttpsProxyAgent<string> {
 /** Sends `http:` requests to the proxy, which passes them on (RFC 9112, section 3.2.2). */
 function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   const isTls = url.protocol === 'https:';
-  const agent = Object.assign(isTls ? new HttpsAgent(keepAlive) : new HttpAgent(keepAlive), { protocol: 'http:' });
+  const agent = isTls ? new HttpsAgent(keepAlive) : new HttpAgent(keepAlive);
+  Object.assign(agent, { protocol: 'http:', defaultPort: 80 }); // of the request, not of the connection
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const to = { host, port: Number(url.port) || (isTls ? 443 : 80), servername: isIP(host) ? '' : host };
   // Node's HTTP client calls this method of an agent; it is missing in the types.

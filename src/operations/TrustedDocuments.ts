@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
 import { type Followed, follow } from '../config/files.js';
@@ -38,7 +39,9 @@ export class TrustedDocuments {
   async start(): Promise<void> {
     const { paths, log } = this.options;
     const take = async () => {
-      this.#listed = await readListed(paths);
+      const listed = await readListed(paths);
+      if (isDeepStrictEqual(listed.byId, this.#listed.byId)) return undefined;
+      this.#listed = listed;
       return { setting: 'TRUSTED_DOCUMENTS_FILE', documents: this.#listed.byId.size };
     };
     await take();

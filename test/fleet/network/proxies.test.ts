@@ -146,9 +146,12 @@ describe('a proxy that', () => {
     expect(logs.join('')).toContain('PROXY_ECONNREFUSED');
   });
 
-  test('never answers costs no more than the time for a call', async () => {
-    const { query } = await start({ HTTPS_PROXY: await startProxy(() => {}), UPSTREAM_TIMEOUT_MS: '200' });
-    expect(codesOf(await query(link))).toEqual(['UPSTREAM_TIMEOUT']);
+  test('never answers is named, and costs no more than the time for a call', async () => {
+    const silent = { HTTPS_PROXY: await startProxy(() => {}) };
+    const [patient, hasty] = [await start(silent), await start({ ...silent, UPSTREAM_TIMEOUT_MS: '200' })];
+    expect(codesOf(await hasty.query(link))).toEqual(['UPSTREAM_TIMEOUT']);
+    expect(codesOf(await patient.query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
+    expect(patient.logs.join('')).toContain('PROXY_TIMEOUT');
   });
 
   test('refuses a plain request with 407 is named, and a creation did not arrive', async () => {
@@ -157,6 +160,23 @@ describe('a proxy that', () => {
     const { query, logs } = await start(env);
     expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
     expect(logs.join('')).toContain('PROXY_HTTP_407');
+  });
+
+  test('speaks TLS is asked for the port 80 of an http: address without a port', async () => {
+    const asked: (string | undefined)[] = [];
+    const plain = await startProxy(
+      () => {},
+      ({ url }, response) => {
+        asked.push(url);
+        response.end();
+      },
+    );
+    const { certFile, keyFile } = authority.issue('proxy', 'IP:127.0.0.1');
+    const proxy = await startTlsFront(plain, { cert: readFileSync(certFile), key: readFileSync(keyFile) });
+    const account = { UPSTREAM_BASE_URL: 'http://service.test', UPSTREAM_CLIENT_ID: 'a', UPSTREAM_CLIENT_SECRET: 'b' };
+    const ways = { HTTP_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: authority.certFile };
+    await runCommand({ ...account, ...ways, AUTH_MODE: 'disabled', CACHE_URL: 'memory:' }, ['check']);
+    expect(asked).toEqual(['http://service.test:80/']);
   });
 
   test('opens tunnels is asked for one and not for each read, and is used by the command check', async () => {

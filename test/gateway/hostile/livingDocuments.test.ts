@@ -40,6 +40,11 @@ const listed = (name: string) => ({
   body: named(name),
 });
 
+function linkToItself(): void {
+  symlinkSync('a.json', join(directory, 'loop'));
+  renameSync(join(directory, 'loop'), join(directory, 'a.json'));
+}
+
 async function send(body: object, client?: string) {
   const response = await post(`${gateway.origin}/graphql`, body, {
     ...(client && { 'apollographql-client-name': client }),
@@ -113,6 +118,7 @@ describe('Lists of trusted documents', () => {
   it.each<[string, () => void, RegExp]>([
     ['is not JSON', () => write('a.json', '{'), /is not JSON: .*a\.json$/],
     ['is gone', () => unlinkSync(join(directory, 'a.json')), /cannot be read \(ENOENT\): .*a\.json$/],
+    ['links to itself', linkToItself, /cannot be read \(ELOOP\): .*a\.json$/],
   ])('that cannot be used change nothing: one that %s', async (_, spoil, problem) => {
     const paths = [write('a.json', { a: named('A') }), write('b.json', { b: named('B') })];
     await start({ TRUSTED_DOCUMENTS_FILE: paths.join() });
