@@ -21,6 +21,13 @@ const links = `
   directive @semanticNonNull(levels: [Int!]! = [0]) on FIELD_DEFINITION
 `;
 
+/** TypeGraphQL has no decorator for the root types. */
+const rootDescriptions = {
+  Query: 'What can be read: taxpayers with their token records, and refresh jobs.',
+  Mutation: 'What the service is asked to make.',
+  Subscription: 'What can be watched: what is known comes at once, then each change.',
+};
+
 /** The resolvers of one type. `reference` finds an entity and checks the scope: `_entities` bypasses the root fields. */
 type Resolver = object & { readonly reference?: Reference };
 type ResolverClass = new (vocabulary: Vocabulary) => Resolver;
@@ -55,6 +62,9 @@ export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }:
     container: { get: (someClass) => instances.get(someClass) },
   });
   callDirectly(types, instances);
+  for (const [name, description] of Object.entries(rootDescriptions)) {
+    Object.assign(types.getType(name) as GraphQLObjectType, { description });
+  }
   return asSubgraph(types, links, referencesOf(instances));
 }
 
