@@ -145,9 +145,10 @@ export class Journal {
 
   async #append(file: FileHandle, keys: Iterable<string>): Promise<void> {
     try {
-      this.#size = await this.#writeTo(file, [...keys], this.#size);
+      this.#size += await this.#appendTo(file, [...keys]);
     } catch (error) {
-      await file.truncate(this.#size).catch(() => undefined); // it may have written a part
+      // It may have written a part, and what came after that would not be read.
+      await file.truncate(this.#size).catch(() => (this.#mostBytes = 0));
       throw error;
     }
   }
@@ -156,10 +157,10 @@ export class Journal {
     this.#mostBytes = 2 * this.#size + slackBytes; // if this fails (full disk), the next writes only append
     const path = join(this.directory, 'journal');
     await rm(`${path}.new`, { force: true }); // a process that stood still may have it open
-    const file = await open(`${path}.new`, 'wx', 0o600);
+    const file = await open(`${path}.new`, 'ax', 0o600);
     let size: number;
     try {
-      size = await this.#writeTo(file, [...this.map.keys()], 0);
+      size = await this.#appendTo(file, [...this.map.keys()]);
       await file.datasync(); // or else a power cut may leave an empty file under the name
       await this.lock.check(); // a process that stood still must not rename over its successor's file
       await rename(`${path}.new`, path);
@@ -178,16 +179,16 @@ export class Journal {
     this.#mostBytes = 2 * size + slackBytes;
   }
 
-  /** Writes the present state of `keys` from `at` on; returns where it ends. */
-  async #writeTo(file: FileHandle, keys: readonly string[], at: number): Promise<number> {
-    let end = at;
+  /** Appends the present state of `keys`; returns how many bytes it takes. */
+  async #appendTo(file: FileHandle, keys: readonly string[]): Promise<number> {
+    let size = 0;
     for (let first = 0; first < keys.length; first += chunkRecords) {
       const chunk = keys.slice(first, first + chunkRecords);
       const bytes = Buffer.concat(chunk.map((key) => encode(key, this.map.get(key))));
-      await writeWhole(file, bytes, end);
-      end += bytes.length;
+      await file.appendFile(bytes);
+      size += bytes.length;
     }
-    return end;
+    return size;
   }
 
   /** Each second: renews the lock, looks whether directory and lock are still its own, and repeats a write that failed. */
@@ -235,14 +236,6 @@ export class Journal {
   #worked(): void {
     if (this.#failure !== undefined) this.options.onRecovered?.();
     this.#failure = undefined;
-  }
-}
-
-/** Repeats the write for the rest, when the system has written only a part. */
-async function writeWhole(file: FileHandle, bytes: Buffer, at: number): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done);
-    done += bytesWritten;
   }
 }
 
