@@ -11,8 +11,6 @@ export interface Guard {
 
 /** Time limit of one operation, in milliseconds. To take and to end a lease must together fit into `leaseMarginMs`. */
 const limitMs = 250;
-/** Operations without an answer, in a row, after which the store counts as degraded. */
-export const failuresToDegrade = 2;
 const probeEveryMs = 1000;
 /** A store that refused counts as used again after this long without a refusal: one that is nearly full takes a probe. */
 const quietMs = 5000;
@@ -27,8 +25,8 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
   /** `refusing`: operations go on, because a refusal costs no time and may concern writes alone. `silent`: none is made. */
   let state: 'used' | 'refusing' | 'silent' = 'used';
   let cause: StoreError | undefined;
-  /** The errors of operations in a row without an answer. The first tells why; later ones, as of a reconnect, often follow. */
-  let unanswered: StoreError[] = [];
+  /** Why the last operation got no answer, until another gets one. A second error in a row often only follows from it. */
+  let unanswered: StoreError | undefined;
   let refusedAt = 0;
   let probing: NodeJS.Timeout | undefined;
 
@@ -39,7 +37,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
     clearInterval(probing);
     if (state !== 'used') onRecovered?.();
     state = 'used';
-    unanswered = [];
+    unanswered = undefined;
   };
 
   const degrade = (to: 'refusing' | 'silent', error: StoreError) => {
@@ -54,14 +52,13 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
     if (error.trouble === 'closed') return;
     if (refusals.includes(error.trouble)) {
       refusedAt = performance.now();
-      unanswered = []; // it has answered
+      unanswered = undefined; // it has answered
       if (state !== 'refusing') degrade('refusing', error);
       return;
     }
     if (state === 'silent') return;
-    unanswered.push(error);
-    const [first] = unanswered;
-    if (first && unanswered.length >= failuresToDegrade) degrade('silent', first);
+    if (unanswered) degrade('silent', unanswered);
+    unanswered ??= error;
   };
 
   const guard =
@@ -71,7 +68,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
       const startedAt = performance.now();
       try {
         const answer = await timeLimit(() => work.apply(store, args as never), limitMs);
-        unanswered = [];
+        unanswered = undefined;
         return answer;
       } catch (error) {
         const known = error instanceof StoreError ? error : new StoreError('failed');
