@@ -43,8 +43,6 @@ export function shownStore(cacheUrl: string): string {
 }
 
 async function openRedis(cacheUrl: string): Promise<Store> {
-  if (!cacheUrl.startsWith('redis'))
-    throw new StoreError('misconfigured', 'CACHE_URL must begin with memory:, file: or one of the redis forms');
   const { RedisStore } = await import('./RedisStore.js');
   return RedisStore.open(cacheUrl);
 }

@@ -14,18 +14,14 @@ const toldInWords =
   /^ERR (DB index is out of range|max number of clients reached|This instance has cluster support disabled|No such master with that name|unknown command)/;
 
 /** Why a command failed. If it could not be sent, its own error does not say why; the latest fault of the connection does. */
-export function storeErrorOf(error: unknown, connectionFault: StoreError | undefined): StoreError {
-  const reply = replyOf(error);
-  if (reply !== undefined) return refusal(reply);
-  return isTimeout(error) ? new StoreError('timed-out') : (connectionFault ?? new StoreError('unreachable'));
-}
+export const storeErrorOf = (error: unknown, connectionFault: StoreError | undefined): StoreError =>
+  saidBy(error) ?? connectionFault ?? new StoreError('unreachable');
 
 /** Why there is no connection, after one more `error` of it; `known` is the reason that earlier errors gave. */
 export function connectionFault(error: Error, known: StoreError | undefined): StoreError | undefined {
   if (error instanceof StoreError) return known ?? error;
-  const reply = replyOf(error);
-  if (reply !== undefined) return refusal(reply);
-  if (isTimeout(error)) return new StoreError('timed-out');
+  const said = saidBy(error);
+  if (said !== undefined) return said;
   if (allUnreachable.test(error.message)) return new StoreError('unreachable');
   const code = error.message.startsWith('Protocol error') ? 'EPROTO' : codeOf(error);
   if (code === undefined) return known; // this error gives no reason
@@ -47,7 +43,12 @@ export const isOfAnotherType = (error: unknown): boolean =>
 export const wasNotSent = (error: unknown): boolean =>
   error instanceof Error && error.message.includes('enableOfflineQueue');
 
-const isTimeout = (error: unknown): boolean => error instanceof Error && error.message === 'Command timed out';
+/** What an error says of the server: that it refused, or did not answer. */
+function saidBy(error: unknown): StoreError | undefined {
+  const reply = replyOf(error);
+  if (reply !== undefined) return refusal(reply);
+  return error instanceof Error && error.message === 'Command timed out' ? new StoreError('timed-out') : undefined;
+}
 
 /** What the server replied. Older servers wrap the error of a script; the driver wraps those of a cluster and of sentinels. */
 function replyOf(error: unknown): string | undefined {
