@@ -1,6 +1,4 @@
-import { constants, fstatSync, openSync, writeSync } from 'node:fs';
-import { Socket } from 'node:net';
-import { isatty } from 'node:tty';
+import { writeSync } from 'node:fs';
 
 /** Where log lines go; by default standard output. */
 export interface LogDestination {
@@ -10,12 +8,20 @@ export interface LogDestination {
   readonly linesDropped?: number;
 }
 
-const standardOutput = 1;
 /** Most that is kept while the reader takes nothing, in bytes; lines beyond are dropped. */
 const maxLength = 1024 * 1024;
 const retryMs = 20;
 /** How long the end of the process waits for a reader that takes nothing, in milliseconds. */
 const exitWaitMs = 1000;
+
+/**
+ * What Node.js writes to when standard output is a pipe, a socket or a terminal. It is told before each write not to wait for
+ * the reader: another process that shares a pipe may make it blocking again. A file has no such handle, and no reader.
+ */
+interface Handle {
+  readonly fd: number;
+  setBlocking(blocking: boolean): void;
+}
 
 /**
  * Standard output that never blocks the process. The lines of one turn of the event loop are written together when the turn
@@ -24,8 +30,8 @@ const exitWaitMs = 1000;
  * and there tries for ever to write to a full disk or a closed pipe.)
  */
 export class StandardOutput implements LogDestination {
-  readonly isTerminal = isatty(standardOutput);
-  readonly #output = openWithoutBlocking();
+  readonly isTerminal = process.stdout.isTTY;
+  readonly #handle = (process.stdout as unknown as { readonly _handle?: Handle })._handle;
   /** The lines that are not written yet, of the first perhaps only the rest. */
   #pending: Buffer[] = [];
   /** How many bytes are pending. */
@@ -61,12 +67,12 @@ export class StandardOutput implements LogDestination {
 
   /** Returns the error code that stopped it, EAGAIN while the reader takes no more; undefined when all is written. */
   #writeAll(): string | undefined {
-    this.#output.unblock?.();
+    this.#handle?.setBlocking(false);
     try {
       while (this.#length > 0) {
         const piece = Buffer.concat(this.#pending);
         this.#pending = [piece];
-        const written = writeSync(this.#output.fd, piece);
+        const written = writeSync(this.#handle?.fd ?? 1, piece);
         this.#pending = [piece.subarray(written)];
         this.#length -= written;
         if (this.#length === 0) this.#tellDropped();
@@ -90,29 +96,5 @@ export class StandardOutput implements LogDestination {
     const giveUpAt = performance.now() + exitWaitMs;
     const neverSet = new Int32Array(new SharedArrayBuffer(4));
     while (this.#writeAll() === 'EAGAIN' && performance.now() < giveUpAt) Atomics.wait(neverSet, 0, 0, retryMs);
-  }
-}
-
-/**
- * Opens standard output with O_NONBLOCK: otherwise a write to a full pipe blocks the process. The flag belongs to the open
- * file description, which other processes such as the shell share, so the pipe is opened again. Returns where to write, and
- * what to call before each write.
- */
-function openWithoutBlocking(): { readonly fd: number; readonly unblock?: () => void } {
-  // Writes to a file do not wait for a reader, and a file opened again would be written from its beginning.
-  if (fstatSync(standardOutput).isFile()) return { fd: standardOutput };
-  try {
-    const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
-    return { fd: openSync(`/proc/self/fd/${standardOutput}`, O_WRONLY | O_NONBLOCK | O_NOCTTY) };
-  } catch {
-    // Sockets, pipes of another user, and everything where there is no /proc cannot be opened again.
-  }
-  try {
-    const socket = new Socket({ fd: standardOutput, readable: false, writable: true });
-    const { _handle: handle } = socket as unknown as { _handle?: { setBlocking?(blocking: boolean): void } };
-    // Before each write, because another process that shares the output may make it blocking again.
-    return { fd: standardOutput, unblock: () => handle?.setBlocking?.(false) };
-  } catch {
-    return { fd: standardOutput };
   }
 }
