@@ -16,13 +16,7 @@ export interface TaxpayerServiceOptions {
   readonly http: ResilientFetch;
   readonly pauses: Pauses;
   /** Called after a call with all its tries; `failure` says what was wrong with the service, if anything. */
-  readonly onOutcome?: (endpoint: Endpoint, failure?: ServiceFailure) => void;
-}
-
-/** What the service did wrong, and how in a few words. */
-export interface ServiceFailure {
-  readonly kind: TryFailure['kind'];
-  readonly reason: string;
+  readonly onOutcome: (endpoint: Endpoint, failure?: TryFailure) => void;
 }
 
 /** One call of an endpoint. */
@@ -71,11 +65,11 @@ export class TaxpayerService {
     const { onOutcome } = this.options;
     try {
       const result = await this.#answerTo(call);
-      onOutcome?.(call.endpoint);
+      onOutcome(call.endpoint);
       return result;
     } catch (error) {
       const failure = failureIn(error);
-      if (failure !== undefined) onOutcome?.(call.endpoint, failure);
+      if (failure !== undefined) onOutcome(call.endpoint, failure);
       throw error;
     }
   }
@@ -134,9 +128,9 @@ export function serviceUrl(baseUrl: string, ...segments: readonly string[]): str
 const noAccess = 'The service refuses access to this taxpayer';
 const unknownToIt = 'The service knows no such taxpayer or job';
 
-function failureIn(error: unknown): ServiceFailure | undefined {
+function failureIn(error: unknown): TryFailure | undefined {
   const own = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN' ? error.cause : error;
   // Refused client credentials are not reported here: a 403 may concern one caller alone, and a 401 begins a pause, which is
   // reported by itself.
-  return own instanceof TryFailure ? { kind: own.kind, reason: own.reason ?? own.kind } : undefined;
+  return own instanceof TryFailure ? own : undefined;
 }
