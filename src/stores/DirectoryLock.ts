@@ -35,7 +35,8 @@ export class DirectoryLock {
     let seen: string | undefined;
     let movedAt = beganAt;
     while (!(await lock.takeIfFree())) {
-      const state = await lock.#state();
+      const found = await statOf(path);
+      const state = found ? `${found.ino} ${found.mtimeMs}` : undefined; // changes with the holder and each renewal
       const now = performance.now();
       if (state !== seen) {
         if (seen && state && now - beganAt >= waitMs) throw inUse(directory);
@@ -94,16 +95,6 @@ export class DirectoryLock {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
       throw error;
-    }
-  }
-
-  /** Changes with the holder and each renewal; undefined when the lock is gone. */
-  async #state(): Promise<string | undefined> {
-    try {
-      const { ino, mtimeMs } = await stat(this.path);
-      return `${ino} ${mtimeMs}`;
-    } catch {
-      return undefined;
     }
   }
 }

@@ -165,11 +165,8 @@ export class Journal {
       await this.lock.check(); // a process that stood still must not rename over its successor's file
       await rename(`${path}.new`, path);
     } catch (error) {
+      await file.truncate().catch(() => undefined); // a full disk needs the room
       await file.close();
-      await this.lock.check().then(
-        () => rm(`${path}.new`, { force: true }),
-        () => undefined,
-      );
       throw error;
     }
     await this.#file?.close();
