@@ -15,11 +15,6 @@ export interface SubjectField {
 /** The name of an item as readable parts. */
 export type ItemName = readonly string[];
 
-/** An item that was written because there was none; `withdraw` deletes it, unless something was written over it. */
-export interface Claim {
-  withdraw(): Promise<void>;
-}
-
 /** A subject that was forgotten, and the id of the request to forget it. */
 export interface Forgotten {
   readonly id: string;
@@ -108,14 +103,17 @@ export class SealedStore {
     await this.#untilDone(() => this.put(name, value, ttlMs));
   }
 
-  /** Claims `name`; undefined if it is taken. @throws StoreError when the store does not answer; then withdraws the claim */
-  async claim(name: ItemName, value: unknown, ttlMs: number): Promise<Claim | undefined> {
+  /**
+   * Claims `name`. Returns what withdraws the claim, unless something was written over it; undefined if the name is taken.
+   * @throws StoreError when the store does not answer; then withdraws the claim
+   */
+  async claim(name: ItemName, value: unknown, ttlMs: number): Promise<(() => Promise<void>) | undefined> {
     const { store } = this.options;
     const key = this.keyOf(name);
     const bytes = this.#seal(key, value);
     const withdraw = () => this.#untilDone(() => store.deleteIf(key, bytes));
     try {
-      return (await store.put(key, bytes, ttlMs, 'if-absent')) ? { withdraw } : undefined;
+      return (await store.put(key, bytes, ttlMs, 'if-absent')) ? withdraw : undefined;
     } catch (error) {
       void withdraw();
       throw error;

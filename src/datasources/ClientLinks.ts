@@ -32,15 +32,9 @@ type LinkRecord = { readonly input: string } & (
   | { readonly state: 'created'; readonly link: ClientLink }
 );
 
-interface Idempotency {
-  readonly caller: string;
-  readonly key: string;
-}
-
-/** A creation with an idempotency key. `name` holds the caller and the key, `text` is `name` as JSON, `input` is a hash. */
+/** A creation with an idempotency key, which `name` holds together with the caller; `input` is a hash. */
 interface Attempt {
-  readonly name: readonly string[];
-  readonly text: string;
+  readonly name: string;
   readonly input: string;
   readonly create: () => Promise<ClientLink>;
 }
@@ -72,14 +66,17 @@ export class ClientLinks {
    */
   async create(
     request: ClientLinkRequest,
-    idempotency: Idempotency | undefined,
+    idempotency: { readonly caller: string; readonly key: string } | undefined,
     call: CallOptions = {},
   ): Promise<CreatedLink> {
     const { calls, service } = this.options;
     const create = () => service.createClientLink(request, call);
     const inPlace: InPlace = (work) => calls.run(call.holder, work);
-    if (idempotency !== undefined) return this.#createOnce(attemptOf(request, idempotency, create), inPlace);
-    return { link: await inPlace(create), replayed: false };
+    if (idempotency === undefined) return { link: await inPlace(create), replayed: false };
+    const name = JSON.stringify([idempotency.caller, idempotency.key]);
+    // The hash covers the name, so that equal inputs under different keys look different.
+    const input = hash('sha256', `${name} ${stableStringify(request)}`, 'base64url');
+    return this.#createOnce({ name, input, create }, inPlace);
   }
 
   async #createOnce(attempt: Attempt, inPlace: InPlace): Promise<CreatedLink> {
@@ -100,42 +97,37 @@ export class ClientLinks {
   }
 
   /** Records that a try begins, and sends the request; undefined when the key has a record already. */
-  async #createIfNew({ name, text, input, create }: Attempt): Promise<ClientLink | undefined> {
+  async #createIfNew({ name, input, create }: Attempt): Promise<ClientLink | undefined> {
     const { store } = this.options;
-    if (this.#own.has(text)) return undefined;
+    if (this.#own.has(name)) return undefined;
     const begun: LinkRecord = { state: 'under-way', input };
-    const claim = await store.claim(name, begun, idempotencyTtlMs).catch(cannotTell);
-    if (claim === undefined) return undefined;
+    const withdraw = await store.claim(itemOf(name), begun, idempotencyTtlMs).catch(cannotTell);
+    if (withdraw === undefined) return undefined;
     const write = (record: LinkRecord) => {
-      this.#own.set(text, record);
-      return store.write(name, record, idempotencyTtlMs);
+      this.#own.set(name, record);
+      return store.write(itemOf(name), record, idempotencyTtlMs);
     };
-    this.#own.set(text, begun);
+    this.#own.set(name, begun);
     const link = await create().catch(async (error) => {
       const isCertain = error instanceof GatewayError && error.code !== 'OUTCOME_UNKNOWN';
-      if (isCertain) this.#own.delete(text);
-      await (isCertain ? claim.withdraw() : write({ state: 'unknown', input }));
+      if (isCertain) this.#own.delete(name);
+      await (isCertain ? withdraw() : write({ state: 'unknown', input }));
       throw error;
     });
     await write({ state: 'created', input, link });
     return link;
   }
 
-  async #recordOf({ name, text }: Attempt): Promise<LinkRecord | undefined> {
-    const own = this.#own.get(text);
+  async #recordOf({ name }: Attempt): Promise<LinkRecord | undefined> {
+    const own = this.#own.get(name);
     if (own !== undefined) return own;
-    const item = await this.options.store.get(name).catch(cannotTell);
+    const item = await this.options.store.get(itemOf(name)).catch(cannotTell);
     if (item && item.value === undefined) throw unknown(); // tampered with, or foreign
     return item?.value as LinkRecord | undefined;
   }
 }
 
-function attemptOf(request: ClientLinkRequest, { caller, key }: Idempotency, create: Attempt['create']): Attempt {
-  const name = ['client-link', caller, key];
-  // The hash covers the name, so that equal inputs under different keys look different.
-  const input = hash('sha256', JSON.stringify([...name, stableStringify(request)]), 'base64url');
-  return { name, text: JSON.stringify(name), input, create };
-}
+const itemOf = (name: string) => ['client-link', name];
 
 function unknown(): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');

@@ -318,7 +318,7 @@ export class Fleet {
       this.#names.set(sealed.keyOf(refusalName(id)), `refusal of ${id}`);
     }
     for (const key of ['key-0', 'key-1'])
-      this.#names.set(sealed.keyOf(['client-link', 'caller', key]), `link of ${key}`);
+      this.#names.set(sealed.keyOf(['client-link', JSON.stringify(['caller', key])]), `link of ${key}`);
   }
 
   #nameOf(key: string): string {
