@@ -1,8 +1,8 @@
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
-import type { InPlace, ReadRequest } from '../cache/ReadRequest.js';
+import type { InPlace } from '../cache/ReadRequest.js';
 import type { Secret } from '../config/secret.js';
-import { GatewayError, upstreamTimeout } from '../errors/errors.js';
+import { GatewayError } from '../errors/errors.js';
 import { TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, unchangedForMs } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
@@ -123,7 +123,7 @@ export class TokenBroker implements MemoryKeeper {
 
   async #find(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
     const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
-    return this.#report(id, await this.#read(id, acceptable, call, { inPlace }));
+    return this.#report(id, await this.#read(id, acceptable, call, inPlace));
   }
 
   /**
@@ -170,24 +170,23 @@ export class TokenBroker implements MemoryKeeper {
         await this.options.store.setMark(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();
       }
-      entry = await endingAt(endsAt, this.#replace(id, refused, endsAt, call));
+      entry = await endingAt(endsAt, this.#replace(id, refused, call));
     }
   }
 
-  async #replace(id: TaxpayerId, refused: ReadonlySet<string>, endsAt: number, call: ReadCall) {
+  async #replace(id: TaxpayerId, refused: ReadonlySet<string>, call: ReadCall) {
     const mark = await this.options.store.mark(refusalName(id));
     if (mark !== undefined && refused.has(mark.value as string)) {
       this.options.onEvent('refetch-cool-down');
       throw notAuthorized();
     }
-    if (performance.now() >= endsAt) throw upstreamTimeout();
     this.options.onEvent('credential-replaced');
     return this.credential(id, refused, call);
   }
 
-  #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, more: Partial<ReadRequest<TokenAnswer>> = {}) {
+  #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, inPlace?: InPlace) {
     const fetch = (endsAt: number) => this.#fetch(id, endsAt, call);
-    return this.#cache.read(id, { holder: call.holder, acceptable, fetch, ...more });
+    return this.#cache.read(id, { holder: call.holder, acceptable, fetch, inPlace });
   }
 
   async #fetch(id: TaxpayerId, endsAt: number, call: ReadCall): Promise<TokenAnswer> {
