@@ -27,14 +27,6 @@ export interface Asker {
   readonly takePlace: () => () => void;
 }
 
-/** A call as metrics and the log see it. */
-export interface DecisionCall {
-  readonly outcome: 'ok' | NoAnswer['fault'];
-  /** In a few words, when it failed. */
-  readonly cause: string | undefined;
-  readonly seconds: number;
-}
-
 export interface DecisionPointOptions {
   readonly url: string;
   readonly agent: AgentFor;
@@ -42,7 +34,8 @@ export interface DecisionPointOptions {
   readonly token?: Secret | undefined;
   /** How long a permission is cached, in milliseconds. */
   readonly ttlMs: number;
-  readonly onCall: (call: DecisionCall) => void;
+  /** After each call, with the reason when it failed. */
+  readonly onCall: (failure: NoAnswer | undefined, seconds: number) => void;
 }
 
 /** Time for a call, in milliseconds. */
@@ -102,9 +95,8 @@ export class DecisionPoint {
     } finally {
       leavePlace();
       const ms = performance.now() - startedAt;
-      const outcome = failure?.fault ?? 'ok';
-      trail.call({ endpoint, result: outcome, startedAt, ms });
-      onCall({ outcome, cause: failure?.message, seconds: ms / 1000 });
+      trail.call({ endpoint, result: failure?.fault ?? 'ok', startedAt, ms });
+      onCall(failure, ms / 1000);
     }
   }
 

@@ -1,7 +1,7 @@
 import { Episode } from '../observability/Episode.js';
 import type { Surroundings } from '../Surroundings.js';
 import { Authenticator } from './Authenticator.js';
-import { type DecisionCall, DecisionPoint } from './DecisionPoint.js';
+import { DecisionPoint, type DecisionPointOptions } from './DecisionPoint.js';
 import { IssuerKeys } from './IssuerKeys.js';
 import { identifier } from './identify.js';
 
@@ -41,9 +41,9 @@ function decisionPoint({ config, log, metrics, agents }: Surroundings) {
   if (decision === undefined) return undefined;
   const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
   const episode = new Episode({ log, ...texts });
-  const onCall = (call: DecisionCall) => {
-    metrics.onDecisionCall(call);
-    episode.see(call.outcome === 'ok' ? undefined : call.outcome, call.cause);
+  const onCall: DecisionPointOptions['onCall'] = (failure, seconds) => {
+    metrics.onDecisionCall(failure?.fault ?? 'ok', seconds);
+    episode.see(failure?.fault, failure?.message);
   };
   return new DecisionPoint({ ...decision, agent: agents.others.agentFor, onCall });
 }

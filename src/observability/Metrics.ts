@@ -1,5 +1,4 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { DecisionCall } from '../auth/DecisionPoint.js';
 import type { CacheTier, ReadReason } from '../cache/ReadRequest.js';
 import { packageVersion } from '../config/config.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
@@ -126,7 +125,7 @@ export class Metrics {
     this.#upstreamSeconds.observe({ endpoint }, seconds);
   };
 
-  onDecisionCall = ({ outcome, seconds }: DecisionCall): void => this.#decisionSeconds.observe({ outcome }, seconds);
+  onDecisionCall = (outcome: string, seconds: number): void => this.#decisionSeconds.observe({ outcome }, seconds);
   onStoreCommand = (command: string, seconds: number): void => this.#storeSeconds.observe({ command }, seconds);
   onRead = (kind: string, tier: CacheTier, reason: ReadReason): void =>
     this.#cacheReads.add(`${kind} ${tier} ${reason}`);
