@@ -24,8 +24,8 @@ interface Reader<Value> {
   readonly id: string;
   readonly acceptable: (entry: Entry<Value>) => boolean;
   readonly fetch: () => Promise<Entry<Value>>;
-  /** Whether the subject was forgotten during the read: the result is then not kept. */
-  isForgotten: boolean;
+  /** Whether memory may keep the result: not when the subject was forgotten during the read. */
+  readonly mayKeep: () => boolean;
 }
 
 /** A read in flight. */
@@ -94,11 +94,9 @@ export class LeasedCache<Value> implements MemoryKeeper {
   forget(isMeant: (subject: string) => boolean): void {
     const { fieldOf } = this.options;
     this.dropExpired();
-    for (const id of [...this.#memory.keys()]) if (isMeant(fieldOf(id).subject)) this.#memory.delete(id);
-    for (const [id, { reader }] of this.#flights) {
-      if (!isMeant(fieldOf(id).subject)) continue;
-      reader.isForgotten = true;
-      this.#flights.delete(id); // later readers start a new read
+    for (const known of [this.#memory, this.#flights]) {
+      // Without its flight, a read keeps no result, and later readers start a new one.
+      for (const id of [...known.keys()]) if (isMeant(fieldOf(id).subject)) known.delete(id);
     }
   }
 
@@ -115,7 +113,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
       id,
       acceptable: (entry) => request.acceptable(entry) || isFetchedMeanwhile(entry),
       fetch: () => this.#fetch(request),
-      isForgotten: false,
+      mayKeep: () => this.#flights.get(id)?.reader === reader,
     };
     for (;;) {
       const underWay = this.#flights.get(id);
@@ -145,7 +143,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
         return loaded.entry;
       })
       .finally(() => {
-        if (!reader.isForgotten) this.#flights.delete(id);
+        if (reader.mayKeep()) this.#flights.delete(id);
       });
     this.#flights.set(id, { reader, entry });
     return entry;
@@ -231,14 +229,11 @@ export class LeasedCache<Value> implements MemoryKeeper {
   async #save(id: string): Promise<void> {
     const own = this.#memory.peek(id);
     if (own === undefined) return;
-    const isInMemory = () => this.#memory.peek(id) === own;
     await this.#load({
       id,
       acceptable: (stored) => stored.version === own.version || !isFromBefore(stored, own),
       fetch: async () => own,
-      get isForgotten() {
-        return !isInMemory();
-      },
+      mayKeep: () => this.#memory.peek(id) === own,
     });
   }
 
@@ -250,8 +245,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
     return stored;
   }
 
-  #keep({ id, isForgotten }: Reader<Value>, entry: Entry<Value>): void {
-    if (!isForgotten) this.#memory.set(id, entry, { ttl: leftMs(entry, this.options) });
+  #keep({ id, mayKeep }: Reader<Value>, entry: Entry<Value>): void {
+    if (mayKeep()) this.#memory.set(id, entry, { ttl: leftMs(entry, this.options) });
   }
 }
 
