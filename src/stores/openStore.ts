@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { type Guard, guarded } from './guarded.js';
+import { guarded } from './guarded.js';
 import type { JournalOptions } from './journal.js';
 import { LocalStore } from './LocalStore.js';
 import type { Store } from './Store.js';
@@ -12,7 +12,7 @@ const fileScheme = 'file:';
  * Opens the store that `CACHE_URL` names, loading only the driver it needs. With a Redis that is down it starts degraded.
  * Rejects with a `misconfigured` {@link StoreError}, fit to be shown, when the URL or the directory cannot be used.
  */
-export async function openStore(cacheUrl: string, options: JournalOptions & Pick<Guard, 'onCommand'>): Promise<Store> {
+export async function openStore(cacheUrl: string, options: JournalOptions): Promise<Store> {
   if (cacheUrl === 'memory:') return new LocalStore('memory', options);
   if (/^file:./.test(cacheUrl)) return LocalStore.open(cacheUrl.slice(fileScheme.length), options);
   const store = guarded(await openRedis(cacheUrl), options);
