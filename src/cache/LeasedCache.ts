@@ -82,31 +82,14 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   /**
-   * Returns an acceptable entry, synchronously when memory has one. Waits for other processes at most twice `workMs` plus
-   * {@link leaseMarginMs}.
+   * Returns an acceptable entry. Waits for other processes at most twice `workMs` plus {@link leaseMarginMs}.
    * @throws what the fetch threw, here or in the process that held the lease; UPSTREAM_TIMEOUT when that wait is over
    */
-  read(id: string, request: ReadRequest<Value>): Entry<Value> | Promise<Entry<Value>> {
-    // 1. Memory has an acceptable entry.
-    return this.held(id, request.acceptable) ?? this.#join(id, request);
-  }
-
-  forget(isMeant: (subject: string) => boolean): void {
-    const { fieldOf } = this.options;
-    this.dropExpired();
-    for (const known of [this.#memory, this.#flights]) {
-      // Without its flight, a read keeps no result, and later readers start a new one.
-      for (const id of [...known.keys()]) if (isMeant(fieldOf(id).subject)) known.delete(id);
-    }
-  }
-
-  /** Drops from memory the entries that have outlived their time to live in the store. */
-  dropExpired(): void {
-    this.#memory.purgeStale();
-  }
-
-  async #join(id: string, request: ReadRequest<Value>): Promise<Entry<Value>> {
+  async read(id: string, request: ReadRequest<Value>): Promise<Entry<Value>> {
     const { holder, inPlace = atOnce } = request;
+    // 1. Memory has an acceptable entry.
+    const held = this.held(id, request.acceptable);
+    if (held !== undefined) return held;
     const askedAt = performance.now();
     const isFetchedMeanwhile = ({ readAt }: Entry<Value>) => readAt >= askedAt && readAt <= performance.now();
     const reader: Reader<Value> = {
@@ -129,6 +112,20 @@ export class LeasedCache<Value> implements MemoryKeeper {
       });
       if (entry && reader.acceptable(entry)) return entry;
     }
+  }
+
+  forget(isMeant: (subject: string) => boolean): void {
+    const { fieldOf } = this.options;
+    this.dropExpired();
+    for (const known of [this.#memory, this.#flights]) {
+      // Without its flight, a read keeps no result, and later readers start a new one.
+      for (const id of [...known.keys()]) if (isMeant(fieldOf(id).subject)) known.delete(id);
+    }
+  }
+
+  /** Drops from memory the entries that have outlived their time to live in the store. */
+  dropExpired(): void {
+    this.#memory.purgeStale();
   }
 
   /** 3. Registers and starts the read of a reader that has got its place. Undefined when another read is in flight by then. */
