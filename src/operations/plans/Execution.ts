@@ -17,12 +17,9 @@ export interface Step {
   /** The value of `__typename`; undefined for other fields. */
   readonly constant: string | undefined;
   readonly field: GraphQLField<unknown, unknown>;
-  readonly name: string;
   readonly resolve: Resolve | undefined;
   /** Several when equal fields were merged. */
-  readonly nodes: readonly FieldNode[];
-  /** Undefined where they depend on variables. */
-  readonly args: Arguments | undefined;
+  readonly nodes: readonly [FieldNode, ...FieldNode[]];
   readonly isNullable: boolean;
   readonly leaf: GraphQLLeafType | undefined;
   /** The fields that are selected on an object; undefined for other values. */
@@ -81,10 +78,10 @@ export class Execution {
     const { key, constant, resolve } = step;
     target[key] = constant ?? null; // now, so that keys are in the order of the document, whichever value comes first
     if (constant !== undefined) return undefined;
-    if (resolve === undefined) return this.#complete(step, key, (source as Target)[step.name], target, around);
+    if (resolve === undefined) return this.#complete(step, key, (source as Target)[step.field.name], target, around);
     let value: unknown;
     try {
-      value = resolve(source, step.args ?? this.#argumentsOf(step), this.context);
+      value = resolve(source, this.#argumentsOf(step), this.context);
     } catch (error) {
       return this.#refuse(step, key, error, around);
     }
@@ -126,9 +123,8 @@ export class Execution {
   }
 
   /** A field's arguments. If all are variables that have a value, those are used directly, in a tenth of graphql-js' time. */
-  #argumentsOf({ field, nodes }: Step): Arguments {
+  #argumentsOf({ field, nodes: [node] }: Step): Arguments {
     const { variables } = this;
-    const [node] = nodes as readonly [FieldNode];
     const values: Record<string, unknown> = {};
     for (const { name, value } of node.arguments ?? []) {
       const isGiven = value.kind === Kind.VARIABLE && Object.hasOwn(variables, value.name.value);

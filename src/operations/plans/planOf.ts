@@ -7,7 +7,6 @@ import {
   type GraphQLObjectType,
   type GraphQLOutputType,
   type GraphQLSchema,
-  getArgumentValues,
   getNullableType,
   isLeafType,
   isListType,
@@ -91,9 +90,10 @@ class Planner {
     this.#stepCount += fields.size;
     if (this.#stepCount > maxSteps) notPlannable();
     return Array.from(fields, ([key, fieldNodes]) => {
-      const name = (fieldNodes[0] as FieldNode).name.value;
+      const nodes = fieldNodes as [FieldNode, ...FieldNode[]];
+      const name = nodes[0].name.value;
       const field = name === '__typename' ? TypeNameMetaFieldDef : (type.getFields()[name] ?? notPlannable());
-      return this.#step(type, key, field, field.type, fieldNodes);
+      return this.#step(type, key, field, field.type, nodes);
     });
   }
 
@@ -103,38 +103,26 @@ class Planner {
     key: string,
     field: GraphQLField<unknown, unknown>,
     given: GraphQLOutputType,
-    nodes: readonly FieldNode[],
+    nodes: Step['nodes'],
   ): Step {
     const type = getNullableType(given);
     const isTypename = field === TypeNameMetaFieldDef;
     const union = isUnionType(type) ? type : undefined;
     const isEntities = isListType(type) && isUnionType(type.ofType);
     if (!isLeafType(type) && !isObjectType(type) && !union && !isEntities) notPlannable();
+    if (field.args.some(({ defaultValue }) => defaultValue !== undefined)) notPlannable();
     // No spread: V8 would give each step a hidden class of its own, and a plan would run several times slower.
     return {
       key,
       constant: isTypename ? parent.name : undefined,
       field,
-      name: field.name,
       resolve: field.resolve as Step['resolve'],
       nodes,
-      args: this.#arguments(field, nodes[0] as FieldNode),
       isNullable: !isNonNullType(given),
       leaf: isLeafType(type) ? type : undefined,
       fields: isObjectType(type) ? this.steps(type, nodes) : undefined,
       byType: union && new Map(union.getTypes().map((member) => [member.name, this.steps(member, nodes)])),
       member: isEntities ? this.#step(parent, key, field, type.ofType, nodes) : undefined,
     };
-  }
-
-  /** The values of a field's arguments; undefined where they depend on variables. */
-  #arguments(field: GraphQLField<unknown, unknown>, node: FieldNode): Step['args'] {
-    if (field.args.some(({ defaultValue }) => defaultValue !== undefined)) notPlannable();
-    let isConstant = true;
-    const noteVariable = () => {
-      isConstant = false;
-    };
-    for (const argument of node.arguments ?? []) visit(argument, { Variable: noteVariable });
-    return isConstant ? getArgumentValues(field, node) : undefined;
   }
 }
