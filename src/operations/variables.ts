@@ -38,7 +38,7 @@ export function variableReader(
     const type = typeFromAST(schema, typeNode as never) as GraphQLInputType;
     const otherwise = defaultValue && valueFromAST(defaultValue, type);
     const isText = [GraphQLID, GraphQLString].some((text) => text === getNullableType(type));
-    return { name: variable.name.value, type, isText, hasDefault: defaultValue !== undefined, otherwise };
+    return { name: variable.name.value, type, isText, otherwise };
   });
   return (given) => {
     let values = given; // copied only if coercion changes a value, which it never does for ids and strings
@@ -51,18 +51,14 @@ export function variableReader(
       if (!isOpen || violations.length === maxViolations) throw enough;
     };
     try {
-      for (const { name, type, isText, hasDefault, otherwise } of expected) {
+      for (const { name, type, isText, otherwise } of expected) {
         const value = Object.hasOwn(given, name) ? given[name] : undefined;
         if (value === undefined) {
-          if (hasDefault) values = { ...values, [name]: otherwise };
+          if (otherwise !== undefined) values = { ...values, [name]: otherwise };
           else if (isNonNullType(type)) violate(name, `${missing} expected ${type}`);
           continue;
         }
         if (isText && typeof value === 'string') continue; // the usual case, without the cost of coercion
-        if (value === null && isNonNullType(type)) {
-          violate(name, `${notNull} expected ${type}`);
-          continue;
-        }
         const input = coerceInputValue(value, type, (path, _, { message }) =>
           violate([name, ...path].join('.'), aboutValue(message)),
         );
