@@ -21,9 +21,6 @@ const notNull = 'must not be null:';
 /** Most violations that are looked for and reported. */
 const maxViolations = 20;
 
-/** Thrown to end the search for violations. */
-const enough = Symbol('enough');
-
 /**
  * Returns a function that coerces the variables of a valid operation as graphql-js does, with constants looked up once. Its
  * error names each value that does not fit by its path, where graphql-js would quote the value. Without `openSchema` it names
@@ -42,32 +39,27 @@ export function variableReader(
   });
   return (given) => {
     let values = given; // copied only if coercion changes a value, which it never does for ids and strings
-    let violations: Violation[] | undefined;
+    const violations: Violation[] = [];
     const violate = (path: string, message: string) => {
-      violations ??= [];
       const isOfDocument = message.startsWith(missing) || message.startsWith(notNull);
       const isOpen = openSchema || (isOfDocument && !path.includes('.'));
       violations.push(isOpen ? { path, message } : { path: path.split('.', 1)[0] ?? path, message: misfit });
-      if (!isOpen || violations.length === maxViolations) throw enough;
+      if (!isOpen || violations.length === maxViolations) throw misfitting(violations);
     };
-    try {
-      for (const { name, type, isText, otherwise } of expected) {
-        const value = Object.hasOwn(given, name) ? given[name] : undefined;
-        if (value === undefined) {
-          if (otherwise !== undefined) values = { ...values, [name]: otherwise };
-          else if (isNonNullType(type)) violate(name, `${missing} expected ${type}`);
-          continue;
-        }
-        if (isText && typeof value === 'string') continue; // the usual case, without the cost of coercion
-        const input = coerceInputValue(value, type, (path, _, { message }) =>
-          violate([name, ...path].join('.'), aboutValue(message)),
-        );
-        if (input !== value) values = { ...values, [name]: input };
+    for (const { name, type, isText, otherwise } of expected) {
+      const value = Object.hasOwn(given, name) ? given[name] : undefined;
+      if (value === undefined) {
+        if (otherwise !== undefined) values = { ...values, [name]: otherwise };
+        else if (isNonNullType(type)) violate(name, `${missing} expected ${type}`);
+        continue;
       }
-    } catch (reason) {
-      if (reason !== enough) throw reason;
+      if (isText && typeof value === 'string') continue; // the usual case, without the cost of coercion
+      const input = coerceInputValue(value, type, (path, _, { message }) =>
+        violate([name, ...path].join('.'), aboutValue(message)),
+      );
+      if (input !== value) values = { ...values, [name]: input };
     }
-    if (violations !== undefined) throw misfitting(violations);
+    if (violations.length > 0) throw misfitting(violations);
     return values;
   };
 }
