@@ -67,21 +67,17 @@ export class CallQueue {
     });
   }
 
-  /** Gives a free place to the holder with the fewest; among equals, to the one whose last call began first. */
+  /** Gives a free place to the holder whose last call began first, of those who may have one more. */
   #beginNext(): void {
     const { places } = this.options;
-    let next: { readonly holder: Holder; readonly held: number; readonly line: Begin[] } | undefined;
     for (const [holder, line] of this.#waiting) {
-      const held = places.held('calls', holder);
-      if (held < (next?.held ?? Number.POSITIVE_INFINITY) && places.hasRoom('calls', holder))
-        next = { holder, held, line };
-    }
-    if (next !== undefined) {
-      const { holder, line } = next;
+      if (!places.hasRoom('calls', holder)) continue;
       const begin = line.shift();
       this.#waiting.delete(holder);
       if (line.length > 0) this.#waiting.set(holder, line);
       begin?.(places.take('calls', holder));
-    } else if (places.heldByAll('calls') === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+      return;
+    }
+    if (places.heldByAll('calls') === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 }
