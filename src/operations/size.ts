@@ -22,20 +22,20 @@ export interface OperationLimits {
 
 const [maxDirectives, maxRootFields, maxMutationFields] = [50, 60, 5] as const;
 
-/** What is counted of an operation, or of a part of it. A fragment counts as often as it is spread. */
-export interface Size {
+const nothing = {
   /** Levels of fields, introspection not counted. */
-  readonly depth: number;
-  readonly aliases: number;
-  readonly directives: number;
+  depth: 0,
+  aliases: 0,
+  directives: 0,
   /** Those of root fields, and of the fragments that these stand in. */
-  readonly rootDirectives: number;
-  readonly rootFields: number;
-  readonly fields: number;
-}
-
+  rootDirectives: 0,
+  rootFields: 0,
+  fields: 0,
+};
 const sums = ['aliases', 'directives', 'rootDirectives', 'rootFields', 'fields'] as const;
-const nothing: Size = { depth: 0, aliases: 0, directives: 0, rootDirectives: 0, rootFields: 0, fields: 0 };
+
+/** What is counted of an operation, or of a part of it. A fragment counts as often as it is spread. */
+export type Size = Readonly<typeof nothing>;
 
 /** Returns a function that sizes parts of a document. Each fragment is walked only once, however often it is spread. */
 export function sizeIn(document: DocumentNode): (node: ExecutableDefinitionNode | SelectionNode) => Size {
