@@ -116,7 +116,7 @@ export class KnownOperations {
     if (!introspection) visit(document, { Field: refuseIntrospection });
     const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw introspection ? new AggregateError(errors) : withoutSchema(errors);
-    const digest = digestOf(text);
+    const digest = hash('sha256', text); // one taken for another, as two lone surrogates are, is only kept at its first use
     const isKept = this.#seen.get(digest) === true;
     const known = { document, sizeOf, isKept, operations: new Map() };
     if (isKept) this.#kept.set(text, known);
@@ -163,11 +163,6 @@ export class KnownOperations {
 /** A client's name of an operation, shortened; undefined for one with four digits in a row, which may belong to an id. */
 function nameToLog(name: string | undefined): string | undefined {
   return name === undefined || /\d{4}/.test(name) ? undefined : name.slice(0, 64);
-}
-
-/** SHA-256 of the text in UTF-16: in UTF-8, where all lone surrogates are the same, different texts could share a digest. */
-function digestOf(text: string): string {
-  return hash('sha256', Buffer.from(text, 'utf16le'), 'base64');
 }
 
 /** About how many bytes a document with its plan takes: it holds its text and every token of it. */
