@@ -174,9 +174,9 @@ describe('Watchers of a job', () => {
     await jobs.status(...others.ids);
     const [taxpayerId] = others.ids;
     sandbox.control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
-    for (let n = 0; n < 33; n += 1) {
-      void Promise.resolve(jobs.status(taxpayerId, `made-up-${n}` as JobId, 0, { holder: 'busy' })).catch(() => {});
-    }
+    const reads = Array.from({ length: 33 }, async (_, n) =>
+      jobs.status(taxpayerId, `made-up-${n}` as JobId, 0, { holder: 'busy' }),
+    );
     const busy = watch(job, 'busy');
     const honest = watch(job, 'honest');
     for (let idle = 0; idle < 5000 && honest.length === 0; idle += 1) await new Promise(setImmediate);
@@ -185,7 +185,10 @@ describe('Watchers of a job', () => {
     jest.advanceTimersByTime(3000); // beyond the next poll
     for (let idle = 0; idle < 5000 && honest.length < 3; idle += 1) await new Promise(setImmediate);
     expect([busy, honest]).toEqual(Array(2).fill(['processing', 'completed', 'end']));
+    sandbox.control.disarmAll();
     sandbox.control.release('held');
+    const outcomes = await Promise.allSettled(reads);
+    expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(['rejected'])); // there are no such jobs
   });
 });
 
