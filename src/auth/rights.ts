@@ -1,6 +1,6 @@
 import type { JWTPayload } from 'jose';
 import * as z from 'zod';
-import { allScopes, type Caller, nameOfId, type Scope } from './caller.js';
+import { allScopes, type Caller, type Scope } from './caller.js';
 
 /** Which claims say what a caller may do. A claim is named by its path, such as `realm_access.roles`. */
 export interface RightsRules {
@@ -31,7 +31,7 @@ function readScopes(payload: JWTPayload, { scopesClaims, scopesMap }: RightsRule
 
 function readTaxpayers(payload: JWTPayload, path: string): ReadonlySet<string> {
   const claim = claimAt(payload, path) ?? [];
-  return new Set(taxpayerIds.safeParse(Array.isArray(claim) ? claim : [claim]).data?.map(nameOfId));
+  return new Set(taxpayerIds.safeParse(Array.isArray(claim) ? claim : [claim]).data);
 }
 
 /** The claim at `path`. Names may contain dots, as `https://id.example/roles` does: the longest existing name wins. */

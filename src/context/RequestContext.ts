@@ -42,8 +42,6 @@ type Read = readonly [name: string, start: () => Promise<unknown>];
 export class RequestContext implements OperationContext, ReadCall {
   readonly caller: Caller;
   readonly holder: string | undefined;
-  /** See `ReadCall`. */
-  written: Map<string, string> | undefined;
   private reads: DataLoader<Read, unknown, string> | undefined;
   private questions: DataLoader<Question, Decision> | undefined;
   /** How long the fields that have waited will take. */
@@ -84,7 +82,7 @@ export class RequestContext implements OperationContext, ReadCall {
     use: (taxpayer: TaxpayerAccess) => T | Promise<T>,
     path = 'taxpayerId',
   ): T | Promise<T> {
-    const taxpayerId = this.named(identifiers.taxpayerId(id, path), id);
+    const taxpayerId = identifiers.taxpayerId(id, path);
     const { taxpayers, properties } = this.caller;
     if (taxpayers === 'any' || taxpayers.has(taxpayerId))
       return use(new TaxpayerAccess(taxpayerId, this, this.services));
@@ -94,12 +92,6 @@ export class RequestContext implements OperationContext, ReadCall {
     const access = new TaxpayerAccess(taxpayerId, this, this.services, decide);
     const decision = decide();
     return decision instanceof Promise ? decision.then(() => use(access)) : use(access);
-  }
-
-  /** Returns an id. Remembers how the caller wrote it, if that is not its name: the service gets what the caller wrote. */
-  named<Id extends string>(id: Id, written: string): Id {
-    if (written !== id) this.written = (this.written ?? new Map()).set(id, written);
-    return id;
   }
 
   private decide(decisions: DecisionPoint, question: Question): Decision | Promise<Decision> {

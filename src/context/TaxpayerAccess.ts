@@ -41,14 +41,14 @@ export class TaxpayerAccess {
    */
   refreshJob(jobId: string, waitSeconds?: number): JobView | Promise<JobView> {
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
-    const id = this.context.named(identifiers.jobId(jobId), jobId);
+    const id = identifiers.jobId(jobId);
     const view = this.services.jobs.status(this.id, id, undefined, this.context);
     return this.shown('job-shown', waitMs > 0 ? this.settled(id, view, waitMs) : view);
   }
 
   /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
-    const id = this.context.named(identifiers.jobId(jobId), jobId);
+    const id = identifiers.jobId(jobId);
     return this.watch((options) => this.services.jobWatches.watch([this.id, id], options));
   }
 
@@ -56,14 +56,14 @@ export class TaxpayerAccess {
   private watch<View>(begin: (options: WatchOptions) => LatestValue<View>): LatestValue<View> {
     const { allowed } = this;
     const { places } = this.services;
-    const { holder, trail, written } = this.context;
+    const { holder, trail } = this.context;
     const release = places.take('watches', holder);
     const ended = new AbortController();
     const onEnd = () => {
       ended.abort();
       release();
     };
-    const watch = begin({ holder, trail, written, onEnd });
+    const watch = begin({ holder, trail, onEnd });
     if (allowed) keepAsking(allowed, ended.signal).catch((error) => watch.fail(error));
     return watch;
   }
@@ -71,11 +71,11 @@ export class TaxpayerAccess {
   private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
     const view = await present;
     if (isTerminal(view.value.job)) return view;
-    const { facts, holder, trail, written } = this.context;
+    const { facts, holder, trail } = this.context;
     const onEnd = this.services.places.take('watches', holder);
     const { caller, signal } = facts;
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    const options = { holder, trail, written, onEnd, maxMs, signal };
+    const options = { holder, trail, onEnd, maxMs, signal };
     return this.services.jobWatches.settle([this.id, id], view, options).finally(() => this.context.goOn());
   }
 

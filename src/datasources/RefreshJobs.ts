@@ -74,13 +74,13 @@ export class RefreshJobs implements MemoryKeeper {
 
   async #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall) {
     const { service, broker, onStatus } = this.options;
-    const { holder, trail, written } = call;
+    const { holder, trail } = call;
     const id = idOf(taxpayerId, jobId);
     const entry = await this.#cache.read(id, {
       holder,
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
       fetch: async (endsAt) => {
-        const during = { holder, trail, written, endsAt };
+        const during = { holder, trail, endsAt };
         const job = await broker.readWithToken(taxpayerId, during, (token) =>
           service.refreshJob(taxpayerId, jobId, token, during),
         );

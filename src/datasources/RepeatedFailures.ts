@@ -44,7 +44,7 @@ export class RepeatedFailures {
       return answer;
     } catch (error) {
       if (error instanceof GatewayError && error.code === 'NOT_FOUND') this.#failures.delete(id);
-      if (error instanceof GatewayError && wasCalled && !error.onlyFor && error.code.startsWith('UPSTREAM_')) {
+      if (error instanceof GatewayError && wasCalled && error.code.startsWith('UPSTREAM_')) {
         const times = (last?.times ?? 0) + 1;
         const pauseMs = times === 1 ? 0 : Math.min(this.longestPauseMs, firstPauseMs * 2 ** (times - 2));
         this.#failures.set(id, { times, error, until: performance.now() + pauseMs });

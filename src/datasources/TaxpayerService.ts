@@ -4,7 +4,7 @@ import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import type { Pauses } from '../upstream/Pauses.js';
 import type { CallOptions, Endpoint, ResilientFetch, ServiceRequest } from '../upstream/ResilientFetch.js';
 import { TryFailure } from '../upstream/readAnswer.js';
-import type { JobId, TaxpayerId, WrittenIds } from './identifiers.js';
+import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall } from './reading.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
 import { decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js';
@@ -22,7 +22,6 @@ export interface TaxpayerServiceOptions {
 /** One call of an endpoint. */
 interface Call<T> extends Omit<ServiceRequest<T>, 'isAsClient' | 'url' | 'headers'> {
   readonly path: readonly string[];
-  readonly written?: WrittenIds | undefined;
   /** The taxpayer's token. Default: the client credentials. */
   readonly token?: Secret;
 }
@@ -47,15 +46,14 @@ export class TaxpayerService {
 
   /** Reads the token record of a taxpayer (interface, 4.2). */
   tokenRecord(taxpayer: TaxpayerId, call: ReadCall): Promise<TokenRecord> {
-    const path = ['auth', 'tax-payer', call.written?.get(taxpayer) ?? taxpayer, 'token'];
+    const path = ['auth', 'tax-payer', taxpayer, 'token'];
     const decode = (json: unknown) => decodeTokenRecord(json, taxpayer);
     return this.#call({ ...call, endpoint: 'taxpayerToken', path, taxpayer, decode });
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
   refreshJob(taxpayer: TaxpayerId, jobId: JobId, token: Secret, call: ReadCall): Promise<JobStatus> {
-    const { written } = call;
-    const path = ['tax-payer', written?.get(taxpayer) ?? taxpayer, 'refresh', written?.get(jobId) ?? jobId];
+    const path = ['tax-payer', taxpayer, 'refresh', jobId];
     const decode = (json: unknown) => decodeJobStatus(json, taxpayer, jobId);
     return this.#call({ ...call, endpoint: 'refreshJob', path, taxpayer, token, decode });
   }
@@ -102,11 +100,9 @@ export class TaxpayerService {
     if (status === 401) throw token ? new AccessTokenRefused() : await pauses.credentialsRefused(secret);
     const reason = `HTTP ${status}`;
     if (status === 403 && token === undefined) throw credentialsRejected(reason);
-    // The service may know the id that others write, and not this way of writing it.
-    const options = { reason, onlyFor: call.written && { holder: call.holder } };
-    if (status === 403) throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', noAccess, options);
-    if (status === 404 && body === undefined) throw new GatewayError('NOT_FOUND', unknownToIt, options);
-    throw new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', options);
+    if (status === 403) throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', noAccess, { reason });
+    if (status === 404 && body === undefined) throw new GatewayError('NOT_FOUND', unknownToIt, { reason });
+    throw new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', { reason });
   }
 }
 

@@ -190,7 +190,7 @@ export class TokenBroker implements MemoryKeeper {
   }
 
   async #fetch(id: TaxpayerId, endsAt: number, call: ReadCall): Promise<TokenAnswer> {
-    const { holder, trail, written } = call;
+    const { holder, trail } = call;
     try {
       const record = await this.#failures.run(id, (onCall) => {
         const beforeTry = async () => {
@@ -198,11 +198,11 @@ export class TokenBroker implements MemoryKeeper {
           if (trail) trail.tokenCalls += 1;
           onCall();
         };
-        return this.options.service.tokenRecord(id, { holder, trail, written, endsAt, beforeTry });
+        return this.options.service.tokenRecord(id, { holder, trail, endsAt, beforeTry });
       });
       return { kind: 'record', record, unchangedForMs: unchangedForMs(record, this.#cache.peek(id)) };
     } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND' || error.onlyFor) throw error;
+      if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.options.onEvent('absent-remembered');
       return { kind: 'no-such-taxpayer' };
     }

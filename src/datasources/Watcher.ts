@@ -188,7 +188,6 @@ class PollLoop<Key, View extends Timed> {
       } catch (error) {
         if (this.#ended || !this.#isDue) return; // another poll was answered meanwhile, or has failed for all
         if (!(error instanceof GatewayError && error.onlyFor)) return this.#retryOrFail(error);
-        if (final.includes(error.code)) reader.fail(error);
       }
     }
     if (!this.#ended) this.#retryAfter(0);

@@ -1,9 +1,8 @@
-import { nameOfId } from '../auth/caller.js';
 import { badInput } from '../errors/errors.js';
 
 declare const brand: unique symbol;
 
-/** The service's ids as we name them, checked by {@link identifiers}. */
+/** Ids of the service as the caller wrote them, checked by {@link identifiers}. */
 export type TaxpayerId = string & { readonly [brand]: 'TaxpayerId' };
 export type JobId = string & { readonly [brand]: 'JobId' };
 
@@ -18,13 +17,10 @@ const usual = /^[\w:~-]+$/;
 /** Nothing visible: only white space and characters without width. */
 const blank = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 
-/** By name, the ids that a caller wrote in another form, such as upper case: the service is sent what the caller wrote. */
-export type WrittenIds = ReadonlyMap<string, string>;
-
 /** Longest id or key, in characters. */
 const maxLength = 256;
 
-/** Reads ids from callers and gives their names. @throws GatewayError BAD_USER_INPUT naming `path` */
+/** Checks ids from callers. @throws GatewayError BAD_USER_INPUT naming `path` */
 export const identifiers = {
   taxpayerId: (text: string, path = 'taxpayerId') => segment(text, path) as TaxpayerId,
   jobId: (text: string) => segment(text, 'jobId') as JobId,
@@ -36,9 +32,9 @@ export function checkIdempotencyKey(text: string): void {
   if (problem !== undefined) throw badInput('input.idempotencyKey', problem);
 }
 
-/** The name of an id that can be one segment of a URL path. */
+/** An id that can be one segment of a URL path. */
 function segment(text: string, path: string): string {
-  if (usual.test(text) && text.length <= maxLength) return nameOfId(text);
+  if (usual.test(text) && text.length <= maxLength) return text;
   const problem = sizeProblemOf(text) ?? problemOf(text);
   if (problem !== undefined) throw badInput(path, problem);
   return text;

@@ -3,7 +3,6 @@ import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { upstreamTimeout } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
-import type { WrittenIds } from './identifiers.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 
 /** What every cached read of the service needs. */
@@ -18,8 +17,6 @@ export interface ReadingOptions {
 }
 
 export interface ReadCall extends CallOptions {
-  /** Undefined when the caller wrote every id as we name it. */
-  readonly written?: WrittenIds | undefined;
   /** Nobody waits for the answer: the call is made to keep watchers up to date. */
   readonly isWatch?: boolean;
   /** Starts a read only once per name, however often one request asks for it. */

@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import { nameOfId } from '../auth/caller.js';
 import { Secret } from '../config/secret.js';
 import { isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/json.js';
 import { TryFailure } from '../upstream/readAnswer.js';
@@ -97,7 +96,7 @@ export function decodeClientLink(json: unknown): ClientLink {
 
 export function decodeTokenRecord(json: unknown, expected: TaxpayerId): TokenRecord {
   const record = decode(tokenRecord, json);
-  if (nameOfId(record.taxpayer_id) !== expected) throw contractBreach('taxpayer_id: of another taxpayer');
+  if (!isSameId(record.taxpayer_id, expected)) throw contractBreach('taxpayer_id: of another taxpayer');
   const name = detail(details.name, 'name', record.name);
   const metadata = metadataIn(record.metadata);
   const createdAt = detail(details.createdAt, 'created_at', record.created_at);
@@ -116,10 +115,16 @@ export function decodeTokenRecord(json: unknown, expected: TaxpayerId): TokenRec
 
 export function decodeJobStatus(json: unknown, taxpayerId: TaxpayerId, jobId: JobId): JobStatus {
   const job = decode(jobStatus, json);
-  if (nameOfId(job.taxpayerId) !== taxpayerId) throw contractBreach('taxpayerId: of another taxpayer');
-  if (nameOfId(job.jobId) !== jobId) throw contractBreach('jobId: of another job');
+  if (!isSameId(job.taxpayerId, taxpayerId)) throw contractBreach('taxpayerId: of another taxpayer');
+  if (!isSameId(job.jobId, jobId)) throw contractBreach('jobId: of another job');
   return { ...job, taxpayerId, jobId };
 }
+
+const uuid = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/i;
+
+/** A UUID means the same in upper and lower case (RFC 9562, section 4), so that a service may answer in another one. */
+const isSameId = (one: string, other: string): boolean =>
+  one === other || (uuid.test(one) && one.toLowerCase() === other.toLowerCase());
 
 function decode<T>(schema: z.ZodType<T>, json: unknown): T {
   const result = schema.safeParse(json);

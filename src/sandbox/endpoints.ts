@@ -71,7 +71,7 @@ export function answerTo(received: Received): Answer {
   if (endpoint === 'createClientLink') return createClientLink(received);
   if (version !== apiVersion) return errorAnswer(400, 'Service-API-Version is not supported');
   if (body !== '') return errorAnswer(400, 'The endpoint takes no body');
-  const taxpayer = inEitherCase(route.taxpayerId, (id) => service.state.taxpayers.get(id));
+  const taxpayer = service.state.taxpayers.get(route.taxpayerId);
   if (!taxpayer) return errorAnswer(404, 'No such taxpayer');
   const failure = taxpayer.failures[endpoint];
   if (failure) return failure;
@@ -79,7 +79,7 @@ export function answerTo(received: Received): Answer {
   if (authorization !== `Bearer ${taxpayer.accessToken}`) {
     return errorAnswer(401, 'The access token is not that of the taxpayer');
   }
-  const job = inEitherCase(route.jobId, (id) => service.state.readJob(taxpayer.id, id));
+  const job = service.state.readJob(taxpayer.id, route.jobId);
   if (!job) return errorAnswer(404, 'No such refresh job');
   const { status, jobId, taxpayerId, name } = job;
   return jsonAnswer(200, { status, jobId, taxpayerId, name });
@@ -139,9 +139,4 @@ function tokenRecord(taxpayer: SandboxTaxpayer): Answer {
     created_at: taxpayer.createdAt,
     status: taxpayer.status,
   });
-}
-
-/** Ids are UUIDs, which mean the same in upper and lower case. */
-function inEitherCase<T>(id: string, find: (id: string) => T | undefined): T | undefined {
-  return find(id) ?? find(id.toLowerCase());
 }

@@ -349,6 +349,29 @@ describe('An id', () => {
     );
   });
 
+  const capital = '6BA7B810-9DAD-41D1-80B4-00C04FD430C8';
+
+  it('is another one in another spelling, also that of a UUID', async () => {
+    gateway.sandbox.control.addTaxpayer({ id: capital, name: 'Found' });
+    const { data } = await gateway.query(
+      `query ($a: ID!, $b: ID!) {
+        a: taxpayerToken(taxpayerId: $a) { taxpayerId name }
+        b: taxpayerToken(taxpayerId: $b) { taxpayerId name }
+      }`,
+      { a: capital, b: capital.toLowerCase() },
+    );
+    expect(data).toEqual({ a: { taxpayerId: capital, name: 'Found' }, b: null });
+  });
+
+  it('may come back in the other case of a UUID', async () => {
+    const id = crypto.randomUUID().toUpperCase();
+    gateway.sandbox.control.addTaxpayer({ id, name: 'Found' });
+    const fault = { set: { taxpayer_id: id.toLowerCase() } };
+    gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault, times: 1 });
+    const document = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId name } }';
+    expect((await gateway.query(document, { id })).data).toEqual({ taxpayerToken: { taxpayerId: id, name: 'Found' } });
+  });
+
   it('reaches the service as it is, or is refused without a call', async () => {
     await fc.assert(
       fc.asyncProperty(odd, odd, async (taxpayerId, jobId) => {
