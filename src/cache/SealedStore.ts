@@ -105,7 +105,7 @@ export class SealedStore {
 
   /**
    * Claims `name`. Returns what withdraws the claim, unless something was written over it; undefined if the name is taken.
-   * @throws StoreError when the store does not answer; then withdraws the claim
+   * @throws StoreError when the store does not answer; then withdraws what it may have written
    */
   async claim(name: ItemName, value: unknown, ttlMs: number): Promise<(() => Promise<void>) | undefined> {
     const { store } = this.options;
@@ -115,7 +115,7 @@ export class SealedStore {
     try {
       return (await store.put(key, bytes, ttlMs, 'if-absent')) ? withdraw : undefined;
     } catch (error) {
-      void withdraw();
+      if ((error as StoreError).mayBeDone) void withdraw();
       throw error;
     }
   }
@@ -164,12 +164,16 @@ export class SealedStore {
 
   /** Repeats `work` until it succeeds or the store is closed. Resolves after the first try. */
   async #untilDone(work: () => Promise<unknown>): Promise<void> {
-    const again = async (error: StoreError): Promise<void> => {
-      if (error.trouble === 'closed') return;
-      await pause(againMs, { ref: false });
-      await work().catch(again);
+    const isDone = () =>
+      work().then(
+        () => true,
+        ({ trouble }: StoreError) => trouble === 'closed',
+      );
+    const repeat = async () => {
+      do await pause(againMs, { ref: false });
+      while (!(await isDone()));
     };
-    await work().catch((error) => void again(error));
+    if (!(await isDone())) void repeat();
   }
 
   #seal(name: string, value: unknown): Buffer {

@@ -1,3 +1,5 @@
+import { StoreError } from '../stores/StoreError.js';
+
 const everyMs = 1000;
 /** Most entries that one cache writes back each second: after an outage a whole fleet does so at once. */
 const mostAtOnce = 25;
@@ -12,15 +14,18 @@ export class WriteBack {
 
   later(id: string): void {
     this.#unsaved.add(id);
-    this.#timer ??= setTimeout(() => void this.#work(), everyMs).unref();
+    this.#timer ??= setTimeout(() => this.#work(), everyMs).unref();
   }
 
-  async #work(): Promise<void> {
+  #work(): void {
+    this.#timer = undefined;
     for (const id of [...this.#unsaved].slice(0, mostAtOnce)) {
       this.#unsaved.delete(id);
-      await this.save(id).catch(() => undefined); // closed, or others held the lease for too long
+      // Another process may have failed with the lease, or held it for too long; a StoreError says that the store is closed.
+      this.save(id).catch((error) => {
+        if (!(error instanceof StoreError)) this.later(id);
+      });
     }
-    this.#timer = undefined;
     const [next] = this.#unsaved;
     if (next !== undefined) this.later(next);
   }

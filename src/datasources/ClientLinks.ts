@@ -24,7 +24,7 @@ export interface ClientLinksOptions {
 /** How long a key is remembered. */
 export const idempotencyHours = 24;
 const idempotencyTtlMs = idempotencyHours * 3_600_000;
-const lookAgainMs = 50; // poll interval while another request or process has the creation under way
+const lookAgainMs = 100; // poll interval while another request or process has the creation under way
 
 /** The stored record of an idempotency key. `input` is a plain hash, not a keyed one, because the record is encrypted. */
 type LinkRecord = { readonly input: string } & (
@@ -57,6 +57,9 @@ export class ClientLinks {
     ttl: idempotencyTtlMs - 1, // lru-cache still returns an entry whose age equals its ttl
   });
 
+  /** The next looks at records, by name: one for all tries that wait for the same creation. */
+  readonly #looks = new Map<string, Promise<LinkRecord | undefined>>();
+
   constructor(private readonly options: ClientLinksOptions) {}
 
   /**
@@ -81,18 +84,17 @@ export class ClientLinks {
 
   async #createOnce(attempt: Attempt, inPlace: InPlace): Promise<CreatedLink> {
     let waitsUntil: number | undefined;
-    for (let record: LinkRecord | undefined; ; ) {
+    for (let record: LinkRecord | undefined; ; record = await this.#lookAgain(attempt)) {
       // While a record exists this only waits: it claims nothing and takes no place.
       const link = record === undefined ? await inPlace(() => this.#createIfNew(attempt)) : undefined;
       if (link !== undefined) return { link, replayed: false };
-      record = await this.#recordOf(attempt);
+      record ??= await this.#recordOf(attempt);
       if (record && record.input !== attempt.input) {
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was already used with different input');
       }
       if (record?.state === 'created') return { link: record.link, replayed: true };
       waitsUntil ??= performance.now() + this.options.workMs;
       if (record?.state === 'unknown' || performance.now() > waitsUntil) throw unknown();
-      await pause(lookAgainMs);
     }
   }
 
@@ -116,6 +118,18 @@ export class ClientLinks {
     });
     await write({ state: 'created', input, link });
     return link;
+  }
+
+  #lookAgain(attempt: Attempt): Promise<LinkRecord | undefined> {
+    const { name } = attempt;
+    const look = async () => {
+      await pause(lookAgainMs);
+      this.#looks.delete(name);
+      return this.#recordOf(attempt);
+    };
+    const next = this.#looks.get(name) ?? look();
+    this.#looks.set(name, next);
+    return next;
   }
 
   async #recordOf({ name }: Attempt): Promise<LinkRecord | undefined> {

@@ -128,8 +128,8 @@ function idOf(key: unknown): string {
 class PollLoop<Key, View extends Timed> {
   /** In the order in which polls are made on their behalf, each with the options of its calls. */
   readonly #readers = new Map<LatestValue<View>, ReadCall>();
-  /** Whether a poll is due that was neither answered nor failed for all: another caller's may be, at once. */
-  #isDue = true;
+  /** How the last poll that was due ended for all readers. Undefined while it is under way, or if all callers were refused. */
+  #last: 'answered' | { readonly failedAt: number } | undefined;
   #latest: View | undefined;
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
@@ -142,10 +142,18 @@ class PollLoop<Key, View extends Timed> {
   ) {}
 
   join(reader: LatestValue<View>, call: ReadCall): void {
-    const isOfNewCaller = [...this.#readers.values()].every(({ holder }) => holder !== call.holder);
+    const mayPoll = this.#mayPollFor(call.holder);
     this.#readers.set(reader, call);
     this.#give(this.#failures > 0 ? this.#standIn() : this.#latest);
-    if (this.#isDue && isOfNewCaller) void this.#poll();
+    if (mayPoll) void this.#poll();
+  }
+
+  /** Whether a poll may tell one who joins more than those before have learnt or will learn soon. */
+  #mayPollFor(joining: Holder): boolean {
+    const last = this.#last;
+    if (last === 'answered') return false;
+    if (last) return performance.now() - last.failedAt >= this.options.watched.retryMs.first;
+    return [...this.#readers.values()].every(({ holder }) => holder !== joining);
   }
 
   leave(reader: LatestValue<View>): void {
@@ -176,7 +184,7 @@ class PollLoop<Key, View extends Timed> {
    * pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller.
    */
   async #poll(): Promise<void> {
-    this.#isDue = true;
+    this.#last = undefined;
     const { watched } = this.options;
     for (const [reader, call] of this.#callers()) {
       if (!this.#readers.delete(reader)) continue; // it has left
@@ -186,7 +194,7 @@ class PollLoop<Key, View extends Timed> {
         if (!this.#ended) this.#publish(view);
         return;
       } catch (error) {
-        if (this.#ended || !this.#isDue) return; // another poll was answered meanwhile, or has failed for all
+        if (this.#ended || this.#last) return; // another poll was answered meanwhile, or has failed for all
         if (!(error instanceof GatewayError && error.onlyFor)) return this.#retryOrFail(error);
       }
     }
@@ -204,7 +212,7 @@ class PollLoop<Key, View extends Timed> {
   /** Tells the readers what changed, then ends or schedules the next poll. */
   #publish(view: View): void {
     const { watched } = this.options;
-    this.#isDue = false;
+    this.#last = 'answered';
     this.#failures = 0;
     this.#latest = view;
     this.#give(view, (latest) => watched.isChange(latest, view));
@@ -215,7 +223,7 @@ class PollLoop<Key, View extends Timed> {
 
   /** After a failure that concerns all readers. */
   #retryOrFail(error: unknown): void {
-    this.#isDue = false;
+    this.#last = { failedAt: performance.now() };
     // An error without a code is a bug of ours, which every poll would meet again.
     if (!(error instanceof GatewayError) || final.includes(error.code)) {
       for (const each of this.#readers.keys()) each.fail(error);

@@ -64,7 +64,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
   const guard =
     <Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>) =>
     async (...args: Args): Promise<T> => {
-      if (state === 'silent') throw cause;
+      if (state === 'silent' && cause) throw new StoreError(cause.trouble, cause.message, cause.detail, false);
       const startedAt = performance.now();
       try {
         const answer = await timeLimit(() => work.apply(store, args as never), limitMs);

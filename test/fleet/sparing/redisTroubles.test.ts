@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
@@ -283,4 +284,46 @@ scene('A link whose record was damaged has an unknown outcome', async ({ redis, 
   const two = await start({ UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '2000' }); // how long it waits
   expect(await create(two, 'key')).toBe('OUTCOME_UNKNOWN');
   expect(control.counters().createClientLink).toBe(1);
+});
+
+scene('Keys that are refused while Redis is away leave nothing to do once it is back', async (scenery) => {
+  const { redis, start, isWell } = scenery;
+  await redis.kill();
+  const one = await start();
+  await until(async () => (await metric(one, 'gateway_store_degraded')) === 1);
+  for (let n = 0; n < 20; n += 1) expect(await create(one, `key-${n}`)).toBe('UPSTREAM_UNAVAILABLE, again');
+  await redis.restart();
+  await isWell(one);
+  await delay(1200); // what is repeated is repeated each second
+  expect(await metric(one, 'gateway_store_seconds_count{command="deleteIf"')).toBe(0);
+  expect(await create(one, 'key-0')).toMatch('created');
+});
+
+scene('Tries that wait for one creation look at its record together', async ({ control, start }) => {
+  const [one, two] = [await start(), await start()];
+  control.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
+  const first = create(one, 'key');
+  await control.whenCalled('createClientLink', 1);
+  const others = Array.from({ length: 50 }, () => create(two, 'key'));
+  await delay(1000);
+  control.release('slow');
+  const link = (await first).replace('created ', '');
+  expect(await Promise.all(others)).toEqual(Array(50).fill(`replayed ${link}`));
+  expect(await metric(two, 'gateway_store_seconds_count{command="get"')).toBeLessThan(2 * 50);
+});
+
+scene('What was read without Redis is stored also after another process failed to read it', async (scenery) => {
+  const { redis, control, start, areStored } = scenery;
+  const [id] = scenery.addTaxpayers(1);
+  await redis.command('ACL', 'SETUSER', 'one', 'on', '>secret', '~*', '+@all');
+  const one = await start({ CACHE_URL: redis.url.replace('//', '//one:secret@') });
+  await redis.command('ACL', 'SETUSER', 'one', 'off');
+  await redis.command('CLIENT', 'KILL', 'USER', 'one');
+  expect(await read(one, id)).toBe(id);
+  control.arm({ endpoint: 'taxpayerToken', fault: { status: 500, delayMs: 2000 } });
+  const failing = read(await start(), id);
+  await control.whenCalled('taxpayerToken', 2);
+  await redis.command('ACL', 'SETUSER', 'one', 'on');
+  expect(await failing).toBe('UPSTREAM_UNAVAILABLE');
+  await areStored(1);
 });

@@ -6,6 +6,7 @@ import { startAgents } from '../../../src/network/agents.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { Metrics } from '../../../src/observability/Metrics.js';
 import { type RunningServices, startServices } from '../../../src/services.js';
+import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { type Bounds, configWith, type Environment, environmentFor } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 
@@ -143,6 +144,21 @@ describe('Watchers of a job', () => {
     expect(seen).toEqual(['processing', 'completed', 'end']);
     const [asked = 0, after = 0] = arrivals().slice(-2);
     expect(after - asked).toBeGreaterThanOrEqual(100_000);
+  });
+
+  it('who come after an outage do not wait as long as those who saw it', async () => {
+    await start({ JOB_POLL_MAX_MS: '60000' });
+    const job = addJob();
+    sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+    const early = watch(job);
+    await pass(() => job.polls() === 6 * maxTries); // the next poll comes in a minute
+    await answered(() => false);
+    sandbox.control.disarmAll();
+    const polls = job.polls();
+    jest.advanceTimersByTime(2001); // the first pause after a failure
+    const late = watch(job);
+    await answered(() => late.length === 1);
+    expect([early, late, job.polls()]).toEqual([['processing'], ['processing'], polls + 1]);
   });
 
   it('are not held up by watchers whose own calls are refused', async () => {
