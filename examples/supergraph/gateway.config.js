@@ -25,11 +25,8 @@ export const gatewayConfig = {
   transportEntries: {
     taxpayers: {
       options: {
-        subscriptions: {
-          kind: 'ws',
-          location: '/graphql',
-          options: { connectionParams: { authorization: '{context.headers.authorization}' } },
-        },
+        // By server-sent events: over a WebSocket, callers would not learn why they are refused.
+        subscriptions: { kind: 'http', location: '/graphql/stream' },
       },
     },
   },

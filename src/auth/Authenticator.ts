@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/config.js';
-import { unauthenticated } from '../errors/errors.js';
+import { tokenRequired, unauthenticated } from '../errors/errors.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import { developerPolicy } from './developerPolicy.js';
 import { boundRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';
@@ -43,7 +43,7 @@ export class Authenticator {
   authenticate(authorization: string | undefined, tokenless?: Caller): Caller | Promise<Caller> {
     const unnamed = this.#unnamed ?? tokenless;
     if (unnamed && (!this.#policy || authorization === undefined)) return unnamed;
-    if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required');
+    if (authorization === undefined) throw unauthenticated(tokenRequired);
     const prefix = scheme.exec(authorization);
     if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? boundRefused : malformedHeader);
     const token = authorization.slice(prefix[0].length);

@@ -102,9 +102,10 @@ export function warningsOf(env: Readonly<Record<string, string>>): string[] {
   });
 }
 
-/** The setting that is meant by a name that begins like one: `UPSTREAM_BASEURL`. */
+/** The setting that is meant by a name that begins like one: `UPSTREAM_BASEURL`, or by the beginning of one: `RATE_LIMIT`. */
 function nearestTo(name: string): string | undefined {
   const [begin] = /^[A-Z]+_/.exec(name) ?? [];
   const beginsLikeOurs = begin !== undefined && !ofOthers.test(name) && names.some((each) => each.startsWith(begin));
-  return beginsLikeOurs && !names.includes(name) ? closest(name, names) : undefined;
+  if (!beginsLikeOurs || names.includes(name)) return undefined;
+  return names.find((each) => each.startsWith(name)) ?? closest(name, names);
 }

@@ -10,7 +10,7 @@ import type { ReadCall } from '../datasources/reading.js';
 import type { TokenBroker } from '../datasources/TokenBroker.js';
 import type { jobWatcher, recordWatcher } from '../datasources/watchers.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
-import { badInput, GatewayError } from '../errors/errors.js';
+import { badInput, GatewayError, tokenRequired } from '../errors/errors.js';
 import type { AuditEvent } from '../observability/auditLine.js';
 import type { OperationContext, OperationFacts } from '../operations/Operation.js';
 import { isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/json.js';
@@ -61,10 +61,12 @@ export class RequestContext implements OperationContext, ReadCall {
     this.laterMs = fields * laterFieldMs;
   }
 
-  /** @throws GatewayError FORBIDDEN when the caller lacks `scope` */
+  /** @throws GatewayError FORBIDDEN when the caller lacks `scope`; UNAUTHENTICATED for a router that passes no token on */
   require(scope: Scope): void {
-    if (this.caller.scopes.has(scope)) return;
+    const { kind, scopes } = this.caller;
+    if (scopes.has(scope)) return;
     this.audit('access-denied', 'denied', undefined, `missing scope ${scope}`);
+    if (kind === 'router') throw new GatewayError('UNAUTHENTICATED', tokenRequired);
     throw new GatewayError('FORBIDDEN', `Missing scope: ${scope}`);
   }
 

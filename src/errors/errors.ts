@@ -53,6 +53,8 @@ export class GatewayError extends Error implements GatewayErrorOptions {
   }
 }
 
+export const tokenRequired = 'An Authorization header with a Bearer token is required';
+
 /** Refuses a caller who is not known, with a status of 401. */
 export function unauthenticated(message: string): GatewayError {
   return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });

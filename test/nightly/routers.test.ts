@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
 import type { TrustedProvider } from '../support/authenticated.js';
 import { codesOf, postQuery, type TestGateway } from '../support/gateway.js';
+import { post } from '../support/post.js';
 import { startApolloGateway } from './support/apollo.js';
 import { startGrafbase } from './support/grafbase.js';
 import { startHiveGateway } from './support/hiveGateway.js';
@@ -61,6 +62,13 @@ it.each([
 ])('a subscription passes through %s to us, with fields of the other subgraph', (_, router) =>
   expectSubscription(subgraphs, router()),
 );
+
+it('a caller whom we refuse learns why through Hive Gateway, also for a subscription', async () => {
+  const query = 'subscription { refreshJobUpdated(taxpayerId: "x", jobId: "y") { status } }';
+  const headers = { accept: 'text/event-stream', authorization: 'Bearer nonsense' };
+  const response = await post(`${hive.origin}/graphql`, { query }, headers);
+  expect(await response.text()).toContain('"code":"UNAUTHENTICATED"');
+});
 
 const tokenQuery = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status accessToken } }';
 

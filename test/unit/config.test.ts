@@ -223,6 +223,7 @@ describe('A mistake', () => {
     ['UPSTREAM_BASEURL', 'UPSTREAM_BASE_URL'],
     ['UPSTREAM_CLIENT_SECRET_FIEL', 'UPSTREAM_CLIENT_SECRET_FILE'],
     ['TRUSTED_PEERS', 'TRUSTED_PROXIES'],
+    ['RATE_LIMIT', 'RATE_LIMIT_PER_MINUTE'],
   ])('of a name, as in %s, is a warning that names %s', (typed, meant) => {
     const warning = `${typed} is not a setting: did you mean ${meant}?`;
     expect(loadConfig({ [typed]: planted }).warnings).toEqual([warning]);

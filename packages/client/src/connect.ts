@@ -39,7 +39,7 @@ export async function* resultsOf(
     const type = response.headers.get('content-type') ?? '';
     if (!ok || body === null || !type.startsWith('text/event-stream')) {
       const result: unknown = await response.json().catch(() => undefined); // read by `problemsOf`
-      const isElsewhere = ok || status === 404 || status === 405;
+      const isElsewhere = ok || (status < 500 && status !== 408 && status !== 429);
       throw Object.assign(new Error(`The gateway answered with status ${status} and ${type || 'no type'}`), {
         result,
         isElsewhere,

@@ -2,7 +2,7 @@ import { print } from 'graphql';
 import { type ConnectOptions, resultsOf, streamAddress } from './connect.js';
 import { RefreshJobUpdatedDocument, TaxpayerTokenUpdatedDocument } from './generated/graphql.js';
 import type { RefreshJobUpdatedSubscription, TaxpayerTokenUpdatedSubscription } from './generated/strict.js';
-import { type GatewayProblem, problemsOf, retryAfterSeconds, WatchFailed } from './problems.js';
+import { errorCodeOf, type GatewayProblem, problemsOf, retryAfterSeconds, WatchFailed } from './problems.js';
 
 /** One status of a refresh job. */
 export type JobUpdate = RefreshJobUpdatedSubscription['refreshJobUpdated'];
@@ -85,21 +85,21 @@ async function* watch<Data, Update extends { readonly status: string }>(
   signal.addEventListener('abort', abort);
   let lastState: string | undefined;
   let attempt = 0;
+  // Only after an update, and a few times in a row, is a refused token one that has expired: the next may still be the same.
+  let renewals = 0;
   try {
     while (!signal.aborted) {
       const accessToken = typeof token === 'function' ? await Promise.race([token(), aborted]) : token;
       let cause: unknown;
-      // Only a token that brought an update before its refusal has expired; renewing any other could go on for ever.
-      let renewable = false;
       try {
         for await (const result of resultsOf(address, { query, variables }, accessToken, signal, fetch)) {
           const { data, errors } = result as { readonly data?: Data | null; readonly errors?: unknown };
           cause = errors === undefined ? undefined : result;
-          throwUnlessPassing(cause, renewable);
+          throwUnlessPassing(cause, renewals > 0);
           const update = data && updateIn(data);
           if (!update) continue;
           attempt = 0;
-          renewable = typeof token === 'function';
+          renewals = typeof token === 'function' ? 3 : 0;
           const state = stateOf(update);
           if (state !== lastState) yield update;
           lastState = state;
@@ -108,11 +108,12 @@ async function* watch<Data, Update extends { readonly status: string }>(
       } catch (error) {
         if (signal.aborted) return;
         if (error instanceof WatchFailed) throw error;
-        throwUnlessPassing(error, renewable);
+        throwUnlessPassing(error, renewals > 0);
         // Later, a proxy may answer so for a moment; at first, it is not the address of a gateway.
         if (lastState === undefined && (error as { readonly isElsewhere?: boolean }).isElsewhere) throw error;
         cause ??= error;
       }
+      if (errorCodeOf(cause) === 'UNAUTHENTICATED') renewals -= 1;
       const askedMs = 1000 * (retryAfterSeconds(cause) ?? 0);
       const pauseMs = Math.max(askedMs, Math.min(30_000, 1000 * 2 ** attempt++) * (0.5 + Math.random() / 2));
       onReconnect?.(pauseMs, cause);

@@ -71,7 +71,7 @@ describe('the border to the router', () => {
     const secret = 'the-current-secret';
     expect(await codesFor(secret)).toEqual([]);
     expect(await codesFor('something-else-here')).toEqual(['UNAUTHENTICATED']);
-    expect(await codesFor(secret, '{ taxpayer(id: "x") { id } }')).toEqual(['FORBIDDEN']);
+    expect(await codesFor(secret, '{ taxpayer(id: "x") { id } }')).toEqual(['UNAUTHENTICATED']);
     const withToken = { 'x-gateway-router-secret': secret, authorization: 'Bearer' };
     const { errors } = await gateway.query(sdl, {}, withToken); // it passes on a caller's, which is none
     expect(errors?.[0]?.extensions.code).toBe('UNAUTHENTICATED');
