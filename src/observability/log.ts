@@ -27,12 +27,15 @@ export function createLogger(level: string, destination: LogDestination = new St
   return pino(options, destination);
 }
 
-/** The frames of a stack, which follow the message; undefined when that has changed since: its lines may look like frames. */
+/** A function and its place in code, as V8 writes them. */
+const frame =
+  /(?<=^ {4})at (?:[\w$.<>#[\] ]+ \((?:(?:node:|file:\/\/|\/).+:\d+:\d+|<anonymous>|native|index \d+)\)|(?:async )?(?:node:|file:\/\/|\/).+:\d+:\d+)$/gm;
+
+/** The frames of a stack, looked for only after the message, whose lines may look like frames. */
 function framesOf(error: Error): string[] | undefined {
-  const stack = String(error.stack);
-  const begin = stack.indexOf(error.message);
-  if (begin === -1) return undefined;
-  return stack.slice(begin + error.message.length).match(/(?<=^ {4})at .+/gm) ?? undefined;
+  const [stack, message] = [String(error.stack), String(error.message)];
+  const begin = stack.indexOf(message);
+  return stack.slice(begin === -1 ? 0 : begin + message.length).match(frame) ?? undefined;
 }
 
 function errorWithoutMessage(error: unknown): unknown {
