@@ -36,8 +36,7 @@ const allUnreachable = /^(All sentinels are unreachable|Failed to refresh slots 
 export const closed = new StoreError('unreachable', undefined, 'ECONNRESET');
 
 /** The key holds something that is not ours. */
-export const isOfAnotherType = (error: unknown): boolean =>
-  /^(WRONGTYPE|ERR value is not an integer)/.test(replyOf(error) ?? '');
+export const isOfAnotherType = (error: unknown): boolean => replyOf(error)?.startsWith('WRONGTYPE') === true;
 
 /** The driver had no connection to send the command on, so it can be tried again without doing anything twice. */
 export const wasNotSent = (error: unknown): boolean =>

@@ -95,8 +95,11 @@ export const redisScripts = {
     if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
     return redis.call('del', KEYS[1])`,
   gatewayIncrement: `
-    local count, left = redis.call('incr', KEYS[1]), redis.call('pttl', KEYS[1])
-    if left >= 0 then return { count, left } end
+    local left = redis.call('pttl', KEYS[1])
+    local held = left >= 0 and redis.call('get', KEYS[1])
+    if held and #held <= 15 and string.match(held, '^%d+$') then
+      return { redis.call('incr', KEYS[1]), left }
+    end
     redis.call('set', KEYS[1], 1, 'px', ARGV[1])
     return { 1, tonumber(ARGV[1]) }`,
 } as const;
