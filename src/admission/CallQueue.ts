@@ -14,7 +14,7 @@ type Begin = (release: Release) => void;
 
 /** Calls to the service: each waits until its caller may have one more under way. */
 export class CallQueue {
-  /** The calls of each holder in order of arrival. The holder whose call began last comes last. */
+  /** The calls of each holder in order of arrival. Holders take turns: whose call begins goes to the end. */
   readonly #waiting = new Map<Holder, Begin[]>();
   #whenIdle: (() => void)[] = [];
 
@@ -67,7 +67,7 @@ export class CallQueue {
     });
   }
 
-  /** Gives a free place to the holder whose last call began first, of those who may have one more. */
+  /** Gives a free place to the first holder in line that may have one more. */
   #beginNext(): void {
     const { places } = this.options;
     for (const [holder, line] of this.#waiting) {

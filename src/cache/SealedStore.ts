@@ -104,7 +104,7 @@ export class SealedStore {
   }
 
   /**
-   * Claims `name`. Returns what withdraws the claim, unless something was written over it; undefined if the name is taken.
+   * Claims `name`. Returns a function that withdraws the claim unless it was overwritten; undefined if the name is taken.
    * @throws StoreError when the store does not answer; then withdraws what it may have written
    */
   async claim(name: ItemName, value: unknown, ttlMs: number): Promise<(() => Promise<void>) | undefined> {

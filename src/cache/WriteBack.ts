@@ -21,7 +21,7 @@ export class WriteBack {
     this.#timer = undefined;
     for (const id of [...this.#unsaved].slice(0, mostAtOnce)) {
       this.#unsaved.delete(id);
-      // Another process may have failed with the lease, or held it for too long; a StoreError says that the store is closed.
+      // Another process held the lease for too long, or failed. (A StoreError says that the store is closed.)
       this.save(id).catch((error) => {
         if (!(error instanceof StoreError)) this.later(id);
       });

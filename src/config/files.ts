@@ -24,6 +24,7 @@ export interface Followed {
 export function follow({ paths, log, take }: Followed): () => void {
   let taken = '';
   let seen = '';
+  let problem: string | undefined;
   const timer = setInterval(async () => {
     const now = paths.map(stateOf).join('');
     const isNew = now === seen && now !== taken;
@@ -32,16 +33,17 @@ export function follow({ paths, log, take }: Followed): () => void {
     taken = now;
     try {
       const fields = await take();
-      if (fields) log.info(fields, 'a changed file was read again');
+      if (fields ?? problem) log.info(fields ?? { problem }, 'a changed file was read again');
+      problem = undefined;
     } catch (error) {
-      const problem = (error as Error).message;
+      problem = (error as Error).message;
       log.warn({ problem }, 'a changed file cannot be used: what was read before stays in use');
     }
   }, lookEveryMs).unref();
   return () => clearInterval(timer);
 }
 
-/** A text that changes when the file or folder does, or when the system no longer lets it be looked at. */
+/** A text that changes when the file or folder does, or when it can no longer be read. */
 function stateOf(path: string): string {
   try {
     const stats = statSync(path);

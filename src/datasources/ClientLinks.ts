@@ -84,7 +84,7 @@ export class ClientLinks {
 
   async #createOnce(attempt: Attempt, inPlace: InPlace): Promise<CreatedLink> {
     let waitsUntil: number | undefined;
-    for (let record: LinkRecord | undefined; ; record = await this.#lookAgain(attempt)) {
+    for (let record: LinkRecord | undefined; ; ) {
       // While a record exists this only waits: it claims nothing and takes no place.
       const link = record === undefined ? await inPlace(() => this.#createIfNew(attempt)) : undefined;
       if (link !== undefined) return { link, replayed: false };
@@ -95,6 +95,7 @@ export class ClientLinks {
       if (record?.state === 'created') return { link: record.link, replayed: true };
       waitsUntil ??= performance.now() + this.options.workMs;
       if (record?.state === 'unknown' || performance.now() > waitsUntil) throw unknown();
+      record = await this.#lookAgain(attempt);
     }
   }
 

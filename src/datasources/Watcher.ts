@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Holder } from '../admission/Places.js';
-import { type ErrorCode, GatewayError } from '../errors/errors.js';
+import { type ErrorCode, GatewayError, isRefusalOfAnother } from '../errors/errors.js';
 import { longestTimerMs } from '../process/pause.js';
 import { LatestValue } from './LatestValue.js';
 import type { ReadCall } from './reading.js';
@@ -128,10 +128,15 @@ function idOf(key: unknown): string {
 class PollLoop<Key, View extends Timed> {
   /** In the order in which polls are made on their behalf, each with the options of its calls. */
   readonly #readers = new Map<LatestValue<View>, ReadCall>();
-  /** How the last poll that was due ended for all readers. Undefined while it is under way, or if all callers were refused. */
-  #last: 'answered' | { readonly failedAt: number } | undefined;
+  /**
+   * Until when those who join cause no poll: without end after an answer, for a while after a failure. Undefined while a poll is
+   * under way, or was refused to every caller: a poll for another caller may be answered.
+   */
+  #quietUntil: number | undefined;
   #latest: View | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** When the timer runs out. */
+  #dueAt = Infinity;
   #failures = 0;
   #ended = false;
 
@@ -142,18 +147,13 @@ class PollLoop<Key, View extends Timed> {
   ) {}
 
   join(reader: LatestValue<View>, call: ReadCall): void {
-    const mayPoll = this.#mayPollFor(call.holder);
+    const isNewCaller = this.#readerOf(call.holder) === undefined;
     this.#readers.set(reader, call);
     this.#give(this.#failures > 0 ? this.#standIn() : this.#latest);
-    if (mayPoll) void this.#poll();
-  }
-
-  /** Whether a poll may tell one who joins more than those before have learnt or will learn soon. */
-  #mayPollFor(joining: Holder): boolean {
-    const last = this.#last;
-    if (last === 'answered') return false;
-    if (last) return performance.now() - last.failedAt >= this.options.watched.retryMs.first;
-    return [...this.#readers.values()].every(({ holder }) => holder !== joining);
+    const pollAt = this.#quietUntil ?? (isNewCaller ? 0 : Infinity);
+    const waitMs = pollAt - performance.now();
+    if (waitMs <= 0) void this.#poll();
+    else if (pollAt < this.#dueAt) this.#schedule(waitMs);
   }
 
   leave(reader: LatestValue<View>): void {
@@ -184,35 +184,44 @@ class PollLoop<Key, View extends Timed> {
    * pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller.
    */
   async #poll(): Promise<void> {
-    this.#last = undefined;
+    this.#quietUntil = undefined;
+    this.#dueAt = Infinity;
     const { watched } = this.options;
-    for (const [reader, call] of this.#callers()) {
-      if (!this.#readers.delete(reader)) continue; // it has left
+    for (const holder of this.#callers()) {
+      const chosen = this.#readerOf(holder);
+      if (chosen === undefined) continue; // it has left
+      const [reader, call] = chosen;
+      this.#readers.delete(reader);
       this.#readers.set(reader, call);
       try {
         const view = await watched.read(this.key, this.#latest, call);
         if (!this.#ended) this.#publish(view);
         return;
       } catch (error) {
-        if (this.#ended || this.#last) return; // another poll was answered meanwhile, or has failed for all
-        if (!(error instanceof GatewayError && error.onlyFor)) return this.#retryOrFail(error);
+        if (this.#ended || this.#quietUntil !== undefined) return; // another poll was answered meanwhile, or has failed for all
+        const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
+        if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
       }
     }
     if (!this.#ended) this.#retryAfter(0);
   }
 
-  /** One reader of each caller, those with the fewest calls first. */
-  #callers(): (readonly [LatestValue<View>, ReadCall])[] {
-    const byHolder = new Map<Holder, readonly [LatestValue<View>, ReadCall]>();
-    for (const each of this.#readers) if (!byHolder.has(each[1].holder)) byHolder.set(each[1].holder, each);
+  /** Those with the fewest calls first. */
+  #callers(): Holder[] {
     const { callsOf } = this.options;
-    return [...byHolder.values()].sort(([, one], [, other]) => callsOf(one.holder) - callsOf(other.holder));
+    const callers = new Set([...this.#readers.values()].map(({ holder }) => holder));
+    return [...callers].sort((one, other) => callsOf(one) - callsOf(other));
+  }
+
+  #readerOf(caller: Holder): readonly [LatestValue<View>, ReadCall] | undefined {
+    for (const reader of this.#readers) if (reader[1].holder === caller) return reader;
+    return undefined;
   }
 
   /** Tells the readers what changed, then ends or schedules the next poll. */
   #publish(view: View): void {
     const { watched } = this.options;
-    this.#last = 'answered';
+    this.#quietUntil = Infinity;
     this.#failures = 0;
     this.#latest = view;
     this.#give(view, (latest) => watched.isChange(latest, view));
@@ -223,11 +232,14 @@ class PollLoop<Key, View extends Timed> {
 
   /** After a failure that concerns all readers. */
   #retryOrFail(error: unknown): void {
-    this.#last = { failedAt: performance.now() };
     // An error without a code is a bug of ours, which every poll would meet again.
     if (!(error instanceof GatewayError) || final.includes(error.code)) {
       for (const each of this.#readers.keys()) each.fail(error);
-    } else this.#retryAfter((error.retryAfterSeconds ?? 0) * 1000);
+      return;
+    }
+    const askedMs = (error.retryAfterSeconds ?? 0) * 1000;
+    this.#quietUntil = performance.now() + Math.max(this.options.watched.retryMs.first, askedMs);
+    this.#retryAfter(askedMs);
   }
 
   #retryAfter(leastMs: number): void {
@@ -254,6 +266,7 @@ class PollLoop<Key, View extends Timed> {
 
   #schedule(pauseMs: number): void {
     clearTimeout(this.#timer);
+    this.#dueAt = performance.now() + pauseMs;
     this.#timer = setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
   }
 }

@@ -80,7 +80,7 @@ export class Agents {
 
 const keepAlive = { keepAlive: true };
 
-/** How long a proxy may take to open a tunnel, in milliseconds: less than a call has by default, so that the log blames the proxy. */
+/** How long a proxy may take to open a tunnel, in milliseconds: less than a call, so that the log blames the proxy. */
 const tunnelMs = 4000;
 
 /** A proxy. Its URL has no user and password, so that no library can print them. */

@@ -16,7 +16,8 @@ const exitWaitMs = 1000;
 
 /**
  * What Node.js writes to when standard output is a pipe, a socket or a terminal. It is told before each write not to wait for
- * the reader: another process that shares a pipe may make it blocking again. A file has no such handle, and no reader.
+ * the reader: another process that shares a pipe may make it blocking again. (And may find it non-blocking, as beside any
+ * program on Node.js.) A file has no such handle, and no reader.
  */
 interface Handle {
   readonly fd: number;
@@ -30,7 +31,7 @@ interface Handle {
  * and there tries for ever to write to a full disk or a closed pipe.)
  */
 export class StandardOutput implements LogDestination {
-  readonly isTerminal = process.stdout.isTTY;
+  readonly isTerminal = process.stdout.isTTY === true;
   readonly #handle = (process.stdout as unknown as { readonly _handle?: Handle })._handle;
   /** The lines that are not written yet, of the first perhaps only the rest. */
   #pending: Buffer[] = [];

@@ -40,9 +40,9 @@ export class TrustedDocuments {
     const { paths, log } = this.options;
     const take = async () => {
       const listed = await readListed(paths);
-      if (isDeepStrictEqual(listed.byId, this.#listed.byId)) return undefined;
+      const isSame = isDeepStrictEqual(listed.byId, this.#listed.byId);
       this.#listed = listed;
-      return { setting: 'TRUSTED_DOCUMENTS_FILE', documents: this.#listed.byId.size };
+      return isSame ? undefined : { setting: 'TRUSTED_DOCUMENTS_FILE', documents: listed.byId.size };
     };
     await take();
     this.#unwatch = follow({ paths, log, take });

@@ -23,9 +23,9 @@ const links = `
 
 /** TypeGraphQL has no decorator for the root types. */
 const rootDescriptions = {
-  Query: 'What can be read: taxpayers with their token records, and refresh jobs.',
-  Mutation: 'What the service is asked to make.',
-  Subscription: 'What can be watched: what is known comes at once, then each change.',
+  Query: 'Reads taxpayers with their token records, and refresh jobs.',
+  Mutation: 'Creates client links at the service.',
+  Subscription: 'Sends the present state at once, then each change.',
 };
 
 /** The resolvers of one type. `reference` finds an entity and checks the scope: `_entities` bypasses the root fields. */

@@ -50,8 +50,8 @@ export class DirectoryLock {
   }
 
   /** @throws StoreError when another process has the directory, or may have had it while this one stood still */
-  assertHeld(): void {
-    if (performance.now() >= this.#sureUntil) throw lost();
+  assertHeld(mayBeDone = false): void {
+    if (performance.now() >= this.#sureUntil) throw lost(mayBeDone);
   }
 
   /** @throws StoreError when the lock is lost; the system's error when the directory is */
@@ -115,7 +115,7 @@ export function statOf(path: string) {
   });
 }
 
-const lost = () => new StoreError('failed', undefined, 'ELOCKED');
+const lost = (mayBeDone = false) => new StoreError('failed', undefined, 'ELOCKED', mayBeDone);
 
 function inUse(directory: string): StoreError {
   const message = `CACHE_URL: another gateway uses ${directory}, which is for one process; several share a Redis (redis://…)`;

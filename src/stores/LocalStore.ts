@@ -14,6 +14,8 @@ import {
 } from './Store.js';
 import { StoreError } from './StoreError.js';
 
+/** How often a full store is looked through for what has expired, in milliseconds. */
+const lookAgainMs = 1000;
 /** The size of an entry besides its value, in bytes: about what key, object and map take. */
 const entryBytes = 300;
 
@@ -29,7 +31,8 @@ export class LocalStore implements Store {
   #sweepAt = 1000;
   #journal: Journal | undefined;
   #isClosed = false;
-  #isFull = false;
+  /** When a full store is looked through again; 0 while it is not full. */
+  #fullUntil = 0;
 
   /** The store of `directory`, kept in its journal. @throws StoreError `misconfigured`, fit to be shown */
   static async open(directory: string, options: JournalOptions): Promise<LocalStore> {
@@ -153,7 +156,7 @@ export class LocalStore implements Store {
     this.#bytes += sizeOf(kept) - sizeOf(this.#held.get(key));
     this.#held.set(key, { ...kept, value: Buffer.from(kept.value) });
     await this.#journal?.changed(key);
-    this.#journal?.assertHeld(); // or else it may have gone into a file that another process has replaced
+    this.#journal?.assertHeld(true); // or else it may have gone into a file that another process has replaced
   }
 
   #drop(key: string): Promise<void> | undefined {
@@ -169,19 +172,24 @@ export class LocalStore implements Store {
   #makeRoom(): void {
     const { onDegraded, onRecovered } = this.guard;
     const isOver = this.#bytes >= this.mostBytes;
-    if (!isOver && !this.#isFull && this.#held.size < this.#sweepAt) return;
+    if (!isOver && this.#fullUntil === 0 && this.#held.size < this.#sweepAt) return;
     const now = performance.now();
+    const full = new StoreError('full', undefined, 'EFULL');
+    if (isOver && now < this.#fullUntil) throw full;
     for (const [key, { endsAt }] of this.#held) if (endsAt <= now) void this.#drop(key);
     this.#sweepAt = 2 * this.#held.size + 1000;
     for (const key of isOver ? this.#held.keys() : []) {
       if (this.#bytes < 0.9 * this.mostBytes) break;
       if (key.includes(separator)) void this.#drop(key);
     }
-    const full = this.#bytes >= this.mostBytes ? new StoreError('full', undefined, 'EFULL') : undefined;
-    if (full && !this.#isFull) onDegraded?.(full);
-    if (!full && this.#isFull) onRecovered?.();
-    this.#isFull = full !== undefined;
-    if (full) throw full;
+    if (this.#bytes < this.mostBytes) {
+      if (this.#fullUntil > 0) onRecovered?.();
+      this.#fullUntil = 0;
+      return;
+    }
+    this.#fullUntil = now + lookAgainMs;
+    onDegraded?.(full); // again, because a disk that can be written again ends the same trouble
+    throw full;
   }
 }
 

@@ -61,7 +61,7 @@ export class StoreError extends Error {
     message: string = messages[trouble],
     /** The code of the server, the driver or the system, such as `WRONGPASS` or `ENOSPC`; for the log, never a value. */
     readonly detail?: string,
-    /** Whether the store may have done it all the same. */
+    /** Whether the operation may have taken effect although it failed. */
     readonly mayBeDone = trouble === 'timed-out' || trouble === 'unreachable',
   ) {
     super(message);

@@ -25,7 +25,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
   /** `refusing`: operations go on, because a refusal costs no time and may concern writes alone. `silent`: none is made. */
   let state: 'used' | 'refusing' | 'silent' = 'used';
   let cause: StoreError | undefined;
-  /** Why the last operation got no answer, until another gets one. A second error in a row often only follows from it. */
+  /** The error of the last operation, if it got no answer: a second one in a row often only follows from it. */
   let unanswered: StoreError | undefined;
   let refusedAt = 0;
   let probing: NodeJS.Timeout | undefined;

@@ -81,6 +81,7 @@ export class Journal {
     journal.#lookSoon();
     try {
       if (await readJournal(directory, map)) options.onDamaged?.();
+      await lock.renew(); // to read much takes longer than a look at the lock holds
     } catch (error) {
       await journal.close();
       throw error;
@@ -90,8 +91,8 @@ export class Journal {
   }
 
   /** @throws StoreError while this process may not use the directory, because another has it or had it a moment ago */
-  assertHeld(): void {
-    this.lock.assertHeld();
+  assertHeld(mayBeDone = false): void {
+    this.lock.assertHeld(mayBeDone);
   }
 
   /** Resolves when the present state of `key` is written, or when writing has failed and that was reported. */
@@ -146,7 +147,10 @@ export class Journal {
       this.#size += await this.#appendTo(file, [...keys]);
     } catch (error) {
       // It may have written a part, and what came after that would not be read.
-      await file.truncate(this.#size).catch(() => (this.#mostBytes = 0));
+      await file.truncate(this.#size).catch(async () => {
+        this.#file = undefined; // until it is written anew
+        await file.close().catch(() => undefined);
+      });
       throw error;
     }
   }

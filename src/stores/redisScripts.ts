@@ -1,6 +1,8 @@
 import { hourMs } from './Store.js';
 
-/** A record lives as long as its `token`, or an hour without one. With more fields than this, a new job replaces the others. */
+/** A record lives as long as its `token`, an hour with a job alone, and seconds with a lease or a failure alone. */
+const leaseLifeMs = 10_000;
+/** With more fields than this, a new job replaces the others. */
 const mostFields = 100;
 
 /**
@@ -37,7 +39,7 @@ export const redisScripts = {
     if holder == awaited and failure ~= '' then return { 'failed', failure } end
     if holder ~= owner and isHeld(till, tonumber(length)) then return { 'held', holder } end
     redis.call('hset', key, name .. ':lease', owner .. ' ' .. text(now + length) .. '\\n')
-    live(${hourMs})
+    live(${leaseLifeMs})
     return { 'taken', text(now) }`,
   /** Whoever took the lease last may write, even when it has expired: nobody can have written since. */
   gatewaySettle: `${common}

@@ -197,6 +197,11 @@ scene('Every key in Redis ends by itself', async (scenery) => {
   const keys = await redis.keys();
   expect(keys.length).toBeGreaterThanOrEqual(4);
   for (const key of keys) expect([key, Number(await redis.command('PTTL', key)) !== -1]).toEqual([key, true]);
+  control.arm({ endpoint: 'taxpayerToken', fault: { status: 500 } });
+  await read(await start(), 'failing');
+  const [failed = ''] = (await redis.keys()).filter((key) => !keys.includes(key));
+  expect(await redis.command('HLEN', failed)).toBe(1); // the failure, for those who wait for it
+  expect(Number(await redis.command('PTTL', failed))).toBeLessThanOrEqual(10_000);
 });
 
 /** `created` or `replayed` with the id of the link, or the code of the error. */

@@ -134,16 +134,22 @@ describe('Watchers of a job', () => {
 
   it('hear nothing of passing faults, and no poll is made sooner than the service asks', async () => {
     await start();
-    const job = addJob();
-    const seen = watch(job);
-    await answered(() => seen.length === 1);
-    const fault = { status: 429, headers: { 'retry-after': '100' } } as const;
-    sandbox.control.arm({ endpoint: 'refreshJob', times: 1, fault });
-    job.become('completed');
-    await pass(() => seen.includes('end'));
-    expect(seen).toEqual(['processing', 'completed', 'end']);
-    const [asked = 0, after = 0] = arrivals().slice(-2);
-    expect(after - asked).toBeGreaterThanOrEqual(100_000);
+    for (const status of [429, 503]) {
+      const job = addJob();
+      const seen = watch(job);
+      await answered(() => seen.length === 1);
+      const fault = { status, headers: { 'retry-after': '100' } };
+      sandbox.control.arm({ endpoint: 'refreshJob', times: 1, fault });
+      job.become('completed');
+      await pass(() => job.polls() === 2);
+      await answered(() => false);
+      jest.advanceTimersByTime(3000);
+      const late = watch(job);
+      await pass(() => seen.includes('end') && late.includes('end'));
+      expect([seen, late]).toEqual(Array(2).fill(['processing', 'completed', 'end']));
+      const [asked = 0, after = 0] = arrivals().slice(-2);
+      expect(after - asked).toBeGreaterThanOrEqual(100_000);
+    }
   });
 
   it('who come after an outage do not wait as long as those who saw it', async () => {
@@ -155,8 +161,11 @@ describe('Watchers of a job', () => {
     await answered(() => false);
     sandbox.control.disarmAll();
     const polls = job.polls();
-    jest.advanceTimersByTime(2001); // the first pause after a failure
+    jest.advanceTimersByTime(500);
     const late = watch(job);
+    await answered(() => false);
+    expect(job.polls()).toBe(polls);
+    jest.advanceTimersByTime(1500); // with those before, the first pause after a failure
     await answered(() => late.length === 1);
     expect([early, late, job.polls()]).toEqual([['processing'], ['processing'], polls + 1]);
   });
@@ -269,6 +278,21 @@ describe('Watchers of a record', () => {
     expect(seen).toEqual(['CREATED', 'COMPLETED', 'end']);
     expect(Date.now() - beganAt).toBeGreaterThanOrEqual(hour);
     expect(taxpayer.calls()).toBe(9);
+  });
+
+  it('are refused together, not one after the other, when the share of all is spent', async () => {
+    await start({ TOKEN_FRESH_SECONDS: '60', TOKEN_BUDGET_PER_HOUR: '4', TOKEN_BUDGET_CALLER_SHARE: '1' });
+    const id = addTaxpayer().id;
+    const watches = Array.from({ length: 20 }, (_, n) => running.recordWatches.watch(id, { holder: `caller-${n}` }));
+    for (const each of watches) void each.next();
+    const refusals = async () => /event="watch-share-exhausted"} (\d+)/.exec(await metrics.registry.metrics())?.[1];
+    await pass(() => sandbox.control.tokenCalls(id) === 2);
+    await answered(() => false);
+    for (let timers = 0; timers < 50 && (await refusals()) === undefined; timers += 1) {
+      jest.advanceTimersToNextTimer();
+      await answered(() => false);
+    }
+    expect(await refusals()).toBe('1');
   });
 
   it('wait quietly for a record that is fresh for longer than a timer can run', async () => {
