@@ -14,7 +14,7 @@ type Begin = (release: Release) => void;
 
 /** Calls to the service: each waits until its caller may have one more under way. */
 export class CallQueue {
-  /** The calls of each holder in order of arrival. Holders take turns: whose call begins goes to the end. */
+  /** The calls of each holder in order of arrival. Holders take turns: one whose call begins moves to the end. */
   readonly #waiting = new Map<Holder, Begin[]>();
   #whenIdle: (() => void)[] = [];
 

@@ -21,7 +21,7 @@ export class WriteBack {
     this.#timer = undefined;
     for (const id of [...this.#unsaved].slice(0, mostAtOnce)) {
       this.#unsaved.delete(id);
-      // Another process held the lease for too long, or failed. (A StoreError says that the store is closed.)
+      // Again, where another process held the lease for too long or failed. A StoreError comes only from a closed store.
       this.save(id).catch((error) => {
         if (!(error instanceof StoreError)) this.later(id);
       });

@@ -33,7 +33,7 @@ export function follow({ paths, log, take }: Followed): () => void {
     taken = now;
     try {
       const fields = await take();
-      if (fields ?? problem) log.info(fields ?? { problem }, 'a changed file was read again');
+      if (fields ?? problem) log.info(fields ?? { endedProblem: problem }, 'a changed file was read again');
       problem = undefined;
     } catch (error) {
       problem = (error as Error).message;

@@ -20,7 +20,7 @@ export interface Watched<Key, View extends Timed> {
   isFinal(view: View): boolean;
   /** Time from when the view was read to the next poll, so that processes with the same view poll at the same moment. */
   intervalMs(view: View): number;
-  /** The pause after a failed poll, which doubles with each further failure in a row, from `first` up to `longest`. */
+  /** The pause after a failed poll: as long as polls have failed, at least `first` and at most `longest`. */
   readonly retryMs: { readonly first: number; readonly longest: number };
 }
 
@@ -129,15 +129,18 @@ class PollLoop<Key, View extends Timed> {
   /** In the order in which polls are made on their behalf, each with the options of its calls. */
   readonly #readers = new Map<LatestValue<View>, ReadCall>();
   /**
-   * Until when those who join cause no poll: without end after an answer, for a while after a failure. Undefined while a poll is
-   * under way, or was refused to every caller: a poll for another caller may be answered.
+   * Those who join before this time cause no poll: infinity after an answer; after a failure the first pause, or what the service
+   * asked for. Undefined during a poll, and after one that was refused to every caller: another caller may get an answer.
    */
   #quietUntil: number | undefined;
   #latest: View | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** When the timer runs out. */
   #dueAt = Infinity;
-  #failures = 0;
+  /** When the first of the failures in a row was; undefined after an answer. */
+  #failingSince: number | undefined;
+  /** How often all views were dropped: a poll that began before brings none back. */
+  #restarts = 0;
   #ended = false;
 
   constructor(
@@ -149,7 +152,7 @@ class PollLoop<Key, View extends Timed> {
   join(reader: LatestValue<View>, call: ReadCall): void {
     const isNewCaller = this.#readerOf(call.holder) === undefined;
     this.#readers.set(reader, call);
-    this.#give(this.#failures > 0 ? this.#standIn() : this.#latest);
+    this.#give(this.#failingSince === undefined ? this.#latest : this.#standIn());
     const pollAt = this.#quietUntil ?? (isNewCaller ? 0 : Infinity);
     const waitMs = pollAt - performance.now();
     if (waitMs <= 0) void this.#poll();
@@ -166,6 +169,7 @@ class PollLoop<Key, View extends Timed> {
   }
 
   restart(): void {
+    this.#restarts += 1;
     this.#latest = undefined;
     for (const reader of this.#readers.keys()) reader.latest = undefined;
     this.#schedule(0);
@@ -187,6 +191,8 @@ class PollLoop<Key, View extends Timed> {
     this.#quietUntil = undefined;
     this.#dueAt = Infinity;
     const { watched } = this.options;
+    const restarts = this.#restarts;
+    const isVain = () => this.#ended || this.#restarts !== restarts;
     for (const holder of this.#callers()) {
       const chosen = this.#readerOf(holder);
       if (chosen === undefined) continue; // it has left
@@ -195,18 +201,18 @@ class PollLoop<Key, View extends Timed> {
       this.#readers.set(reader, call);
       try {
         const view = await watched.read(this.key, this.#latest, call);
-        if (!this.#ended) this.#publish(view);
+        if (!isVain()) this.#publish(view);
         return;
       } catch (error) {
-        if (this.#ended || this.#quietUntil !== undefined) return; // another poll was answered meanwhile, or has failed for all
+        if (isVain() || this.#quietUntil !== undefined) return; // another poll was answered meanwhile, or has failed for all
         const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
         if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
       }
     }
-    if (!this.#ended) this.#retryAfter(0);
+    if (!isVain()) this.#retryAfter(0);
   }
 
-  /** Those with the fewest calls first. */
+  /** The callers who watch, those with the fewest calls first. */
   #callers(): Holder[] {
     const { callsOf } = this.options;
     const callers = new Set([...this.#readers.values()].map(({ holder }) => holder));
@@ -222,7 +228,7 @@ class PollLoop<Key, View extends Timed> {
   #publish(view: View): void {
     const { watched } = this.options;
     this.#quietUntil = Infinity;
-    this.#failures = 0;
+    this.#failingSince = undefined;
     this.#latest = view;
     this.#give(view, (latest) => watched.isChange(latest, view));
     const intervalMs = watched.intervalMs(view);
@@ -237,18 +243,17 @@ class PollLoop<Key, View extends Timed> {
       for (const each of this.#readers.keys()) each.fail(error);
       return;
     }
-    const askedMs = (error.retryAfterSeconds ?? 0) * 1000;
-    this.#quietUntil = performance.now() + Math.max(this.options.watched.retryMs.first, askedMs);
-    this.#retryAfter(askedMs);
+    const leastMs = withJitter(Math.max(this.options.watched.retryMs.first, (error.retryAfterSeconds ?? 0) * 1000));
+    this.#quietUntil = performance.now() + leastMs;
+    this.#retryAfter(leastMs);
   }
 
   #retryAfter(leastMs: number): void {
     const { first, longest } = this.options.watched.retryMs;
-    const usualMs = Math.min(longest, first * 2 ** this.#failures);
-    this.#failures += 1;
+    this.#failingSince ??= performance.now();
+    const usualMs = Math.min(longest, Math.max(first, performance.now() - this.#failingSince));
     if ([...this.#readers.keys()].some(({ latest }) => latest === undefined)) this.#give(this.#standIn());
-    // With jitter, because all watchers wait for the same moment when the budget is spent.
-    this.#schedule(Math.max(usualMs, leastMs) * (1 + Math.random() / 10));
+    this.#schedule(Math.max(withJitter(usualMs), leastMs));
   }
 
   #standIn(): View | undefined {
@@ -270,3 +275,6 @@ class PollLoop<Key, View extends Timed> {
     this.#timer = setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
   }
 }
+
+/** Up to a tenth longer, because all watchers wait for the same moment when the budget is spent. */
+const withJitter = (ms: number): number => ms * (1 + Math.random() / 10);

@@ -116,7 +116,7 @@ export class KnownOperations {
     if (!introspection) visit(document, { Field: refuseIntrospection });
     const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw introspection ? new AggregateError(errors) : withoutSchema(errors);
-    const digest = hash('sha256', text); // of texts that differ in lone surrogates, one is only kept one use earlier
+    const digest = hash('sha256', text); // texts that differ only in lone surrogates share it: the second is kept at its first use
     const isKept = this.#seen.get(digest) === true;
     const known = { document, sizeOf, isKept, operations: new Map() };
     if (isKept) this.#kept.set(text, known);

@@ -14,7 +14,7 @@ import {
 } from './Store.js';
 import { StoreError } from './StoreError.js';
 
-/** How often a full store is looked through for what has expired, in milliseconds. */
+/** A full store is looked through for what has expired at most once in this time, in milliseconds. */
 const lookAgainMs = 1000;
 /** The size of an entry besides its value, in bytes: about what key, object and map take. */
 const entryBytes = 300;
@@ -183,12 +183,12 @@ export class LocalStore implements Store {
       if (key.includes(separator)) void this.#drop(key);
     }
     if (this.#bytes < this.mostBytes) {
-      if (this.#fullUntil > 0) onRecovered?.();
+      if (this.#fullUntil > 0 && !this.#journal?.isFailing) onRecovered?.();
       this.#fullUntil = 0;
       return;
     }
     this.#fullUntil = now + lookAgainMs;
-    onDegraded?.(full); // again, because a disk that can be written again ends the same trouble
+    onDegraded?.(full); // each second, because a recovery of the disk counts as one of this, too
     throw full;
   }
 }

@@ -81,7 +81,7 @@ export class Journal {
     journal.#lookSoon();
     try {
       if (await readJournal(directory, map)) options.onDamaged?.();
-      await lock.renew(); // to read much takes longer than a look at the lock holds
+      await lock.renew().catch((error) => unusable(directory, error)); // a long read may outlast the last renewal
     } catch (error) {
       await journal.close();
       throw error;
@@ -93,6 +93,11 @@ export class Journal {
   /** @throws StoreError while this process may not use the directory, because another has it or had it a moment ago */
   assertHeld(mayBeDone = false): void {
     this.lock.assertHeld(mayBeDone);
+  }
+
+  /** Whether writing fails, which was reported; its end will be. */
+  get isFailing(): boolean {
+    return this.#failure !== undefined;
   }
 
   /** Resolves when the present state of `key` is written, or when writing has failed and that was reported. */
@@ -146,9 +151,9 @@ export class Journal {
     try {
       this.#size += await this.#appendTo(file, [...keys]);
     } catch (error) {
-      // It may have written a part, and what came after that would not be read.
+      // It may have written a part, behind which nothing would be read. If that cannot be cut off, the file is given up.
       await file.truncate(this.#size).catch(async () => {
-        this.#file = undefined; // until it is written anew
+        this.#file = undefined; // so that the next write makes a new file
         await file.close().catch(() => undefined);
       });
       throw error;
@@ -267,9 +272,10 @@ function decode(body: Buffer): readonly [string, Kept] | undefined {
   }
 }
 
-function unusable(directory: string, error: NodeJS.ErrnoException): never {
-  if (error instanceof StoreError) throw error;
-  throw new StoreError('misconfigured', `CACHE_URL: the directory ${directory} cannot be opened: ${error.code}`);
+function unusable(directory: string, error: NodeJS.ErrnoException | StoreError): never {
+  if (error instanceof StoreError && error.trouble === 'misconfigured') throw error;
+  const code = error instanceof StoreError ? error.detail : error.code;
+  throw new StoreError('misconfigured', `CACHE_URL: the directory ${directory} cannot be opened: ${code}`);
 }
 
 function storeErrorOf(error: unknown): StoreError {

@@ -1,6 +1,6 @@
 import { hourMs } from './Store.js';
 
-/** A record lives as long as its `token`, an hour with a job alone, and seconds with a lease or a failure alone. */
+/** How long a record with nothing but a lease or a failure lives. With a job it lives an hour, with a `token` as long as that. */
 const leaseLifeMs = 10_000;
 /** With more fields than this, a new job replaces the others. */
 const mostFields = 100;
@@ -41,7 +41,7 @@ export const redisScripts = {
     redis.call('hset', key, name .. ':lease', owner .. ' ' .. text(now + length) .. '\\n')
     live(${leaseLifeMs})
     return { 'taken', text(now) }`,
-  /** Whoever took the lease last may write, even when it has expired: nobody can have written since. */
+  /** Whoever took the lease last may write, even when it has expired, while the key lives: nobody can have written since. */
   gatewaySettle: `${common}
     local name, owner, kind, value, version, ttl, age, begun = unpack(ARGV)
     if lease(name) ~= owner then return 0 end
@@ -99,7 +99,7 @@ export const redisScripts = {
   gatewayIncrement: `
     local left = redis.call('pttl', KEYS[1])
     local held = left >= 0 and redis.call('get', KEYS[1])
-    if held and #held <= 15 and string.match(held, '^%d+$') then
+    if held and #held <= 15 and string.match(held, '^[1-9]%d*$') then
       return { redis.call('incr', KEYS[1]), left }
     end
     redis.call('set', KEYS[1], 1, 'px', ARGV[1])

@@ -165,7 +165,7 @@ describe('Watchers of a job', () => {
     const late = watch(job);
     await answered(() => false);
     expect(job.polls()).toBe(polls);
-    jest.advanceTimersByTime(1500); // with those before, the first pause after a failure
+    jest.advanceTimersByTime(1700); // with those before, the first pause after a failure and its jitter
     await answered(() => late.length === 1);
     expect([early, late, job.polls()]).toEqual([['processing'], ['processing'], polls + 1]);
   });
@@ -262,6 +262,26 @@ describe('Watchers of a record', () => {
     await pass(() => early.includes('end') && late.includes('end'));
     expect(late).toEqual(['CREATED, stale', 'CREATED', 'COMPLETED', 'end']);
     expect(early).toEqual(['CREATED', 'COMPLETED', 'end']);
+  });
+
+  it('do not wait the longer after an outage the more others come and go meanwhile', async () => {
+    await start({ TOKEN_FRESH_SECONDS: '60', BREAKER_RESET_MS: '100' }, { jobs: { watchMaxMs: 2 * hour } });
+    const taxpayer = addTaxpayer();
+    const seen = watch(taxpayer.id);
+    await answered(() => seen.length === 1);
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
+    await pass(() => taxpayer.calls() > maxTries);
+    for (let n = 0; n < 40; n += 1) {
+      void running.recordWatches.watch(taxpayer.id, { holder: 'other' }).return();
+      await answered(() => false);
+      jest.advanceTimersByTime(500);
+      await answered(() => false);
+    }
+    sandbox.control.disarmAll();
+    taxpayer.become('COMPLETED');
+    const endedAt = Date.now();
+    await pass(() => seen.includes('end'));
+    expect(Date.now() - endedAt).toBeLessThan(60_000);
   });
 
   it('wait for the next hour when their share is spent, hear nothing, and leave the rest to queries', async () => {
