@@ -135,8 +135,6 @@ class PollLoop<Key, View extends Timed> {
   #quietUntil: number | undefined;
   #latest: View | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** When the timer runs out. */
-  #dueAt = Infinity;
   /** When the first of the failures in a row was; undefined after an answer. */
   #failingSince: number | undefined;
   /** How often all views were dropped: a poll that began before brings none back. */
@@ -156,7 +154,7 @@ class PollLoop<Key, View extends Timed> {
     const pollAt = this.#quietUntil ?? (isNewCaller ? 0 : Infinity);
     const waitMs = pollAt - performance.now();
     if (waitMs <= 0) void this.#poll();
-    else if (pollAt < this.#dueAt) this.#schedule(waitMs);
+    else if (waitMs < Infinity) this.#schedule(waitMs); // the pause of those who saw the failure may be longer
   }
 
   leave(reader: LatestValue<View>): void {
@@ -170,6 +168,7 @@ class PollLoop<Key, View extends Timed> {
 
   restart(): void {
     this.#restarts += 1;
+    this.#quietUntil = undefined;
     this.#latest = undefined;
     for (const reader of this.#readers.keys()) reader.latest = undefined;
     this.#schedule(0);
@@ -189,10 +188,9 @@ class PollLoop<Key, View extends Timed> {
    */
   async #poll(): Promise<void> {
     this.#quietUntil = undefined;
-    this.#dueAt = Infinity;
     const { watched } = this.options;
     const restarts = this.#restarts;
-    const isVain = () => this.#ended || this.#restarts !== restarts;
+    const isOutdated = () => this.#ended || this.#restarts !== restarts;
     for (const holder of this.#callers()) {
       const chosen = this.#readerOf(holder);
       if (chosen === undefined) continue; // it has left
@@ -201,15 +199,16 @@ class PollLoop<Key, View extends Timed> {
       this.#readers.set(reader, call);
       try {
         const view = await watched.read(this.key, this.#latest, call);
-        if (!isVain()) this.#publish(view);
+        if (!isOutdated()) this.#publish(view);
         return;
       } catch (error) {
-        if (isVain() || this.#quietUntil !== undefined) return; // another poll was answered meanwhile, or has failed for all
+        // Where `#quietUntil` is set, another poll was answered meanwhile or has failed for all.
+        if (isOutdated() || this.#quietUntil !== undefined) return;
         const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
         if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
       }
     }
-    if (!isVain()) this.#retryAfter(0);
+    if (!isOutdated()) this.#retryAfter(0);
   }
 
   /** The callers who watch, those with the fewest calls first. */
@@ -243,11 +242,13 @@ class PollLoop<Key, View extends Timed> {
       for (const each of this.#readers.keys()) each.fail(error);
       return;
     }
-    const leastMs = withJitter(Math.max(this.options.watched.retryMs.first, (error.retryAfterSeconds ?? 0) * 1000));
+    const { first } = this.options.watched.retryMs;
+    const leastMs = withJitter(Math.max(first, 1000 * (error.retryAfterSeconds ?? 0)));
     this.#quietUntil = performance.now() + leastMs;
     this.#retryAfter(leastMs);
   }
 
+  /** Polls again after the pause, which is at least `leastMs`. */
   #retryAfter(leastMs: number): void {
     const { first, longest } = this.options.watched.retryMs;
     this.#failingSince ??= performance.now();
@@ -271,7 +272,6 @@ class PollLoop<Key, View extends Timed> {
 
   #schedule(pauseMs: number): void {
     clearTimeout(this.#timer);
-    this.#dueAt = performance.now() + pauseMs;
     this.#timer = setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
   }
 }

@@ -49,7 +49,7 @@ export class DirectoryLock {
     return lock;
   }
 
-  /** @throws StoreError when another process has the directory, or may have had it while this one stood still */
+  /** @throws StoreError with `mayBeDone`, when another process has the directory, or may have had it while this one stood still */
   assertHeld(mayBeDone = false): void {
     if (performance.now() >= this.#sureUntil) throw lost(mayBeDone);
   }

@@ -167,7 +167,7 @@ export class LocalStore implements Store {
 
   /**
    * Drops what has expired and then, if the store is full, the fields used least recently: more than needed, so that this is
-   * rare.
+   * rare. @throws StoreError `full` when items take all the room
    */
   #makeRoom(): void {
     const { onDegraded, onRecovered } = this.guard;
@@ -188,7 +188,7 @@ export class LocalStore implements Store {
       return;
     }
     this.#fullUntil = now + lookAgainMs;
-    onDegraded?.(full); // each second, because a recovery of the disk counts as one of this, too
+    onDegraded?.(full); // again each second: when the disk recovers, the journal tells that the whole store has
     throw full;
   }
 }

@@ -85,7 +85,7 @@ async function* watch<Data, Update extends { readonly status: string }>(
   signal.addEventListener('abort', abort);
   let lastState: string | undefined;
   let attempt = 0;
-  // Only after an update, and a few times in a row, is a refused token one that has expired: the next may still be the same.
+  // How many refused tokens in a row count as expired: `token` may give the old one again. None before the first update.
   let renewals = 0;
   try {
     while (!signal.aborted) {
