@@ -109,7 +109,7 @@ export class HttpServer {
     if (this.server instanceof TlsServer) this.server.setSecureContext(contextOf(tls));
   }
 
-  /** Answers requests in flight and those still arriving with `connection: close`; ends all connections within `timeoutMs`. */
+  /** Answers requests in flight and those still arriving, almost all with `connection: close`; ends all connections within `timeoutMs`. */
   async drain(timeoutMs: number): Promise<void> {
     if (this.#draining) return;
     this.#draining = true;
@@ -165,7 +165,8 @@ export class HttpServer {
 
   /** A class of responses that adds `safe` headers to every answer: `setHeader` would cost several times as much. */
   #responses(safe: readonly string[]): typeof ServerResponse {
-    const isDraining = () => this.#draining;
+    // Not while the listening socket is being closed: the client would connect again, and closing might reset that connection.
+    const isLast = () => this.#draining && this.#closingListener === undefined;
     return class<Request extends IncomingMessage> extends ServerResponse<Request> {
       /** Supports only what our code uses: no status message, and headers as one flat list of names and values. */
       override writeHead(status: number, headers: unknown = []): this {
@@ -173,7 +174,7 @@ export class HttpServer {
         if (!all.includes(ownPolicy)) all.push(...nothing);
         const isCut = leavesMuchUnread(this.req);
         if (isCut) stopReading(this.req);
-        if (isCut || isDraining()) all.push('connection', 'close');
+        if (isCut || isLast()) all.push('connection', 'close');
         return super.writeHead(status, all);
       }
     };
