@@ -2,7 +2,7 @@ import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache, heldBytes } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
-import type { Place, Turn, Wish } from '../stores/Store.js';
+import { hourMs, type Place, type Turn, type Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { MemoryKeeper } from './Forgets.js';
 import type { CacheTier, InPlace, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
@@ -26,6 +26,8 @@ interface Reader<Value> {
   readonly fetch: () => Promise<Entry<Value>>;
   /** Whether memory may keep the result: not when the subject was forgotten during the read. */
   readonly mayKeep: () => boolean;
+  /** Whether `fetch` gives an entry that was fetched before, and is offered to the store again. */
+  readonly isAgain?: true;
 }
 
 /** A read in flight. */
@@ -198,10 +200,15 @@ export class LeasedCache<Value> implements MemoryKeeper {
     // 7. This process has the lease, or the store does not answer. Losing the lease does not end the work.
     const renewing = setInterval(() => store.acquire(place, wish).catch(() => undefined), renewEveryMs).unref();
     try {
-      const entry = await reader.fetch();
+      const entry = await reader.fetch().finally(() => clearInterval(renewing));
       // 8. Write the entry and release the lease. What the store does not take is noted for step 10.
+      const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => undefined);
+      if (isSaved === false && !reader.isAgain) {
+        // Another process has taken the lease, and may have fetched later.
+        const newest = await this.#write(entry, reader).catch(() => undefined);
+        if (newest !== undefined) return newest;
+      }
       this.#keep(reader, entry);
-      const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => false);
       if (!isSaved) this.#writeBack.later(reader.id);
       return entry;
     } catch (error) {
@@ -210,8 +217,6 @@ export class LeasedCache<Value> implements MemoryKeeper {
       const failure = isShared ? encodeFailure(error) : undefined;
       await store.settle(place, owner, { failure }).catch(() => undefined);
       throw error;
-    } finally {
-      clearInterval(renewing);
     }
   }
 
@@ -222,16 +227,21 @@ export class LeasedCache<Value> implements MemoryKeeper {
     return { version, value, readAt: performance.now(), fetchedAt: Date.now(), startedAt };
   }
 
-  /** 10. Asks the store again for an entry that it did not take, if memory still has it; given the lease, writes the entry. */
+  /**
+   * 10. Offers the store again an entry that it did not take, if memory still has it. Not after half an hour: by then the store
+   * may have forgotten that it was told to forget the subject.
+   */
   async #save(id: string): Promise<void> {
     const own = this.#memory.peek(id);
-    if (own === undefined) return;
-    await this.#load({
-      id,
-      acceptable: (stored) => stored.version === own.version || !isFromBefore(stored, own),
-      fetch: async () => own,
-      mayKeep: () => this.#memory.peek(id) === own,
-    });
+    if (own === undefined || !this.isYoungerThan(own, hourMs / 2)) return;
+    await this.#write(own, { id, mayKeep: () => this.#memory.peek(id) === own });
+  }
+
+  /** Asks the store for an entry that was not fetched before the own one; given the lease, writes the own one. */
+  async #write(own: Entry<Value>, { id, mayKeep }: Pick<Reader<Value>, 'id' | 'mayKeep'>): Promise<Entry<Value>> {
+    const acceptable = (stored: Entry<Value>) => stored.version === own.version || !isFromBefore(stored, own);
+    const { entry } = await this.#load({ id, mayKeep, acceptable, fetch: async () => own, isAgain: true });
+    return entry;
   }
 
   /** Keeps the store's entry, unless memory has the same version, with its readers' views, or one that was fetched later. */
@@ -243,7 +253,9 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   #keep({ id, mayKeep }: Reader<Value>, entry: Entry<Value>): void {
-    if (mayKeep()) this.#memory.set(id, entry, { ttl: leftMs(entry, this.options) });
+    if (!mayKeep()) return;
+    this.#memory.set(id, entry, { ttl: leftMs(entry, this.options) });
+    this.options.onKept?.(id, entry);
   }
 }
 

@@ -33,5 +33,7 @@ export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   readonly workMs: number;
   /** The field of the store that holds the entry with this id. */
   readonly fieldOf: (id: string) => SubjectField;
+  /** Told of each entry that memory takes: one that was fetched, or a newer one of the store. */
+  readonly onKept?: (id: string, entry: Entry<Value>) => void;
   readonly onRead?: (kind: string, tier: CacheTier, reason: ReadReason) => void;
 }

@@ -24,8 +24,10 @@ export interface Forgotten {
 export interface SealedStoreOptions {
   readonly store: Store;
   readonly sealer: Sealer;
-  /** The settings that change every answer (base URL, client id, API version). They are part of every name. */
-  readonly scope: readonly string[];
+  /** The client of the service: part of every name. */
+  readonly client: { readonly baseUrl: string; readonly clientId: string };
+  /** The version of what the service answers: a field that was read in another version counts as absent. */
+  readonly apiVersion: string;
 }
 
 /** Pause between the tries of a write that must not be lost, in milliseconds. */
@@ -52,14 +54,14 @@ export class SealedStore {
     if (turn.state === 'failed') return { state: 'failed', failure: this.#open(failureName(place), turn.failure) };
     if (turn.state !== 'found') return turn;
     const { version, value } = turn.stored;
-    return { state: 'found', stored: { ...turn.stored, value: this.#open(valueName(place, version), value) } };
+    return { state: 'found', stored: { ...turn.stored, value: this.#open(this.#valueName(place, version), value) } };
   }
 
   settle(place: Place, owner: string, outcome: Outcome<unknown, object>): Promise<boolean> {
     const sealed =
       'failure' in outcome
         ? { failure: outcome.failure && this.#seal(failureName(place), outcome.failure) }
-        : { ...outcome, value: this.#seal(valueName(place, outcome.version), outcome.value) };
+        : { ...outcome, value: this.#seal(this.#valueName(place, outcome.version), outcome.value) };
     return this.options.store.settle(place, owner, sealed);
   }
 
@@ -83,7 +85,7 @@ export class SealedStore {
     const fields = await this.options.store.fields(record);
     return fields.map((each) => ({
       ...each,
-      value: this.#open(valueName({ record, field: each.name }, each.version), each.value),
+      value: this.#open(this.#valueName({ record, field: each.name }, each.version), each.value),
     }));
   }
 
@@ -150,7 +152,8 @@ export class SealedStore {
   }
 
   keyOf(name: ItemName): string {
-    return this.options.sealer.name([...this.options.scope, ...name]);
+    const { client, sealer } = this.options;
+    return sealer.name([client.baseUrl, client.clientId, ...name]);
   }
 
   placeOf({ subject, kind, id }: SubjectField): Place {
@@ -160,6 +163,10 @@ export class SealedStore {
 
   #recordOf(subject: string): string {
     return this.keyOf(['subject', subject]);
+  }
+
+  #valueName({ record, field }: Place, version: string): string {
+    return `${record} ${field} ${version} ${this.options.apiVersion}`;
   }
 
   /** Repeats `work` until it succeeds or the store is closed. Resolves after the first try. */
@@ -186,8 +193,4 @@ export class SealedStore {
   }
 }
 
-/** The {@link SealedStoreOptions.scope} of one client of the service. */
-export const scopeOf = (baseUrl: string, clientId: string, apiVersion: string) => [baseUrl, clientId, apiVersion];
-
-const valueName = ({ record, field }: Place, version: string): string => `${record} ${field} ${version}`;
 const failureName = ({ record, field }: Place): string => `${record} ${field}:failure`;

@@ -1,4 +1,4 @@
-import { SealedStore, scopeOf } from '../cache/SealedStore.js';
+import { SealedStore } from '../cache/SealedStore.js';
 import { Sealer } from '../cache/sealing.js';
 import { type Config, ConfigError } from '../config/config.js';
 import { openExistingStore, shownStore } from '../stores/openStore.js';
@@ -20,8 +20,10 @@ export async function withStoreOf<T>(
     throw new ConfigError(['UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops']);
   }
   const sealer = new Sealer(upstream.clientSecret, cache.encryptionKeys);
-  const scope = scopeOf(upstream.baseUrl, upstream.clientId, service.apiVersion);
-  return withStore(cache.url, use, (store) => work({ sealer, sealed: new SealedStore({ store, sealer, scope }) }));
+  const { apiVersion } = service;
+  return withStore(cache.url, use, (store) =>
+    work({ sealer, sealed: new SealedStore({ store, sealer, client: upstream, apiVersion }) }),
+  );
 }
 
 /** Runs `work` with an existing store. @throws StoreError that says what is wrong in one line with nothing confidential */

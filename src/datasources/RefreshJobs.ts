@@ -16,7 +16,7 @@ export type JobView = Entry<Observation>;
 
 export interface RefreshJobsOptions extends ReadingOptions {
   readonly broker: TokenBroker;
-  /** Told of each status that was not in memory when it was asked for. */
+  /** Told of each current status that memory takes. */
   readonly onStatus: (taxpayerId: TaxpayerId, jobId: JobId, view: JobView) => void;
 }
 
@@ -44,8 +44,11 @@ export class RefreshJobs implements MemoryKeeper {
       codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
       ttlMs: ({ job }) => (isTerminal(job) ? keepMs : processingTtlMs),
       fieldOf: (id) => {
-        const end = id.indexOf('/');
-        return { subject: id.slice(0, end), kind: 'job', id: id.slice(end + 1) };
+        const [subject, jobId] = idsOf(id);
+        return { subject, kind: 'job', id: jobId };
+      },
+      onKept: (id, entry) => {
+        if (this.#isCurrent(entry, sharedMs)) options.onStatus(...idsOf(id), entry);
       },
     });
   }
@@ -72,11 +75,11 @@ export class RefreshJobs implements MemoryKeeper {
     return call.once?.(`job ${id}`, look) ?? look();
   }
 
-  async #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall) {
-    const { service, broker, onStatus } = this.options;
+  #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall) {
+    const { service, broker } = this.options;
     const { holder, trail } = call;
     const id = idOf(taxpayerId, jobId);
-    const entry = await this.#cache.read(id, {
+    return this.#cache.read(id, {
       holder,
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
       fetch: async (endsAt) => {
@@ -88,8 +91,6 @@ export class RefreshJobs implements MemoryKeeper {
       },
       inPlace: (work) => this.options.calls.run(holder, work),
     });
-    onStatus(taxpayerId, jobId, entry);
-    return entry;
   }
 
   #isCurrent(entry: JobView, maxAgeMs: number): boolean {
@@ -105,3 +106,4 @@ export class RefreshJobs implements MemoryKeeper {
 
 /** Ids hold no slash (see `identifiers.ts`), so that no two pairs look alike. */
 const idOf = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
+const idsOf = (id: string) => id.split('/') as [TaxpayerId, JobId];

@@ -25,7 +25,7 @@ export interface TokenBrokerOptions extends ReadingOptions, Omit<TokenBudgetOpti
   /** Longest backoff for a record that cannot be read, in milliseconds. */
   readonly longestPauseMs: number;
   readonly onEvent: (event: TokenEvent) => void;
-  /** Told of each record that was read or used. */
+  /** Told of each fresh record that memory takes. */
   readonly onRecord: (id: TaxpayerId, view: TokenView) => void;
 }
 
@@ -65,6 +65,10 @@ export class TokenBroker implements MemoryKeeper {
       codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : absenceMs),
       fieldOf: (subject) => ({ subject, kind: 'token' }),
+      onKept: (id, entry) => {
+        const isShown = entry.value.kind === 'record' && this.#isFresh(entry, Infinity);
+        if (isShown) options.onRecord(id as TaxpayerId, this.#viewOf(entry));
+      },
     });
     this.#budget = new TokenBudget({
       ...options,
@@ -123,7 +127,7 @@ export class TokenBroker implements MemoryKeeper {
 
   async #find(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
     const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
-    return this.#report(id, await this.#read(id, acceptable, call, inPlace));
+    return this.#viewOf(await this.#read(id, acceptable, call, inPlace));
   }
 
   /**
@@ -132,12 +136,10 @@ export class TokenBroker implements MemoryKeeper {
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
-  async credential(id: TaxpayerId, refused: ReadonlySet<string> = none, call: ReadCall = {}): Promise<TokenEntry> {
+  credential(id: TaxpayerId, refused: ReadonlySet<string> = none, call: ReadCall = {}): Promise<TokenEntry> {
     const acceptable: Acceptable = (entry) =>
       !refused.has(entry.version) && (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, absenceMs));
-    const entry = await this.#read(id, acceptable, call);
-    if (entry.value.kind === 'record') this.#report(id, entry);
-    return entry;
+    return this.#read(id, acceptable, call);
   }
 
   /**
@@ -211,12 +213,6 @@ export class TokenBroker implements MemoryKeeper {
   #isFresh(entry: TokenEntry, maxAgeMs: number): boolean {
     const freshMs = entry.value.kind === 'record' ? this.#viewOf(entry).freshMs : absenceMs;
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
-  }
-
-  #report(id: TaxpayerId, entry: TokenEntry): TokenView {
-    const view = this.#viewOf(entry);
-    this.options.onRecord(id, view);
-    return view;
   }
 
   /** Always the same object for one entry, so that `Vocabulary` translates it once. */

@@ -2,7 +2,7 @@ import { CallQueue } from '../admission/CallQueue.js';
 import { boundsFor, type Holder, Places } from '../admission/Places.js';
 import { Forgets } from '../cache/Forgets.js';
 import { leaseMarginMs } from '../cache/LeasedCache.js';
-import { SealedStore, scopeOf } from '../cache/SealedStore.js';
+import { SealedStore } from '../cache/SealedStore.js';
 import type { Sealer } from '../cache/sealing.js';
 import type { UpstreamCredentials } from '../config/config.js';
 import type { AuditEvent } from '../observability/auditLine.js';
@@ -33,7 +33,7 @@ export function startDatasources(options: DatasourcesOptions) {
   const { config, metrics, agents, store, sealer, upstream, fetch, audit } = options;
   const { apiVersion, deadlineMs, breakerResetMs: longestPauseMs } = config.service;
   const { maxEntries, keepMs } = config.cache;
-  const sealed = new SealedStore({ store, sealer, scope: scopeOf(upstream.baseUrl, upstream.clientId, apiVersion) });
+  const sealed = new SealedStore({ store, sealer, client: upstream, apiVersion });
   const http = new ResilientFetch({
     ...config.service,
     ...(fetch && { fetch }),

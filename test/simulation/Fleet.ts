@@ -1,4 +1,4 @@
-import { SealedStore, scopeOf } from '../../src/cache/SealedStore.js';
+import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import type { Config } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
@@ -278,8 +278,8 @@ export class Fleet {
     const store = new StoreLine(world, -1, runtime, this.store, troubles);
     const secret = new Secret(`secret-${this.#secret}`);
     const sealer = new Sealer(secret);
-    const scope = scopeOf(baseUrl, clientId, this.#config.service.apiVersion);
-    const sealed = new SealedStore({ store, sealer, scope });
+    const { apiVersion } = this.#config.service;
+    const sealed = new SealedStore({ store, sealer, client: { baseUrl, clientId }, apiVersion });
     const subject = this.#taxpayer(taxpayer);
     const id = runtime.randomUUID();
     const forgotten: (typeof auditor.forgotten)[number] = { taxpayer, begunAt: world.now };

@@ -1,7 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { LeasedCache } from '../../src/cache/LeasedCache.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
@@ -9,6 +8,7 @@ import { LocalStore } from '../../src/stores/LocalStore.js';
 
 const clientSecret = new Secret('planted-secret');
 const sealerOf = (byte: number) => new Sealer(clientSecret, [new Secret(Buffer.alloc(32, byte).toString('base64'))]);
+const of = { client: { baseUrl: '', clientId: '' }, apiVersion: '1' };
 const text = fc.string({ unit: 'binary' });
 
 describe('Sealer', () => {
@@ -74,9 +74,23 @@ describe('Sealer', () => {
   });
 });
 
+it('Two versions of the service share all names, but nothing that the service answered', async () => {
+  const store = new LocalStore();
+  const [old, next] = ['1', '2'].map(
+    (apiVersion) => new SealedStore({ store, sealer: sealerOf(1), ...of, apiVersion }),
+  );
+  const place = old?.placeOf({ subject: 'own', kind: 'token' });
+  if (place === undefined || next === undefined) throw new Error('no stores');
+  await old?.settle(place, 'me', { version: 'v', value: 'secret', ageMs: 0, begunAt: 0, ttlMs: 60_000 });
+  expect(await next.acquire(place, { owner: 'me', leaseMs: 1 })).toMatchObject({ stored: { value: undefined } });
+  await old?.put(['key'], 'link', 60_000);
+  expect(await next.get(['key'])).toMatchObject({ value: 'link' });
+  expect(await next.forget({ id: 'x', subject: 'own' })).toBe(1);
+});
+
 it('What was sealed for one taxpayer, field and version is nothing anywhere else', async () => {
   const store = new LocalStore();
-  const sealed = new SealedStore({ store, sealer: sealerOf(1), scope: [] });
+  const sealed = new SealedStore({ store, sealer: sealerOf(1), ...of });
   const own = sealed.placeOf({ subject: 'own', kind: 'token' });
   const moved = { ageMs: 0, begunAt: 0, ttlMs: 60_000 };
   await sealed.settle(own, 'me', { ...moved, version: 'first', value: 'secret' });
@@ -93,16 +107,4 @@ it('What was sealed for one taxpayer, field and version is nothing anywhere else
   for (const place of [another, ofAnother]) await store.settle(place, 'me', { ...moved, version, value });
   await store.settle(own, 'me', { ...moved, version: 'second', value });
   expect(await Promise.all([own, another, ofAnother].map(opened))).toEqual([undefined, undefined, undefined]);
-});
-
-it('A store that gives what was refused again is done without', async () => {
-  const stored = { version: 'x', value: Buffer.of(), ageMs: 60_000 };
-  const liar = Object.assign(new LocalStore(), { acquire: async () => ({ state: 'found', stored }) as const });
-  const cache = new LeasedCache<string>({
-    store: new SealedStore({ store: liar, sealer: sealerOf(1), scope: [] }),
-    ...{ kind: 'token', maxEntries: 9, workMs: 100, ttlMs: () => 1000, codec: { encode: String, decode: String } },
-    fieldOf: (subject) => ({ subject, kind: 'token' }),
-  });
-  const { value } = await cache.read('id', { acceptable: () => false, fetch: async () => 'fetched' });
-  expect(value).toBe('fetched');
 });

@@ -126,7 +126,7 @@ describe('Watchers of a job', () => {
     job.become('completed');
     await jobs.status(...job.ids);
     const last = watch(job);
-    await answered(() => early.includes('end') && late.includes('end'));
+    await answered(() => [early, late, last].every((seen) => seen.includes('end')));
     expect([early, late]).toEqual(Array(2).fill(['processing', 'completed', 'end']));
     expect(last).toEqual(['completed', 'end']);
     expect(job.polls()).toBe(2);
@@ -245,6 +245,27 @@ describe('Watchers of a record', () => {
     await answered(() => seen.length === 2);
     expect(seen).toEqual(['CREATED', 'AUTHORIZED']);
     expect(taxpayer.calls()).toBe(3);
+  });
+
+  it('hear nothing that was asked for before the record was forgotten', async () => {
+    const { jobs, forgets } = await start();
+    const taxpayer = addTaxpayer();
+    const { jobId } = sandbox.control.addJob({ taxpayerId: taxpayer.id, endsAs: null });
+    const seen = watch(taxpayer.id);
+    await answered(() => seen.length === 1);
+    taxpayer.become('CONSENT_RECEIVED');
+    sandbox.control.rotateToken(taxpayer.id);
+    jest.advanceTimersByTime(1); // what is fetched from now on is newer
+    sandbox.control.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'late' } });
+    const reading = jobs.status(taxpayer.id, identifiers.jobId(jobId));
+    await answered(() => taxpayer.calls() === 2);
+    forgets.forgetAll();
+    jest.advanceTimersByTime(1);
+    await answered(() => seen.length === 2);
+    sandbox.control.release('late');
+    await reading;
+    await answered(() => false);
+    expect(seen).toEqual(['CREATED', 'CREATED']); // the second one from the store
   });
 
   it('see a stale record if they come while the service is down, and nothing of that if they came before', async () => {

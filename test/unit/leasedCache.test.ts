@@ -1,0 +1,127 @@
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { LeasedCache } from '../../src/cache/LeasedCache.js';
+import { SealedStore } from '../../src/cache/SealedStore.js';
+import { Sealer } from '../../src/cache/sealing.js';
+import { Secret } from '../../src/config/secret.js';
+import { GatewayError } from '../../src/errors/errors.js';
+import { LocalStore } from '../../src/stores/LocalStore.js';
+import type { Store } from '../../src/stores/Store.js';
+import { StoreError } from '../../src/stores/StoreError.js';
+import { SharedStore } from '../support/stores/SharedStore.js';
+
+beforeEach(() => jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] }));
+afterEach(() => jest.useRealTimers());
+
+type Leases = Pick<Store, 'acquire' | 'settle'>;
+
+/** The cache of one process, and what it has kept so far. `changes`: how the process sees the store. */
+function processOn(store: Store, changes: Partial<Leases> = {}) {
+  const seen: Store = Object.assign(Object.create(store), {
+    acquire: (...wish) => (changes.acquire ?? store.acquire).apply(store, wish),
+    settle: (...outcome) => (changes.settle ?? store.settle).apply(store, outcome),
+  } satisfies Leases);
+  const kept: string[] = [];
+  const cache = new LeasedCache<string>({
+    store: new SealedStore({
+      ...{ store: seen, sealer: new Sealer(new Secret('planted-secret')) },
+      ...{ client: { baseUrl: '', clientId: '' }, apiVersion: '' },
+    }),
+    ...{ kind: 'token', maxEntries: 9, workMs: 60_000, ttlMs: () => 3_600_000 },
+    codec: { encode: String, decode: String },
+    fieldOf: (subject) => ({ subject, kind: 'token' }),
+    onKept: (_id, { value }) => kept.push(value),
+  });
+  const read = async (fetch: () => Promise<string>) =>
+    (await cache.read('id', { acceptable: () => false, fetch })).value;
+  return { cache, kept, read };
+}
+
+const after = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
+const pass = (ms: number) => jest.advanceTimersByTimeAsync(ms);
+const away = async () => {
+  throw new StoreError('silent');
+};
+
+it('A store that gives what was refused again is done without', async () => {
+  const stored = { version: 'x', value: Buffer.of(), ageMs: 60_000 };
+  const { read } = processOn(new LocalStore(), { acquire: async () => ({ state: 'found', stored }) });
+  expect(await read(async () => 'fetched')).toBe('fetched');
+});
+
+it('A process that stood still gives what another has fetched since, and tells nobody of its own', async () => {
+  const store = new SharedStore();
+  const changes: Partial<Leases> = {};
+  const still = processOn(store, changes);
+  const another = processOn(store);
+  const reading = still.read(() => after(10_000).then(() => 'older'));
+  changes.acquire = away; // it renews its lease no more
+  await pass(4000);
+  expect(await another.read(async () => 'newer')).toBe('newer');
+  delete changes.acquire;
+  await pass(6000);
+  expect(await reading).toBe('newer');
+  expect(still.kept).toEqual(['newer']);
+});
+
+it('A store that loses each lease is asked again once, and then each second', async () => {
+  let asked = 0;
+  const acquire: Store['acquire'] = async () => {
+    asked += 1;
+    return { state: 'taken', now: 0 };
+  };
+  const { read } = processOn(new LocalStore(), { acquire, settle: async () => false });
+  expect(await read(async () => 'fetched')).toBe('fetched');
+  expect(asked).toBe(2);
+  await pass(3000);
+  expect(asked).toBe(5);
+});
+
+it('What is written back tells of a newer entry that the store has by then', async () => {
+  const store = new SharedStore();
+  const changes: Partial<Leases> = { acquire: away, settle: away };
+  const one = processOn(store, changes);
+  expect(await one.read(async () => 'old')).toBe('old');
+  await pass(500);
+  expect(await processOn(store).read(async () => 'new')).toBe('new');
+  delete changes.acquire;
+  delete changes.settle;
+  await pass(1000);
+  expect(one.kept).toEqual(['old', 'new']);
+});
+
+it('What the store did not take for half an hour is not offered any more: it may have forgotten what it forgot', async () => {
+  const store = new SharedStore();
+  let asked = 0;
+  const acquire = () => {
+    asked += 1;
+    return away();
+  };
+  const one = processOn(store, { acquire, settle: away });
+  await one.read(async () => 'value');
+  await pass(1_790_000);
+  const before = asked;
+  expect(before).toBeGreaterThan(1700);
+  await pass(60_000);
+  expect(asked - before).toBeLessThanOrEqual(11);
+});
+
+it('The lease is renewed no more once its work has ended: that would erase a failure that others wait for', async () => {
+  const store = new SharedStore();
+  const asked: string[] = [];
+  const failing = processOn(store, {
+    acquire(...wish) {
+      asked.push('acquire');
+      return store.acquire(...wish);
+    },
+    async settle(...outcome) {
+      asked.push('settle');
+      await after(5000);
+      return store.settle(...outcome);
+    },
+  });
+  const failure = new GatewayError('UPSTREAM_TIMEOUT', 'too slow');
+  const reading = failing.read(() => after(2500).then(() => Promise.reject(failure))).catch((error) => error);
+  await pass(10_000);
+  expect(await reading).toBe(failure);
+  expect(asked).toEqual(['acquire', 'acquire', 'acquire', 'settle']);
+});
