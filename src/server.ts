@@ -160,6 +160,9 @@ function operationsOf(
       log.warn({ kind, value: logged }, 'the service uses a value the schema has no name for');
     },
   });
+  for (const type of [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]) {
+    metrics.showFailures(Object.keys(type?.getFields() ?? {}));
+  }
   const { onUntrusted, operationLog } = services;
   const hooks: OperationHooks = {
     onEnd: (record) => {

@@ -52,7 +52,8 @@ export class IssuerKeys implements KeySource {
   #set: ReturnType<typeof createLocalJWKSet> | undefined;
   /** The JSON that the set was made of, to notice a change. */
   #published = '';
-  #confirmedAt = -Infinity;
+  #confirmedAt: number | undefined;
+  readonly #beganAt = Date.now();
   #failure: NoAnswer | undefined;
   #notBefore = -Infinity;
   #reading: Promise<boolean> | undefined;
@@ -60,12 +61,12 @@ export class IssuerKeys implements KeySource {
   constructor(private readonly options: IssuerKeysOptions) {}
 
   get fresh(): boolean {
-    return this.ageMs < this.options.maxAgeMs;
+    return this.#confirmedAt !== undefined && this.ageMs < this.options.maxAgeMs;
   }
 
-  /** How long ago the provider last confirmed the keys, in milliseconds; Infinity before that. */
+  /** How long ago the provider last confirmed the keys or, before that, this process began to read them; in milliseconds. */
   get ageMs(): number {
-    return Date.now() - this.#confirmedAt;
+    return Date.now() - (this.#confirmedAt ?? this.#beganAt);
   }
 
   /** Reads the keys at once, and again at intervals until stopped. Does not keep the process alive. */

@@ -36,5 +36,6 @@ export async function fetchJson(url: string, init: RequestInit & { readonly sign
     if (type === 'max-size') throw new NoAnswer('answer', `larger than ${maxBodyBytes} bytes`);
     throw new NoAnswer('network', codeOf(error) ?? 'the connection was lost');
   }
+  if (status === 407) throw new NoAnswer('network', 'PROXY_HTTP_407'); // a proxy answers this for a server behind it
   throw new NoAnswer('answer', `HTTP ${status}`, status);
 }

@@ -5,7 +5,9 @@ import { fetchJson, NoAnswer } from '../auth/fetchJson.js';
 import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { Agents } from '../network/agents.js';
+import { readPemFiles } from '../network/pemFiles.js';
 import { readListed } from '../operations/TrustedDocuments.js';
+import { readProviders } from '../schema/Provider.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
 import { withStore } from './withStore.js';
@@ -25,11 +27,15 @@ export const check: Command = {
   },
 };
 
-function partsOf({ auth, cache, proxies, service, trustedDocuments, upstream, warnings }: Config) {
+function partsOf({ auth, cache, providersFile, proxies, service, tls, trustedDocuments, upstream, warnings }: Config) {
   const others = new Agents(proxies);
   const { decision, issuers } = auth;
   const parts = [
-    found('configuration', async () => ['complete', ...warnings].join('; ')),
+    found('configuration', async () => {
+      if (tls) readPemFiles(tls);
+      if (providersFile !== undefined) readProviders(providersFile);
+      return ['complete', ...warnings].join('; ');
+    }),
     trustedDocuments &&
       found('trusted documents', async () => `${(await readListed(trustedDocuments.paths)).byId.size} in all lists`),
     found('store', () => store(cache.url)),
@@ -63,6 +69,14 @@ async function store(url: string): Promise<string> {
   return withStore(url, 'write', async (opened) => {
     const startedAt = performance.now();
     const bytes = Buffer.from('check');
+    const place = { record: `check-${crypto.randomUUID()}`, field: 'token' };
+    const stored = { version: 'check', value: bytes, ageMs: 0, begunAt: 0, ttlMs: limitMs };
+    await opened.acquire(place, { owner: 'check', leaseMs: limitMs });
+    await opened.settle(place, 'check', stored);
+    await opened.fields(place.record);
+    await opened.forget(place.record, `${place.record}-list`, bytes);
+    await opened.forgottenSince(`${place.record}-list`, 0);
+    await opened.increment(`${place.record}-count`, limitMs);
     const isKept = async () => {
       const key = `check-${crypto.randomUUID()}`;
       await opened.put(key, bytes, limitMs, 'always');

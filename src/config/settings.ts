@@ -160,7 +160,7 @@ const own = {
   TRUSTED_DOCUMENTS_FILE: optional(list(listedFile), 'none (any document may run)', './persisted-query-manifest.json',
     'Files, or folders of .json files, separated by commas, that list the only documents that may run, sent by id or as text. Each is a persisted-query manifest of Apollo or { hash: text } as GraphQL Code Generator and Relay write it. Reloaded when they change; the lists in use stay while the new ones are unusable. A router that presents the shared secret may send any document.'),
   TRUSTED_DOCUMENTS_MODE: optional(oneOf('enforce', 'report'), 'enforce, if TRUSTED_DOCUMENTS_FILE is set', 'report',
-    'enforce refuses documents that TRUSTED_DOCUMENTS_FILE does not list; report lets them run, counts them, and logs each by hash, client and operation.'),
+    'enforce refuses documents that TRUSTED_DOCUMENTS_FILE does not list; report lets them run, and logs each by hash, client and operation.'),
   RATE_LIMIT_PER_MINUTE: optional(integer(0, 100_000_000), `${rateLimitPerMinute} with AUTH_MODE=jwt, otherwise 0 (no limit)`, '600',
     'Rate limit: the root fields that one caller may request per minute from each process. 0 means no limit. Callers without a token are told apart by their address.'),
   MAX_BODY_BYTES: setting(integer(1, 104_857_600), '262144',

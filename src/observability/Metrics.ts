@@ -98,9 +98,8 @@ export class Metrics {
     this.#values(Gauge, 'gateway_build_info', 'Always 1; its label is the version.', 'version').add(packageVersion());
     // Series begin at 0: one that began with its first event would have no increase to alert on.
     for (const code of Object.keys(errorCodes)) this.#errors.add(code, 0);
-    for (const transport of transports) {
-      for (const outcome of ['ok', 'failed']) this.#operations.add(`none ${transport} ${outcome}`, 0);
-    }
+    for (const transport of transports) this.#operations.add(`none ${transport} ok`, 0);
+    this.showFailures(['none', 'several', 'introspection']);
     for (const kind of ['job', 'record']) this.watchers.add(kind, 0);
     this.#tokenEvents.add('budget-exhausted' satisfies TokenEvent, 0);
     for (const kind of ['provider', 'taxpayer-status', 'job-status'] satisfies ValueKind[]) {
@@ -109,6 +108,12 @@ export class Metrics {
     for (const endpoint of endpoints) {
       for (const reason of ['rate-limited', 'credentials-rejected']) this.callsSilenced.add(`${endpoint} ${reason}`, 0);
     }
+  }
+
+  /** Begins to count the operations that failed, by their labels. */
+  showFailures(labels: readonly string[]): void {
+    for (const label of labels)
+      for (const transport of transports) this.#operations.add(`${label} ${transport} failed`, 0);
   }
 
   /** Counts and times an operation at its end. */
@@ -159,10 +164,14 @@ export class Metrics {
     });
   }
 
-  /** Shows the age of the oldest key set held; 0 while none is. Ages are in milliseconds. */
+  /** Shows the age of the oldest key set; 0 where no token is verified. Ages are in milliseconds. */
   showKeySets(agesMs: () => readonly number[]): void {
-    this.#values(Gauge, 'gateway_key_set_age_seconds', 'Age of the oldest key set in use.', '', (values) =>
-      values.set('', Math.max(0, ...agesMs().filter(Number.isFinite)) / 1000),
+    this.#values(
+      Gauge,
+      'gateway_key_set_age_seconds',
+      'Time since the oldest key set was read or, before that, since the start.',
+      '',
+      (values) => values.set('', Math.max(0, ...agesMs()) / 1000),
     );
   }
 

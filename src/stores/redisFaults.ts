@@ -52,7 +52,10 @@ function saidBy(error: unknown): StoreError | undefined {
 /** What the server replied. Older servers wrap the error of a script; the driver wraps those of a cluster and of sentinels. */
 function replyOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
-  if (error.name === 'ReplyError') return error.message.replace(/^ERR Error running script .*?: -?(?=[A-Z]+ )/, '');
+  if (error.name === 'ReplyError') {
+    if (error.message.startsWith("ERR The user executing the script can't run this command")) return 'NOPERM';
+    return error.message.replace(/^ERR Error running script .*?: -?(?=[A-Z]+ )/, '');
+  }
   if ('lastNodeError' in error) return replyOf(error.lastNodeError);
   return /^All sentinels are unreachable.* Last error: ([A-Z]+ .*)/.exec(error.message)?.[1];
 }

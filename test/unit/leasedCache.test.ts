@@ -9,8 +9,8 @@ import type { Store } from '../../src/stores/Store.js';
 import { StoreError } from '../../src/stores/StoreError.js';
 import { SharedStore } from '../support/stores/SharedStore.js';
 
-beforeEach(() => jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] }));
-afterEach(() => jest.useRealTimers());
+beforeEach(() => void jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] }));
+afterEach(() => void jest.useRealTimers());
 
 type Leases = Pick<Store, 'acquire' | 'settle'>;
 
@@ -39,7 +39,7 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
 const after = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 const pass = (ms: number) => jest.advanceTimersByTimeAsync(ms);
 const away = async () => {
-  throw new StoreError('silent');
+  throw new StoreError('unreachable');
 };
 
 it('A store that gives what was refused again is done without', async () => {

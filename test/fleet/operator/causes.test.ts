@@ -106,12 +106,12 @@ describe('What the service did is said with its cause:', () => {
   });
 
   itMostlyWaits('it is over when calls work again', async () => {
-    const { sandbox, query, logs } = await started();
+    const { sandbox, query, logs } = await started({ BREAKER_RESET_MS: '1000', JOB_POLL_MAX_MS: '2000' });
     sandbox.control.addTaxpayer({ id: 'one' });
     const armed = sandbox.control.arm({ endpoint: 'taxpayerToken', fault: faults.html });
     await query(readRecord, { id: 'one' });
     sandbox.control.disarm(armed);
-    // The first success five seconds after the last failure ends it.
+    // The first success seven seconds after the last failure ends it.
     for (let n = 0; !logs.join('').includes('work again'); n += 1) {
       await query(readRecord, sandbox.control.addTaxpayer({ id: `next-${n}` }));
       await delay(200);

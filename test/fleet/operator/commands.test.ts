@@ -214,6 +214,12 @@ describe('check', () => {
   });
 
   it.each([
+    ['configuration', { PROVIDERS_FILE: import.meta.filename }, /^PROVIDERS_FILE is not JSON$/],
+    [
+      'configuration',
+      { TLS_CERT_FILE: import.meta.filename, TLS_KEY_FILE: import.meta.filename },
+      /^TLS_CERT_FILE does not hold a certificate in PEM$/,
+    ],
     [
       'store',
       { CACHE_URL: 'redis://:planted-password@127.0.0.1:9' },

@@ -45,6 +45,7 @@ const wrongKinds: readonly (readonly [string, () => Promise<string>, string | Re
     async () => (await startRedis({ args: ['--min-replicas-to-write', '1'] })).url,
     'Redis has fewer replicas than its min-replicas-to-write (NOREPLICAS)',
   ],
+  ['a user who may not do what a script does', () => urlWithout('hset'), 'Redis does not permit the command (NOPERM)'],
   [
     'plain text to a TLS port',
     tlsPort,
@@ -92,6 +93,22 @@ for (const [what, user] of [
     expect(gateway.output()).not.toContain('planted');
     expect(await runCommand(env, ['check'])).toMatchObject({ code: 0, stderr: '' });
   });
+}
+
+it('A user who may not do what only the command forget needs is found by check', async () => {
+  const env = { ...environmentFor(await startSandbox()), CACHE_URL: await urlWithout('unlink') };
+  const { code, stdout } = await runCommand(env, ['check']);
+  expect({ code, stdout }).toEqual({
+    code: 1,
+    stdout: expect.stringContaining('does not permit the command (NOPERM)'),
+  });
+});
+
+/** The address of a Redis for a user who may do anything but `command`. */
+async function urlWithout(command: string): Promise<string> {
+  const { port, command: send } = await startRedis();
+  await send('ACL', 'SETUSER', 'app', 'on', '>secret', '~*', '&*', '+@all', `-${command}`);
+  return `redis://app:secret@127.0.0.1:${port}`;
 }
 
 /** The address, as of a plain Redis, of one that is behind TLS. */

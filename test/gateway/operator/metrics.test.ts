@@ -13,6 +13,18 @@ describe('Metrics', () => {
   it('name operations by the schema and never by what a client calls them', async () => {
     const { origin, query, sandbox } = await startTestGateway();
     const [id] = Object.values(sandbox.demo.taxpayerIds);
+    const atStart = await scrape(origin);
+    for (const operation of [
+      'taxpayerToken',
+      'createClientLink',
+      'refreshJobUpdated',
+      '_entities',
+      'several',
+      'none',
+    ]) {
+      const failed = `gateway_operations_total{operation="${operation}",transport="ws",outcome="failed"}`;
+      expect(seriesOf(atStart, failed)).toBe(0); // or an alert would not see the first failures
+    }
     await query(`query SsnOf900001234 { mine: taxpayerToken(taxpayerId: "${id}") { status } }`);
     await query(`{ a: taxpayer(id: "${id}") { id } b: taxpayerToken(taxpayerId: "${id}") { status } }`);
     const wait = `refreshJob(taxpayerId: "${id}", jobId: "none", waitSeconds: 1) { status }`;
@@ -49,6 +61,12 @@ describe('Metrics', () => {
     expect(seriesOf(page, 'gateway_token_budget_per_hour')).toBe(40);
     expect(seriesOf(page, 'gateway_upstream_calls_total{endpoint="taxpayerToken",outcome="ok"}')).toBe(1);
     expect(seriesOf(page, 'gateway_errors_total{code="UPSTREAM_TIMEOUT"}')).toBe(0);
+  });
+
+  it('tell since when an identity provider has given no keys', async () => {
+    const provider = { AUTH_ISSUER: 'https://id.example/', AUTH_JWKS_URL: 'http://127.0.0.1:9/' };
+    const { origin } = await startTestGateway({ AUTH_MODE: 'jwt', AUTH_AUDIENCE: 'gateway', ...provider });
+    expect(seriesOf(await scrape(origin), 'gateway_key_set_age_seconds')).toBeGreaterThan(0);
   });
 
   it('show refused credentials and an open breaker', async () => {
