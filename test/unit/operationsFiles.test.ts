@@ -45,7 +45,9 @@ describe('What operators are given', () => {
   it('alerts on the first event as well: the series it is counted in are there before, at 0', async () => {
     const metrics = new Metrics();
     metrics.showLogLinesDropped(() => 0);
-    const counted = alerts.flatMap(({ expr }) => [...expr.matchAll(/^(?:sum by \(\w+\) \()?increase\((\w+)(?:\{(\w+)=~?"(.+)"\})?\[/g)]);
+    const counted = alerts.flatMap(({ expr }) => [
+      ...expr.matchAll(/^(?:sum by \(\w+\) \()?increase\((\w+)(?:\{(\w+)=~?"(.+)"\})?\[/g),
+    ]);
     expect(counted.length).toBeGreaterThan(5);
     for (const [, name = '', label, values = ''] of counted) {
       const series = (await metrics.registry.getSingleMetric(name)?.get())?.values ?? [];
