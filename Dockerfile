@@ -24,6 +24,6 @@ VOLUME /data
 USER node
 EXPOSE 4000 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
-  CMD ["node", "-e", "const e=process.env,m=e.METRICS_PORT;require(e.TLS_CERT_FILE&&!m?'https':'http').get({port:m||e.PORT||4000,path:'/health/ready',rejectUnauthorized:false},r=>process.exit(r.statusCode===200?0:1)).on('error',()=>process.exit(1))"]
+  CMD ["node", "-e", "const e=process.env,m=e.METRICS_PORT;require(e.TLS_CERT_FILE&&!m?'https':'http').get({host:/^(0\\.0\\.0\\.0|::)?$/.test(e.HOST||'')?'localhost':e.HOST,port:m||e.PORT||4000,path:'/health/ready',rejectUnauthorized:false},r=>process.exit(r.statusCode===200?0:1)).on('error',()=>process.exit(1))"]
 # Node.js itself is process 1: it gets SIGTERM and drains.
 CMD ["node", "/app/dist/main.js"]

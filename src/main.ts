@@ -1,7 +1,9 @@
 #!/usr/bin/env node
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { parseEnv } from 'node:util';
+import { withoutByteOrderMark } from './process/json.js';
 
 // Newer Node.js can keep compiled code for the next start: beside the build, because others may write to its default place,
 // a temporary directory.
@@ -16,7 +18,9 @@ delete process.env['DEBUG'];
 process.on('SIGUSR1', () => {});
 
 // Variables that are already set take precedence over the file.
-if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) process.loadEnvFile();
+if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) {
+  Object.assign(process.env, { ...parseEnv(withoutByteOrderMark(readFileSync('.env', 'utf8'))), ...process.env });
+}
 
 const args = process.argv.slice(2);
 try {

@@ -60,14 +60,23 @@ export class Quota {
     if (holder !== this.#latestHolder && this.#latestHolder !== null) this.#othersSeenAt = performance.now();
     this.#latestHolder = holder;
     this.refuseBeyondShare(holder);
-    this.takeFields(asker, 1);
+    this.#takeFields(asker, 1);
   }
 
   /**
-   * Counts root fields. A caller may use a minute's allowance at once; it refills evenly.
-   * @throws GatewayError RATE_LIMITED (429); then none of them counts
+   * Counts the other root fields of an operation that was admitted. A caller may use a minute's allowance at once; it refills
+   * evenly. @throws GatewayError RATE_LIMITED (429); then the first one counts no more
    */
-  takeFields(asker: Asker, rootFields: number): void {
+  takeOtherFields(asker: Asker, others: number): void {
+    try {
+      this.#takeFields(asker, others);
+    } catch (error) {
+      this.#takeFields(asker, -1);
+      throw error;
+    }
+  }
+
+  #takeFields(asker: Asker, rootFields: number): void {
     const { perMinute } = this;
     if (perMinute === 0) return;
     const waitMs = paceOf(asker, this.#fields, this.#fieldRate).take(rootFields);

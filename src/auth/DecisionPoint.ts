@@ -114,7 +114,7 @@ export class DecisionPoint {
       resource: { type: 'taxpayer', id: taxpayer },
     }));
     const isOne = endpoint === 'evaluation';
-    const answer = await fetchJson(`${url}/access/v1/${endpoint}`, {
+    const answer = await fetchJson(`${url}/access/v1/${endpoint}`, deadlineMs, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
@@ -127,7 +127,6 @@ export class DecisionPoint {
         ...(isOne ? evaluations[0] : { evaluations }),
       }),
       agent,
-      signal: AbortSignal.timeout(deadlineMs),
     });
     const read = decided.safeParse(isOne ? { evaluations: [answer] } : answer).data?.evaluations;
     if (read?.length !== questions.length) throw new NoAnswer('answer', 'the answer does not decide what was asked');

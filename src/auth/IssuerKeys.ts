@@ -105,7 +105,7 @@ export class IssuerKeys implements KeySource {
 
   #unavailable(): GatewayError {
     const message = 'The keys of the identity provider cannot be read at the moment';
-    return authUnavailable(message, `key set: ${this.#failure?.message}`);
+    return authUnavailable(message, `key set: ${this.#failure?.message ?? 'too old'}`);
   }
 
   /** Reads the keys, unless that comes too soon; tells whether it did. Joins a read that is under way. */
@@ -148,8 +148,8 @@ const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(
 /** Reads the key set of an issuer. @throws NoAnswer */
 export async function readIssuerKeys({ issuer, jwksUrl, agentFor: agent }: KeyPlace): Promise<JSONWebKeySet> {
   const headers = { accept: 'application/json, application/jwk-set+json' };
-  const signal = AbortSignal.timeout(deadlineMs);
-  const get: Get = (url) => fetchJson(url, { headers, agent, signal });
+  const endsAt = performance.now() + deadlineMs;
+  const get: Get = (url) => fetchJson(url, endsAt - performance.now(), { headers, agent });
   const read = keySet.safeParse(await get(jwksUrl ?? (await discover(issuer, get))));
   if (!read.success) throw new NoAnswer('answer', 'the answer is no JSON Web Key Set with a key');
   return read.data;

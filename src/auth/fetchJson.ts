@@ -1,6 +1,7 @@
 import type { Agent } from 'node:http';
 import type { Readable } from 'node:stream';
 import fetch, { type FetchError, type RequestInit } from 'node-fetch';
+import { limitTime } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
 
 /** The agent for an address; undefined for Node's own. */
@@ -20,21 +21,26 @@ export class NoAnswer extends Error {
 
 const maxBodyBytes = 1024 * 1024;
 
-/** Reads JSON of bounded size from an identity provider or a decision point. @throws NoAnswer */
-export async function fetchJson(url: string, init: RequestInit & { readonly signal: AbortSignal }): Promise<unknown> {
+/** Reads JSON of bounded size from an identity provider or a decision point in at most `limitMs`. @throws NoAnswer */
+export async function fetchJson(url: string, limitMs: number, init: RequestInit): Promise<unknown> {
+  const limit = new AbortController();
+  const endLimit = limitTime(limitMs, () => limit.abort());
   let status = 200;
   try {
-    const response = await fetch(url, { ...init, redirect: 'error', size: maxBodyBytes });
+    const signal = limit.signal as never;
+    const response = await fetch(url, { ...init, signal, redirect: 'error', size: maxBodyBytes });
     if (response.status === 200) return await response.json();
     status = response.status;
     (response.body as Readable | null)?.destroy(); // an unread body would keep the connection open
   } catch (error) {
-    if (init.signal.aborted) throw new NoAnswer('timeout', 'no answer in time');
+    if (limit.signal.aborted) throw new NoAnswer('timeout', 'no answer in time');
     if (error instanceof SyntaxError) throw new NoAnswer('answer', 'the answer is not JSON');
     const { type } = error as FetchError;
     if (type === 'no-redirect') throw new NoAnswer('answer', 'redirects are not followed');
     if (type === 'max-size') throw new NoAnswer('answer', `larger than ${maxBodyBytes} bytes`);
     throw new NoAnswer('network', codeOf(error) ?? 'the connection was lost');
+  } finally {
+    endLimit();
   }
   if (status === 407) throw new NoAnswer('network', 'PROXY_HTTP_407'); // a proxy answers this for a server behind it
   throw new NoAnswer('answer', `HTTP ${status}`, status);

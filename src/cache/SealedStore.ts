@@ -145,10 +145,9 @@ export class SealedStore {
     return undefined;
   }
 
-  /** Adds one to a counter, as `Store.increment`. `leftMs` is at most `ttlMs`, even when the store's clock was set back. */
-  async increment(name: ItemName, ttlMs: number) {
-    const { count, leftMs } = await this.options.store.increment(this.keyOf(name), ttlMs);
-    return { count, leftMs: Math.min(leftMs, ttlMs) };
+  /** Adds one to a counter, as `Store.increment`. */
+  increment(name: ItemName, ttlMs: number) {
+    return this.options.store.increment(this.keyOf(name), ttlMs);
   }
 
   keyOf(name: ItemName): string {

@@ -100,7 +100,7 @@ async function directory(path: string): Promise<string> {
 /** Any answer counts as success: what a base address answers without credentials is not known. */
 async function answering(setting: string, url: string, { agentFor: agent }: Agents): Promise<string> {
   const startedAt = performance.now();
-  const answer = await fetchJson(url, { signal: AbortSignal.timeout(limitMs), agent }).then(
+  const answer = await fetchJson(url, limitMs, { agent }).then(
     () => 'HTTP 200',
     ({ fault, message }: NoAnswer) => {
       if (fault === 'answer') return message;

@@ -99,7 +99,7 @@ export class Operations {
       record.fields = known.fieldsFor(record.values);
       // Again: other operations of the caller, which were let in together with this one, may have used up its share since.
       quota.refuseBeyondShare(holder);
-      if (known.rootFields > 1) quota.takeFields(facts, known.rootFields - 1); // `admit` counted the first
+      if (known.rootFields > 1) quota.takeOtherFields(facts, known.rootFields - 1); // `admit` counted the first
       const isListed = request !== asked; // then `withDocument` has put in the listed text
       if (trusted !== undefined && !isListed) trusted.report(asked.query ?? '', known.label, facts);
       if (known.isKept && known.type === 'query') this.#keep(asked);

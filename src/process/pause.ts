@@ -23,6 +23,31 @@ export function pause(ms: number, { signal, ref = true }: PauseOptions = {}): Pr
   });
 }
 
+/** How late a timer may fire, in milliseconds, before it counts as a standstill of the process. */
+const lateMs = 50;
+/** After a standstill, how long what has arrived meanwhile may take to be read, in milliseconds. */
+const catchUpMs = 250;
+
+/**
+ * Calls `giveUp` when I/O has taken longer than `ms`; returns what cancels it. Timers run before I/O, so what arrived before the
+ * time was over is read first, also when the process stood still and the timer fires very late.
+ */
+export function limitTime(ms: number, giveUp: () => void): () => void {
+  const dueAt = performance.now() + ms;
+  const afterReading = () => {
+    immediate = setImmediate(giveUp);
+  };
+  let immediate: NodeJS.Immediate | undefined;
+  let timer = setTimeout(() => {
+    if (performance.now() - dueAt < lateMs) afterReading();
+    else timer = setTimeout(afterReading, catchUpMs);
+  }, ms);
+  return () => {
+    clearTimeout(timer);
+    clearImmediate(immediate);
+  };
+}
+
 /** Runs `action` once at `time` (epoch milliseconds, `Infinity` for never); returns what cancels it. */
 export function atTime(time: number, action: () => void): () => void {
   if (time === Number.POSITIVE_INFINITY) return () => {};

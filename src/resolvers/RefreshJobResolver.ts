@@ -37,7 +37,7 @@ export class RefreshJobResolver {
   @Needs('refresh-jobs:read')
   @Subscription(() => RefreshJob, {
     description:
-      'Sends the refresh job as it is now, then each time its status changes. Completes after COMPLETED or FAILED; if it completes earlier, by default after an hour, subscribe again.',
+      'Sends the refresh job as it is now, then each time its status changes. Completes after COMPLETED or FAILED; if it completes earlier, as it does after an hour, subscribe again.',
     subscribe: ({ args, context }: { args: Record<'taxpayerId' | 'jobId', string>; context: RequestContext }) =>
       context.taxpayer(args.taxpayerId, 'refresh-jobs:read', (taxpayer) => taxpayer.watchJob(args.jobId)),
   })

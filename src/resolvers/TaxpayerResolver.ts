@@ -77,7 +77,7 @@ export class TaxpayerTokenResolver {
   @Needs('taxpayers:read')
   @Subscription(() => TaxpayerToken, {
     description:
-      'Sends the token record of a taxpayer as it is now, then each time it changes; a changed access token alone is not sent. Completes after the final status REJECTED or COMPLETED; if it completes earlier, by default after an hour, subscribe again.',
+      'Sends the token record of a taxpayer as it is now, then each time it changes; a changed access token alone is not sent. Completes after the final status REJECTED or COMPLETED; if it completes earlier, as it does after an hour, subscribe again.',
     subscribe: ({ args, context }: { args: { taxpayerId: string }; context: RequestContext }) =>
       context.taxpayer(args.taxpayerId, 'taxpayers:read', (taxpayer) => taxpayer.watchToken()),
   })

@@ -1,3 +1,4 @@
+import { limitTime } from '../process/pause.js';
 import type { Store } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 
@@ -98,19 +99,12 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
 }
 
 /**
- * Runs `work` and rejects with a `timed-out` {@link StoreError} when it takes longer than `limitMs`. The work goes on; its
- * late answer is dropped. When the timer fires very late, this process was too busy to read an answer that may have arrived:
- * `work` gets the same time once more. Timers run before I/O, so it rejects only after one more round of I/O.
+ * Runs `work` and rejects with a `timed-out` {@link StoreError} when it takes longer than `limitMs`, as {@link limitTime} counts.
+ * The work goes on; its late answer is dropped.
  */
 export function timeLimit<T>(work: () => Promise<T>, limitMs: number): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    const dueAt = performance.now() + limitMs;
-    const giveUp = () => setImmediate(() => reject(new StoreError('timed-out')));
-    let timer = setTimeout(() => {
-      if (performance.now() - dueAt <= limitMs / 5) giveUp();
-      else timer = setTimeout(giveUp, limitMs);
-    }, limitMs);
-    const end = () => clearTimeout(timer);
+    const end = limitTime(limitMs, () => reject(new StoreError('timed-out')));
     work().finally(end).then(resolve, reject);
   });
 }

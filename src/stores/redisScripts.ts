@@ -98,7 +98,8 @@ export const redisScripts = {
     return redis.call('del', KEYS[1])`,
   gatewayIncrement: `
     local left = redis.call('pttl', KEYS[1])
-    local held = left >= 0 and redis.call('get', KEYS[1])
+    -- A counter with more left than its full length counts as over: the clock was set back.
+    local held = left >= 0 and left <= tonumber(ARGV[1]) and redis.call('get', KEYS[1])
     if held and #held <= 15 and string.match(held, '^[1-9]%d*$') then
       return { redis.call('incr', KEYS[1]), left }
     end

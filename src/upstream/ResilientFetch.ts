@@ -2,7 +2,7 @@ import type { Agent, ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
-import { pause } from '../process/pause.js';
+import { limitTime, pause } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
 import type { Trail } from '../process/Trail.js';
 import { type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
@@ -110,7 +110,7 @@ export class ResilientFetch {
     const { fetch = nodeFetch, timeoutMs, maxResponseBytes, agents, onTry } = this.options;
     const startedAt = performance.now();
     const limit = new AbortController();
-    const timer = setTimeout(() => limit.abort(), Math.min(timeoutMs, endsAt - startedAt));
+    const endLimit = limitTime(Math.min(timeoutMs, endsAt - startedAt), () => limit.abort());
     let mayHaveArrived = false;
     const target = new URL(url);
     const once = body === undefined ? undefined : agentForOne(agents.newAgent(target), () => (mayHaveArrived = true));
@@ -142,7 +142,7 @@ export class ResilientFetch {
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
       throw mayHaveArrived && !isSurelyUndone(failure) ? outcomeUnknown(failure) : failure;
     } finally {
-      clearTimeout(timer);
+      endLimit();
       once?.destroy();
       const ms = performance.now() - startedAt;
       trail?.call({ endpoint, result: outcome, startedAt, ms, status, reason, repetition });

@@ -85,6 +85,20 @@ it.each(['"b"', "'b'"])('Quotation marks around a value are a warning: %s', (UPS
   expect(loadConfig({ ...open, HOST: '127.0.0.1', UPSTREAM_CLIENT_SECRET }).warnings).toEqual([warning]);
 });
 
+it('What a file of variables has in place of an equals sign shows nothing of the value', () => {
+  const given = ['CACHE_ENCRYPTION_KEY: planted', 'UPSTREAM_CLIENT_SECRET planted\nAUTH_MODE', 'CACHE_URI planted'];
+  const { warnings } = loadConfig({
+    ...open,
+    HOST: '127.0.0.1',
+    ...Object.fromEntries(given.map((one) => [one, 'x'])),
+  });
+  expect(warnings).toEqual([
+    'CACHE_ENCRYPTION_KEY is not set: its name must be followed by an equals sign',
+    'UPSTREAM_CLIENT_SECRET is not set: its name must be followed by an equals sign',
+    'CACHE_URI is not a setting: did you mean CACHE_URL?',
+  ]);
+});
+
 it.each<[Env, boolean]>([
   [{}, true],
   [{ NODE_ENV: 'staging' }, true],

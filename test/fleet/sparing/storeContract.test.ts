@@ -139,6 +139,8 @@ it('A taxpayer in Redis lives as long as its token, with about a hundred jobs, a
   expect(fields.length).toBeLessThanOrEqual(101);
   expect(await store.get('item')).toBeUndefined();
   expect((await store.increment('item', 1000)).count).toBe(1);
+  await store.increment('hour', 60_000);
+  expect(await store.increment('hour', 1000)).toEqual({ count: 1, leftMs: 1000 }); // the clock was set back
   expect((await store.increment('text', 1000)).count).toBe(1);
 });
 

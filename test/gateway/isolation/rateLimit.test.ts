@@ -47,6 +47,33 @@ describe('the limit of operations per caller', () => {
     expect(admitted(limit, ada, 9)).toBe(5);
   });
 
+  test('lets through as much as it promises to many who wait as long as they are told, and ask for several fields', () => {
+    const limit = new Quota(60);
+    const asker = { caller: ada, remoteAddress: undefined };
+    /** Asks for ten fields; returns how long to wait before asking again, in seconds. */
+    const ask = () => {
+      try {
+        limit.admit(asker);
+        limit.takeOtherFields(asker, 9);
+        return undefined;
+      } catch (error) {
+        return (error as GatewayError).retryAfterSeconds;
+      }
+    };
+    expect(Array.from({ length: 7 }, ask)).toEqual([...Array(6).fill(undefined), 1]); // for the first field
+    const clients = Array.from({ length: 20 }, () => ({ dueAt: now }));
+    let admitted = 0;
+    for (const endsAt = now + 60_000; now < endsAt; now += 500) {
+      for (const client of clients) {
+        if (client.dueAt > now) continue;
+        const seconds = ask();
+        admitted += seconds === undefined ? 10 : 0;
+        client.dueAt = now + 1000 * (seconds ?? 0);
+      }
+    }
+    expect(admitted).toBeGreaterThanOrEqual(50);
+  });
+
   test('lets through all that it promises, whatever the time is', () => {
     for (now = 60_000; now < 61_000; now += Math.PI) {
       for (const perMinute of [1, 7, 1200]) expect(admitted(new Quota(perMinute), ada, perMinute + 1)).toBe(perMinute);
