@@ -100,8 +100,8 @@ function isProxy(address: string): boolean {
 }
 
 export const proxyException = fitting(
-  (entry) => !/[\s/]/.test(entry),
-  'must be host names and addresses, separated by commas; ranges such as 10.0.0.0/8 are not supported',
+  (entry) => entry === '*' || /^([^\s/*[\]:]+|[\da-f.:]+)$/i.test(entry),
+  'must be host names and addresses, without ports, brackets and *., separated by commas; ranges such as 10.0.0.0/8 are not supported',
 );
 
 const isAddressRange = (address: string) => {
