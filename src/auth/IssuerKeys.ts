@@ -127,7 +127,7 @@ export class IssuerKeys implements KeySource {
         this.version += 1;
       }
       // The first read looked for no newer key, so the first such look need not wait.
-      this.#notBefore = this.#confirmedAt === -Infinity ? -Infinity : performance.now() + lookAgainMs;
+      this.#notBefore = this.#confirmedAt === undefined ? -Infinity : performance.now() + lookAgainMs;
       this.#confirmedAt = Date.now();
       this.#failure = undefined;
     } catch (error) {

@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Holder } from '../admission/Places.js';
 import { type ErrorCode, GatewayError, isRefusalOfAnother } from '../errors/errors.js';
-import { longestTimerMs } from '../process/pause.js';
 import { LatestValue } from './LatestValue.js';
 import type { ReadCall } from './reading.js';
 
@@ -275,6 +274,9 @@ class PollLoop<Key, View extends Timed> {
     this.#timer = setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
   }
 }
+
+/** The longest a timer of Node.js can be, in milliseconds; longer ones fire at once. */
+const longestTimerMs = 2_147_483_647;
 
 /** Up to a tenth longer, because all watchers wait for the same moment when the budget is spent. */
 const withJitter = (ms: number): number => ms * (1 + Math.random() / 10);

@@ -1,6 +1,3 @@
-/** The longest a timer of Node.js can be, in milliseconds; longer ones fire at once. */
-export const longestTimerMs = 2_147_483_647;
-
 interface PauseOptions {
   /** Ends the pause early when it aborts. */
   readonly signal?: AbortSignal | undefined;
@@ -48,13 +45,16 @@ export function limitTime(ms: number, giveUp: () => void): () => void {
   };
 }
 
+/** How often a time is looked at, in milliseconds: timers do not run while a machine sleeps, and its clock may be set. */
+const lookEveryMs = 60_000;
+
 /** Runs `action` once at `time` (epoch milliseconds, `Infinity` for never); returns what cancels it. */
 export function atTime(time: number, action: () => void): () => void {
   if (time === Number.POSITIVE_INFINITY) return () => {};
   let timer: NodeJS.Timeout | undefined;
   const wait = () => {
     const leftMs = time - Date.now();
-    timer = leftMs <= 0 ? setTimeout(action, 0) : setTimeout(wait, Math.min(leftMs, longestTimerMs));
+    timer = leftMs <= 0 ? setTimeout(action, 0) : setTimeout(wait, Math.min(leftMs, lookEveryMs));
   };
   wait();
   return () => clearTimeout(timer);
