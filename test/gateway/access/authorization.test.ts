@@ -48,15 +48,14 @@ describe('the paths to a taxpayer', () => {
   });
 
   test('each answers the caller who may', async () => {
-    const token = await tokenFor(everyScope, [own]);
     await expectOfEach(paths, async (path) => {
-      expect(errorsOf(await ask(path, own, token))).toEqual([]);
+      expect(errorsOf(await ask(path, own, await tokenFor(everyScope, [own])))).toEqual([]);
     });
   });
 
   test('each refuses a caller without the taxpayer, alike whether it exists, before any call', async () => {
-    const token = await tokenFor(everyScope, [own]);
     await expectOfEach(paths, async (path) => {
+      const token = await tokenFor(everyScope, [own]);
       const answers = [await ask(path, existing, token), await ask(path, missing, token)];
       for (const answer of answers) expectForbidden(answer);
       expect(comparable(answers[0])).toEqual(comparable(answers[1]));
@@ -65,8 +64,9 @@ describe('the paths to a taxpayer', () => {
   });
 
   test('each refuses a caller without any scope before any call', async () => {
-    const token = await tokenFor([], [existing]);
-    await expectOfEach(paths, async (path) => expectForbidden(await ask(path, existing, token)));
+    await expectOfEach(paths, async (path) =>
+      expectForbidden(await ask(path, existing, await tokenFor([], [existing]))),
+    );
     expect(gateway.sandbox.control.requests()).toEqual([]);
   });
 
