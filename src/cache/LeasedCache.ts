@@ -26,7 +26,7 @@ interface Reader<Value> {
   readonly fetch: () => Promise<Entry<Value>>;
   /** Whether memory may keep the result: not when the subject was forgotten during the read. */
   readonly mayKeep: () => boolean;
-  /** Whether `fetch` gives an entry that was fetched before, and is offered to the store again. */
+  /** Whether `fetch` gives an entry that was fetched before: it is offered to the store, once and without waiting. */
   readonly isAgain?: true;
 }
 
@@ -182,7 +182,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
         case 'held':
           // 6. Another process holds the lease.
           awaited = turn.owner;
-          if (performance.now() > waitsUntil) throw upstreamTimeout();
+          if (reader.isAgain || performance.now() > waitsUntil) throw upstreamTimeout();
           await pause(pauseMs * (0.5 + Math.random() / 2));
           pauseMs = Math.min(2 * pauseMs, longestPauseMs);
           break;

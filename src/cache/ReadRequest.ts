@@ -29,7 +29,7 @@ export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   /** The label of metrics. */
   readonly kind: string;
   readonly maxEntries: number;
-  /** Time limit of a fetch, in milliseconds. The lease is renewed until the fetch has ended and its result is written. */
+  /** Time limit of a fetch, in milliseconds. The lease is renewed until the fetch has ended. */
   readonly workMs: number;
   /** The field of the store that holds the entry with this id. */
   readonly fieldOf: (id: string) => SubjectField;

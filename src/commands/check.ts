@@ -62,7 +62,7 @@ async function found(part: string, look: () => Promise<string>) {
   }
 }
 
-/** In Redis, writes and deletes items that no gateway looks for. A directory may be in use: it is only looked at. */
+/** In Redis, writes items that no gateway looks for; all are gone within an hour. A directory may be in use: it is only looked at. */
 async function store(url: string): Promise<string> {
   if (url === 'memory:') return 'memory: each process has its own';
   if (url.startsWith('file:')) return directory(resolve(url.slice('file:'.length)));

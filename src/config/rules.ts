@@ -36,6 +36,7 @@ export const rules: readonly Rule[] = [
   neededWith('TLS_CERT_FILE', 'TLS_KEY_FILE', 'TLS_CLIENT_CA_FILE'),
   neededWith('TLS_KEY_FILE', 'TLS_CERT_FILE'),
   neededWith('TRUSTED_DOCUMENTS_FILE', 'TRUSTED_DOCUMENTS_MODE'),
+  neededWith('AUTH_DECISION_URL', 'AUTH_DECISION_TOKEN', 'AUTH_DECISION_CLAIMS'),
   [
     'AUTH_MODE',
     (s) => s.mode !== 'developer' || s.isSandbox,
@@ -97,7 +98,7 @@ export function warningsOf(env: Readonly<Record<string, string>>): string[] {
     // Of `NAME: value` in a file of variables, all up to the next equals sign is the name, also a secret.
     const [name = ''] = /^[A-Z0-9_]+/.exec(given) ?? [];
     if (name !== given && names.includes(name))
-      return `${name} is not set: its name must be followed by an equals sign`;
+      return `a line with ${name} sets nothing: its name must be followed by an equals sign`;
     const nearest = nearestTo(name);
     if (nearest !== undefined) return `${name} is not a setting: did you mean ${nearest}?`;
     // A shell removes quotation marks; files of variables such as those of `docker run --env-file` keep them.

@@ -97,7 +97,7 @@ const silenceCauses = {
 function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, store: SealedStore): TaxpayerService {
   const { config, log, metrics, upstream } = options;
   const texts = { begins: 'calls to the service are failing', ends: 'calls to the service work again' };
-  // Longer than the pauses between calls for one record that keeps failing, beside others that work.
+  // Longer than the pauses between queries of one record that keeps failing, beside others that work.
   const quietMs = Math.max(config.service.breakerResetMs, config.jobs.pollMaxMs) + 5000;
   const of = (endpoint: Endpoint) => new Episode({ log, about: { endpoint }, quietMs, ...texts });
   const episodes = {

@@ -33,7 +33,7 @@ export class Exit {
 
   /** Answers what was performed. @throws GatewayError when it was refused as a whole, or there is no room for the answer */
   leave(operation: Operation, result: Result): Answer {
-    const refusal = refusalAsAWhole(result);
+    const refusal = refusalAsAWhole(operation, result);
     if (refusal !== undefined) throw refusal;
     const answer = this.answer(operation, result);
     // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
@@ -134,13 +134,17 @@ function outcomeOf(kind: Answer['kind'], codes: OperationRecord['codes']): Outco
   return kind === 'result' ? 'errors' : 'refused';
 }
 
-/** An error with a status of its own, such as RATE_LIMITED or AUTH_UNAVAILABLE, of an operation that has no data at all. */
-function refusalAsAWhole({ data, errors }: Result): GatewayError | undefined {
+/**
+ * The first error of an operation that has no data at all, when all its errors have a status of their own, as RATE_LIMITED and
+ * AUTH_UNAVAILABLE do. Not of a mutation with several fields, of which one may have been carried out.
+ */
+function refusalAsAWhole({ type, known }: Operation, { data, errors = [] }: Result): GatewayError | undefined {
   const hasStatus = (one: unknown) => one instanceof GatewayError && one.httpStatus !== undefined;
-  const refusal = errors?.map(unwrapResolverError).find(hasStatus) as GatewayError | undefined;
-  if (refusal === undefined) return undefined;
+  const refusals = errors.map(unwrapResolverError);
+  if (refusals.length === 0 || !refusals.every(hasStatus)) return undefined;
+  if (type === 'mutation' && known.rootFields > 1) return undefined;
   const values = Object.values(data ?? {}).flat(); // `_entities` is a list
-  return values.every((value) => value === null) ? refusal : undefined;
+  return values.every((value) => value === null) ? (refusals[0] as GatewayError) : undefined;
 }
 
 /** The status of a refusal whose error names none: 400 for a document that cannot be parsed, 500 for a bug, or 422. */

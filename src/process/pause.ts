@@ -30,19 +30,24 @@ const catchUpMs = 250;
  * time was over is read first, also when the process stood still and the timer fires very late.
  */
 export function limitTime(ms: number, giveUp: () => void): () => void {
-  const dueAt = performance.now() + ms;
-  const afterReading = () => {
-    immediate = setImmediate(giveUp);
-  };
+  const dueAt = performance.now() + Math.max(0, ms);
   let immediate: NodeJS.Immediate | undefined;
   let timer = setTimeout(() => {
-    if (performance.now() - dueAt < lateMs) afterReading();
-    else timer = setTimeout(afterReading, catchUpMs);
+    if (performance.now() - dueAt < lateMs) immediate = setImmediate(giveUp);
+    else timer = setTimeout(giveUp, catchUpMs);
   }, ms);
   return () => {
     clearTimeout(timer);
     clearImmediate(immediate);
   };
+}
+
+/** Rejects with the error of `late` when `work` takes longer than `ms`, as {@link limitTime} counts. The work goes on. */
+export function within<T>(ms: number, work: Promise<T>, late: () => Error): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const end = limitTime(ms, () => reject(late()));
+    work.finally(end).then(resolve, reject);
+  });
 }
 
 /** How often a time is looked at, in milliseconds: timers do not run while a machine sleeps, and its clock may be set. */

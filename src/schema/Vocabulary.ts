@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { type FloatValueNode, GraphQLScalarType, type IntValueNode, visit } from 'graphql';
+import { type FloatValueNode, GraphQLError, GraphQLScalarType, type IntValueNode, visit } from 'graphql';
 import { GraphQLJSONObject } from 'graphql-scalars';
 import { Directive, Field, registerEnumType } from 'type-graphql';
 import { isLostInteger } from '../process/json.js';
@@ -7,15 +7,22 @@ import type { ProviderEntry } from './Provider.js';
 
 const { parseLiteral, ...config } = GraphQLJSONObject.toConfig();
 
-/** graphql-scalars' JSONObject, but as in `parseJson` an integer literal that a double cannot hold becomes an infinity. */
+/**
+ * graphql-scalars' JSONObject, but as in `parseJson` an integer literal that a double cannot hold becomes an infinity, and a word
+ * without quotation marks is refused: it would be left out.
+ */
 export const JSONObject = new GraphQLScalarType({
   ...config,
   parseLiteral: (node, variables) =>
-    parseLiteral(visit(node, { IntValue: withInfinity, FloatValue: withInfinity }), variables),
+    parseLiteral(visit(node, { IntValue: withInfinity, FloatValue: withInfinity, EnumValue: refuse }), variables),
 });
 
 function withInfinity<Node extends IntValueNode | FloatValueNode>(node: Node): Node | undefined {
   return isLostInteger(node.value) ? { ...node, value: '1e999' } : undefined;
+}
+
+function refuse(): never {
+  throw new GraphQLError('A word in JSON must be in quotation marks');
 }
 
 type TypeOf = Parameters<typeof Field>[0];

@@ -26,7 +26,7 @@ export class RedisStore implements Store {
   static async open(url: string): Promise<RedisStore> {
     const client = createRedisClient(parseRedisUrl(url));
     const store = new RedisStore(client);
-    await timeLimit(() => client.connect(), connectWaitMs).catch(store.#onFault);
+    await timeLimit(client.connect(), connectWaitMs).catch(store.#onFault);
     return store;
   }
 
@@ -136,6 +136,6 @@ export class RedisStore implements Store {
 }
 
 /** Waits for a connection. Rejects at the first failure to connect, so that a dead server costs no time. */
-const ready = (client: Redis | Cluster, withinMs: number) => timeLimit(() => once(client, 'ready'), withinMs);
+const ready = (client: Redis | Cluster, withinMs: number) => timeLimit(once(client, 'ready'), withinMs);
 
 const wholeMs = (ms: number): number => Math.max(1, Math.ceil(ms)); // Redis takes whole milliseconds and no zero

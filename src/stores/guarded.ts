@@ -1,4 +1,4 @@
-import { limitTime } from '../process/pause.js';
+import { within } from '../process/pause.js';
 import type { Store } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 
@@ -33,7 +33,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
 
   const probe = async () => {
     const key = `probe-${crypto.randomUUID()}`; // in a cluster, another server each time
-    await timeLimit(() => store.put(key, Buffer.of(), probeEveryMs, 'always'), limitMs);
+    await timeLimit(store.put(key, Buffer.of(), probeEveryMs, 'always'), limitMs);
     if (state === 'refusing' && performance.now() - refusedAt < quietMs) return;
     clearInterval(probing);
     if (state !== 'used') onRecovered?.();
@@ -68,7 +68,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
       if (state === 'silent' && cause) throw new StoreError(cause.trouble, cause.message, cause.detail, false);
       const startedAt = performance.now();
       try {
-        const answer = await timeLimit(() => work.apply(store, args as never), limitMs);
+        const answer = await timeLimit(work.apply(store, args as never), limitMs);
         unanswered = undefined;
         return answer;
       } catch (error) {
@@ -98,13 +98,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
   };
 }
 
-/**
- * Runs `work` and rejects with a `timed-out` {@link StoreError} when it takes longer than `limitMs`, as {@link limitTime} counts.
- * The work goes on; its late answer is dropped.
- */
-export function timeLimit<T>(work: () => Promise<T>, limitMs: number): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const end = limitTime(limitMs, () => reject(new StoreError('timed-out')));
-    work().finally(end).then(resolve, reject);
-  });
+/** Rejects with a `timed-out` {@link StoreError} when `work` takes longer than `limitMs`; its late answer is dropped. */
+export function timeLimit<T>(work: Promise<T>, limitMs: number): Promise<T> {
+  return within(limitMs, work, () => new StoreError('timed-out'));
 }

@@ -93,8 +93,8 @@ it('What a file of variables has in place of an equals sign shows nothing of the
     ...Object.fromEntries(given.map((one) => [one, 'x'])),
   });
   expect(warnings).toEqual([
-    'CACHE_ENCRYPTION_KEY is not set: its name must be followed by an equals sign',
-    'UPSTREAM_CLIENT_SECRET is not set: its name must be followed by an equals sign',
+    'a line with CACHE_ENCRYPTION_KEY sets nothing: its name must be followed by an equals sign',
+    'a line with UPSTREAM_CLIENT_SECRET sets nothing: its name must be followed by an equals sign',
     'CACHE_URI is not a setting: did you mean CACHE_URL?',
   ]);
 });

@@ -40,10 +40,8 @@ export async function* resultsOf(
     if (!ok || body === null || !type.startsWith('text/event-stream')) {
       const result: unknown = await response.json().catch(() => undefined); // read by `problemsOf`
       const isElsewhere = ok || (status < 500 && status !== 408 && status !== 429);
-      throw Object.assign(new Error(`The gateway answered with status ${status} and ${type || 'no type'}`), {
-        result,
-        isElsewhere,
-      });
+      const message = `The gateway answered with status ${status} and ${type || 'no type'}`;
+      throw Object.assign(new Error(message), { result, isElsewhere });
     }
     const reader = body.pipeThrough(new TextDecoderStream(), { signal: connection.signal }).getReader();
     let text = '';

@@ -72,11 +72,13 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
   const { extensions, message, path } = source;
   if (!isObject(extensions)) return undefined;
   const { code, retryable, retryAfterSeconds: seconds, requestId, violations } = extensions;
-  if (!isErrorCode(code)) return undefined;
+  // A later gateway may have further codes, and says whether they are retryable.
+  if (typeof code !== 'string' || !(Object.hasOwn(errorCodes, code) || typeof retryable === 'boolean'))
+    return undefined;
   return {
-    code,
+    code: code as ErrorCode,
     message: typeof message === 'string' ? message : code,
-    retryable: typeof retryable === 'boolean' ? retryable : errorCodes[code].retryable,
+    retryable: typeof retryable === 'boolean' ? retryable : errorCodes[code as ErrorCode].retryable,
     retryAfterSeconds: typeof seconds === 'number' ? seconds : undefined,
     requestId: typeof requestId === 'string' ? requestId : undefined,
     violations: Array.isArray(violations) ? violations : [],
@@ -90,8 +92,6 @@ function isNetworkFailure(source: unknown, nesting: number): boolean {
   if (source['name'] === 'TypeError' && /fetch|network|load failed/i.test(String(source['message']))) return true;
   return isNetworkFailure(source['networkError'], nesting - 1) || isNetworkFailure(source['cause'], nesting - 1);
 }
-
-const isErrorCode = (code: unknown): code is ErrorCode => typeof code === 'string' && Object.hasOwn(errorCodes, code);
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;

@@ -36,7 +36,7 @@ export interface WatchOptions extends TokenWatchOptions {
  * is a function). Leaving the loop ends the watch. Errors of `token` are passed on.
  *
  * @throws WatchFailed when the gateway refuses for a permanent reason, such as a token that was never valid
- * @throws TypeError when `url` is no address; Error when there is no gateway at it
+ * @throws TypeError when `url` is no address, or `token` no token; Error when there is no gateway at it
  */
 export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
   const { taxpayerId, jobId } = options;
@@ -90,6 +90,8 @@ async function* watch<Data, Update extends { readonly status: string }>(
   try {
     while (!signal.aborted) {
       const accessToken = typeof token === 'function' ? await Promise.race([token(), aborted]) : token;
+      if (!/^[!-~]*$/.test(accessToken ?? ''))
+        throw new TypeError('token must be ASCII without spaces and line breaks');
       let cause: unknown;
       try {
         for await (const result of resultsOf(address, { query, variables }, accessToken, signal, fetch)) {

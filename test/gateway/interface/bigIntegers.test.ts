@@ -39,6 +39,21 @@ describe('an integer in metadata that a double does not hold', () => {
     expect(linksAsked().filter((body) => body !== '{"metadata":{}}')).toEqual([]);
   });
 
+  it.each(['{ plan: GOLD, n: 1 }', '{ plan: [GOLD, 1] }'])(
+    'so is a word without quotation marks: %s',
+    async (value) => {
+      const literal = await gateway.query(`mutation { createClientLink(input: { metadata: ${value} }) { replayed } }`);
+      const byDefault = await gateway.query(
+        `mutation ($m: JSONObject = ${value}) { createClientLink(input: { metadata: $m }) { replayed } }`,
+      );
+      for (const { errors } of [literal, byDefault]) {
+        expect(errors).toMatchObject([{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }]);
+        expect(JSON.stringify(errors)).not.toContain('GOLD');
+      }
+      expect(linksAsked()).toEqual([]);
+    },
+  );
+
   it.each(['12345678901234567890', ' \n9007199254740993 ', '1e400'])(
     'is refused as a variable and as a literal: %s',
     async (number) => {

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Socket } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { print } from 'graphql';
@@ -126,6 +127,19 @@ describe('watchRefreshJob', () => {
     expect((await updates.next()).done).toBe(true);
     expect(reconnects.length).toBeGreaterThan(0);
   });
+});
+
+it('A watch ends for what trying again cannot cure: a token that no header can hold, a code of a later gateway', async () => {
+  const { taxpayerId, jobId } = addJob(running);
+  const withToken = watchRefreshJob({ url, taxpayerId, jobId, token: 'planted\nsecret' });
+  await expect(withToken.next()).rejects.toThrow(/^token must be ASCII without spaces and line breaks$/);
+  const error = { message: 'm', extensions: { code: 'CODE_OF_A_LATER_GATEWAY', retryable: false } };
+  const later = createHttpServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.end(`event: next\ndata: ${JSON.stringify({ errors: [error] })}\n\nevent: complete\ndata:\n\n`);
+  });
+  const watch = watchRefreshJob({ url: `${await serve(later)}/graphql`, taxpayerId, jobId });
+  await expect(watch.next()).rejects.toMatchObject({ problems: [{ code: 'CODE_OF_A_LATER_GATEWAY' }] });
 });
 
 describe('A watch that outlives its connection', () => {

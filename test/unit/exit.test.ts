@@ -1,0 +1,37 @@
+import { expect, it } from '@jest/globals';
+import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { boundsFor, Places, rateLimited } from '../../src/admission/Places.js';
+import { GatewayError } from '../../src/errors/errors.js';
+import { Exit } from '../../src/operations/Exit.js';
+import type { Operation, Result } from '../../src/operations/Operation.js';
+
+const exit = new Exit({
+  places: new Places(boundsFor({ connections: 10, answerBytes: 1e6 })),
+  maxAnswerBytes: 1e6,
+  hooks: { onEnd: () => undefined, onBug: () => undefined },
+  openSchema: true,
+});
+const at = (path: string, originalError: Error) => new GraphQLError('', { path: [path], originalError });
+const refused = at('b', rateLimited('At most 32 calls'));
+
+function leave(type: string, rootFields: number, result: Result): readonly GraphQLFormattedError[] {
+  const operation = { type, known: { rootFields }, facts: { requestId: 'x' }, context: { holder: 'ada' } };
+  return exit.leave({ ...operation, codes: new Map(), causes: [], transport: 'http' } as unknown as Operation, result)
+    .errors;
+}
+
+it('A refusal of the only field refuses the request', () => {
+  for (const type of ['query', 'mutation']) {
+    expect(() => leave(type, 1, { data: null, errors: [refused] })).toThrow('At most 32 calls');
+  }
+  expect(() => leave('query', 2, { data: { a: null, b: null }, errors: [refused, refused] })).toThrow(/^At most/);
+});
+
+it('A mutation of which something may have been carried out is no refusal, and no error hides another', () => {
+  expect(leave('mutation', 2, { data: null, errors: [refused] })).toMatchObject([{ path: ['b'] }]);
+  const notFound = at('a', new GatewayError('NOT_FOUND', 'There is no such taxpayer'));
+  expect(leave('query', 2, { data: { a: null, b: null }, errors: [notFound, refused] })).toMatchObject([
+    { path: ['a'], extensions: { code: 'NOT_FOUND' } },
+    { path: ['b'], extensions: { code: 'RATE_LIMITED' } },
+  ]);
+});
