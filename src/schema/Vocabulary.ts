@@ -1,5 +1,13 @@
 import 'reflect-metadata';
-import { type FloatValueNode, GraphQLError, GraphQLScalarType, type IntValueNode, visit } from 'graphql';
+import {
+  type EnumValueNode,
+  type FloatValueNode,
+  GraphQLError,
+  GraphQLScalarType,
+  type IntValueNode,
+  Kind,
+  visit,
+} from 'graphql';
 import { GraphQLJSONObject } from 'graphql-scalars';
 import { Directive, Field, registerEnumType } from 'type-graphql';
 import { isLostInteger } from '../process/json.js';
@@ -21,8 +29,9 @@ function withInfinity<Node extends IntValueNode | FloatValueNode>(node: Node): N
   return isLostInteger(node.value) ? { ...node, value: '1e999' } : undefined;
 }
 
-function refuse(): never {
-  throw new GraphQLError('A word in JSON must be in quotation marks');
+function refuse(word: EnumValueNode): never {
+  // As a name: of a value, the error would tell the member of the JSON, which the caller has named.
+  throw new GraphQLError('A word in JSON must be in quotation marks', { nodes: { ...word, kind: Kind.NAME } });
 }
 
 type TypeOf = Parameters<typeof Field>[0];

@@ -47,8 +47,8 @@ describe('an integer in metadata that a double does not hold', () => {
         `mutation ($m: JSONObject = ${value}) { createClientLink(input: { metadata: $m }) { replayed } }`,
       );
       for (const { errors } of [literal, byDefault]) {
-        expect(errors).toMatchObject([{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }]);
-        expect(JSON.stringify(errors)).not.toContain('GOLD');
+        const message = 'A word in JSON must be in quotation marks';
+        expect(errors).toMatchObject([{ message, extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }]);
       }
       expect(linksAsked()).toEqual([]);
     },
