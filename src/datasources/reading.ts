@@ -2,7 +2,7 @@ import type { CallQueue } from '../admission/CallQueue.js';
 import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { upstreamTimeout } from '../errors/errors.js';
-import { within } from '../process/pause.js';
+import { inTime } from '../process/pause.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 
@@ -26,5 +26,5 @@ export interface ReadCall extends CallOptions {
 
 /** Rejects with UPSTREAM_TIMEOUT at `endsAt` (monotonic). The work itself goes on: others may be waiting for it. */
 export function endingAt<T>(endsAt: number, work: Promise<T>): Promise<T> {
-  return within(endsAt - performance.now(), work, upstreamTimeout);
+  return inTime(endsAt - performance.now(), work, upstreamTimeout);
 }

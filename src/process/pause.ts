@@ -43,7 +43,7 @@ export function limitTime(ms: number, giveUp: () => void): () => void {
 }
 
 /** Rejects with the error of `late` when `work` takes longer than `ms`, as {@link limitTime} counts. The work goes on. */
-export function within<T>(ms: number, work: Promise<T>, late: () => Error): Promise<T> {
+export function inTime<T>(ms: number, work: Promise<T>, late: () => Error): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = limitTime(ms, () => reject(late()));
     work.finally(end).then(resolve, reject);

@@ -1,4 +1,4 @@
-import { within } from '../process/pause.js';
+import { inTime } from '../process/pause.js';
 import type { Store } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 
@@ -100,5 +100,5 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
 
 /** Rejects with a `timed-out` {@link StoreError} when `work` takes longer than `limitMs`; its late answer is dropped. */
 export function timeLimit<T>(work: Promise<T>, limitMs: number): Promise<T> {
-  return within(limitMs, work, () => new StoreError('timed-out'));
+  return inTime(limitMs, work, () => new StoreError('timed-out'));
 }
