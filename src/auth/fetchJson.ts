@@ -1,7 +1,7 @@
 import type { Agent } from 'node:http';
 import type { Readable } from 'node:stream';
 import fetch, { type FetchError, type RequestInit } from 'node-fetch';
-import { limitTime } from '../process/pause.js';
+import { giveUpAfter } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
 
 /** The agent for an address; undefined for Node's own. */
@@ -24,7 +24,7 @@ const maxBodyBytes = 1024 * 1024;
 /** Reads JSON of bounded size from an identity provider or a decision point in at most `limitMs`. @throws NoAnswer */
 export async function fetchJson(url: string, limitMs: number, init: RequestInit): Promise<unknown> {
   const limit = new AbortController();
-  const endLimit = limitTime(limitMs, () => limit.abort());
+  const endLimit = giveUpAfter(limitMs, () => limit.abort());
   let status = 200;
   try {
     const signal = limit.signal as never;

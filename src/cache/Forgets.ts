@@ -1,6 +1,8 @@
 import { hourMs } from '../stores/Store.js';
 import type { Forgotten, SealedStore } from './SealedStore.js';
 
+/** The store knows for an hour what was forgotten. A process relies on half of that, in milliseconds. */
+export const knownForMs = hourMs / 2;
 /** How often each process looks at the list, in milliseconds. */
 const lookEveryMs = 2000;
 
@@ -50,8 +52,8 @@ export class Forgets {
     const subjects = new Set(news.map(({ subject }) => subject));
     if (subjects.size > 0) this.#forget((subject) => subjects.has(subject)); // one pass through memory for all of them
     for (const each of news) onForgotten(each);
-    // The list keeps notes for an hour: after half an hour without a look, this process may have missed some.
-    if (this.#mark > 0 && mark - this.#mark > hourMs / 2) this.forgetAll();
+    // After so long without a look, this process may have missed some.
+    if (this.#mark > 0 && mark - this.#mark > knownForMs) this.forgetAll();
     this.#seen = new Set(listed.map(({ id }) => id));
     this.#mark = mark;
   }

@@ -2,9 +2,9 @@ import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache, heldBytes } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
-import { hourMs, type Place, type Turn, type Wish } from '../stores/Store.js';
+import type { Place, Turn, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
-import type { MemoryKeeper } from './Forgets.js';
+import { knownForMs, type MemoryKeeper } from './Forgets.js';
 import type { CacheTier, InPlace, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
 import { decodeFailure, type Entry, encodeFailure, entryOf, isFromBefore, leftMs, outcomeOf } from './StoredEntries.js';
 import { WriteBack } from './WriteBack.js';
@@ -204,7 +204,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
       // 8. Write the entry and release the lease. What the store does not take is noted for step 10.
       const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => undefined);
       if (isSaved === false && !reader.isAgain) {
-        // Another process has taken the lease, and may have fetched later.
+        // The store answered: another process has taken the lease, and may have fetched later.
         const newest = await this.#write(entry, reader).catch(() => undefined);
         if (newest !== undefined) return newest;
       }
@@ -228,12 +228,12 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   /**
-   * 10. Offers the store again an entry that it did not take, if memory still has it. Not after half an hour: by then the store
-   * may have forgotten that it was told to forget the subject.
+   * 10. Offers the store again an entry that it did not take, if memory still has it. Not an old one: the store may not know any
+   * more that the subject was forgotten since.
    */
   async #save(id: string): Promise<void> {
     const own = this.#memory.peek(id);
-    if (own === undefined || !this.isYoungerThan(own, hourMs / 2)) return;
+    if (own === undefined || !this.isYoungerThan(own, knownForMs)) return;
     await this.#write(own, { id, mayKeep: () => this.#memory.peek(id) === own });
   }
 

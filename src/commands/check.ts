@@ -62,13 +62,17 @@ async function found(part: string, look: () => Promise<string>) {
   }
 }
 
-/** In Redis, writes items that no gateway looks for; all are gone within an hour. A directory may be in use: it is only looked at. */
+/**
+ * In Redis, writes items that no gateway looks for; all are gone within an hour. A directory may be in use: it is only looked
+ * at.
+ */
 async function store(url: string): Promise<string> {
   if (url === 'memory:') return 'memory: each process has its own';
   if (url.startsWith('file:')) return directory(resolve(url.slice('file:'.length)));
   return withStore(url, 'write', async (opened) => {
     const startedAt = performance.now();
     const bytes = Buffer.from('check');
+    // All operations of a store, because a user of Redis may be permitted some of them.
     const place = { record: `check-${crypto.randomUUID()}`, field: 'token' };
     const stored = { version: 'check', value: bytes, ageMs: 0, begunAt: 0, ttlMs: limitMs };
     await opened.acquire(place, { owner: 'check', leaseMs: limitMs });

@@ -97,8 +97,9 @@ export function warningsOf(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).flatMap(([given, value]) => {
     // Of `NAME: value` in a file of variables, all up to the next equals sign is the name, also a secret.
     const [name = ''] = /^[A-Z0-9_]+/.exec(given) ?? [];
-    if (name !== given && names.includes(name))
+    if (name !== given && names.includes(name)) {
       return `a line with ${name} sets nothing: its name must be followed by an equals sign`;
+    }
     const nearest = nearestTo(name);
     if (nearest !== undefined) return `${name} is not a setting: did you mean ${nearest}?`;
     // A shell removes quotation marks; files of variables such as those of `docker run --env-file` keep them.

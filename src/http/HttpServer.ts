@@ -109,7 +109,10 @@ export class HttpServer {
     if (this.server instanceof TlsServer) this.server.setSecureContext(contextOf(tls));
   }
 
-  /** Answers requests in flight and those still arriving, almost all with `connection: close`; ends all connections within `timeoutMs`. */
+  /**
+   * Answers requests in flight and those still arriving, almost all with `connection: close`; ends all connections within
+   * `timeoutMs`.
+   */
   async drain(timeoutMs: number): Promise<void> {
     if (this.#draining) return;
     this.#draining = true;

@@ -16,8 +16,8 @@ const exitWaitMs = 1000;
 
 /**
  * What Node.js writes to when standard output is a pipe, a socket or a terminal. It is told before each write not to wait for
- * the reader: another process that shares a pipe may make it blocking again. (It finds it
- * non-blocking then, as beside any program on Node.js.) A file has no such handle, and no reader.
+ * the reader: another process that shares a pipe may make it blocking again. (It finds it non-blocking then, as beside any
+ * program on Node.js.) A file has no such handle, and no reader.
  */
 interface Handle {
   readonly fd: number;

@@ -138,14 +138,16 @@ function outcomeOf(kind: Answer['kind'], codes: OperationRecord['codes']): Outco
  * The first error of an operation that has no data at all, when all its errors have a status of their own, as RATE_LIMITED and
  * AUTH_UNAVAILABLE do. Not of a mutation with several fields, of which one may have been carried out.
  */
-function refusalAsAWhole({ type, known }: Operation, { data, errors = [] }: Result): GatewayError | undefined {
-  const hasStatus = (one: unknown) => one instanceof GatewayError && one.httpStatus !== undefined;
-  const refusals = errors.map(unwrapResolverError);
-  if (refusals.length === 0 || !refusals.every(hasStatus)) return undefined;
-  if (type === 'mutation' && known.rootFields > 1) return undefined;
+function refusalAsAWhole({ type, known }: Operation, { data, errors }: Result): GatewayError | undefined {
+  if (errors === undefined || (type === 'mutation' && known.rootFields > 1)) return undefined;
+  const originals: unknown[] = errors.map(unwrapResolverError);
+  if (!originals.every(isRefusal)) return undefined;
   const values = Object.values(data ?? {}).flat(); // `_entities` is a list
-  return values.every((value) => value === null) ? (refusals[0] as GatewayError) : undefined;
+  return values.every((value) => value === null) ? originals[0] : undefined;
 }
+
+const isRefusal = (error: unknown): error is GatewayError =>
+  error instanceof GatewayError && error.httpStatus !== undefined;
 
 /** The status of a refusal whose error names none: 400 for a document that cannot be parsed, 500 for a bug, or 422. */
 function statusOf(error: GraphQLFormattedError | undefined): number {

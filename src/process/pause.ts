@@ -29,7 +29,7 @@ const catchUpMs = 250;
  * Calls `giveUp` when I/O has taken longer than `ms`; returns what cancels it. Timers run before I/O, so what arrived before the
  * time was over is read first, also when the process stood still and the timer fires very late.
  */
-export function limitTime(ms: number, giveUp: () => void): () => void {
+export function giveUpAfter(ms: number, giveUp: () => void): () => void {
   const dueAt = performance.now() + Math.max(0, ms);
   let immediate: NodeJS.Immediate | undefined;
   let timer = setTimeout(() => {
@@ -42,10 +42,10 @@ export function limitTime(ms: number, giveUp: () => void): () => void {
   };
 }
 
-/** Rejects with the error of `late` when `work` takes longer than `ms`, as {@link limitTime} counts. The work goes on. */
+/** Rejects with the error of `late` when `work` takes longer than `ms`, as {@link giveUpAfter} counts. The work goes on. */
 export function inTime<T>(ms: number, work: Promise<T>, late: () => Error): Promise<T> {
   return new Promise((resolve, reject) => {
-    const end = limitTime(ms, () => reject(late()));
+    const end = giveUpAfter(ms, () => reject(late()));
     work.finally(end).then(resolve, reject);
   });
 }

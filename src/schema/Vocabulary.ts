@@ -30,7 +30,7 @@ function withInfinity<Node extends IntValueNode | FloatValueNode>(node: Node): N
 }
 
 function refuse(word: EnumValueNode): never {
-  // As a name: of a value, the error would tell the member of the JSON, which the caller has named.
+  // As a name, because an error about a value names its member, and the members of JSON are the caller's.
   throw new GraphQLError('A word in JSON must be in quotation marks', { nodes: { ...word, kind: Kind.NAME } });
 }
 

@@ -49,7 +49,10 @@ function saidBy(error: unknown): StoreError | undefined {
   return error instanceof Error && error.message === 'Command timed out' ? new StoreError('timed-out') : undefined;
 }
 
-/** What the server replied. Older servers wrap the error of a script; the driver wraps those of a cluster and of sentinels. */
+/**
+ * What the server replied. Of a script, older servers wrap the error, and newer ones leave out the code of a missing permission;
+ * the driver wraps the errors of a cluster and of sentinels.
+ */
 function replyOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if (error.name === 'ReplyError') {

@@ -2,7 +2,7 @@ import type { Agent, ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
-import { limitTime, pause } from '../process/pause.js';
+import { giveUpAfter, pause } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
 import type { Trail } from '../process/Trail.js';
 import { type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
@@ -110,7 +110,7 @@ export class ResilientFetch {
     const { fetch = nodeFetch, timeoutMs, maxResponseBytes, agents, onTry } = this.options;
     const startedAt = performance.now();
     const limit = new AbortController();
-    const endLimit = limitTime(Math.min(timeoutMs, endsAt - startedAt), () => limit.abort());
+    const endLimit = giveUpAfter(Math.min(timeoutMs, endsAt - startedAt), () => limit.abort());
     let mayHaveArrived = false;
     const target = new URL(url);
     const once = body === undefined ? undefined : agentForOne(agents.newAgent(target), () => (mayHaveArrived = true));

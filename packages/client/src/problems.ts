@@ -71,14 +71,15 @@ function problemsWithin(source: unknown, nesting: number): readonly GatewayProbl
 function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | undefined {
   const { extensions, message, path } = source;
   if (!isObject(extensions)) return undefined;
-  const { code, retryable, retryAfterSeconds: seconds, requestId, violations } = extensions;
-  // A later gateway may have further codes, and says whether they are retryable.
-  if (typeof code !== 'string' || !(Object.hasOwn(errorCodes, code) || typeof retryable === 'boolean'))
-    return undefined;
+  const { retryAfterSeconds: seconds, requestId, violations } = extensions;
+  const code = extensions['code'] as ErrorCode; // of a later gateway, perhaps another: it says whether that is retryable
+  const given = extensions['retryable'];
+  const retryable = typeof given === 'boolean' ? given : errorCodes[code]?.retryable;
+  if (typeof code !== 'string' || retryable === undefined) return undefined;
   return {
-    code: code as ErrorCode,
+    code,
     message: typeof message === 'string' ? message : code,
-    retryable: typeof retryable === 'boolean' ? retryable : errorCodes[code as ErrorCode].retryable,
+    retryable,
     retryAfterSeconds: typeof seconds === 'number' ? seconds : undefined,
     requestId: typeof requestId === 'string' ? requestId : undefined,
     violations: Array.isArray(violations) ? violations : [],

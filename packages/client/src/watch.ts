@@ -90,8 +90,7 @@ async function* watch<Data, Update extends { readonly status: string }>(
   try {
     while (!signal.aborted) {
       const accessToken = typeof token === 'function' ? await Promise.race([token(), aborted]) : token;
-      if (!/^[!-~]*$/.test(accessToken ?? ''))
-        throw new TypeError('token must be ASCII without spaces and line breaks');
+      if (/[^!-~]/.test(accessToken ?? '')) throw new TypeError('token must be ASCII without spaces and line breaks');
       let cause: unknown;
       try {
         for await (const result of resultsOf(address, { query, variables }, accessToken, signal, fetch)) {
