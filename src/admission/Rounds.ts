@@ -7,20 +7,23 @@ const mostTurns = 32;
 
 /**
  * Spreads the work of each caller over rounds, in which everything else gets its turn. A round ends with the turn of the event
- * loop in which it began or, while anything waits for the next, after {@link mostTurns}. Callers without an identity count as one.
+ * loop in which so much work of all callers is done or, while anything waits for the next, after {@link mostTurns}. Callers
+ * without an identity count as one.
  */
 export class Rounds {
   /** Work of each caller in this round, in milliseconds. */
   readonly #work = new Map<Holder, number>();
+  #workOfAll = 0;
   /** What waits, by how to go on. */
   readonly #lines = new Map<Holder, (() => void)[]>();
-  /** Resolves at the end of the round. */
-  #end: Promise<void> = Promise.resolve();
+  /** Resolves at the end of the round; undefined while there was little work. */
+  #end: Promise<void> | undefined;
 
   /** Notes work of a caller, done or about to be done. */
   note(holder: Holder, ms: number): void {
-    if (this.#work.size === 0) this.#end = this.#endLater();
     this.#work.set(holder, (this.#work.get(holder) ?? 0) + ms);
+    this.#workOfAll += ms;
+    if (this.#workOfAll >= perRoundMs) this.#end ??= this.#endLater();
   }
 
   /**
@@ -65,5 +68,7 @@ export class Rounds {
     do await new Promise((resolve) => setImmediate(resolve));
     while (++turns < mostTurns && this.#lines.size > 0);
     this.#work.clear();
+    this.#workOfAll = 0;
+    this.#end = undefined;
   }
 }
