@@ -48,8 +48,8 @@ export class CallQueue {
 
   #place(holder: Holder): Promise<Release> {
     const { maxWaiting, maxWaitMs } = this.options;
-    const tooMuch = 'This caller has too many calls to the service under way and waiting';
-    const refused = () => rateLimited(tooMuch, { onlyFor: { holder } });
+    const bound = `At most ${maxWaiting} calls to the service per caller may wait, for at most ${maxWaitMs} ms (UPSTREAM_DEADLINE_MS)`;
+    const refused = () => rateLimited(bound, { onlyFor: { holder } });
     const line = this.#waiting.get(holder) ?? [];
     if (line.length >= maxWaiting) throw refused();
     return new Promise((resolve, reject) => {

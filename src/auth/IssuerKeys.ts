@@ -38,7 +38,7 @@ const refreshMs = 600_000;
 const deadlineMs = 5_000;
 /** Shortest pauses after a read that succeeded, and one that failed, so that made-up tokens cannot hammer the provider. */
 const lookAgainMs = 10_000;
-const retryMs = 2_000;
+const retryMs = 1_000; // as AUTH_UNAVAILABLE asks its caller to wait
 /** Most keys tried for a token that names no key (`kid`), so that a forged token has a bounded cost. */
 const maxCandidates = 8;
 

@@ -24,7 +24,8 @@ export type AddressOf = (request: IncomingMessage) => string | undefined;
 export function addressReader(trustedProxies: readonly string[] | undefined): AddressOf {
   if (trustedProxies === undefined) return ({ socket }) => socket.remoteAddress;
   const isTrusted = proxyaddr.compile([...trustedProxies]);
-  return (request) => proxyaddr.all(request, isTrusted).map(canonical).findLast(Boolean);
+  const trust = (address: string, hop: number) => isTrusted(canonical(address) ?? address, hop);
+  return (request) => proxyaddr.all(request, trust).map(canonical).findLast(Boolean);
 }
 
 /**

@@ -50,7 +50,10 @@ export class Origins {
 
   #mayAsk({ headers: { origin, host } }: IncomingMessage): boolean {
     if (origin === undefined || this.#allows(origin)) return true;
-    return URL.canParse(origin) && new URL(origin).host === host?.toLowerCase(); // our own page
+    if (!URL.canParse(origin)) return false;
+    const page = new URL(origin);
+    const address = `${page.protocol}//${host}`;
+    return URL.canParse(address) && new URL(address).host === page.host; // our own page
   }
 
   #allows(origin: string): boolean {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import { sharedMs } from '../../../src/datasources/RefreshJobs.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
@@ -70,6 +71,20 @@ describe('server-sent events', () => {
   ])('are refused for %s', async (_, headers, status) => {
     expect((await stream(gateway, { query: '{ __typename }' }, headers)).status).toBe(status);
   });
+
+  it.each([
+    ['gateway.example', 200],
+    ['gateway.example:443', 200],
+    ['gateway.example:8443', 403],
+  ])(
+    'are given or refused to a page of gateway.example, behind a proxy that tells the host as %s',
+    async (host, status) => {
+      const headers = { host, origin: 'https://gateway.example', accept: 'text/event-stream' };
+      const asked = rawRequest(gateway.origin, { path: '/graphql/stream', headers, body: { query: '{ __typename }' } });
+      const [head] = await once(asked.resume(), 'data');
+      expect(String(head)).toContain(`HTTP/1.1 ${status} `);
+    },
+  );
 
   it.each([
     ['the reservation of a shared stream', '/graphql/stream', 'PUT', 'GET, POST'],
