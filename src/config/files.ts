@@ -4,6 +4,7 @@ import { withoutByteOrderMark } from '../process/json.js';
 
 /** How often files are looked at, in milliseconds: by name, because mounted secrets are replaced through a symbolic link. */
 const lookEveryMs = 1000;
+const againMs = 60_000;
 
 export interface Followed {
   /** Files and folders. */
@@ -19,25 +20,32 @@ export interface Followed {
 /**
  * Calls `take` soon, then after each change of the files and of those in folders, once they have stayed the same for a second:
  * until then one may be half-written, or newer than one that belongs to it. Leaves out pipes, which can be read only once.
- * Logs what came of it. Does not keep the process alive. Returns what stops it.
+ * Logs what came of it; what cannot be used is tried again each minute. Does not keep the process alive. Returns what stops it.
  */
 export function follow({ paths, log, take }: Followed): () => void {
   let taken = '';
   let seen = '';
   let problem: string | undefined;
+  let triedAt = 0;
   const timer = setInterval(async () => {
     const now = paths.map(stateOf).join('');
-    const isNew = now === seen && now !== taken;
+    const hasSettled = now === seen;
     seen = now;
-    if (!isNew) return;
+    const isNew = now !== taken;
+    const isAgain = problem !== undefined && performance.now() - triedAt >= againMs;
+    if (!hasSettled || !(isNew || isAgain)) return;
     taken = now;
+    triedAt = performance.now();
     try {
       const fields = await take();
       if (fields ?? problem) log.info(fields ?? { endedProblem: problem }, 'a changed file was read again');
       problem = undefined;
     } catch (error) {
-      problem = (error as Error).message;
-      log.warn({ problem }, 'a changed file cannot be used: what was read before stays in use');
+      const { message } = error as Error;
+      if (isNew || message !== problem) {
+        log.warn({ problem: message }, 'a changed file cannot be used: what was read before stays in use');
+      }
+      problem = message;
     }
   }, lookEveryMs).unref();
   return () => clearInterval(timer);

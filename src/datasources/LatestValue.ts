@@ -21,6 +21,12 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
     this.#wake();
   }
 
+  /** Forgets the value, also one that was not read yet. */
+  drop(): void {
+    this.latest = undefined;
+    this.#isUnread = false;
+  }
+
   /** Ends with an error; a value not read yet comes first. */
   fail(error: unknown): void {
     this.#endWith({ error });

@@ -169,7 +169,7 @@ class PollLoop<Key, View extends Timed> {
     this.#restarts += 1;
     this.#quietUntil = undefined;
     this.#latest = undefined;
-    for (const reader of this.#readers.keys()) reader.latest = undefined;
+    for (const reader of this.#readers.keys()) reader.drop();
     this.#schedule(0);
   }
 

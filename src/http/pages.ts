@@ -57,10 +57,10 @@ const graphiql = [
 /** A page that `scripts/build.js` has made and compressed. */
 function pageOf(name: string, policy: readonly string[]): Handler {
   const csp = policy.join('; ');
-  let reading: ReturnType<typeof readBuilt> | undefined;
+  let built: Awaited<ReturnType<typeof readBuilt>> | undefined;
   return async (request, response) => {
-    reading ??= readBuilt(`dist/${name}.html.gz`);
-    const { page, tag } = await reading;
+    built ??= await readBuilt(`dist/${name}.html.gz`);
+    const { page, tag } = built;
     const headers = ['cache-control', 'no-cache', 'etag', tag, 'content-security-policy', csp];
     if (request.headers['if-none-match'] === tag) response.writeHead(304, headers).end();
     else writePage(response, 200, 'text/html; charset=utf-8', page, [...headers, 'content-encoding', 'gzip']);

@@ -8,6 +8,7 @@ import {
   type GraphQLSchema,
   getOperationAST,
   Kind,
+  type OperationDefinitionNode,
   type OperationTypeNode,
   parse,
   specifiedRules,
@@ -56,12 +57,15 @@ export interface KnownOperationsOptions {
   readonly plans: 'on' | 'off';
 }
 
-/** A valid document and its operations, by the name that was asked for. */
-interface KnownDocument {
+interface SizedDocument {
   readonly document: DocumentNode;
   readonly sizeOf: ReturnType<typeof sizeIn>;
+}
+
+/** A valid document, and those of its operations that were asked for. */
+interface KnownDocument extends SizedDocument {
   readonly isKept: boolean;
-  readonly operations: Map<string | undefined, KnownOperation>;
+  readonly operations: Map<OperationDefinitionNode, KnownOperation>;
 }
 
 /** Most fields of one operation: tens of milliseconds of work. Fields of `_entities` count once for each representation. */
@@ -80,28 +84,29 @@ const tokenBytes = 525;
 /** A step of a plan. Measured: 740 to 990. */
 const stepBytes = 1000;
 
+/** Most bytes of all that is kept of documents, and of requests: a thirty-second of the heap, at least 2 MiB. */
+export function keptBytes(): number {
+  return Math.max(2_097_152, Math.floor(getHeapStatistics().heap_size_limit / 32));
+}
+
 /**
  * The operations that callers ask for, by their text: the one place that parses and validates documents, for every transport.
- * A document is kept, and gets a plan, when its text comes a second time. Of a text that came once only a digest is kept, so
- * that a flood of different documents does not push out those in use.
+ * A document is kept, and gets plans, when its text comes a second time, unless it is too large. Of a text that came once only a
+ * digest is kept, so that a flood of different documents does not push out those in use.
  */
 export class KnownOperations {
-  readonly #kept: LRUCache<string, KnownDocument>;
+  readonly #kept = new LRUCache<string, KnownDocument>({ maxSize: keptBytes(), sizeCalculation: bytesOf });
   readonly #seen = new BoundedCache<true>({ max: maxSeen });
 
-  constructor(private readonly options: KnownOperationsOptions) {
-    const maxSize = Math.max(2_097_152, Math.floor(getHeapStatistics().heap_size_limit / 32));
-    this.#kept = new LRUCache({ maxSize, sizeCalculation: bytesOf });
-  }
+  constructor(private readonly options: KnownOperationsOptions) {}
 
   /** @throws GraphQLError, GatewayError, or AggregateError of all mistakes or of all exceeded limits */
   find(text: string, operationName: string | undefined): KnownOperation {
     const known = this.#kept.get(text) ?? this.#read(text);
-    let operation = known.operations.get(operationName);
-    if (operation === undefined) {
-      operation = this.#operationOf(known, operationName);
-      known.operations.set(operationName, operation);
-    }
+    const node = getOperationAST(known.document, operationName);
+    if (!node) throw unknownOperation(known.document, operationName);
+    const operation = known.operations.get(node) ?? this.#operationOf(known, node);
+    known.operations.set(node, operation);
     return operation;
   }
 
@@ -117,17 +122,15 @@ export class KnownOperations {
     const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw introspection ? new AggregateError(errors) : withoutSchema(errors);
     const digest = hash('sha256', text); // texts that differ only in lone surrogates share it: the second is kept at its first use
-    const isKept = this.#seen.get(digest) === true;
+    const isKept = this.#seen.get(digest) === true && bytesOf({ document, sizeOf }, text) <= this.#kept.maxSize;
     const known = { document, sizeOf, isKept, operations: new Map() };
     if (isKept) this.#kept.set(text, known);
     else this.#seen.set(digest, true);
     return known;
   }
 
-  #operationOf({ document, sizeOf, isKept }: KnownDocument, operationName: string | undefined): KnownOperation {
+  #operationOf({ document, sizeOf, isKept }: KnownDocument, operation: OperationDefinitionNode): KnownOperation {
     const { schema, limits, introspection, apollo, plans } = this.options;
-    const operation = getOperationAST(document, operationName);
-    if (!operation) throw unknownOperation(document, operationName);
     const type = operation.operation;
     const { fields } = sizeOf(operation);
     const roots = rootFieldsOf(document, operation);
@@ -137,7 +140,8 @@ export class KnownOperations {
     const read = variableReader(schema, operation.variableDefinitions, introspection);
     const plan = isKept && plans === 'on' ? planOf(schema, document, operation) : undefined;
     const way = type === 'subscription' ? 'events' : plan ? 'plan' : 'apollo';
-    const run = plan ?? ((values, context) => executeByApollo(apollo, document, operationName, values, context));
+    const run =
+      plan ?? ((values, context) => executeByApollo(apollo, document, operation.name?.value, values, context));
     const fieldsFor = (values: Variables): number => {
       let [count, representations] = [fields, 0];
       for (const field of entities) {
@@ -165,11 +169,13 @@ function nameToLog(name: string | undefined): string | undefined {
   return name === undefined || /\d{4}/.test(name) ? undefined : name.slice(0, 64);
 }
 
-/** About how many bytes a document with its plan takes: it holds its text and every token of it. */
-function bytesOf({ document, sizeOf }: KnownDocument, text: string): number {
-  const steps = document.definitions.map((one) => (one.kind === Kind.OPERATION_DEFINITION ? sizeOf(one).fields : 0));
-  const planned = Math.min(maxSteps, Math.max(...steps));
-  return entryBytes + characterBytes * text.length + tokenBytes * (document.tokenCount ?? 0) + stepBytes * planned;
+/** About how many bytes a document with the plans of its operations takes: it holds its text and every token of it. */
+function bytesOf({ document, sizeOf }: SizedDocument, text: string): number {
+  let bytes = entryBytes + characterBytes * text.length + tokenBytes * (document.tokenCount ?? 0);
+  for (const one of document.definitions) {
+    if (one.kind === Kind.OPERATION_DEFINITION) bytes += stepBytes * Math.min(maxSteps, sizeOf(one).fields);
+  }
+  return bytes;
 }
 
 function representationsIn({ arguments: [given] = [] }: FieldNode, values: Variables): number {

@@ -5,7 +5,7 @@ import { holderOf } from '../auth/caller.js';
 import { Exit } from './Exit.js';
 import { createApolloServer, type Logger } from './executeByApollo.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
-import { type KnownOperation, KnownOperations } from './KnownOperations.js';
+import { type KnownOperation, KnownOperations, keptBytes } from './KnownOperations.js';
 import type {
   Answer,
   Operation,
@@ -38,8 +38,8 @@ const [bytesPerCharacter, bytesPerHeaderCharacter] = [16, 3] as const;
 /** Requests of at most so many bytes are not counted in the places: their number bounds the memory they take. */
 const smallRequestBytes = 16_384;
 
-/** Most request bodies that are kept parsed, and the longest of them in characters. */
-const keptRequests = { max: 1000, longest: 2048 };
+/** The longest request body that is kept parsed, in characters. */
+const longestKept = 2048;
 
 /**
  * The path of every operation, on any transport, once {@link Quota.admit} has let its caller in: {@link hold}, {@link prepare}
@@ -48,7 +48,10 @@ const keptRequests = { max: 1000, longest: 2048 };
 export class Operations {
   readonly limits: OperationLimits;
   /** Parsed queries by their body: repeated ones are not parsed again. Mutations are not kept: they may hold personal data. */
-  readonly requests = new LRUCache<string, GraphQLRequest>({ max: keptRequests.max });
+  readonly requests = new LRUCache<string, GraphQLRequest>({
+    maxSize: keptBytes(),
+    sizeCalculation: (_, body) => bytesPerCharacter * body.length,
+  });
   readonly #known: KnownOperations;
   readonly #apollo: ApolloServer<OperationContext>;
   readonly #exit: Exit;
@@ -145,7 +148,7 @@ export class Operations {
 
   #keep(asked: GraphQLRequest): void {
     const { body } = asked;
-    if (body !== undefined && body.length <= keptRequests.longest) {
+    if (body !== undefined && body.length <= longestKept) {
       this.requests.set(body, { ...asked, body: undefined, size: 0 });
     }
   }

@@ -58,7 +58,7 @@ export class TokenBudget {
     const limits = this.#limitsOf(spender);
     // Checked before counting: nothing is counted at one limit when another is known to be reached.
     for (const limit of limits) {
-      const leftMs = this.#reached.getRemainingTTL(keyOf(limit));
+      const leftMs = this.#reached.getRemainingTTL(this.#keyOf(limit));
       if (leftMs > 0) throw this.#refusal(limit, leftMs);
     }
     for (const limit of limits) await this.#count(limit);
@@ -75,22 +75,26 @@ export class TokenBudget {
   }
 
   async #count(limit: Limit): Promise<void> {
-    const name = ['token-budget', limit.of, limit.holder];
-    const counted = await this.options.store.increment(name, hourMs).catch((error) => {
+    const counted = await this.options.store.increment(nameOf(limit), hourMs).catch((error) => {
       if (!(error instanceof StoreError) || error.trouble === 'closed') throw error;
     });
     if (counted === undefined) return this.#countAlone(limit);
     const { count: calls, leftMs } = counted;
     if (limit.of === 'fleet') this.options.onBudget(Math.max(0, limit.most - calls), leftMs);
     if (calls <= limit.most) return;
-    this.#reached.set(keyOf(limit), true, { ttl: Math.max(1, leftMs) }); // lru-cache takes 0 for no end
+    this.#reached.set(this.#keyOf(limit), true, { ttl: Math.max(1, leftMs) }); // lru-cache takes 0 for no end
     throw this.#refusal(limit, leftMs);
   }
 
   #countAlone(limit: Limit): void {
-    const calls = this.#alone.get(keyOf(limit)) ?? 0;
+    const calls = this.#alone.get(this.#keyOf(limit)) ?? 0;
     if (calls >= Math.max(1, limit.most * aloneShare)) throw this.#refusal(limit, storeAwayRetryMs, storeAway);
-    this.#alone.set(keyOf(limit), calls + 1);
+    this.#alone.set(this.#keyOf(limit), calls + 1);
+  }
+
+  /** The key in the store: another one, and so a new hour, after a change of the client secret that names it. */
+  #keyOf(limit: Limit): string {
+    return this.options.store.keyOf(nameOf(limit));
   }
 
   /** At the cap of the watchers or of one caller, the error names whom it concerns: others who wait then try for themselves. */
@@ -114,4 +118,4 @@ const refusals = {
 const storeAway =
   'The store (CACHE_URL) does not answer, and the token calls this process may make without it are used up';
 
-const keyOf = ({ of, holder }: Limit) => `${of} ${holder}`;
+const nameOf = ({ of, holder }: Limit) => ['token-budget', of, holder];

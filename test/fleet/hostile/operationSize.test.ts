@@ -1,6 +1,15 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
-import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { executions } from '../../support/executions.js';
+import {
+  environmentFor,
+  planMode,
+  postQuery,
+  spawnGateway,
+  startTestGateway,
+  type TestGateway,
+} from '../../support/gateway.js';
+import { post } from '../../support/post.js';
 import { startSandbox } from '../../support/sandbox.js';
 
 // A short document can ask for very much, through fragments, aliases and representations.
@@ -54,6 +63,26 @@ describe('the fields of an operation', () => {
     const more = `query Q($id: ID!) { ${Array.from({ length: 20 }, (_, n) => `b${n}: taxpayerToken(taxpayerId: $id) { ...T3 }`).join(' ')} } ${levels.join(' ')}`;
     expect(await gateway.query(more, taxpayer, graphql)).toMatchObject(refusal);
   });
+});
+
+it('a document of many large operations gets no plans, which would not fit into memory', async () => {
+  const gateway = await startTestGateway({ LOG_OPERATIONS: 'all' });
+  const { id } = gateway.sandbox.control.addTaxpayer();
+  const roots = Array.from({ length: 50 }, (_, n) => `a${n}: taxpayerToken(taxpayerId: "${id}") { ...T }`).join(' ');
+  const token = (deeper: string) => `${recordFields} taxpayer { id token { ${deeper} } }`;
+  const large = (operations: number) => {
+    const all = Array.from({ length: operations }, (_, n) => `query Q${n} { ...R }`).join(' ');
+    return `${all} fragment R on Query { ${roots} } fragment T on TaxpayerToken { ${token(token(recordFields))} }`;
+  };
+  const planned = async (query: string) => {
+    const before = executions(gateway.logs.join(''), 'plan');
+    for (let time = 0; time < 3; time += 1) {
+      const answer = await post(`${gateway.origin}/graphql`, { query, operationName: 'Q0' });
+      expect(await answer.json()).not.toHaveProperty('errors');
+    }
+    return executions(gateway.logs.join(''), 'plan') - before;
+  };
+  expect([await planned(large(1)), await planned(large(200))]).toEqual([planMode === 'on' ? 2 : 0, 0]);
 });
 
 it('a process outlives an answer that is too large while one of its members is still awaited', async () => {

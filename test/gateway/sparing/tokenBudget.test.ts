@@ -1,4 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
+import { SealedStore } from '../../../src/cache/SealedStore.js';
+import { Sealer } from '../../../src/cache/sealing.js';
+import { Secret } from '../../../src/config/secret.js';
+import { LocalStore } from '../../../src/stores/LocalStore.js';
+import { TokenBudget } from '../../../src/upstream/TokenBudget.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 import { type Answer, startTestGateway } from '../../support/gateway.js';
@@ -37,6 +42,20 @@ describe('the hourly budget of token calls', () => {
     fleet.advance(hour);
     expect(await read(fleet.members, 10)).toBe(10);
   });
+});
+
+it('an hour that a process knows to be spent is over when the client secret changes, which names the counters', async () => {
+  const secret = new Secret('before');
+  const sealer = new Sealer(secret);
+  const client = { baseUrl: 'https://service.example', clientId: 'acme' };
+  const store = new SealedStore({ store: new LocalStore(), sealer, client, apiVersion: '1' });
+  const told = { onBudget: () => {}, onExhausted: () => {} };
+  const budget = new TokenBudget({ store, budgetPerHour: 1, budgetCallerShare: 1, budgetWatchShare: 1, ...told });
+  await budget.spend({});
+  await expect(budget.spend({})).rejects.toMatchObject({ code: 'TOKEN_BUDGET_EXHAUSTED' });
+  secret.renew('after');
+  sealer.renew();
+  await budget.spend({});
 });
 
 describe("one caller's share of the hourly budget", () => {

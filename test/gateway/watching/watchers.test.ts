@@ -268,6 +268,22 @@ describe('Watchers of a record', () => {
     expect(seen).toEqual(['CREATED', 'CREATED']); // the second one from the store
   });
 
+  it('that read nothing yet get nothing that was read before the record was forgotten', async () => {
+    const { forgets, recordWatches } = await start();
+    const taxpayer = addTaxpayer();
+    const reader = recordWatches.watch(taxpayer.id);
+    await answered(() => reader.latest !== undefined);
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'late' } });
+    taxpayer.become('CONSENT_RECEIVED');
+    await running.sealed.forget({ id: 'request', subject: taxpayer.id });
+    forgets.forgetAll();
+    const next = reader.next();
+    jest.advanceTimersByTime(1);
+    await answered(() => taxpayer.calls() === 2);
+    sandbox.control.release('late');
+    expect((await next).value.record.status).toBe('CONSENT_RECEIVED');
+  });
+
   it('see a stale record if they come while the service is down, and nothing of that if they came before', async () => {
     await start({ TOKEN_FRESH_SECONDS: '60', BREAKER_RESET_MS: '100' });
     const taxpayer = addTaxpayer();
