@@ -37,6 +37,14 @@ async function outcome(authorization: string | undefined, of = gateway): Promise
 }
 const outcomeOf = async (token: Promise<string>, of = gateway) => outcome(`Bearer ${await token}`, of);
 
+/** The first key that it publishes. */
+async function keyOf({ jwksUrl }: IdentityProvider): Promise<Record<string, unknown>> {
+  const { keys } = (await (await fetch(jwksUrl)).json()) as { keys: [Record<string, unknown>] };
+  return keys[0];
+}
+
+const readyStatus = async ({ origin }: TestGateway) => (await fetch(`${origin}/health/ready`)).status;
+
 const provider = await startIdentityProvider({ keys: ['PS256', 'ES256', 'ES384', 'EdDSA', 'RS256'] });
 const gateway = await gatewayFor([provider]);
 afterEach(() => {
@@ -172,8 +180,7 @@ describe('Of two providers', () => {
     const changing = await providerWith();
     const publishAs = async (kid: string) => {
       changing.publish(undefined);
-      const { keys } = (await (await fetch(changing.jwksUrl)).json()) as { keys: object[] };
-      changing.publish({ keys: [{ ...keys[0], kid }] });
+      changing.publish({ keys: [{ ...(await keyOf(changing)), kid }] });
     };
     await publishAs('same');
     const both = await gatewayFor([changing, provider]);
@@ -206,15 +213,14 @@ describe('The key set', () => {
     const late = await providerWith();
     late.outage(true);
     const one = await gatewayFor([late]);
-    const ready = async () => (await fetch(`${one.origin}/health/ready`)).status;
-    expect(await ready()).toBe(503);
+    expect(await readyStatus(one)).toBe(503);
     expect(await outcomeOf(late.token(), one)).toBe(
       'AUTH_UNAVAILABLE: The keys of the identity provider cannot be read at the moment',
     );
     expect(await outcomeOf(late.token({ iss: 'https://other.example/' }), one)).toMatch(/^UNAUTHENTICATED/);
     late.outage(false);
     await until(async () => (await outcomeOf(late.token(), one)) === 'accepted');
-    expect(await ready()).toBe(200);
+    expect(await readyStatus(one)).toBe(200);
   });
 
   const rsa = publicJwk(makeKey('RS256'));
@@ -222,8 +228,7 @@ describe('The key set', () => {
   it('may hold keys that cannot be used, and one that says little', async () => {
     const own = await providerWith(['ES384']);
     const one = await gatewayFor([own]);
-    const { keys } = (await (await fetch(own.jwksUrl)).json()) as { keys: Record<string, unknown>[] };
-    const { kid: _, alg: __, use: ___, ...good } = keys[0] ?? {};
+    const { kid: _, alg: __, use: ___, ...good } = await keyOf(own);
     const unusable = [
       makeKey('ES384').privateKey.export({ format: 'jwk' }),
       { kty: 'oct', k: 'c2VjcmV0', alg: 'HS256' },
@@ -241,10 +246,8 @@ describe('The key set', () => {
   });
 
   it.each<[string, (own: IdentityProvider) => void]>([
-    ...(['error', 'hang-in-body'] as const).map((as): [string, (own: IdentityProvider) => void] => [
-      as,
-      (own) => own.behave(as),
-    ]),
+    ['an error', (own) => own.behave('error')],
+    ['an answer that never ends', (own) => own.behave('hang-in-body')],
     ['an empty set', (own) => own.publish({ keys: [] })],
   ])('stays in use when the provider turns to %s', async (_, turn) => {
     const own = await providerWith();
@@ -264,17 +267,16 @@ describe('The key set', () => {
     holdDate();
     const own = await providerWith();
     const one = await gatewayFor([own], { AUTH_KEYS_MAX_AGE_SECONDS: '60' });
-    const ready = async () => (await fetch(`${one.origin}/health/ready`)).status;
     const token = `Bearer ${await own.token()}`;
     expect(await outcome(token, one)).toBe('accepted');
     own.outage(true);
     pass(59_000);
-    expect([await outcome(token, one), await ready()]).toEqual(['accepted', 200]);
+    expect([await outcome(token, one), await readyStatus(one)]).toEqual(['accepted', 200]);
     pass(1_000);
     expect(await outcome(token, one)).toMatch(/^AUTH_UNAVAILABLE/);
-    expect(await ready()).toBe(503);
+    expect(await readyStatus(one)).toBe(503);
     own.outage(false);
     await until(async () => (await outcome(token, one)) === 'accepted');
-    expect(await ready()).toBe(200);
+    expect(await readyStatus(one)).toBe(200);
   });
 });
