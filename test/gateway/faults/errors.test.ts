@@ -9,8 +9,6 @@ const gateway = await startTestGateway({
   MAX_BODY_BYTES: '20000',
 });
 
-const someId = '44444444-4444-4444-8444-444444444444';
-
 /** Stands for what a caller must not read again in an answer or find in a log. Letters alone, so that it can be a name, too. */
 const secret = 'QzSecretValueXk';
 const digits = '900112233';
@@ -50,18 +48,6 @@ describe('An error', () => {
       answer = await gateway.query('{ __typename }', {}, { 'content-type': 'text/plain', 'x-request-id': requestId });
       expect(answer.errors?.[0]?.extensions).toMatchObject({ code: 'BAD_USER_INPUT', requestId });
     }
-  });
-
-  it('of the service says how long to wait', async () => {
-    const fault = { status: 429, headers: { 'Retry-After': '9' } } as const;
-    gateway.sandbox.control.arm({ endpoint: 'refreshJob', fault, times: 1 });
-    answer = await gateway.query(
-      `{ a: refreshJob(taxpayerId: "${someId}", jobId: "x") { name } b: taxpayerToken(taxpayerId: "${someId}") { status } }`,
-    );
-    expect(answer).toMatchObject({ status: 200, data: { a: null, b: { status: 'AUTHORIZED' } } });
-    expect(answer.errors).toMatchObject([
-      { path: ['a'], extensions: { code: 'UPSTREAM_RATE_LIMITED', retryable: true, retryAfterSeconds: 9 } },
-    ]);
   });
 });
 
