@@ -232,10 +232,10 @@ describe('An id', () => {
       ...['%2E%2E', '.%2e', '../token', '..;', '...', '//', '%00', 'a'.repeat(256), '👍'.repeat(100), '\u202e', '日本'],
       ...['__proto__', 'constructor', 'token', 'client-links', 'http://x', 'a;b=c'],
     ),
-    fc.string({ unit: fc.constantFrom(' ', '\u00a0', '\u2003', '\u200b', '\u2060', '\ufeff', 'a'), maxLength: 4 }),
+    fc.string({ unit: fc.constantFrom(...' \u00a0\u2003\u200b\u2060\ufeffa'), maxLength: 4 }),
     fc.string({ unit: 'grapheme-ascii', maxLength: 4 }),
     fc.string({ unit: 'binary', maxLength: 40 }),
-    fc.string({ unit: fc.constantFrom('.', '/', '%', '2', 'e', 'f', 'F', '\\', '?', '#', 'a', '\u0000', '\r', '\n') }),
+    fc.string({ unit: fc.constantFrom(...'./%2efF\\?#a\u0000\r\n') }),
     fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 8 }).map((units) => String.fromCharCode(...units)),
   );
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
-import { startTestGateway } from '../../support/gateway.js';
+import { codesOf, startTestGateway } from '../../support/gateway.js';
 
 const gateway = await startTestGateway();
 const small = await startTestGateway({
@@ -26,19 +26,11 @@ describe('the default limits allow ordinary frontends', () => {
     expect(answer.data).toMatchObject({ __schema: { queryType: { name: 'Query' } } });
   });
 
-  test('fifty jobs by alias, with variables', async () => {
-    const { id } = gateway.sandbox.control.addTaxpayer();
-    const jobs = Array.from({ length: 50 }, (_, i) =>
-      gateway.sandbox.control.addJob({ taxpayerId: id, jobId: `job-${i}` }),
-    );
-    const declared = jobs.map((_, i) => `$j${i}: ID!`).join(' ');
-    const fields = jobs.map(
-      (_, i) => `j${i}: refreshJob(taxpayerId: $t, jobId: $j${i}) { jobId status name observedAt }`,
-    );
-    const variables = { t: id, ...Object.fromEntries(jobs.map(({ jobId }, i) => [`j${i}`, jobId])) };
-    const answer = await gateway.query(`query($t: ID!, ${declared}) { ${fields.join(' ')} }`, variables);
-    expect(answer.errors).toBeUndefined();
-    expect(Object.keys(answer.data ?? {})).toHaveLength(50);
+  test('fifty jobs by alias, with a variable', async () => {
+    const field = (n: number) => `j${n}: refreshJob(taxpayerId: $t, jobId: "${n}") { jobId status name observedAt }`;
+    const query = `query($t: ID!) { ${Array.from({ length: 50 }, (_, n) => field(n)).join(' ')} }`;
+    const answer = await gateway.query(query, { t: gateway.sandbox.control.addTaxpayer().id });
+    expect(codesOf(answer)).toEqual(Array(50).fill('NOT_FOUND'));
   });
 });
 
@@ -48,7 +40,7 @@ describe('an error names the limit and its value', () => {
   const entities = 'query($r: [_Any!]!) { _entities(representations: $r) { __typename } }';
   const taxpayer = { __typename: 'Taxpayer', id: 'x' };
 
-  const rows: readonly [name: string, value: string, query: string, variables?: object][] = [
+  test.each<[name: string, value: string, query: string, variables?: object]>([
     ['MAX_DEPTH', 'at most 3 levels', '{ taxpayer(id: "x") { token { taxpayer { id } } } }'],
     [
       'MAX_DEPTH',
@@ -62,16 +54,12 @@ describe('an error names the limit and its value', () => {
     ['levels', 'at most 20 levels', create, { m: metadata(24) }],
     ['levels', 'at most 30 levels', create, { m: metadata(40) }],
     ['MAX_REPRESENTATIONS', 'at most 1 items', entities, { r: [taxpayer, taxpayer] }],
-  ];
-  test.each(rows.map(([name, value, query, variables = {}]) => ({ name, value, query, variables })))(
-    '$name: $value',
-    async ({ name, value, query, variables }) => {
-      const answer = await small.query(query, variables);
-      const [error] = (answer.errors ?? []).filter(({ message }) => message.includes(name));
-      expect(error?.message).toContain(value);
-      expect(['GRAPHQL_VALIDATION_FAILED', 'BAD_USER_INPUT']).toContain(error?.extensions.code);
-    },
-  );
+  ])('%s: %s', async (name, value, query, variables = {}) => {
+    const answer = await small.query(query, variables);
+    const [error] = (answer.errors ?? []).filter(({ message }) => message.includes(name));
+    expect(error?.message).toContain(value);
+    expect(['GRAPHQL_VALIDATION_FAILED', 'BAD_USER_INPUT']).toContain(error?.extensions.code);
+  });
 
   test.each([
     ['at most 50 directives', `{ __typename ${'@skip(if: false) '.repeat(51)} }`],
@@ -93,7 +81,7 @@ describe('an error names the limit and its value', () => {
     const document =
       '{ a: taxpayer(id: "x") { token { __typename } } b: __typename @skip(if: false) @include(if: true) }';
     const answer = await small.query(document);
-    expect((answer.errors ?? []).map(({ extensions }) => extensions.code)).toEqual(['NOT_FOUND']);
+    expect(codesOf(answer)).toEqual(['NOT_FOUND']);
   });
 });
 

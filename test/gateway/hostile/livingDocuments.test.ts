@@ -137,10 +137,12 @@ describe('Lists of trusted documents', () => {
 describe('TRUSTED_DOCUMENTS_MODE=report', () => {
   const planted = 'planted-in-a-variable';
   const unknown = 'query ($id: ID!) { taxpayer(id: $id) { id } }';
-
-  it('lets unknown documents run, counts them, and tells each once a second by hash, client and operation', async () => {
+  beforeEach(async () => {
     const file = write('all.json', { a: named('A') });
     await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
+  });
+
+  it('lets unknown documents run, counts them, and tells each once a second by hash, client and operation', async () => {
     const ask = (client: string) => send({ query: unknown, variables: { id: planted } }, client);
     const answers = await Promise.all(Array.from({ length: 20 }, () => ask('web')));
     expect(answers).toEqual(Array(20).fill({ status: 200, data: { taxpayer: { id: planted } } }));
@@ -167,8 +169,6 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
   ])(
     'gives no hash of a document that holds an SSN as %s: who tries all would find it',
     async (_, value, more = '') => {
-      const file = write('all.json', { a: named('A') });
-      await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
       const query = `mutation M${more} { createClientLink(input: { metadata: ${value} }) { replayed } }`;
       expect(await send({ query }, 'web')).toMatchObject({ status: 200 });
       await gateway.stop();
@@ -180,8 +180,6 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
   );
 
   it('tells Apollo’s clients to send the text of an id that is not listed, and refuses other ids', async () => {
-    const file = write('all.json', { a: named('A') });
-    await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
     expect(await send({ extensions: { persistedQuery: { version: 1, sha256Hash: 'x' } } })).toMatchObject({
       status: 200,
       errors: [{ message: 'PersistedQueryNotSupported' }],
@@ -193,8 +191,6 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
   });
 
   it('tells nothing of what is refused for another reason', async () => {
-    const file = write('all.json', { a: named('A') });
-    await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
     expect(await runs({ query: '{ noSuchField }' })).toBe(false);
     await gateway.stop();
     expect(linesOf('untrusted document')).toEqual([]);

@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { parseJson } from '../../../src/process/json.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { environmentFor, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 import { type SendBody, transports } from '../../support/transports.js';
 
@@ -39,14 +39,18 @@ describe('an integer in metadata that a double does not hold', () => {
     expect(linksAsked().filter((body) => body !== '{"metadata":{}}')).toEqual([]);
   });
 
+  /** Answers to such metadata in the document itself, as a value and as a default. */
+  const inDocument = async (metadata: string) => [
+    await gateway.query(`mutation { createClientLink(input: { metadata: ${metadata} }) { replayed } }`),
+    await gateway.query(
+      `mutation ($m: JSONObject = ${metadata}) { createClientLink(input: { metadata: $m }) { replayed } }`,
+    ),
+  ];
+
   it.each(['{ plan: GOLD, n: 1 }', '{ plan: [GOLD, 1] }'])(
     'so is a word without quotation marks: %s',
     async (value) => {
-      const literal = await gateway.query(`mutation { createClientLink(input: { metadata: ${value} }) { replayed } }`);
-      const byDefault = await gateway.query(
-        `mutation ($m: JSONObject = ${value}) { createClientLink(input: { metadata: $m }) { replayed } }`,
-      );
-      for (const { errors } of [literal, byDefault]) {
+      for (const { errors } of await inDocument(value)) {
         const message = 'A word in JSON must be in quotation marks';
         expect(errors).toMatchObject([{ message, extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }]);
       }
@@ -58,13 +62,7 @@ describe('an integer in metadata that a double does not hold', () => {
     'is refused as a variable and as a literal: %s',
     async (number) => {
       const variable = await transports.HTTP(gateway, bodyWith(`{"a":"1","crmId":${number}}`));
-      const literal = await gateway.query(
-        `mutation { createClientLink(input: { metadata: { a: "1", crmId: ${number} } }) { replayed } }`,
-      );
-      const byDefault = await gateway.query(
-        `mutation ($m: JSONObject = { crmId: ${number} }) { createClientLink(input: { metadata: $m }) { replayed } }`,
-      );
-      for (const { errors } of [JSON.parse(variable), literal, byDefault]) {
+      for (const { errors } of [JSON.parse(variable), ...(await inDocument(`{ a: "1", crmId: ${number} }`))]) {
         expect(errors).toMatchObject([
           { extensions: { code: 'BAD_USER_INPUT', violations: [{ path: 'input.metadata.crmId' }] } },
         ]);
@@ -106,28 +104,7 @@ describe('an integer in metadata that a double does not hold', () => {
         return false;
       }
     };
-    const piece = fc.constantFrom(
-      ...[
-        '12345678901234567890',
-        '9007199254740993',
-        '0',
-        '1',
-        '.',
-        'e',
-        '-',
-        '+',
-        '"',
-        '\\',
-        ',',
-        ':',
-        '[',
-        ']',
-        '{',
-        '}',
-        ' ',
-        'x',
-      ],
-    );
+    const piece = fc.constantFrom('12345678901234567890', '9007199254740993', ...'01.e-+"\\,:[]{} x');
     const text = fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join(''));
     fc.assert(
       fc.property(
@@ -186,19 +163,10 @@ function decimalOf(body: string): string {
 }
 
 describe('a record of the service whose metadata has such an integer', () => {
-  async function start(...args: Parameters<typeof startTestGateway>): Promise<TestGateway> {
-    const gateway = await startTestGateway(...args);
-    return gateway;
-  }
-
   /** From now on the service answers with such a record of the taxpayer. */
   function spoil({ sandbox }: TestGateway, taxpayerId: string, number = '9007199254740993'): void {
     const body = `{"access_token":"token-of-${taxpayerId}","taxpayer_id":"${taxpayerId}","provider_id":"hr","status":"COMPLETED","name":"Ada","metadata":{"ok":1,"crm":{"ids":[1,${number}]}}}`;
-    sandbox.control.arm({
-      endpoint: 'taxpayerToken',
-      taxpayerId,
-      fault: { status: 200, body },
-    });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { status: 200, body } });
   }
 
   const fields = 'name status metadata providerId';
@@ -210,7 +178,7 @@ describe('a record of the service whose metadata has such an integer', () => {
   });
 
   it.each(['9007199254740993', '1e400'])('answers all but the metadata: %s', async (number) => {
-    const gateway = await start();
+    const gateway = await startTestGateway();
     spoil(gateway, 'spoilt', number);
     const { data, errors } = await gateway.query(`{ taxpayerToken(taxpayerId: "spoilt") { ${fields} accessToken } }`);
     expect(data).toEqual({ taxpayerToken: { ...answer, accessToken: 'token-of-spoilt' } });
@@ -218,19 +186,13 @@ describe('a record of the service whose metadata has such an integer', () => {
   });
 
   it('is kept as what it is in the shared store', async () => {
-    const directory = scratch();
-    const first = await start({ CACHE_URL: `file:${directory}` });
+    const CACHE_URL = `file:${scratch()}`;
+    const first = await startTestGateway({ CACHE_URL });
     spoil(first, 'spoilt');
     const query = `{ taxpayerToken(taxpayerId: "spoilt") { ${fields} } }`;
     const fetched = await first.query(query);
     await first.gateway.stop();
-    const { url, clientId, clientSecret } = first.sandbox;
-    const second = await start({
-      CACHE_URL: `file:${directory}`,
-      UPSTREAM_BASE_URL: url,
-      UPSTREAM_CLIENT_ID: clientId,
-      UPSTREAM_CLIENT_SECRET: clientSecret,
-    });
+    const second = await startTestGateway({ ...environmentFor(first.sandbox), CACHE_URL });
     const read = await second.query(query);
     for (const each of [fetched, read]) {
       expect(each).toMatchObject({ data: { taxpayerToken: answer }, errors: [errorAt('taxpayerToken', 'metadata')] });
