@@ -74,9 +74,8 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
     },
 
     /** Replaces every key: tokens signed before are invalid once a verifier reads the new set. */
-    rotateKey(alg = 'RS256'): string {
+    rotateKey(alg: string): void {
       keys = [makeKey(alg)];
-      return newest(keys, alg).kid;
     },
 
     /** The public part of the newest key, as PEM. */

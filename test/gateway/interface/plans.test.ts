@@ -1,6 +1,5 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { startBoth } from '../../support/comparePlans.js';
-
 import { until } from '../../support/until.js';
 
 // A plan's answer equals Apollo's byte for byte; operations that a plan could get wrong stay with Apollo. Queries of every form are
@@ -16,23 +15,16 @@ interface Row {
   readonly atLeast?: number;
 }
 
-let both: Awaited<ReturnType<typeof startBoth>>;
-let authorization: string;
-let ids: string[] = [];
-let large: string;
-
-beforeAll(async () => {
-  both = await startBoth({ MAX_ALIASES: '20' }, { limits: { answerBytes: 30_000 } });
-  const { control } = both.sandbox;
-  ids = control.addTaxpayers(80, {
-    name: 'Same Name',
-    createdAt: '2024-02-03T04:05:06.000Z',
-    metadata: { a: [1, { b: null }] },
-  });
-  large = control.addTaxpayer({ metadata: { notes: 'x'.repeat(20_000) } }).id;
-  const scope = 'taxpayers:read refresh-jobs:read client-links:create';
-  authorization = await both.authorizationOf({ scope, taxpayer_ids: [...ids, large] });
+const both = await startBoth({ MAX_ALIASES: '20' }, { limits: { answerBytes: 30_000 } });
+const { control } = both.sandbox;
+const ids = control.addTaxpayers(80, {
+  name: 'Same Name',
+  createdAt: '2024-02-03T04:05:06.000Z',
+  metadata: { a: [1, { b: null }] },
 });
+const large = control.addTaxpayer({ metadata: { notes: 'x'.repeat(20_000) } }).id;
+const scope = 'taxpayers:read refresh-jobs:read client-links:create';
+const authorization = await both.authorizationOf({ scope, taxpayer_ids: [...ids, large] });
 
 /** What is sent at that time. */
 const sentAt = ({ query, variables, operationName }: Row, time: number) => ({
@@ -43,7 +35,7 @@ const sentAt = ({ query, variables, operationName }: Row, time: number) => ({
 
 const token = 'name status provider providerId createdAt metadata stale';
 
-const rows = (): Record<string, Row> => ({
+const rows: Readonly<Record<string, Row>> = {
   'a variable': {
     query: `query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId ${token} } }`,
     variables: { id: ids[0] },
@@ -165,21 +157,17 @@ const rows = (): Record<string, Row> => ({
     query: 'mutation { a: createClientLink(input: {}) { replayed } b: createClientLink(input: {}) { replayed } }',
     way: 'apollo',
   },
-});
-
-const names = Object.keys(rows());
-const times = [1, 2, 3, 4];
+};
 
 describe('an answer of a plan', () => {
-  it.each(names)('is the same as Apollo gives, each time: %s', async (name) => {
-    const row = rows()[name] as Row;
+  it.each(Object.entries(rows))('is the same as Apollo gives, each time: %s', async (_, row) => {
     const before = both.executed(row.way);
     // Rows with variables per time ask for a record that neither gateway has cached.
     const answers = [];
-    for (const time of times) answers.push(await both.byPlan(sentAt(row, time), authorization));
-    const expected = [];
-    for (const time of times) expected.push(await both.byApollo(sentAt(row, time), authorization));
-    expect(answers).toEqual(expected);
+    for (const time of [1, 2, 3, 4]) answers.push(await both.byPlan(sentAt(row, time), authorization));
+    for (const [n, answer] of answers.entries()) {
+      expect(answer).toEqual(await both.byApollo(sentAt(row, n + 1), authorization));
+    }
     const least = { plan: 3, apollo: 4, nothing: 0 }[row.way];
     await until(() => both.executed(row.way) - before >= (row.atLeast ?? least));
   });
@@ -187,7 +175,7 @@ describe('an answer of a plan', () => {
   it.each(['a variable', 'a mutation'])(
     'is refused as Apollo refuses it for a caller without the scope: %s',
     async (name) => {
-      const sent = sentAt(rows()[name] as Row, 1);
+      const sent = sentAt(rows[name] as Row, 1);
       for (const caller of [authorization, await both.authorizationOf({ scope: '', taxpayer_ids: ids })]) {
         expect(await both.byPlan(sent, caller)).toBe(await both.byApollo(sent, caller));
       }
