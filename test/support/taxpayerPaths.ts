@@ -23,8 +23,9 @@ export interface TaxpayerPath {
   /** Such as `Query.taxpayer.token`. */
   readonly name: string;
   readonly operation: 'query' | 'mutation' | 'subscription';
-  /** The document; its variables are `$taxpayerId`, `$jobId` and `$representations`. */
   readonly document: string;
+  /** They name this taxpayer and its job `job`. */
+  readonly variables: (taxpayerId: string) => object;
   /** Scopes that the schema publishes for the fields of the path: a caller needs all of them. */
   readonly scopes: readonly string[];
 }
@@ -105,11 +106,15 @@ function pathOf(operation: TaxpayerPath['operation'], root: GraphQLObjectType, s
     ['$representations', '[_Any!]!'],
   ].filter(([name]) => selection.includes(`${name}`));
   const variables = used.map(([name, type]) => `${name}: ${type}`).join(', ');
-  const last = steps.at(-1)?.type.name;
+  const [first, last] = [steps[0], steps.at(-1)].map((step) => step?.type.name);
   return {
     name: `${[root.name, ...steps.map(({ text }) => text)].join('.')}: ${last}`,
     operation,
     document: `${operation}${variables && `(${variables})`} { ${selection} }`,
+    variables: (taxpayerId) => {
+      const common = { taxpayerId, jobId: 'job' };
+      return { ...common, representations: [{ __typename: first, id: taxpayerId, ...common }] };
+    },
     scopes: [...new Set(steps.flatMap(({ field }) => scopesOf(field)))],
   };
 }

@@ -165,12 +165,8 @@ function send(document: string, variables: object, token: string | undefined): P
 }
 
 function ask(path: TaxpayerPath, taxpayerId: string, token: string | undefined): Promise<Answer> {
-  const type = /: (\w+)$/.exec(path.name)?.[1];
-  const entity = /_entities/.test(path.name) ? (/\.\.\. on (\w+)/.exec(path.document)?.[1] ?? type) : type;
-  const representations = [{ __typename: entity, id: taxpayerId, taxpayerId, jobId: 'job' }];
-  const variables = { taxpayerId, jobId: 'job', representations };
-  if (path.operation === 'subscription') return firstEvent(path.document, variables, token);
-  return send(path.document, variables, token);
+  const run = path.operation === 'subscription' ? firstEvent : send;
+  return run(path.document, path.variables(taxpayerId), token);
 }
 
 /** The first event of a subscription over server-sent events, as an answer. */
