@@ -36,35 +36,28 @@ describe('An access token', () => {
   });
 });
 
-describe('Tokens that are bound', () => {
+describe('A token that is bound', () => {
   const refusal =
     'The access token is bound to a key or a certificate (DPoP, cnf); the gateway does not support bound tokens';
   const thumbprint = 'bwcK0esc3ACC3DB2Y5_lESsXE8o9ltc05O89jdN-dg2';
 
-  describe('A bound token', () => {
-    it.each<[string, unknown]>([
-      ['to a certificate', { 'x5t#S256': thumbprint }],
-      ['by null', null],
-    ])('%s is refused in words, over HTTP and WebSocket', async (_, cnf) => {
-      const headers = { authorization: `Bearer ${await provider.token({ cnf, scope: 'taxpayers:read' })}` };
-      const { status, errors } = await gateway.query('{ __typename }', {}, headers);
-      expect({ status, errors }).toMatchObject({
-        status: 401,
-        errors: [{ message: refusal, extensions: { code: 'UNAUTHENTICATED' } }],
-      });
-      const socket = rawSocket(gateway.origin);
-      await socket.opened;
-      socket.send({ type: 'connection_init', payload: headers });
-      expect(await socket.closed).toEqual({ code: 4401, reason: refusal });
-      expect(gateway.logs.join()).not.toContain(thumbprint);
+  it.each<[string, unknown]>([
+    ['to a certificate', { 'x5t#S256': thumbprint }],
+    ['by null', null],
+  ])('%s is refused in words, over HTTP and WebSocket', async (_, cnf) => {
+    const authorization = `Bearer ${await provider.token({ cnf })}`;
+    expect(await overHttp(authorization)).toMatchObject({
+      status: 401,
+      errors: [{ message: refusal, extensions: { code: 'UNAUTHENTICATED' } }],
     });
+    expect(await overWebSocket(authorization)).toEqual({ code: 4401, reason: refusal });
+    expect(gateway.logs.join()).not.toContain(thumbprint);
+  });
 
-    it('is refused in the same words when its scheme says that it is bound', async () => {
-      const token = await provider.token({ cnf: { jkt: 'x' } });
-      for (const scheme of ['DPoP', 'dpop']) {
-        const { errors } = await gateway.query('{ __typename }', {}, { authorization: `${scheme} ${token}` });
-        expect(errors?.[0]?.message).toBe(refusal);
-      }
-    });
+  it('is refused in the same words when its scheme says that it is bound', async () => {
+    const token = await provider.token({ cnf: { jkt: 'x' } });
+    for (const scheme of ['DPoP', 'dpop']) {
+      expect((await overHttp(`${scheme} ${token}`)).errors?.[0]?.message).toBe(refusal);
+    }
   });
 });
