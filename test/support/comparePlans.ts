@@ -3,7 +3,7 @@ import { atEnd } from './atEnd.js';
 import { startTrustedProvider } from './authenticated.js';
 import { executions } from './executions.js';
 import { type Bounds, configWith, type Environment, environmentFor } from './gateway.js';
-import { type GeneratedQuery, QueryGenerator, type Values } from './generatedQueries.js';
+import { QueryGenerator, type Values } from './generatedQueries.js';
 import { post } from './post.js';
 import { type Sandbox, startSandbox } from './sandbox.js';
 
@@ -56,14 +56,6 @@ function withErrorsInOrder(text: string): string {
   return JSON.stringify({ errors: errors.map((error) => JSON.stringify(error)).sort(), ...rest });
 }
 
-/** What a gateway without plans answered, and what one with plans did, at the first or the second time. */
-interface Difference extends GeneratedQuery {
-  readonly number: number;
-  readonly time: number;
-  readonly expected: string;
-  readonly received: string;
-}
-
 /** Sends generated queries to both, up to the first answer that differs by a byte; tells how many a plan answered. */
 export async function comparePlans(queries: number, seed: number) {
   const both = await startBoth();
@@ -71,7 +63,8 @@ export async function comparePlans(queries: number, seed: number) {
   const claims = { scope: 'taxpayers:read refresh-jobs:read', taxpayer_ids: taxpayers };
   const authorization = await both.authorizationOf(claims);
   const generator = new QueryGenerator(seed, values);
-  let difference: Difference | undefined;
+  /** What a gateway without plans answered, and what one with plans did, at the first or the second time. */
+  let difference: object | undefined;
   for (let number = 1; number <= queries && !difference; number += 1) {
     const query = generator.next();
     const expected = await both.byApollo(query, authorization);

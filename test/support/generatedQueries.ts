@@ -7,7 +7,7 @@ export type Values = Readonly<
   Record<string, { readonly fitting: readonly unknown[]; readonly odd: readonly unknown[] }>
 >;
 
-export interface GeneratedQuery {
+interface GeneratedQuery {
   readonly query: string;
   readonly variables: Readonly<Record<string, unknown>>;
 }

@@ -66,19 +66,18 @@ const limits = {
   slow: { UPSTREAM_TIMEOUT_MS: '400', UPSTREAM_DEADLINE_MS: '4000' },
   quick: { UPSTREAM_TIMEOUT_MS: '5000', UPSTREAM_DEADLINE_MS: '10000' },
 } as const;
-const gateways: Partial<Record<keyof typeof limits, TestGateway>> = {};
-beforeAll(async () => {
-  const common = { BREAKER_RESET_MS: '1000', RATE_LIMIT_PER_MINUTE: '0' };
-  gateways.slow = await startTestGateway({ ...limits.slow, ...common });
-  gateways.quick = await startTestGateway({ ...limits.quick, ...common });
-});
+const common = { BREAKER_RESET_MS: '1000', RATE_LIMIT_PER_MINUTE: '0' };
+const gateways = {
+  slow: await startTestGateway({ ...limits.slow, ...common }),
+  quick: await startTestGateway({ ...limits.quick, ...common }),
+};
 
 const cases = table.classes.flatMap((row) => row.faults.map(({ when, fault }) => ({ ...row, when, fault })));
 
 describe('When the service', () => {
   it.each(cases)('$when, every operation ends as the table says', async (row) => {
     const pace = row.slow ? 'slow' : 'quick';
-    const gateway = gateways[pace] as TestGateway;
+    const gateway = gateways[pace];
     const logged = gateway.logs.length;
     for (const operation of operations) {
       const { endpoint, like = '', times, setting } = operation;

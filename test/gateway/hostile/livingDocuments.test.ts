@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { type Environment, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { post } from '../../support/post.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
@@ -12,10 +12,6 @@ let gateway: TestGateway;
 beforeEach(() => {
   directory = scratch();
 });
-
-async function start(env: Environment): Promise<void> {
-  gateway = await startTestGateway(env);
-}
 
 /** As a deployment does it: whole, by a new name. */
 function write(name: string, content: unknown): string {
@@ -72,7 +68,7 @@ describe('Lists of trusted documents', () => {
     const apollo = write('apollo.json', manifestOf(listed('A')));
     // The same document twice, laid out differently, is no contradiction.
     const again = write('again.json', { 'a-of-another-tool': named('A').replace('{', '\n{\n') });
-    await start({ TRUSTED_DOCUMENTS_FILE: `${apollo}, ${folder},${again}` });
+    gateway = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: `${apollo}, ${folder},${again}` });
 
     const ids = { A: digest('sha256', named('A')), B: idOfB, C: digest('md5', named('C')) };
     for (const [name, id] of Object.entries(ids)) {
@@ -91,7 +87,7 @@ describe('Lists of trusted documents', () => {
     mkdirSync(folder);
     write('lists/stays.json', manifestOf(listed('Stays')));
     write('lists/goes.json', { goes: named('Goes') });
-    await start({ TRUSTED_DOCUMENTS_FILE: folder });
+    gateway = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: folder });
     const listedById = { documentId: listed('Stays').id };
     let isOver = false;
     const statuses = new Set<number>();
@@ -121,7 +117,7 @@ describe('Lists of trusted documents', () => {
     ['links to itself', linkToItself, /cannot be read \(ELOOP\): .*a\.json$/],
   ])('that cannot be used change nothing: one that %s', async (_, spoil, problem) => {
     const paths = [write('a.json', { a: named('A') }), write('b.json', { b: named('B') })];
-    await start({ TRUSTED_DOCUMENTS_FILE: paths.join() });
+    gateway = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: paths.join() });
     spoil();
     await until(() => refused().length > 0);
     expect(refused()).toMatchObject([{ level: 'warn', problem: expect.stringMatching(problem) }]);
@@ -139,7 +135,7 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
   const unknown = 'query ($id: ID!) { taxpayer(id: $id) { id } }';
   beforeEach(async () => {
     const file = write('all.json', { a: named('A') });
-    await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
+    gateway = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
   });
 
   it('lets unknown documents run, counts them, and tells each once a second by hash, client and operation', async () => {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { buildASTSchema, findBreakingChanges, isEnumType, isInputObjectType, isObjectType, parse } from 'graphql';
 import { resolvers } from '../../../src/resolvers/index.js';
 import { buildSchema } from '../../../src/schema/buildSchema.js';
@@ -107,12 +107,9 @@ describe('A value of the service that the schema does not know', () => {
   });
 });
 
-describe('A record of the service with something of a wrong form', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await startTestGateway();
-  });
+const gateway = await startTestGateway();
 
+describe('A record of the service with something of a wrong form', () => {
   const deep = JSON.parse(`${'{"planted":'.repeat(21)}1${'}'.repeat(21)}`);
   const broken = 'The service gave a value that breaks its contract';
   const tooDeep = 'metadata is nested too deeply';
@@ -140,12 +137,8 @@ describe('A record of the service with something of a wrong form', () => {
     for (let time = 0; time < 3; time += 1) {
       const { data, errors } = await query(record, variables);
       expect(data).toEqual({ taxpayerToken: { ...whole, [field]: null } });
-      expect(errors).toMatchObject([
-        {
-          message,
-          ...{ path: ['taxpayerToken', field], extensions: { code: 'UPSTREAM_INVALID_RESPONSE' } },
-        },
-      ]);
+      const extensions = { code: 'UPSTREAM_INVALID_RESPONSE' };
+      expect(errors).toMatchObject([{ message, path: ['taxpayerToken', field], extensions }]);
     }
     expect(await query(job, variables)).toMatchObject({ data: { refreshJob: { status: 'COMPLETED' } } });
     expect(sandbox.control.tokenCalls(id)).toBe(1);
