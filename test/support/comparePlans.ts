@@ -1,11 +1,9 @@
-import { startGateway } from '../../src/server.js';
-import { atEnd } from './atEnd.js';
 import { startTrustedProvider } from './authenticated.js';
 import { executions } from './executions.js';
-import { type Bounds, configWith, type Environment, environmentFor } from './gateway.js';
+import { type Bounds, type Environment, environmentFor, startTestGateway } from './gateway.js';
 import { QueryGenerator, type Values } from './generatedQueries.js';
 import { post } from './post.js';
-import { type Sandbox, startSandbox } from './sandbox.js';
+import type { Sandbox } from './sandbox.js';
 
 interface Sent {
   readonly query: string;
@@ -16,17 +14,14 @@ interface Sent {
 /** Two gateways over one sandbox, of which one makes plans. */
 export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
   const provider = await startTrustedProvider();
-  const sandbox = await startSandbox({ jobDurationMs: 86_400_000 });
-  const lines: string[] = [];
-  const own = { CACHE_URL: 'memory:', RATE_LIMIT_PER_MINUTE: '0', LOG_OPERATIONS: 'all' };
-  const config = configWith(bounds, { ...environmentFor(sandbox), ...provider.env, ...own, ...env });
-  const planned = await startGateway(config, { plans: 'on', logDestination: { write: (line) => lines.push(line) } });
-  const interpreted = await startGateway(config, { plans: 'off', logDestination: { write: () => {} } });
-  for (const gateway of [planned, interpreted]) atEnd(gateway.stop);
+  const common = { ...provider.env, RATE_LIMIT_PER_MINUTE: '0', LOG_OPERATIONS: 'all', ...env };
+  const planned = await startTestGateway(common, { jobDurationMs: 86_400_000 }, 'on', { bounds });
+  const { sandbox, logs } = planned;
+  const interpreted = await startTestGateway({ ...environmentFor(sandbox), ...common }, {}, 'off', { bounds });
 
   /** Status, headers but those that tell the time, and body, without times of reading, new links and the order of errors. */
-  async function answerOf(port: number, body: Sent, authorization: string): Promise<string> {
-    const response = await post(`http://127.0.0.1:${port}/graphql`, body, {
+  async function answerOf(origin: string, body: Sent, authorization: string): Promise<string> {
+    const response = await post(`${origin}/graphql`, body, {
       authorization,
       'x-request-id': 'the-same',
     });
@@ -41,11 +36,11 @@ export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
     sandbox,
     /** The Authorization header of a caller with these claims. */
     authorizationOf: async (claims: object) => `Bearer ${await provider.token({ ...claims }, { expiresIn: 86_400 })}`,
-    byPlan: (sent: Sent, authorization: string) => answerOf(planned.port, sent, authorization),
-    byApollo: (sent: Sent, authorization: string) => answerOf(interpreted.port, sent, authorization),
+    byPlan: (sent: Sent, authorization: string) => answerOf(planned.origin, sent, authorization),
+    byApollo: (sent: Sent, authorization: string) => answerOf(interpreted.origin, sent, authorization),
     /** How many operations the gateway with plans has executed so. */
-    executed: (way: string) => executions(lines.join('\n'), way),
-    logged: () => lines.join('\n'),
+    executed: (way: string) => executions(logs.join('\n'), way),
+    logs,
   };
 }
 

@@ -75,12 +75,8 @@ describe('as a subgraph', () => {
     });
   });
 
-  it.each([
-    ['another subgraph', { __typename: 'Case', id: '1' }],
-    ['nobody', { __typename: 'ClientLink', id: '1' }],
-    ['no name', { id: '1' }],
-    ['a number', 7],
-  ])('refuses an entity of %s, and survives that another one fails at the same time', async (_, representation) => {
+  it('refuses an entity that is not its own to resolve, and survives that another one fails at the same time', async () => {
+    const representation = { __typename: 'ClientLink', id: '1' };
     const failing = { __typename: 'TaxpayerToken', taxpayerId: 'nobody-else' };
     const answer = await gateway.query(entities, { representations: [failing, representation] });
     expect(codesOf(answer)).toContain('BAD_USER_INPUT');
