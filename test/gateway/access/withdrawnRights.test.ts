@@ -139,16 +139,12 @@ async function overSocket(id: string, headers: Headers): Promise<() => Promise<u
     const mine = () => socket.received.filter((message) => message.id === '1');
     await until(() => mine().length > read);
     const { type, payload } = mine()[read++] ?? {};
-    if (type === 'next') return payload;
-    socket.end();
-    return type === 'error' ? { errors: payload } : undefined;
+    return type === 'next' ? payload : undefined;
   };
 }
 
 async function overEvents(id: string, headers: Headers): Promise<() => Promise<unknown>> {
   const response = await postEvents(gateway, { query: follow, variables: { id } }, headers);
-  // What is refused with a status of its own is an answer of plain HTTP.
-  if (response.status !== 200) return () => response.json();
   const events = eventReader(response);
   return async () => (await events.next())?.data;
 }

@@ -4,7 +4,7 @@ import { createServer as createTcpServer } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
-import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Answer, codesOf, planMode, startTestGateway } from '../../support/gateway.js';
 import { serve } from '../../support/serve.js';
 import { until } from '../../support/until.js';
 
@@ -24,7 +24,7 @@ const get = async ({ query } = gateway) =>
   codeOf(await query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id: `t-${taxpayers++}` }));
 const post = async ({ query } = gateway) =>
   codeOf(await query('mutation { createClientLink(input: {}) { replayed } }'));
-const codeOf = ({ errors }: Awaited<ReturnType<TestGateway['query']>>) => errors?.[0]?.extensions.code ?? 'answered';
+const codeOf = (answer: Answer) => codesOf(answer)[0] ?? 'answered';
 
 /** The right answer to a request with this path; spaces behind it make it so long. */
 function recordOf(path = '', length = 0): string {
