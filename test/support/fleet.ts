@@ -4,7 +4,7 @@ import { Sealer } from '../../src/cache/sealing.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import type { FreshnessRule } from '../../src/datasources/freshness.js';
-import { identifiers } from '../../src/datasources/identifiers.js';
+import { identifiers, type TaxpayerId } from '../../src/datasources/identifiers.js';
 import { startDatasources } from '../../src/datasources/startDatasources.js';
 import type { TokenEvent } from '../../src/datasources/TokenBroker.js';
 import type { GatewayError } from '../../src/errors/errors.js';
@@ -113,10 +113,22 @@ export async function startFleet({
   atEnd(() => {
     for (const member of wired) member.stop();
   });
+  const { control } = sandbox;
+  const [one, two] = wired as [(typeof wired)[number], (typeof wired)[number]];
+  const addTaxpayers = (count: number, props?: Parameters<typeof control.addTaxpayer>[0]) =>
+    control.addTaxpayers(count, props).map((id) => identifiers.taxpayerId(id));
   return {
     sandbox,
+    control,
     members: wired,
+    one,
+    /** Where there are several. */
+    two,
     ids: identifiers,
+    addTaxpayers,
+    addTaxpayer: (props?: Parameters<typeof addTaxpayers>[1]) => addTaxpayers(1, props)[0] as TaxpayerId,
+    /** A job that does not end by itself. */
+    addJob: (taxpayerId: TaxpayerId) => identifiers.jobId(control.addJob({ taxpayerId, endsAs: null }).jobId),
     /** Epoch milliseconds, by the clock of the fleet. */
     now,
     /** By which leases and ages are told. */

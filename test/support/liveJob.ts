@@ -1,4 +1,5 @@
 import type { TestGateway } from './gateway.js';
+import { until } from './until.js';
 
 /** Settings under which a watcher sees a change of a job at once. */
 export const quickPolls = { JOB_POLL_MIN_MS: '20', JOB_POLL_MAX_MS: '50' };
@@ -25,3 +26,7 @@ export async function metric({ origin }: { readonly origin: string }, line: stri
   const found = text.split('\n').find((each) => each.startsWith(line));
   return Number(found?.split(' ').at(-1) ?? 0);
 }
+
+/** Resolves when {@link metric} is `value`. */
+export const whenMetric = (gateway: { readonly origin: string }, line: string, value: number, timeoutMs?: number) =>
+  until(async () => (await metric(gateway, line)) === value, timeoutMs);

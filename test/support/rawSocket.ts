@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
 import { atEnd } from './atEnd.js';
 
@@ -33,6 +34,10 @@ export function rawSocket(origin: string, options: RawSocketOptions = {}) {
   }));
   const opened = once(socket, 'open');
   for (const promise of [closed, opened]) promise.catch(() => {}); // a test that awaits one still gets the error
+  /** The answer to an upgrade that is refused. */
+  const refused = new Promise<IncomingMessage>((resolve) =>
+    socket.on('unexpected-response', (_, response) => resolve(response)),
+  );
   socket.on('error', () => {});
   atEnd(() => socket.terminate());
   socket.on('message', (data) => {
@@ -49,9 +54,16 @@ export function rawSocket(origin: string, options: RawSocketOptions = {}) {
     opened,
     /** The close code and reason from the server. */
     closed,
+    refused,
     send: (message: unknown) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
-    /** The first message, already received or to come, for which `want` is true. */
-    message: (want: (message: RawMessage) => boolean) => {
+    /** Asks for an operation of any kind. */
+    subscribe(payload: object, id = '1') {
+      this.send({ type: 'subscribe', id, payload });
+    },
+    /** The first message, already received or to come, of this type and id, or for which `wanted` is true. */
+    message: (wanted: string | ((message: RawMessage) => boolean), ofId?: string) => {
+      const want =
+        typeof wanted === 'string' ? ({ type, id }: RawMessage) => type === wanted && (ofId ?? id) === id : wanted;
       const before = received.find(want);
       return before
         ? Promise.resolve(before)
@@ -59,14 +71,25 @@ export function rawSocket(origin: string, options: RawSocketOptions = {}) {
             waiting.push({ want, found });
           });
     },
+    /** The first message about the operation of this id. */
+    answerTo(id: string) {
+      return this.message((message) => message.id === id);
+    },
     /** Opens the connection and sends `connection_init`; resolves on the acknowledgement. */
     async init(parameters?: unknown) {
       await opened;
       this.send({ type: 'connection_init', ...(parameters !== undefined && { payload: parameters }) });
-      await this.message(({ type }) => type === 'connection_ack');
+      await this.message('connection_ack');
     },
     end: () => socket.terminate(),
   };
 }
 
 export type RawSocket = ReturnType<typeof rawSocket>;
+
+/** A socket whose connection is initialised with these parameters. */
+export async function initSocket({ origin }: { readonly origin: string }, parameters?: unknown): Promise<RawSocket> {
+  const socket = rawSocket(origin);
+  await socket.init(parameters);
+  return socket;
+}

@@ -1,18 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
+import { type FleetOptions, outcomeOf, startFleet } from '../../support/fleet.js';
 
 const input = { metadata: { case: 'C-1' }, settings: { prefillData: { personalInfo: { ssn: 'planted-ssn-000-11' } } } };
 const mine = { caller: 'caller-1', key: 'key-1' };
 
 describe('createClientLink with an idempotency key', () => {
-  let fleet: Fleet;
-
   async function scene(options: FleetOptions = {}) {
-    fleet = await startFleet({ size: 2, ...options });
-    const [one, two] = fleet.members as [Member, Member];
-    const { control } = fleet.sandbox;
-    return { one: one.links, two: two.links, control, posts: () => control.counters().createClientLink };
+    const { one, two, control, advance } = await startFleet({ size: 2, ...options });
+    return { one: one.links, two: two.links, control, advance, posts: () => control.counters().createClientLink };
   }
 
   it('keeps the keys of two callers separate', async () => {
@@ -48,11 +44,11 @@ describe('createClientLink with an idempotency key', () => {
   });
 
   it('remembers a key for 24 hours, and no longer', async () => {
-    const { one, two, posts } = await scene();
+    const { one, two, advance, posts } = await scene();
     await one.create(input, mine);
-    fleet.advance(24 * 3_600_000 - 1000);
+    advance(24 * 3_600_000 - 1000);
     for (const links of [one, two]) expect((await links.create(input, mine)).replayed).toBe(true);
-    fleet.advance(1000);
+    advance(1000);
     expect((await one.create(input, mine)).replayed).toBe(false);
     expect(posts()).toBe(2);
   });

@@ -1,31 +1,27 @@
 import { describe, expect, it } from '@jest/globals';
-import { type Fleet, outcomeOf, startFleet } from '../../support/fleet.js';
+import { type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 import { startTestGateway } from '../../support/gateway.js';
 
 /** After a refused new token, none is fetched for this long. */
 const coolDownMs = 60_000;
 
 describe('a token that the service no longer takes', () => {
-  let fleet: Fleet;
-
-  async function scene(size = 1) {
-    fleet = await startFleet({ size });
-    const { control } = fleet.sandbox;
-    const taxpayer = control.addTaxpayer({ status: 'AUTHORIZED' });
-    const id = fleet.ids.taxpayerId(taxpayer.id);
-    const addJob = (n: number) => {
-      const jobId = `job-${n}`;
-      control.addJob({ taxpayerId: id, jobId, endsAs: null });
-      return fleet.ids.jobId(jobId);
+  async function scene(size = 2) {
+    const fleet = await startFleet({ size });
+    const id = fleet.addTaxpayer({ status: 'AUTHORIZED' });
+    return {
+      ...fleet,
+      id,
+      newJob: () => fleet.addJob(id),
+      member: (n: number) => fleet.members[n % size] as Member,
+      calls: () => fleet.control.tokenCalls(id),
     };
-    const member = (n: number) => fleet.members[n % fleet.members.length] as Fleet['members'][number];
-    return { control, id, addJob, member, calls: () => control.tokenCalls(id) };
   }
 
   it('is fetched again exactly once for 200 concurrent jobs of four members', async () => {
-    const { control, id, addJob, member, calls } = await scene(4);
-    const jobs = Array.from({ length: 200 }, (_, n) => addJob(n));
-    await Promise.all(fleet.members.map(({ broker }) => broker.credential(id)));
+    const { control, id, newJob, members, member, calls } = await scene(4);
+    const jobs = Array.from({ length: 200 }, newJob);
+    await Promise.all(members.map(({ broker }) => broker.credential(id)));
     expect(calls()).toBe(1);
     control.rotateToken(id);
     const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
@@ -34,8 +30,8 @@ describe('a token that the service no longer takes', () => {
   });
 
   it('is not fetched again for a late 401 when the service gave the very same token anew', async () => {
-    const { control, id, addJob, member, calls } = await scene(2);
-    const jobs = [addJob(1), addJob(2), addJob(3)];
+    const { control, id, newJob, member, calls } = await scene();
+    const jobs = [newJob(), newJob(), newJob()];
     await member(0).broker.credential(id);
     control.arm({ endpoint: 'refreshJob', fault: { status: 401 }, times: 3 });
     const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
@@ -44,8 +40,8 @@ describe('a token that the service no longer takes', () => {
   });
 
   it('ends in TAXPAYER_NOT_AUTHORIZED when its successor is refused too, and in no further fetch for a minute', async () => {
-    const { control, id, addJob, member, calls } = await scene(2);
-    const job = addJob(1);
+    const { control, id, newJob, member, advance, calls } = await scene();
+    const job = newJob();
     control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
     expect(await outcomeOf(member(0).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
     expect(calls()).toBe(2);
@@ -54,33 +50,33 @@ describe('a token that the service no longer takes', () => {
     expect(calls()).toBe(2);
     expect(member(1).events).toContain('refetch-cool-down');
 
-    fleet.advance(coolDownMs);
+    advance(coolDownMs);
     control.disarmAll();
     expect(await outcomeOf(member(1).jobs.status(id, job))).toBe('answered');
     expect(calls()).toBe(2);
   });
 
   it.each([400, 431])('is not what a %i to a job is about: no other token is fetched, now or later', async (status) => {
-    const { control, id, addJob, member, calls } = await scene(2);
+    const { control, id, newJob, member, calls } = await scene();
     control.arm({ endpoint: 'refreshJob', fault: { status } });
     for (const n of [0, 1]) {
-      expect(await outcomeOf(member(n).jobs.status(id, addJob(n)))).toBe('UPSTREAM_REJECTED');
+      expect(await outcomeOf(member(n).jobs.status(id, newJob()))).toBe('UPSTREAM_REJECTED');
     }
     expect(calls()).toBe(1);
     control.disarmAll();
     control.rotateToken(id);
-    expect(await outcomeOf(member(1).jobs.status(id, addJob(2)))).toBe('answered');
+    expect(await outcomeOf(member(1).jobs.status(id, newJob()))).toBe('answered');
     expect(calls()).toBe(2);
   });
 
   it('costs two calls a minute at most while every token is refused, and jobs and the record are asked for', async () => {
-    const { control, id, addJob, member, calls } = await scene(2);
-    const job = addJob(1);
+    const { control, id, newJob, member, advance, calls } = await scene();
+    const job = newJob();
     control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
     for (let n = 0; n < 60; n += 1) {
       await member(n).broker.record(id);
       expect(await outcomeOf(member(n).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
-      fleet.advance(10_000);
+      advance(10_000);
     }
     expect(calls()).toBeLessThanOrEqual(2 * 10);
     expect(calls()).toBeGreaterThanOrEqual(10);
@@ -112,28 +108,22 @@ it('answers for a job within two deadlines, although token, job and the next tok
   expect(control.tokenCalls(taxpayerId)).toBeGreaterThan(2); // the first with its repetition, and one for the replacement
 });
 
-describe('job statuses', () => {
-  let fleet: Fleet;
-
-  it('are shared for a second by the fleet while they can change, and for good once they cannot', async () => {
-    fleet = await startFleet({ size: 2 });
-    const { control } = fleet.sandbox;
-    const id = fleet.ids.taxpayerId(control.addTaxpayer().id);
-    control.addJob({ taxpayerId: id, jobId: 'j', endsAs: null });
-    const job = fleet.ids.jobId('j');
-    const read = () => Promise.all(fleet.members.map(({ jobs }) => jobs.status(id, job)));
-    await read();
-    fleet.advance(999);
-    await read();
-    expect(control.jobCalls(id, job)).toBe(1);
-    fleet.advance(1);
-    await read();
-    expect(control.jobCalls(id, job)).toBe(2);
-    control.updateJob(id, job, { status: 'completed' });
-    fleet.advance(1000);
-    expect((await read()).map(({ value: { job } }) => job.status)).toEqual(['completed', 'completed']);
-    fleet.advance(20 * 24 * 3_600_000);
-    await read();
-    expect(control.jobCalls(id, job)).toBe(3);
-  });
+it('Job statuses are shared for a second by the fleet while they can change, and for good once they cannot', async () => {
+  const { control, addTaxpayer, addJob, members, advance } = await startFleet({ size: 2 });
+  const id = addTaxpayer();
+  const job = addJob(id);
+  const read = () => Promise.all(members.map(({ jobs }) => jobs.status(id, job)));
+  await read();
+  advance(999);
+  await read();
+  expect(control.jobCalls(id, job)).toBe(1);
+  advance(1);
+  await read();
+  expect(control.jobCalls(id, job)).toBe(2);
+  control.updateJob(id, job, { status: 'completed' });
+  advance(1000);
+  expect((await read()).map(({ value: { job } }) => job.status)).toEqual(['completed', 'completed']);
+  advance(20 * 24 * 3_600_000);
+  await read();
+  expect(control.jobCalls(id, job)).toBe(3);
 });

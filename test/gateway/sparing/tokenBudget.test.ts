@@ -5,42 +5,41 @@ import { Secret } from '../../../src/config/secret.js';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { TokenBudget } from '../../../src/upstream/TokenBudget.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
-import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
-import { type Answer, startTestGateway } from '../../support/gateway.js';
-import { post } from '../../support/post.js';
+import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
+import { startTestGateway } from '../../support/gateway.js';
 
 const hour = 3_600_000;
 
+let fleet: Fleet;
+
+const calls = () => fleet.control.counters().taxpayerToken;
+
+/** So many reads, or polls, by `members` at once, each of another taxpayer; says how many were answered. */
+async function read(readers: number, holder?: string, members = fleet.members, how = 'record'): Promise<number> {
+  const ids = fleet.addTaxpayers(readers);
+  const outcomes: string[] = [];
+  const readInTurn = async ({ broker }: Member) => {
+    for (let id = ids.pop(); id !== undefined; id = ids.pop()) {
+      const reading = how === 'poll' ? broker.poll(id, { holder }) : broker.record(id, Infinity, { holder });
+      outcomes.push(await outcomeOf(reading));
+    }
+  };
+  await Promise.all(members.map(readInTurn));
+  expect(['answered', 'RATE_LIMITED', 'TOKEN_BUDGET_EXHAUSTED']).toEqual(expect.arrayContaining(outcomes));
+  return outcomes.filter((outcome) => outcome === 'answered').length;
+}
+
+const poll = (readers: number, holder?: string) => read(readers, holder, fleet.members, 'poll');
+
 describe('the hourly budget of token calls', () => {
-  let fleet: Fleet;
-
-  async function scene({ budgetPerHour = 64, size = 1 }: FleetOptions = {}) {
-    fleet = await startFleet({ size, budgetPerHour });
-    const { control } = fleet.sandbox;
-    return {
-      calls: () => control.counters().taxpayerToken,
-      /** So many readers in turn at each member, each of a taxpayer nobody has read yet; says how many got a token. */
-      read: async (members: readonly Member[], readers: number) => {
-        const ids = control.addTaxpayers(readers).map((id) => fleet.ids.taxpayerId(id));
-        const outcomes: string[] = [];
-        const readInTurn = async ({ broker }: Member) => {
-          for (let id = ids.pop(); id !== undefined; id = ids.pop()) outcomes.push(await outcomeOf(broker.record(id)));
-        };
-        await Promise.all(members.map(readInTurn));
-        expect(outcomes.every((outcome) => ['answered', 'TOKEN_BUDGET_EXHAUSTED'].includes(outcome))).toBe(true);
-        return outcomes.filter((outcome) => outcome === 'answered').length;
-      },
-    };
-  }
-
   it('is used in full, whichever members ask, and begins anew each hour', async () => {
-    const { read, calls } = await scene({ size: 4 });
-    await read(fleet.members, 8);
-    await read(fleet.members.slice(0, 2), 70);
-    for (const member of fleet.members) await read([member], 20);
+    fleet = await startFleet({ size: 4, budgetPerHour: 64 });
+    await read(8);
+    await read(70, undefined, fleet.members.slice(0, 2));
+    for (const member of fleet.members) await read(20, undefined, [member]);
     expect(calls()).toBe(64);
     fleet.advance(hour);
-    expect(await read(fleet.members, 10)).toBe(10);
+    expect(await read(10)).toBe(10);
   });
 });
 
@@ -59,100 +58,67 @@ it('an hour that a process knows to be spent is over when the client secret chan
 });
 
 describe("one caller's share of the hourly budget", () => {
-  let fleet: Fleet;
-
-  /** So many reads for `holder` at each member in turn, each of another taxpayer; says how many were answered. */
-  async function read(holder: string | undefined, readers: number): Promise<number> {
-    let answered = 0;
-    for (const [n, id] of fleet.sandbox.control.addTaxpayers(readers).entries()) {
-      const { broker } = fleet.members[n % fleet.members.length] as Member;
-      const outcome = await outcomeOf(broker.record(fleet.ids.taxpayerId(id), Infinity, { holder }));
-      expect(['answered', 'RATE_LIMITED', 'TOKEN_BUDGET_EXHAUSTED']).toContain(outcome);
-      if (outcome === 'answered') answered += 1;
-    }
-    return answered;
-  }
-
   it('is a quarter of it, whatever others take, over the whole fleet, also for ids that do not exist', async () => {
     fleet = await startFleet({ size: 2, budgetPerHour: 64, budgetCallerShare: 0.25 });
-    const unknown = Array.from({ length: 100 }, (_, n) => fleet.ids.taxpayerId(`nobody-${n}`));
-    for (const [n, id] of unknown.entries()) {
-      await outcomeOf((fleet.members[n % 2] as Member).broker.record(id, Infinity, { holder: 'hostile' }));
+    for (let n = 0; n < 100; n += 1) {
+      const { broker } = fleet.members[n % 2] as Member;
+      await outcomeOf(broker.record(fleet.ids.taxpayerId(`nobody-${n}`), Infinity, { holder: 'hostile' }));
     }
-    expect(fleet.sandbox.control.counters().taxpayerToken).toBe(16);
-    expect(await read('honest', 100)).toBe(16);
-    expect(await read(undefined, 100)).toBe(32);
+    expect(calls()).toBe(16);
+    expect(await read(100, 'honest')).toBe(16);
+    expect(await read(100)).toBe(32);
     fleet.advance(hour);
-    expect(await read('hostile', 100)).toBe(16);
+    expect(await read(100, 'hostile')).toBe(16);
   });
 
   it('is at least one call', async () => {
     fleet = await startFleet({ budgetPerHour: 3, budgetCallerShare: 0.1 });
-    expect(await read('one', 2)).toBe(1);
-    expect(await read('another', 2)).toBe(1);
+    for (const holder of ['one', 'another']) expect(await read(2, holder)).toBe(1);
   });
 
   it('costs the others no call when it turns out to be spent elsewhere', async () => {
     fleet = await startFleet({ size: 4, budgetPerHour: 16, budgetCallerShare: 0.5 });
-    for (const member of fleet.members) {
-      const ids = fleet.sandbox.control.addTaxpayers(9).map((id) => fleet.ids.taxpayerId(id));
-      for (const id of ids) await outcomeOf(member.broker.record(id, Infinity, { holder: 'greedy' }));
-    }
-    expect(fleet.sandbox.control.counters().taxpayerToken).toBe(8);
-    expect(await read(undefined, 40)).toBe(8);
+    for (const member of fleet.members) await read(9, 'greedy', [member]);
+    expect(calls()).toBe(8);
+    expect(await read(40)).toBe(8);
   });
 
   it('shows an older record as stale when it is spent', async () => {
     const freshness = { share: 0, minMs: hour };
     fleet = await startFleet({ budgetPerHour: 3, budgetCallerShare: 0.1, freshness });
-    const { broker } = fleet.members[0] as Member;
-    const id = fleet.ids.taxpayerId(fleet.sandbox.control.addTaxpayer().id);
+    const { broker } = fleet.one;
+    const id = fleet.addTaxpayer();
     await broker.record(id);
     fleet.advance(hour);
-    expect(await read('one', 1)).toBe(1);
+    expect(await read(1, 'one')).toBe(1);
     expect(await broker.record(id, Infinity, { holder: 'one' })).toMatchObject({ stale: true });
   });
 });
 
 describe('the share of watchers in the hourly budget', () => {
-  let fleet: Fleet;
-
-  /** So many polls, or reads, at each member in turn, each of another taxpayer; says how many were answered. */
-  async function read(how: 'poll' | 'record', readers: number, holder?: string): Promise<number> {
-    let answered = 0;
-    for (const [n, id] of fleet.sandbox.control.addTaxpayers(readers).entries()) {
-      const { broker } = fleet.members[n % fleet.members.length] as Member;
-      const taxpayer = fleet.ids.taxpayerId(id);
-      const call = { holder };
-      const reading = how === 'poll' ? broker.poll(taxpayer, call) : broker.record(taxpayer, Infinity, call);
-      if ((await outcomeOf(reading)) === 'answered') answered += 1;
-    }
-    return answered;
-  }
-
   it('is a half of it, over the whole fleet, so that queries always have the other half', async () => {
     fleet = await startFleet({ size: 2, budgetPerHour: 64, budgetWatchShare: 0.5 });
-    expect(await read('poll', 100)).toBe(32);
-    expect(await read('record', 100)).toBe(32);
+    expect(await poll(100)).toBe(32);
+    expect(await read(100)).toBe(32);
     fleet.advance(hour);
-    expect(await read('record', 40)).toBe(40);
-    expect(await read('poll', 100)).toBe(24);
+    expect(await read(40)).toBe(40);
+    expect(await poll(100)).toBe(24);
   });
 
   it('spends nothing of a caller whose watches are refused', async () => {
     fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 0.25, budgetWatchShare: 0.1 });
-    expect(await read('poll', 50, 'one')).toBe(6);
-    expect(fleet.members[0]?.events).toContain('watch-share-exhausted');
-    expect(await read('record', 50, 'one')).toBe(16 - 6);
+    expect(await poll(50, 'one')).toBe(6);
+    expect(fleet.one.events).toContain('watch-share-exhausted');
+    expect(await read(50, 'one')).toBe(16 - 6);
   });
 
   it('refuses no query that waits for the same read', async () => {
     fleet = await startFleet({ budgetPerHour: 64, budgetWatchShare: 0.01 });
-    expect(await read('poll', 2)).toBe(1);
-    const { broker } = fleet.members[0] as Member;
-    const id = fleet.ids.taxpayerId(fleet.sandbox.control.addTaxpayer().id);
-    const [poll, query] = await Promise.all([outcomeOf(broker.poll(id, {})), outcomeOf(broker.record(id))]);
-    expect([poll, query]).toEqual(['TOKEN_BUDGET_EXHAUSTED', 'answered']);
+    expect(await poll(2)).toBe(1);
+    const { broker } = fleet.one;
+    const id = fleet.addTaxpayer();
+    const outcomes = await Promise.all([outcomeOf(broker.poll(id, {})), outcomeOf(broker.record(id))]);
+    expect(outcomes).toEqual(['TOKEN_BUDGET_EXHAUSTED', 'answered']);
   });
 });
 
@@ -164,12 +130,8 @@ describe('A refused read', () => {
       const { id } = gateway.sandbox.control.addTaxpayer();
       const token = await provider.token({ sub: subject, scope: 'taxpayers:read', taxpayer_ids: [id] });
       const document = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
-      const body = { query: document, variables: { id } };
-      const answer = await post(`${gateway.origin}/graphql`, body, { authorization: `Bearer ${token}` });
-      const { errors } = (await answer.json()) as Answer<object>;
-      return (
-        errors?.map(({ message, extensions }) => `${answer.status} ${extensions.code}: ${message}`)[0] ?? 'answered'
-      );
+      const { status, errors } = await gateway.query(document, { id }, { authorization: `Bearer ${token}` });
+      return errors?.map(({ message, extensions }) => `${status} ${extensions.code}: ${message}`)[0] ?? 'answered';
     };
 
     const own = '429 RATE_LIMITED: At most 3 token calls per hour for one caller (TOKEN_BUDGET_CALLER_SHARE)';
