@@ -11,19 +11,15 @@ let fleet: Fleet;
 
 const freshForMs = ({ readAt, freshMs }: TokenView) => Math.max(0, readAt + freshMs - fleet.monotonicNow());
 
-async function scene(options: FleetOptions & { createdAgoMs?: number } = {}) {
-  const { createdAgoMs, ...fleetOptions } = options;
-  fleet = await startFleet({ size: 4, ...fleetOptions });
-  const { control } = fleet.sandbox;
+async function scene({ createdAgoMs, ...options }: FleetOptions & { createdAgoMs?: number } = {}) {
+  fleet = await startFleet({ size: 4, ...options });
+  const { control, members } = fleet;
   const created = createdAgoMs === undefined ? {} : { createdAt: new Date(fleet.now() - createdAgoMs).toISOString() };
-  const id = fleet.ids.taxpayerId(control.addTaxpayer({ status: 'CREATED', ...created }).id);
-  const member = (n: number) => fleet.members[n % fleet.members.length] as Member;
+  const id = fleet.addTaxpayer({ status: 'CREATED', ...created });
+  const member = (n: number) => members[n % members.length] as Member;
   const statusAt = async (n: number) => (await member(n).broker.record(id)).record.status;
   /** How long the record that is shown is still fresh. */
-  const freshFor = async (n = 0) => {
-    const { broker } = member(n);
-    return Math.round(freshForMs(await broker.record(id)));
-  };
+  const freshFor = async (n = 0) => Math.round(freshForMs(await member(n).broker.record(id)));
   return { control, id, member, statusAt, freshFor, calls: () => control.tokenCalls(id) };
 }
 
@@ -86,10 +82,9 @@ describe('A change', () => {
   );
 
   it('is remembered by a process whose memory holds no more than one record', async () => {
-    const { control, member } = await scene({ maxEntries: 1 });
-    const { broker } = member(0);
-    const createdAt = new Date(fleet.now() - 300 * day).toISOString();
-    const ids = control.addTaxpayers(10, { createdAt }).map((id) => fleet.ids.taxpayerId(id));
+    const { control } = await scene({ maxEntries: 1 });
+    const { broker } = fleet.one;
+    const ids = fleet.addTaxpayers(10, { createdAt: new Date(fleet.now() - 300 * day).toISOString() });
     const readAll = async () => {
       const freshMs: number[] = [];
       for (const id of ids) freshMs.push(Math.round(freshForMs(await broker.record(id))));
@@ -116,7 +111,7 @@ describe('A token that the service replaced', () => {
   async function rotated(createdAgoMs: number, ...statuses: string[]) {
     const scenery = await scene({ createdAgoMs });
     const { control, id, member } = scenery;
-    control.addJob({ taxpayerId: id, jobId: 'j', endsAs: null });
+    const job = fleet.addJob(id);
     for (const status of statuses) {
       await member(0).broker.record(id);
       control.updateTaxpayer(id, { status });
@@ -125,7 +120,7 @@ describe('A token that the service replaced', () => {
     await member(0).broker.record(id);
     fleet.advance(30 * second);
     control.rotateToken(id);
-    return { ...scenery, useToken: () => member(1).jobs.status(id, fleet.ids.jobId('j')) };
+    return { ...scenery, useToken: () => member(1).jobs.status(id, job) };
   }
 
   it('does not shorten how long the record is shown', async () => {
