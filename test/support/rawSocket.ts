@@ -34,10 +34,6 @@ export function rawSocket(origin: string, options: RawSocketOptions = {}) {
   }));
   const opened = once(socket, 'open');
   for (const promise of [closed, opened]) promise.catch(() => {}); // a test that awaits one still gets the error
-  /** The answer to an upgrade that is refused. */
-  const refused = new Promise<IncomingMessage>((resolve) =>
-    socket.on('unexpected-response', (_, response) => resolve(response)),
-  );
   socket.on('error', () => {});
   atEnd(() => socket.terminate());
   socket.on('message', (data) => {
@@ -54,7 +50,11 @@ export function rawSocket(origin: string, options: RawSocketOptions = {}) {
     opened,
     /** The close code and reason from the server. */
     closed,
-    refused,
+    /** The answer to an upgrade that is refused. To be called before that comes. */
+    refused: () =>
+      new Promise<IncomingMessage>((resolve) => {
+        socket.once('unexpected-response', (_, response) => resolve(response));
+      }),
     send: (message: unknown) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
     /** Asks for an operation of any kind. */
     subscribe(payload: object, id = '1') {
