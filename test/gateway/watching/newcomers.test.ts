@@ -1,10 +1,9 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { startTestGateway } from '../../support/gateway.js';
-import { metric } from '../../support/liveJob.js';
+import { whenMetric } from '../../support/liveJob.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { clientFrame, rawUpgrade } from '../../support/rawHttp.js';
-import { rawSocket } from '../../support/rawSocket.js';
-import { until } from '../../support/until.js';
+import { initSocket, rawSocket } from '../../support/rawSocket.js';
 
 const continuation = 0x0;
 const text = 0x1;
@@ -13,17 +12,17 @@ const closeFrame = 0x8;
 const gateway = await startTestGateway({ MAX_CONNECTIONS: '20' }); // ten unauthenticated sockets, five of one address
 
 describe('an unauthenticated socket', () => {
-  beforeEach(() => until(async () => (await openSockets()) === 0));
-
-  const openSockets = () => metric(gateway, 'gateway_open_streams{transport="ws"}');
+  /** Resolves when so many sockets are open. */
+  const whenOpen = (count: number, timeoutMs?: number) =>
+    whenMetric(gateway, 'gateway_open_streams{transport="ws"}', count, timeoutMs);
+  beforeEach(() => whenOpen(0));
 
   const upgraded = (from?: string) => rawUpgrade(gateway.origin, from);
-  const client = () => rawSocket(gateway.origin);
 
   it('is dropped after the promised time even if it does not answer the close', async () => {
     const before = performance.now();
     expect((await upgraded()).status).toBe(101);
-    await until(async () => (await openSockets()) === 0);
+    await whenOpen(0);
     expect(performance.now() - before).toBeGreaterThan(2900);
   });
 
@@ -38,22 +37,20 @@ describe('an unauthenticated socket', () => {
       headers: { accept: 'text/event-stream' },
     });
     expect(await events.text()).toContain('event: complete');
-    await until(async () => (await openSockets()) === 0);
-    const callers = Array.from({ length: 8 }, client);
-    for (const socket of callers) await socket.init();
-    expect(await openSockets()).toBe(8);
+    await whenOpen(0);
+    for (let n = 0; n < 8; n += 1) await initSocket(gateway);
+    await whenOpen(8);
   });
 
   it('may send connection_init and no large message', async () => {
-    const socket = client();
+    const socket = rawSocket(gateway.origin);
     await socket.opened;
     socket.send({ type: 'ping', payload: { filler: 'x'.repeat(20_000) } });
     expect((await socket.closed).code).toBe(1009);
     expect(socket.received).toEqual([]);
-    const known = client();
-    await known.init({ authorization: `Bearer ${'x'.repeat(8000)}` });
+    const known = await initSocket(gateway, { authorization: `Bearer ${'x'.repeat(8000)}` });
     known.send({ type: 'ping', payload: { filler: 'x'.repeat(20_000) } });
-    await known.message(({ type }) => type === 'pong');
+    await known.message('pong');
   });
 
   it.each([
@@ -67,7 +64,7 @@ describe('an unauthenticated socket', () => {
       if (opcode === continuation) piece[0] = opcode;
       socket.write(n === 0 || opcode === continuation ? piece : Buffer.alloc(1000, 'x'));
     }
-    await until(async () => (await openSockets()) === 0, 2000);
+    await whenOpen(0, 2000);
   });
 
   it('gives back its place when its handshake is none', async () => {
@@ -84,6 +81,6 @@ describe('an unauthenticated socket', () => {
   it('gives back its place after its close frame', async () => {
     const { socket } = await upgraded();
     socket.write(clientFrame(closeFrame, Buffer.from([0x03, 0xe8])));
-    await until(async () => (await openSockets()) === 0, 2500);
+    await whenOpen(0, 2500);
   });
 });

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
-import { startTestGateway } from '../../support/gateway.js';
-import { metric } from '../../support/liveJob.js';
-import { rawSocket } from '../../support/rawSocket.js';
+import { linesWith, startTestGateway } from '../../support/gateway.js';
+import { watchJob, whenMetric } from '../../support/liveJob.js';
+import { initSocket } from '../../support/rawSocket.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
@@ -19,15 +19,17 @@ const gateway = await startTestGateway(quick);
 const guarded = await startTestGateway({ ...quick, ...provider.env });
 
 afterEach(async () => {
-  for (const each of [gateway, guarded])
-    await until(async () => (await metric(each, 'gateway_watchers{kind="record"}')) === 0);
+  for (const each of [gateway, guarded]) await whenMetric(each, 'gateway_watchers{kind="record"}', 0);
 });
 
 describe('taxpayerTokenUpdated', () => {
+  const watch = async (taxpayerId: string) =>
+    eventReader(await postEvents(gateway, { query, variables: { taxpayerId } }));
+
   it('brings the record as it is, then each change, and ends after a final status', async () => {
     const { control } = gateway.sandbox;
     const { id } = control.addTaxpayer({ status: 'CREATED' });
-    const events = eventReader(await post({ taxpayerId: id }));
+    const events = await watch(id);
     const update = (status: string) => ({
       data: { data: { taxpayerTokenUpdated: { taxpayerId: id, status, stale: false, taxpayer: { id } } } },
     });
@@ -40,49 +42,32 @@ describe('taxpayerTokenUpdated', () => {
   });
 
   it('reports what will not pass, and ends', async () => {
-    const events = eventReader(await post({ taxpayerId: 'nobody' }));
+    const events = await watch('nobody');
     expect(await events.next()).toMatchObject({ data: { errors: [{ extensions: { code: 'NOT_FOUND' } }] } });
     expect(await events.next()).toMatchObject({ event: 'complete' });
-  });
-
-  it('ends with the token of the caller', async () => {
-    const { id } = guarded.sandbox.control.addTaxpayer({ status: 'CREATED' });
-    const authorization = await provider.watcherOf([id], 2, 'taxpayers:read');
-    const events = eventReader(await watchAs(authorization, id));
-    expect(await events.next()).toMatchObject({ data: { data: { taxpayerTokenUpdated: { status: 'CREATED' } } } });
-    expect(await events.next()).toMatchObject({ data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] } });
-    expect(await events.next()).toMatchObject({ event: 'complete' });
-  });
-
-  it.each([
-    ['without the taxpayer', ['another'], 'taxpayers:read'],
-    ['without the scope', undefined, 'refresh-jobs:read taxpayer-tokens:read'],
-  ])('is refused %s, before any call', async (_, taxpayers, scope) => {
-    const { id } = guarded.sandbox.control.addTaxpayer({ status: 'CREATED' });
-    const before = guarded.sandbox.control.counters();
-    const events = eventReader(await watchAs(await provider.watcherOf(taxpayers ?? [id], 300, scope), id));
-    expect(await events.next()).toMatchObject({ data: { errors: [{ extensions: { code: 'FORBIDDEN' } }] } });
-    expect(guarded.sandbox.control.counters()).toEqual(before);
   });
 
   it('shows the access token, and audits it, only to callers with its scope, at each event', async () => {
     const { control } = guarded.sandbox;
     const { id, accessToken } = control.addTaxpayer({ status: 'CREATED' });
     // Equal ones within a second are one line.
-    const audited = () => {
-      const lines = guarded.logs.filter((line) => line.includes('"audit":"token-revealed"'));
-      return lines.reduce((sum, line) => sum + ((JSON.parse(line) as { count?: number }).count ?? 1), 0);
-    };
+    const audited = () =>
+      linesWith(guarded.logs, { audit: 'token-revealed' }).reduce((sum, { count = 1 }) => sum + count, 0);
     const before = audited();
-    const without = eventReader(await watchAs(await provider.watcherOf([id], 300, 'taxpayers:read'), id, withToken));
+    const watchAs = async (scope: string) => {
+      const body = { query: withToken, variables: { taxpayerId: id } };
+      return eventReader(
+        await postEvents(guarded, body, { authorization: await provider.watcherOf([id], 300, scope) }),
+      );
+    };
+    const without = await watchAs('taxpayers:read');
     expect(await without.next()).toMatchObject({
       data: {
         data: { taxpayerTokenUpdated: { status: 'CREATED', accessToken: null } },
         errors: [{ path: ['taxpayerTokenUpdated', 'accessToken'], extensions: { code: 'FORBIDDEN' } }],
       },
     });
-    const scope = 'taxpayers:read taxpayer-tokens:read';
-    const entitled = eventReader(await watchAs(await provider.watcherOf([id], 300, scope), id, withToken));
+    const entitled = await watchAs('taxpayers:read taxpayer-tokens:read');
     const shown = (status: string) => ({ data: { data: { taxpayerTokenUpdated: { status, accessToken } } } });
     expect(await entitled.next()).toMatchObject(shown('CREATED'));
     control.updateTaxpayer(id, { status: 'COMPLETED' });
@@ -98,22 +83,12 @@ describe('taxpayerTokenUpdated', () => {
 
     const { id } = small.sandbox.control.addTaxpayer({ status: 'CREATED' });
     const { jobId } = small.sandbox.control.addJob({ taxpayerId: id, endsAs: null });
-    const socket = rawSocket(small.origin);
-    await socket.init({ authorization: await provider.watcherOf([id]) });
-    socket.send({ type: 'subscribe', id: '1', payload: { query, variables: { taxpayerId: id } } });
-    await socket.message(({ type }) => type === 'next');
-    const job = `subscription { refreshJobUpdated(taxpayerId: "${id}", jobId: "${jobId}") { status } }`;
-    socket.send({ type: 'subscribe', id: '2', payload: { query: job } });
-    const refused = await socket.message((message) => message.id === '2');
+    const socket = await initSocket(small, { authorization: await provider.watcherOf([id]) });
+    socket.subscribe({ query, variables: { taxpayerId: id } });
+    await socket.message('next');
+    socket.subscribe({ query: watchJob, variables: { taxpayerId: id, jobId } }, '2');
+    const refused = await socket.answerTo('2');
     expect(refused.payload).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED' } }] });
     socket.end();
   });
 });
-
-function post(variables: object): Promise<Response> {
-  return postEvents(gateway, { query, variables });
-}
-
-function watchAs(authorization: string, taxpayerId: string, document = query): Promise<Response> {
-  return postEvents(guarded, { query: document, variables: { taxpayerId } }, { authorization });
-}
