@@ -46,6 +46,7 @@ describe('Without any variable', () => {
       upstream: 'embedded-sandbox',
       auth: { mode: 'developer' },
       introspection: true,
+      limits: { requestsPerMinute: 0 },
       warnings: [],
     });
   });

@@ -101,28 +101,15 @@ describe('a document with many root fields', () => {
 
   test('is refused when more is asked for than is left, on every transport', async () => {
     const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '10' });
-    const { status, errors } = await gateway.query(fields(11));
-    expect([status, errors?.[0]?.extensions.code]).toEqual([429, 'RATE_LIMITED']);
+    const { status, errors, headers } = await gateway.query(fields(11));
+    expect(status).toBe(429);
+    const retryAfterSeconds = Number(headers.get('retry-after'));
+    expect(retryAfterSeconds).toBeGreaterThan(0);
+    expect(errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', retryAfterSeconds } }]);
     const stream = await fetch(`${gateway.origin}/graphql/stream?query=${encodeURIComponent(fields(11))}`, {
       headers: { accept: 'text/event-stream', 'apollo-require-preflight': 'yes' },
     });
     expect(await stream.text()).toContain('RATE_LIMITED');
     expect((await gateway.query(fields(5))).status).toBe(200); // what was refused has not used up the limit
   });
-});
-
-test('a refused answer says when operations are let through again, and which limit it was', async () => {
-  const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '1' });
-  expect((await gateway.query('{ __typename }')).status).toBe(200);
-  const { status, errors, headers } = await gateway.query('{ __typename }');
-  expect(status).toBe(429);
-  expect(errors?.[0]?.message).toContain('RATE_LIMIT_PER_MINUTE');
-  expect(headers.get('retry-after')).toBe(`${errors?.[0]?.extensions.retryAfterSeconds}`);
-});
-
-test('there is no limit by default where nobody authenticates', async () => {
-  const gateway = await startTestGateway();
-  expect(
-    (await gateway.query(`{ ${Array.from({ length: 60 }, (_, n) => `a${n}: __typename`).join(' ')} }`)).status,
-  ).toBe(200);
 });

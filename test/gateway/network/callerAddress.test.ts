@@ -66,15 +66,6 @@ describe('the address of a caller', () => {
     expect(await statusFor('203.0.113.7, 203.0.113.9')).toBe(200);
   });
 
-  test('counts as one, however an IPv6 address is written', async () => {
-    const gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '2' });
-    const statuses: unknown[] = [];
-    for (const address of ['2001:DB8::1f', '2001:db8::1F', '2001:db8:0::1f', '[2001:db8::1f]:4711', '2001:db8::1f,']) {
-      statuses.push((await gateway.query('{ __typename }', {}, { 'x-forwarded-for': address })).status);
-    }
-    expect(statuses).toContain(429);
-  });
-
   test('is in the audit line of a refused token', async () => {
     const gateway = await startTestGateway({
       ...{ TRUSTED_PROXIES: '127.0.0.1', AUTH_MODE: 'jwt', AUTH_AUDIENCE: 'gateway' },

@@ -19,7 +19,7 @@ import {
 } from '../../../packages/client/src/index.js';
 import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { environmentFor, planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';
 import { serve } from '../../support/serve.js';
@@ -36,7 +36,7 @@ beforeEach(async () => {
 describe('Errors as the typed client reads them', () => {
   /** The first call uses up the token budget, the second is refused by it. */
   const ask = async (taxpayerId: string) => {
-    const body = JSON.stringify({ query: print(TaxpayerTokenDocument), variables: { taxpayerId } });
+    const body = { query: print(TaxpayerTokenDocument), variables: { taxpayerId } };
     return (await post(url, body)).json();
   };
 
@@ -102,7 +102,7 @@ describe('watchRefreshJob', () => {
 
   it('ends when its signal aborts', async () => {
     const ending = new AbortController();
-    const updates = watch({ signal: ending.signal, jobId: running.sandbox.demo.jobs.processing.jobId });
+    const updates = watch({ signal: ending.signal });
     expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
     ending.abort();
     expect((await updates.next()).done).toBe(true);
@@ -114,15 +114,10 @@ describe('watchRefreshJob', () => {
     const reconnects: number[] = [];
     const updates = watch({ onReconnect: (pauseMs: number) => reconnects.push(pauseMs) });
     expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
-    const port = String(running.gateway.port);
     const rest = updates.next();
     await running.gateway.stop();
     running.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
-    const { startGateway } = await import('../../../src/server.js');
-    const { loadConfig } = await import('../../../src/config/config.js');
-    const { environmentFor } = await import('../../support/gateway.js');
-    const config = loadConfig({ ...environmentFor(running.sandbox), CACHE_URL: 'memory:', PORT: port });
-    atEnd((await startGateway(config, { logDestination: { write: () => {} } })).stop);
+    await startTestGateway({ ...environmentFor(running.sandbox), PORT: String(running.gateway.port) });
     expect((await rest).value).toMatchObject({ status: 'COMPLETED' });
     expect((await updates.next()).done).toBe(true);
     expect(reconnects.length).toBeGreaterThan(0);

@@ -1,23 +1,20 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { beforeAll, describe, expect, it } from '@jest/globals';
-import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { describe, expect, it } from '@jest/globals';
+import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, update, watchJob } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';
 import { streamReader } from '../../support/streamReader.js';
+
+const gateway = await startTestGateway(quickPolls);
 
 function ask({ origin }: TestGateway, accept: string, body: object) {
   return post(`${origin}/graphql`, body, { accept });
 }
 
 describe('a multipart subscription', () => {
-  let gateway: TestGateway;
   const accept = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json';
-
-  beforeAll(async () => {
-    gateway = await startTestGateway(quickPolls);
-  });
 
   it('brings each change as a part', async () => {
     const job = addJob(gateway);
@@ -57,43 +54,35 @@ describe('a multipart subscription', () => {
 describe('While the gateway drains', () => {
   // A stream that is cut because the gateway drains has not ended, so it must not be told that it is complete.
 
-  async function start(env: Environment): Promise<TestGateway> {
-    const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000', ...env });
-    return gateway;
-  }
-
-  function expectRefused(status: number | undefined, retryAfter: string | null | undefined, body: string): void {
-    expect([status, retryAfter, body]).toEqual([503, '1', expect.stringContaining('"code":"SHUTTING_DOWN"')]);
-  }
+  const start = () => startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000' });
 
   it.each(['text/event-stream', 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0'])(
     'a %s whose body comes after the gateway has begun to drain is refused, and not called complete',
     async (accept) => {
-      const gateway = await start({});
+      const gateway = await start();
       const body = JSON.stringify({ query: watchJob, variables: addJob(gateway) });
-      const headers = { accept, 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) };
-      const sent = httpRequest(`${gateway.origin}/graphql`, {
-        method: 'POST',
-        headers: { ...headers, expect: '100-continue' },
-      });
+      const headers = { accept, 'content-type': 'application/json', expect: '100-continue' };
+      const sent = httpRequest(`${gateway.origin}/graphql`, { method: 'POST', headers });
       const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
       sent.flushHeaders();
       await once(sent, 'continue'); // the request is admitted
       const stopped = gateway.stop();
       sent.end(body);
       const [response] = await answered;
-      expectRefused(response.statusCode, response.headers['retry-after'], await text(response));
+      const { statusCode, headers: sentBack } = response;
+      expect([statusCode, sentBack['retry-after'], await text(response)]).toEqual([
+        503,
+        '1',
+        expect.stringContaining('"code":"SHUTTING_DOWN"'),
+      ]);
       await stopped;
     },
   );
 
   it('a multipart subscription that is running when the gateway begins to drain is told why it ends', async () => {
-    const gateway = await start({});
-    const response = await post(
-      `${gateway.origin}/graphql`,
-      { query: watchJob, variables: addJob(gateway) },
-      { accept: 'multipart/mixed;subscriptionSpec=1.0' },
-    );
+    const gateway = await start();
+    const body = { query: watchJob, variables: addJob(gateway) };
+    const response = await ask(gateway, 'multipart/mixed;subscriptionSpec=1.0', body);
     const parts = streamReader(response);
     for (let n = 0; n < 2; n += 1) await parts.next('--graphql');
     const stopped = gateway.stop();

@@ -90,17 +90,6 @@ describe.each<Silence>(['accepts', 'updates'])('A watch, where the server %s and
     },
     testTimeoutMs,
   );
-
-  it(
-    'ends at once when its signal aborts',
-    async () => {
-      const ending = new AbortController();
-      const { next } = await fallenSilent(watch({ signal: ending.signal }));
-      ending.abort();
-      expect((await next).done).toBe(true);
-    },
-    testTimeoutMs,
-  );
 });
 
 it(
