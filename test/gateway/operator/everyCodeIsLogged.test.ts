@@ -6,6 +6,7 @@ import { startTrustedProvider } from '../../support/authenticated.js';
 import { startCollector } from '../../support/collector.js';
 import type { Fault } from '../../support/fault.js';
 import { type Environment, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { post } from '../../support/post.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 
@@ -111,30 +112,28 @@ interface Sent {
 
 /** Sends an operation and gives the request id that its caller is told, which over a socket is not the caller's own. */
 const transports = {
-  http: async (sent: Sent) => idIn(await post(sent, '/graphql', 'application/json')),
-  sse: async (sent: Sent) => idIn(await post(sent, '/graphql/stream', 'text/event-stream')),
+  http: (sent: Sent) => ask(sent, '/graphql', 'application/json'),
+  sse: (sent: Sent) => ask(sent, '/graphql/stream', 'text/event-stream'),
   ws: async ({ gateway, requestId, authorization, document: query, variables }: Sent) => {
     const socket = rawSocket(gateway.origin, { headers: { 'x-request-id': requestId } });
 
     await socket.opened.catch(() => {});
     if (socket.socket.readyState !== socket.socket.OPEN) return requestId;
     socket.send({ type: 'connection_init', payload: { authorization } });
-    const ready = socket.message(({ type }) => type === 'connection_ack').then(() => true);
+    const ready = socket.message('connection_ack').then(() => true);
     if (!(await Promise.race([ready, socket.closed.then(() => false)]))) return requestId;
-    socket.send({ type: 'subscribe', id: '1', payload: { query, variables } });
-    return idIn(JSON.stringify(await socket.message(({ id }) => id === '1')));
+    socket.subscribe({ query, variables });
+    return idIn(JSON.stringify(await socket.answerTo('1')));
   },
 };
 
-async function post({ gateway, requestId, authorization, document, variables }: Sent, path: string, accept: string) {
-  const headers = {
-    'content-type': 'application/json',
-    'x-request-id': requestId,
-    accept,
-    ...(authorization !== undefined && { authorization }),
-  };
-  const body = JSON.stringify({ query: document, variables });
-  return (await fetch(gateway.origin + path, { method: 'POST', headers, body })).text();
+async function ask(
+  { gateway, requestId, authorization, document: query, variables }: Sent,
+  path: string,
+  accept: string,
+) {
+  const headers = { 'x-request-id': requestId, accept, ...(authorization !== undefined && { authorization }) };
+  return idIn(await (await post(gateway.origin + path, { query, variables }, headers)).text());
 }
 
 const idIn = (answer: string) => /"requestId":"([^"]+)"/.exec(answer)?.[1] ?? `none in ${answer}`;
@@ -175,7 +174,7 @@ describe('the request id of an error', () => {
           document: scene.document ?? readRecord,
           variables: scene.variables ?? { id: ids[0] },
         });
-        const lines = () => operationLines(gateway).filter((line) => line.requestId === requestId);
+        const lines = (): Line[] => linesWith(gateway.logs, { msg: 'operation', requestId });
         await until(() => lines().length > 0);
         const isKnown = !['UNAUTHENTICATED', 'AUTH_UNAVAILABLE', 'SHUTTING_DOWN'].includes(code);
         expect(lines()).toMatchObject([
@@ -193,9 +192,8 @@ describe('the request id of an error', () => {
         if (before === undefined) continue; // a gateway that drains shows no metrics
         const after = await countsOf(gateway, code, transport);
         expect(after?.errors).toBe((before?.errors ?? 0) + 1);
-        expect(after?.[`${line?.operation} ${line?.outcome}`]).toBe(
-          (before[`${line?.operation} ${line?.outcome}`] ?? 0) + 1,
-        );
+        const counted = `${line?.operation} ${line?.outcome}`;
+        expect(after?.[counted]).toBe((before[counted] ?? 0) + 1);
       }
       await stopping;
       await gateway.stop();
@@ -230,12 +228,6 @@ async function countsOf({ origin }: TestGateway, code: string, transport: string
 }
 
 interface Line {
-  readonly msg: string;
   readonly outcome?: string;
   readonly operation?: string;
-  readonly requestId?: string;
-}
-
-function operationLines({ logs }: TestGateway): Line[] {
-  return linesWith(logs, { msg: 'operation' });
 }

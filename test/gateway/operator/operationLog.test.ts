@@ -3,7 +3,7 @@ import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
-import { rawSocket } from '../../support/rawSocket.js';
+import { initSocket, rawSocket } from '../../support/rawSocket.js';
 import { postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
@@ -17,6 +17,8 @@ interface Line {
   readonly audit?: string;
   readonly requestId?: string;
   readonly count?: number;
+  readonly calls?: readonly unknown[];
+  readonly events?: number;
   readonly [field: string]: unknown;
 }
 
@@ -79,12 +81,8 @@ describe('The line of an operation', () => {
 
   it('tells of tries that were repeated, and of each call once when several aliases share it', async () => {
     const id = await start({ LOG_OPERATIONS: 'all' });
-    const failing = gateway.sandbox.control.arm({
-      endpoint: 'taxpayerToken',
-      fault: { status: 503 },
-    });
+    gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 }, times: maxTries });
     await gateway.query(readRecord, { id }, await headersOf());
-    gateway.sandbox.control.disarm(failing);
     const twice =
       'query ($id: ID!) { a: taxpayerToken(taxpayerId: $id) { name } b: taxpayerToken(taxpayerId: $id) { name } }';
     await gateway.query(twice, { id }, await headersOf());
@@ -104,12 +102,8 @@ describe('The line of an operation', () => {
     const readJob = 'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }';
     await gateway.query(readRecord, { id }, { ...headers, 'x-request-id': 'token-call' });
     await gateway.query(readRecord, { id }, { ...headers, 'x-request-id': 'from-memory' });
-    const slow = gateway.sandbox.control.arm({
-      endpoint: 'refreshJob',
-      fault: { delayMs: 1100 },
-    });
+    gateway.sandbox.control.arm({ endpoint: 'refreshJob', fault: { delayMs: 1100 } });
     await gateway.query(readJob, { id, jobId }, { ...headers, 'x-request-id': 'slow' });
-    gateway.sandbox.control.disarm(slow);
     await gateway.query('mutation { createClientLink(input: {}) { replayed } }', {}, headers);
     await gateway.query('{ nonsense }', {}, headers);
     await gateway.query(readRecord, { id: 'another' }, headers);
@@ -137,13 +131,7 @@ describe('The line of an operation', () => {
     for (const id of unknown) await gateway.query(readRecord, { id }, headers);
     expect(control.counters().taxpayerToken).toBe(20);
     await gateway.stop();
-    type Told = Line & { readonly calls: readonly unknown[] };
-    const told = operations().map((line) => [
-      line.outcome,
-      line.tokenCalls,
-      (line as Told).calls.length,
-      line.callCount,
-    ]);
+    const told = operations().map((line) => [line.outcome, line.tokenCalls, line.calls?.length, line.callCount]);
     // A line lists ten calls, and says how many there were.
     expect(told).toEqual([['ok', 15, 10, 15], ...unknown.map(() => ['errors', 1, 1, undefined])]);
   });
@@ -165,25 +153,16 @@ describe('The line of an operation', () => {
       const { taxpayerId, jobId } = addJob(gateway);
       const headers = await headersOf({ taxpayer_ids: [taxpayerId] });
       const body = { query: watchJob, variables: { taxpayerId, jobId } };
-      const ended = transport === 'sse' ? readEvents(headers, body) : readSocket(headers, body);
+      const ended = read[transport](headers, body);
       await until(() => gateway.sandbox.control.counters().refreshJob > 0);
       expect(operations()).toEqual([]);
       gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
       await ended;
       await until(() => operations().length > 0);
-      expect(operations()).toMatchObject([
-        {
-          operation: 'refreshJobUpdated',
-          type: 'subscription',
-          transport,
-          outcome: 'ok',
-          client: 'watcher',
-          caller: hash,
-        },
-      ]);
-      const [line] = operations();
-      expect(line?.['events']).toBeGreaterThanOrEqual(1);
-      expect(line?.['calls']).toEqual(expect.arrayContaining([expect.objectContaining({ endpoint: 'refreshJob' })]));
+      const what = { operation: 'refreshJobUpdated', type: 'subscription', transport, outcome: 'ok' };
+      const calls = expect.arrayContaining([expect.objectContaining({ endpoint: 'refreshJob' })]);
+      expect(operations()).toMatchObject([{ ...what, client: 'watcher', caller: hash, calls }]);
+      expect(operations()[0]?.events).toBeGreaterThanOrEqual(1);
       await gateway.stop();
       expect(operations()).toHaveLength(1);
     },
@@ -191,12 +170,14 @@ describe('The line of an operation', () => {
 
   it('is written for a socket that was never authenticated, and for one that was refused', async () => {
     await start();
-    const silent = rawSocket(gateway.origin, { headers: { 'x-request-id': 'silent' } });
-    await silent.opened;
-    silent.end();
-    const early = rawSocket(gateway.origin, { headers: { 'x-request-id': 'early' } });
-    await early.opened;
-    early.send({ type: 'subscribe', id: '1', payload: { query: '{ __typename }' } });
+    const open = async (requestId: string) => {
+      const socket = rawSocket(gateway.origin, { headers: { 'x-request-id': requestId } });
+      await socket.opened;
+      return socket;
+    };
+    (await open('silent')).end();
+    const early = await open('early');
+    early.subscribe({ query: '{ __typename }' });
     await early.closed;
     rawSocket(gateway.origin, { headers: { 'x-request-id': 'foreign', origin: 'https://evil.example' } });
     await until(() => operations().length === 3);
@@ -212,18 +193,17 @@ describe('The line of an operation', () => {
     ]);
   });
 
-  async function readEvents(headers: Record<string, string>, body: object): Promise<void> {
-    const response = await postEvents(gateway, body, { ...headers, 'graphql-client-name': 'watcher' });
-    await response.text();
-  }
-
-  async function readSocket(parameters: Record<string, string>, payload: object): Promise<void> {
-    const socket = rawSocket(gateway.origin);
-    await socket.init({ ...parameters, 'GraphQL-Client-Name': 'watcher' });
-    socket.send({ type: 'subscribe', id: '1', payload });
-    await socket.message(({ type }) => type === 'complete');
-    socket.end();
-  }
+  const read = {
+    sse: async (headers: Record<string, string>, body: object) => {
+      await (await postEvents(gateway, body, { ...headers, 'graphql-client-name': 'watcher' })).text();
+    },
+    ws: async (parameters: Record<string, string>, payload: object) => {
+      const socket = await initSocket(gateway, { ...parameters, 'GraphQL-Client-Name': 'watcher' });
+      socket.subscribe(payload);
+      await socket.message('complete');
+      socket.end();
+    },
+  };
 });
 
 describe('An audit line', () => {
