@@ -146,85 +146,82 @@ describe('The freshness of a token record', () => {
 });
 
 describe('A mistake', () => {
-  it.each<[Env, RegExp]>([
-    [{ PORT: '70000' }, /^PORT must be a whole number from 0 to 65535$/],
-    [{ PORT: planted }, /^PORT must/],
-    [{ LOG_LEVEL: planted }, /^LOG_LEVEL must be one of/],
-    [{ AUTH_MODE: planted }, /^AUTH_MODE must be one of jwt, developer, disabled$/],
-    [{ CACHE_URL: `redi://${planted}` }, /^CACHE_URL must be memory:/],
-    [{ CACHE_URL: 'file:~/cache' }, /^CACHE_URL must be file: and a directory without /],
-    [{ CACHE_ENCRYPTION_KEY: planted }, /^CACHE_ENCRYPTION_KEY must be 32 bytes in base64$/],
-    ...['https://a.example/', 'null', 'https://*.example.com'].map((CORS_ORIGINS): [Env, RegExp] => [
+  it.each<[Env, string]>([
+    [{ PORT: '70000' }, 'PORT must be a whole number from 0 to 65535$'],
+    [{ PORT: planted }, 'PORT must'],
+    [{ LOG_LEVEL: planted }, 'LOG_LEVEL must be one of'],
+    [{ AUTH_MODE: planted }, 'AUTH_MODE must be one of jwt, developer, disabled$'],
+    [{ CACHE_URL: `redi://${planted}` }, 'CACHE_URL must be memory:'],
+    [{ CACHE_URL: 'file:~/cache' }, 'CACHE_URL must be file: and a directory without '],
+    [{ CACHE_ENCRYPTION_KEY: planted }, 'CACHE_ENCRYPTION_KEY must be 32 bytes in base64$'],
+    ...['https://a.example/', 'null', 'https://*.example.com'].map((CORS_ORIGINS): [Env, string] => [
       { CORS_ORIGINS },
-      /^CORS_ORIGINS must be origins as browsers send them/,
+      'CORS_ORIGINS must be origins as browsers send them',
     ]),
-    [{ AUTH_DECISION_URL: 'decisions.example' }, /^AUTH_DECISION_URL must be an absolute http: or https: URL/],
-    [
-      { AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_TTL_SECONDS: '0' },
-      /^AUTH_DECISION_TTL_SECONDS must be a/,
-    ],
+    [{ AUTH_DECISION_URL: 'decisions.example' }, 'AUTH_DECISION_URL must be an absolute http: or https: URL'],
+    [{ AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_TTL_SECONDS: '0' }, 'AUTH_DECISION_TTL_SECONDS must be a'],
     [
       { AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_TOKEN: `a b ${planted}` },
-      /^AUTH_DECISION_TOKEN must be a/,
+      'AUTH_DECISION_TOKEN must be a',
     ],
-    [{ AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_CLAIMS: ',' }, /^AUTH_DECISION_CLAIMS must name at least/],
-    [{ FEDERATION_SHARED_SECRET: 'short' }, /^FEDERATION_SHARED_SECRET must have at least 16 characters$/],
-    [{ ...open, UPSTREAM_BASE_URL: 'not a url' }, /^UPSTREAM_BASE_URL must be an absolute http: or https: URL/],
-    [{ ...open, UPSTREAM_BASE_URL: `https://user:${planted}@x.example` }, /^UPSTREAM_BASE_URL must/],
-    ...[...['ftp://x.example', 'https://x.example/v1?', 'https://x.example/a b', 'https://@x.example']].map(
-      (UPSTREAM_BASE_URL): [Env, RegExp] => [
+    [{ AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_CLAIMS: ',' }, 'AUTH_DECISION_CLAIMS must name at least'],
+    [{ FEDERATION_SHARED_SECRET: 'short' }, 'FEDERATION_SHARED_SECRET must have at least 16 characters$'],
+    [{ ...open, UPSTREAM_BASE_URL: 'not a url' }, 'UPSTREAM_BASE_URL must be an absolute http: or https: URL'],
+    [{ ...open, UPSTREAM_BASE_URL: `https://user:${planted}@x.example` }, 'UPSTREAM_BASE_URL must'],
+    ...['ftp://x.example', 'https://x.example/v1?', 'https://x.example/a b', 'https://@x.example'].map(
+      (UPSTREAM_BASE_URL): [Env, string] => [
         { ...open, UPSTREAM_BASE_URL },
-        /^UPSTREAM_BASE_URL must be an absolute http: or https: URL without user name, query, fragment, blanks or backs/,
+        'UPSTREAM_BASE_URL must be an absolute http: or https: URL without user name, query, fragment, blanks or backs',
       ],
     ),
-    [{ ...open, UPSTREAM_CLIENT_ID: `a:${planted}` }, /^UPSTREAM_CLIENT_ID must not contain a colon$/],
-    [{ TOKEN_FRESH_SHARE: '1.1' }, /^TOKEN_FRESH_SHARE must be a number from 0 to 1$/],
-    [{ TOKEN_FRESH_SECONDS: '0' }, /^TOKEN_FRESH_SECONDS must be a whole number from 1 to 2592000$/],
-    [{ TLS_CERT_FILE: process.execPath }, /^TLS_KEY_FILE is required with TLS_CERT_FILE$/],
+    [{ ...open, UPSTREAM_CLIENT_ID: `a:${planted}` }, 'UPSTREAM_CLIENT_ID must not contain a colon$'],
+    [{ TOKEN_FRESH_SHARE: '1.1' }, 'TOKEN_FRESH_SHARE must be a number from 0 to 1$'],
+    [{ TOKEN_FRESH_SECONDS: '0' }, 'TOKEN_FRESH_SECONDS must be a whole number from 1 to 2592000$'],
+    [{ TLS_CERT_FILE: process.execPath }, 'TLS_KEY_FILE is required with TLS_CERT_FILE$'],
     [
       { TLS_CLIENT_CA_FILE: process.execPath, METRICS_PORT: '1' },
-      /^TLS_CERT_FILE is required with TLS_KEY_FILE or TLS_CLIENT_CA_FILE$/,
+      'TLS_CERT_FILE is required with TLS_KEY_FILE or TLS_CLIENT_CA_FILE$',
     ],
     [
       { TLS_CLIENT_CA_FILE: process.execPath, TLS_CERT_FILE: process.execPath, TLS_KEY_FILE: process.execPath },
-      /^METRICS_PORT is required with TLS_CLIENT_CA_FILE/,
+      'METRICS_PORT is required with TLS_CLIENT_CA_FILE',
     ],
-    [{ PORT: '4001', METRICS_PORT: '4001' }, /^METRICS_PORT must be another port than PORT$/],
-    [{ HTTPS_PROXY: 'socks5://proxy:1080' }, /^HTTPS_PROXY must be the http: or https: URL of a proxy/],
-    [{ http_proxy: 'http://u:100%@proxy' }, /^HTTP_PROXY must be the http: or https: URL of a proxy/],
-    [{ NO_PROXY: 'a,10.0.0.0/8' }, /^NO_PROXY must be host names and addresses, .* are not supported$/],
-    [{ NO_PROXY: '*.internal' }, /^NO_PROXY must be host names and addresses, without ports, brackets and \*\., /],
-    [{ NO_PROXY: 'name:8080' }, /^NO_PROXY must be/],
-    [{ NO_PROXY: '[2001:db8::7]' }, /^NO_PROXY must be/],
-    [{ TRUSTED_PROXIES: '10.0.0.0/8,proxy.example' }, /^TRUSTED_PROXIES must be addresses and ranges/],
-    [{ HOST: '0.0.0.0' }, /^HOST must be a loopback address/],
-    [{ ...service, AUTH_MODE: 'developer' }, /^AUTH_MODE must be jwt or disabled with UPSTREAM_BASE_URL/],
+    [{ PORT: '4001', METRICS_PORT: '4001' }, 'METRICS_PORT must be another port than PORT$'],
+    [{ HTTPS_PROXY: 'socks5://proxy:1080' }, 'HTTPS_PROXY must be the http: or https: URL of a proxy'],
+    [{ http_proxy: 'http://u:100%@proxy' }, 'HTTP_PROXY must be the http: or https: URL of a proxy'],
+    [{ NO_PROXY: 'a,10.0.0.0/8' }, 'NO_PROXY must be host names and addresses, .* are not supported$'],
+    [{ NO_PROXY: '*.internal' }, 'NO_PROXY must be host names and addresses, without ports, brackets and \\*\\., '],
+    [{ NO_PROXY: 'name:8080' }, 'NO_PROXY must be'],
+    [{ NO_PROXY: '[2001:db8::7]' }, 'NO_PROXY must be'],
+    [{ TRUSTED_PROXIES: '10.0.0.0/8,proxy.example' }, 'TRUSTED_PROXIES must be addresses and ranges'],
+    [{ HOST: '0.0.0.0' }, 'HOST must be a loopback address'],
+    [{ ...service, AUTH_MODE: 'developer' }, 'AUTH_MODE must be jwt or disabled with UPSTREAM_BASE_URL'],
     [
       { ...service, AUTH_JWKS_URL: 'https://a.example,https://b.example', AUTH_ISSUER: 'a', AUTH_AUDIENCE: 'x' },
-      /^AUTH_JWKS_URL must have as many entries as AUTH_ISSUER/,
+      'AUTH_JWKS_URL must have as many entries as AUTH_ISSUER',
     ],
-    [{ ...issuer, AUTH_ISSUER: 'our-provider' }, /^AUTH_ISSUER must be http: or https: URLs .*expected AUTH_JWKS_URL/],
+    [{ ...issuer, AUTH_ISSUER: 'our-provider' }, 'AUTH_ISSUER must be http: or https: URLs .*expected AUTH_JWKS_URL'],
     [
       { ...issuer, AUTH_AUDIENCE: `https://${planted}.example x` },
-      /^AUTH_AUDIENCE must be audiences, or one of AUTH_ISS/,
+      'AUTH_AUDIENCE must be audiences, or one of AUTH_ISS',
     ],
     [
       { ...issuer, AUTH_ISSUER: 'https://a.example,https://b.example', AUTH_AUDIENCE: 'https://a.example x' },
-      /^AUTH_AUDIENCE must name one for each of AUTH_ISSUER$/,
+      'AUTH_AUDIENCE must name one for each of AUTH_ISSUER$',
     ],
-    ...['[]', '{"a":', `{"a":"${planted}"}`, '{"a":["taxpayers:read",7]}'].map((AUTH_SCOPES_MAP): [Env, RegExp] => [
+    ...['[]', '{"a":', `{"a":"${planted}"}`, '{"a":["taxpayers:read",7]}'].map((AUTH_SCOPES_MAP): [Env, string] => [
       { AUTH_SCOPES_MAP },
-      /^AUTH_SCOPES_MAP must be a JSON object such as \{.*; the scopes are client-links:create, .*taxpayers:any$/,
+      'AUTH_SCOPES_MAP must be a JSON object such as \\{.*; the scopes are client-links:create, .*taxpayers:any$',
     ]),
-    [{ TRUSTED_DOCUMENTS_MODE: 'report' }, /^TRUSTED_DOCUMENTS_FILE is required with TRUSTED_DOCUMENTS_MODE$/],
+    [{ TRUSTED_DOCUMENTS_MODE: 'report' }, 'TRUSTED_DOCUMENTS_FILE is required with TRUSTED_DOCUMENTS_MODE$'],
     [
       { TRUSTED_DOCUMENTS_FILE: '.', TRUSTED_DOCUMENTS_MODE: 'warn' },
-      /^TRUSTED_DOCUMENTS_MODE must be one of enforce, report$/,
+      'TRUSTED_DOCUMENTS_MODE must be one of enforce, report$',
     ],
-    [{ AUTH_KEYS_MAX_AGE_SECONDS: '59' }, /^AUTH_KEYS_MAX_AGE_SECONDS must be a whole number from 60 to 31536000$/],
+    [{ AUTH_KEYS_MAX_AGE_SECONDS: '59' }, 'AUTH_KEYS_MAX_AGE_SECONDS must be a whole number from 60 to 31536000$'],
   ])('in %j is one line that names it and does not repeat it', (env, line) => {
     const problems = problemsOf(env);
-    expect(problems).toEqual([expect.stringMatching(line)]);
+    expect(problems).toEqual([expect.stringMatching(`^${line}`)]);
     expect(problems.join()).not.toContain(planted);
     expect(problems.join()).not.toContain('\n');
   });
