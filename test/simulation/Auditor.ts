@@ -5,7 +5,7 @@ import type { World } from './World.js';
 
 /** A request to a process. Times are virtual, in milliseconds since the simulation began. */
 export interface Asked {
-  readonly what: 'read' | 'job' | 'link' | 'forget' | 'watch-job' | 'watch-record';
+  readonly what: 'read' | 'job' | 'link' | 'watch-job' | 'watch-record';
   readonly node: number;
   readonly life: number;
   /** The number of the taxpayer or job. */
@@ -71,6 +71,22 @@ export class Auditor {
   /** Whether there was such a disturbance, whenever that was. */
   had(...kinds: readonly Disturbance['kind'][]): boolean {
     return this.disturbances.some(({ kind }) => kinds.includes(kind));
+  }
+
+  /** Whether the taxpayer's token was replaced at the service since then. */
+  rotated(index: number, since = 0): boolean {
+    return this.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= since);
+  }
+
+  /** The calls about a taxpayer's record, or a job, whose valid answer reached a process. */
+  answersOf(endpoint: ServiceCall['endpoint'], index: number) {
+    return this.calls.filter(
+      (call): call is ServiceCall & { readonly deliveredAt: number } =>
+        call.endpoint === endpoint &&
+        call.index === index &&
+        call.deliveredAt !== undefined &&
+        call.content !== undefined,
+    );
   }
 
   begin(asked: Omit<Asked, 'askedAt'>): Asked {

@@ -3,7 +3,8 @@ import { Sealer } from '../../src/cache/sealing.js';
 import type { Config } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import type { JobId, TaxpayerId } from '../../src/datasources/identifiers.js';
-import { refusalName } from '../../src/datasources/tokenAnswer.js';
+import type { JobView } from '../../src/datasources/RefreshJobs.js';
+import { refusalName, type TokenView } from '../../src/datasources/tokenAnswer.js';
 import type { GatewayError } from '../../src/errors/errors.js';
 import type { Asked, Auditor } from './Auditor.js';
 import { NodeRuntime } from './NodeRuntime.js';
@@ -13,6 +14,11 @@ import { SimulatedStore } from './SimulatedStore.js';
 import { StoreLine, type StoreTroubles } from './StoreLine.js';
 import type { World } from './World.js';
 import { baseUrl, clientId, configOf, wireProcess } from './wireProcess.js';
+
+type Work = (asked: Asked) => Promise<Partial<Asked>>;
+
+const ofRecord = ({ record }: TokenView) => contentOf(record.name, record.metadata?.['answer']);
+const ofJob = ({ value: { job } }: JobView) => `${job.status}, ${job.name}`;
 
 const defaults = configOf({ JOB_POLL_MAX_MS: '5000' });
 
@@ -137,75 +143,63 @@ export class Fleet {
   }
 
   async #ask(step: Extract<Step, { readonly node: number }>, n: number): Promise<void> {
-    const { auditor } = this;
-    const process = this.#process(step.node);
-    if (!process.isUp) return;
-    const { wired, life } = process;
+    const { isUp, wired, life } = this.#process(step.node);
+    if (!isUp) return;
     const call = { holder: `caller-${n % 2}` };
-    const common = { node: step.node, life };
+    const ask = (index: number, work: Work, more: Partial<Asked> = {}) => {
+      const what = step.do as Asked['what'];
+      return this.#answer(this.auditor.begin({ what, node: step.node, life, index, ...more }), work);
+    };
     switch (step.do) {
       case 'read': {
-        const { taxpayer: index, maxAgeMs } = step;
-        const asked = auditor.begin({ ...common, what: 'read', index, ...(maxAgeMs && { maxAgeMs }) });
-        return this.#answer(asked, async () => {
-          const { record, stale } = await wired.broker.record(this.#taxpayer(index), maxAgeMs, call);
-          return { content: contentOf(record.name, record.metadata?.['answer']), isStale: stale };
-        });
+        const { taxpayer, maxAgeMs } = step;
+        const work = async () => {
+          const view = await wired.broker.record(this.#taxpayer(taxpayer), maxAgeMs, call);
+          return { content: ofRecord(view), isStale: view.stale };
+        };
+        return ask(taxpayer, work, maxAgeMs === undefined ? {} : { maxAgeMs });
       }
-      case 'job': {
-        const asked = auditor.begin({ ...common, what: 'job', index: step.job });
-        return this.#answer(asked, async () => {
-          const {
-            value: { job },
-          } = await wired.jobs.status(...this.#job(step.job), undefined, call);
-          return { content: `${job.status}, ${job.name}` };
-        });
-      }
+      case 'job':
+        return ask(step.job, async () => ({
+          content: ofJob(await wired.jobs.status(...this.#job(step.job), undefined, call)),
+        }));
       case 'link': {
         const { key, input } = step;
         const mark = `${key ?? `without a key ${n}`}, input ${input}`;
-        const asked = auditor.begin({ ...common, what: 'link', index: 0, key, mark });
-        return this.#answer(asked, async () => {
+        const work = async () => {
           const idempotency = key === undefined ? undefined : { caller: 'caller', key };
           const { link } = await wired.links.create({ metadata: { mark } }, idempotency, call);
           return { content: link.id };
-        });
+        };
+        return ask(0, work, { key, mark });
       }
       case 'watch-job': {
-        const asked = auditor.begin({ ...common, what: 'watch-job', index: step.job, maxMs: step.forMs });
-        return this.#answer(asked, async () => {
-          const watch = wired.jobWatches.watch(this.#job(step.job), { ...call, maxMs: step.forMs });
-          for await (const {
-            value: { job },
-          } of watch)
-            this.#shown(asked, `${job.status}, ${job.name}`);
-          return {};
-        });
+        const { job, forMs: maxMs } = step;
+        const watch = () => wired.jobWatches.watch(this.#job(job), { ...call, maxMs });
+        return ask(job, (asked) => this.#follow(asked, watch(), ofJob), { maxMs });
       }
       case 'watch-record': {
-        const asked = auditor.begin({ ...common, what: 'watch-record', index: step.taxpayer });
-        return this.#answer(asked, async () => {
-          const watch = wired.recordWatches.watch(this.#taxpayer(step.taxpayer), { ...call, maxMs: step.forMs });
-          for await (const { record } of watch) {
-            this.#shown(asked, contentOf(record.name, record.metadata?.['answer']));
-          }
-          return {};
-        });
+        const { taxpayer, forMs: maxMs } = step;
+        const watch = () => wired.recordWatches.watch(this.#taxpayer(taxpayer), { ...call, maxMs });
+        return ask(taxpayer, (asked) => this.#follow(asked, watch(), ofRecord), { maxMs });
       }
     }
   }
 
-  #shown(asked: Asked, content: string): void {
-    this.world.tell(`node ${asked.node}`, `shows ${asked.what} ${asked.index}: ${content}`);
-    asked.content = content;
-    this.auditor.check('answered', asked);
+  async #follow<View>(asked: Asked, watch: AsyncIterable<View>, contentOf: (view: View) => string) {
+    for await (const view of watch) {
+      asked.content = contentOf(view);
+      this.world.tell(`node ${asked.node}`, `shows ${asked.what} ${asked.index}: ${asked.content}`);
+      this.auditor.check('answered', asked);
+    }
+    return {};
   }
 
-  async #answer(asked: Asked, work: () => Promise<Partial<Asked>>): Promise<void> {
+  async #answer(asked: Asked, work: Work): Promise<void> {
     const name = `${asked.what} ${asked.key ?? asked.index}`;
     this.world.tell(`node ${asked.node}`, `asked ${name}`);
     try {
-      Object.assign(asked, await work());
+      Object.assign(asked, await work(asked));
     } catch (error) {
       asked.error = (error as GatewayError).code ?? String(error);
     }

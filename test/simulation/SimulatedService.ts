@@ -3,8 +3,18 @@ import type { NodeRuntime } from './NodeRuntime.js';
 import type { Plan, ServiceFault } from './plan.js';
 import { beginsAt, type World } from './World.js';
 
-/** A call to the service and its outcome. Times are virtual, in milliseconds since the simulation began. */
-export interface ServiceCall {
+interface Answer {
+  readonly status: number;
+  readonly json?: unknown;
+  /** The content of a valid answer. */
+  readonly content?: string;
+  /** The version of the token in the answer. */
+  readonly token?: number;
+  readonly retryAfterSeconds?: number;
+}
+
+/** A call to the service, and its answer once it has arrived. Times are virtual, in milliseconds since the simulation began. */
+export interface ServiceCall extends Partial<Answer> {
   readonly endpoint: 'token' | 'job' | 'link';
   readonly node: number;
   /** The life of the process that made the call. */
@@ -20,20 +30,14 @@ export interface ServiceCall {
   /** When the process received the answer; undefined when the process had given up before. */
   deliveredAt?: number;
   endedAt?: number;
-  status?: number;
-  /** The content of a valid answer. */
-  content?: string;
-  /** The version of the token in the answer. */
-  token?: number;
-  retryAfterMs?: number;
 }
 
-interface Answer {
-  readonly status: number;
-  readonly json?: unknown;
-  readonly content?: string;
-  readonly token?: number;
-  readonly retryAfterSeconds?: number;
+/** What the gateway gives to node-fetch. */
+interface Sent {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+  readonly agent: Agent;
+  readonly signal: AbortSignal;
 }
 
 const statuses = ['CREATED', 'CONSENT_RECEIVED', 'AUTHORIZED'];
@@ -44,8 +48,9 @@ export class SimulatedService {
   readonly taxpayers: { readonly id: string; token: number; change: number }[];
   readonly jobs: { readonly id: string; readonly taxpayer: number; readonly endsAt: number }[];
   readonly #troubles: { readonly fault: ServiceFault; readonly until: number }[] = [];
+  /** The only client secret that the service accepts. */
+  secret = 'secret-0';
   #answers = 0;
-  #secret = 'secret-0';
 
   constructor(
     private readonly world: World,
@@ -56,39 +61,27 @@ export class SimulatedService {
     this.jobs = plan.jobs.map(({ taxpayer, endsAt }, n) => ({ id: `job-${n}`, taxpayer, endsAt }));
   }
 
-  /** From now on the service accepts only this client secret. */
-  set secret(secret: string) {
-    this.#secret = secret;
-  }
-
   misbehave(fault: ServiceFault, forMs: number): void {
     this.#troubles.push({ fault, until: this.world.now + forMs });
   }
 
   /** A replacement for node-fetch, for one process. */
   fetchFor(node: number, life: number, runtime: NodeRuntime) {
-    return (
-      url: string,
-      options: { headers: Record<string, string>; body: string | null; agent: Agent; signal: AbortSignal },
-    ) => new Promise((resolve, reject) => this.#handle(node, life, runtime, url, options, resolve, reject));
+    return (url: string, sent: Sent) =>
+      new Promise((resolve, reject) =>
+        this.#handle(this.#callOf(node, life, url, sent), runtime, sent, resolve, reject),
+      );
   }
 
   #handle(
-    node: number,
-    life: number,
+    call: ServiceCall,
     runtime: NodeRuntime,
-    url: string,
-    {
-      headers,
-      body,
-      agent,
-      signal,
-    }: { headers: Record<string, string>; body: string | null; agent: Agent; signal: AbortSignal },
+    { agent, signal }: Sent,
     resolve: (response: unknown) => void,
     reject: (error: unknown) => void,
   ): void {
     const { world } = this;
-    const call = this.#callOf(node, life, url, headers, body);
+    const { node } = call;
     const fault = this.#fault();
     let isOver = false;
     const end = (how: string, settle: () => void) => {
@@ -114,11 +107,7 @@ export class SimulatedService {
     if (fault === 'silent' && world.chance(0.5)) return;
     world.after(there, () => {
       const answer = this.#answer(call, fault);
-      call.arrivedAt = world.now;
-      call.status = answer.status;
-      if (answer.content !== undefined) call.content = answer.content;
-      if (answer.token !== undefined) call.token = answer.token;
-      if (answer.retryAfterSeconds !== undefined) call.retryAfterMs = answer.retryAfterSeconds * 1000;
+      Object.assign(call, answer, { arrivedAt: world.now });
       world.tell('service', `${call.endpoint} ${call.index} of node ${node}: ${answer.status} ${answer.content ?? ''}`);
       this.auditor.check('arrived', call);
       if (fault === 'silent') return false;
@@ -133,7 +122,7 @@ export class SimulatedService {
     });
   }
 
-  #callOf(node: number, life: number, url: string, headers: Record<string, string>, body: string | null): ServiceCall {
+  #callOf(node: number, life: number, url: string, { headers, body }: Sent): ServiceCall {
     const [, kind, first, second, third] = new URL(url).pathname.split('/');
     const bearer = (headers['Authorization'] ?? '').replace('Bearer ', '');
     const asClient = () => Buffer.from(bearer, 'base64').toString().split(':')[1] ?? '';
@@ -163,7 +152,7 @@ export class SimulatedService {
     if (fault === '5xx') return { status: this.world.chance(0.5) ? 503 : 500 };
     if (fault === '429') return this.world.chance(0.5) ? { status: 429, retryAfterSeconds: 7 } : { status: 429 };
     if (fault === '401' && call.endpoint !== 'job') return { status: 401 };
-    if (call.endpoint !== 'job' && call.credential !== this.#secret) return { status: 401 };
+    if (call.endpoint !== 'job' && call.credential !== this.secret) return { status: 401 };
     if (fault === 'invalid') return { status: call.endpoint === 'link' ? 201 : 200, json: { nothing: true } };
     if (call.endpoint === 'link') return this.#link(call);
     return call.endpoint === 'token' ? this.#record(call, fault) : this.#job(call, fault);

@@ -9,22 +9,18 @@ export const beginsAt = Date.UTC(2026, 0, 5, 10);
 export class World {
   /** The process that runs now: what the platform tells is from its clocks, timers and random numbers. */
   static running: NodeRuntime | undefined;
-  readonly time: VirtualTime;
+  readonly time = new VirtualTime();
+  /** What happened, for the timeline. */
+  readonly lines: string[] = [];
   readonly #random: () => number;
-  readonly #lines: string[] = [];
 
-  constructor(readonly seed: number) {
-    this.time = new VirtualTime();
+  constructor(seed: number) {
     this.#random = seeded(seed ^ 0x5f3759df);
   }
 
   /** Milliseconds since the simulation began. */
   get now(): number {
     return this.time.now;
-  }
-
-  random(): number {
-    return this.#random();
   }
 
   between(from: number, to: number): number {
@@ -48,10 +44,6 @@ export class World {
   }
 
   tell(who: string, what: string): void {
-    this.#lines.push(`${this.now.toFixed(3).padStart(11)} ${who.padEnd(8)} ${what}`);
-  }
-
-  get lines(): readonly string[] {
-    return this.#lines;
+    this.lines.push(`${this.now.toFixed(3).padStart(11)} ${who.padEnd(8)} ${what}`);
   }
 }

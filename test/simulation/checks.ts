@@ -14,17 +14,19 @@ const mostSkewMs = 10_000;
 function oneTokenCallPerLifetime(auditor: Auditor, call: ServiceCall): string | undefined {
   if (call.endpoint !== 'token') return undefined;
   const { index, sentAt } = call;
-  const others = auditor.calls.filter((other) => other.endpoint === 'token' && other.index === index && other !== call);
-  const underWay = others.find(({ endedAt, node }) => endedAt === undefined && node !== call.node);
+  const underWay = auditor.calls.find(
+    (other) =>
+      other.endpoint === 'token' && other.index === index && other.endedAt === undefined && other.node !== call.node,
+  );
   if (underWay && !auditor.disturbedBetween(underWay.sentAt - 15_000, sentAt, index)) {
     return `node ${call.node} asks for taxpayer ${index} while node ${underWay.node} does`;
   }
-  const last = others.findLast(({ deliveredAt, content }) => deliveredAt !== undefined && content !== undefined);
-  if (last?.deliveredAt === undefined) return undefined;
+  const last = auditor.answersOf('token', index).at(-1);
+  if (last === undefined) return undefined;
   const ageMs = sentAt - last.deliveredAt;
   const isOld = ageMs >= leastAgeMs(auditor, index, last.deliveredAt) - auditor.skewMs;
-  const isReplaced = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= (last.arrivedAt ?? 0));
-  if (isOld || isReplaced || auditor.disturbedBetween(last.sentAt - 15_000, sentAt, index)) return undefined;
+  if (isOld || auditor.rotated(index, last.arrivedAt) || auditor.disturbedBetween(last.sentAt - 15_000, sentAt, index))
+    return undefined;
   return `taxpayer ${index} was read ${ageMs.toFixed(0)} ms ago by node ${last.node}, and now by node ${call.node}`;
 }
 
@@ -37,16 +39,9 @@ function leastAgeMs({ plan, asked }: Auditor, index: number, since: number): num
 /** A process that has a fresh record in memory does not read it again, whatever happens to the store. */
 function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undefined {
   if (call.endpoint !== 'token') return undefined;
-  const last = auditor.calls.findLast(
-    ({ endpoint, index, life, deliveredAt, content }) =>
-      endpoint === 'token' &&
-      index === call.index &&
-      life === call.life &&
-      deliveredAt !== undefined &&
-      content !== undefined,
-  );
-  if (last?.deliveredAt === undefined) return undefined;
   const { index, sentAt } = call;
+  const last = auditor.answersOf('token', index).findLast(({ life }) => life === call.life);
+  if (last === undefined) return undefined;
   // A record that another process wrote after the first try may have replaced this one in the store. Clock skew counts.
   const firstTryAt = beginOf(auditor, last);
   const meanwhile = auditor.calls.flatMap(({ endpoint, index: of, content, deliveredAt = 0 }) =>
@@ -56,14 +51,12 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undef
   );
   const since = Math.min(last.deliveredAt, ...meanwhile);
   const isOld = sentAt - since >= leastAgeMs(auditor, index, since) - auditor.skewMs;
-  const isReplaced = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= (last.arrivedAt ?? 0));
   const isExcused = auditor.disturbances.some(
     ({ kind, taxpayer, until }) => kind === 'key' || (kind === 'forget' && taxpayer === index && until >= firstTryAt),
   );
   // An entry that the store held all along, unseen while it was away, may look like a recent write of another process.
-  const mayBeOlder = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= last.sentAt - 12_000);
-  const isBlind = mayBeOlder && auditor.had('store', 'store-loss');
-  if (isOld || isReplaced || isExcused || isBlind) return undefined;
+  const isBlind = auditor.rotated(index, last.sentAt - 12_000) && auditor.had('store', 'store-loss');
+  if (isOld || auditor.rotated(index, last.arrivedAt) || isExcused || isBlind) return undefined;
   return `node ${call.node} asks again for taxpayer ${index}, ${(sentAt - last.deliveredAt).toFixed(0)} ms after it was told`;
 }
 
@@ -87,37 +80,27 @@ function noRefusedTokenWhenANewerIsKnown(auditor: Auditor, call: ServiceCall): s
     (other) => same(other) && other.endpoint === 'job' && other.credential === call.credential && other.status === 401,
   );
   if (refusal?.deliveredAt === undefined) return undefined;
-  const taxpayer = auditor.plan.jobs[call.index]?.taxpayer;
-  const newer = auditor.calls.find(
-    (other) =>
-      same(other) &&
-      other.endpoint === 'token' &&
-      other.index === taxpayer &&
-      other.content !== undefined &&
-      (other.deliveredAt as number) > (refusal.deliveredAt as number) &&
-      !call.credential.endsWith(`-${other.token}`),
-  );
-  const knownAt = newer?.deliveredAt;
-  if (knownAt === undefined || call.sentAt < knownAt + deadlineMs + marginMs) return undefined;
+  const taxpayer = auditor.plan.jobs[call.index]?.taxpayer ?? -1;
+  const { deliveredAt: refusedAt } = refusal;
+  const newer = auditor
+    .answersOf('token', taxpayer)
+    .find((other) => same(other) && other.deliveredAt > refusedAt && !call.credential.endsWith(`-${other.token}`));
+  if (newer === undefined || call.sentAt < newer.deliveredAt + deadlineMs + marginMs) return undefined;
   if (auditor.disturbedBetween(refusal.sentAt, call.sentAt, taxpayer)) return undefined;
-  return `node ${call.node} uses ${call.credential}, which was refused, ${(call.sentAt - knownAt).toFixed(0)} ms after it knew a newer one`;
+  return `node ${call.node} uses ${call.credential}, which was refused, ${(call.sentAt - newer.deliveredAt).toFixed(0)} ms after it knew a newer one`;
 }
 
 /** Every answer shown came from a call for that very record or job, and is no older than allowed. */
 function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
   if (asked.content === undefined || asked.error !== undefined) return undefined;
   const isRecord = asked.what === 'read' || asked.what === 'watch-record';
-  if (!isRecord && asked.what !== 'job' && asked.what !== 'watch-job') return undefined;
-  const fits = ({ endpoint, index, content, deliveredAt }: ServiceCall) =>
-    endpoint === (isRecord ? 'token' : 'job') &&
-    index === asked.index &&
-    deliveredAt !== undefined &&
-    content === asked.content;
-  const brought = auditor.calls.filter(fits);
+  if (asked.what === 'link') return undefined;
+  const answers = auditor.answersOf(isRecord ? 'token' : 'job', asked.index);
+  const brought = answers.filter(({ content }) => content === asked.content);
   const which = `${asked.what} ${asked.index} on node ${asked.node}`;
   if (brought.length === 0) return `${which} was answered with ${asked.content}, which no call brought`;
   if (asked.isStale || asked.what.startsWith('watch') || asked.content?.startsWith('completed')) return undefined;
-  const broughtAt = Math.max(...brought.map(({ deliveredAt }) => deliveredAt as number));
+  const broughtAt = Math.max(...brought.map(({ deliveredAt }) => deliveredAt));
   const mayBeMs = isRecord ? Math.min(auditor.plan.freshMs, Math.max(60_000, asked.maxAgeMs ?? Infinity)) : 1000;
   const ageMs = asked.askedAt - broughtAt;
   // The store tells how long it has had an answer. That may be on its way to a slow store for a while, and back while the
@@ -129,7 +112,7 @@ function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
 
 /** No request waits longer than {@link boundMs}, pauses not counted. */
 function everyWaitEnds(auditor: Auditor, asked: Asked): string | undefined {
-  if (asked.endedAt === undefined || asked.what === 'forget' || asked.what.startsWith('watch')) return undefined;
+  if (asked.endedAt === undefined || asked.what.startsWith('watch')) return undefined;
   const took = asked.endedAt - asked.askedAt - pausedMs(auditor, asked.askedAt);
   const most = boundMs[asked.what as keyof typeof boundMs];
   return took > most
@@ -234,7 +217,7 @@ function silenceIsKept(auditor: Auditor, call: ServiceCall): string | undefined 
   const blocking = auditor.calls.find((other) => {
     if (other === call || other.endpoint !== call.endpoint || other.deliveredAt === undefined) return false;
     if (other.status !== 429 || other.credential !== call.credential) return false;
-    const until = other.deliveredAt + (other.retryAfterMs ?? 5000) - auditor.skewMs;
+    const until = other.deliveredAt + 1000 * (other.retryAfterSeconds ?? 5) - auditor.skewMs;
     return call.sentAt > other.deliveredAt + marginMs && call.sentAt < until;
   });
   if (!blocking || call.endpoint === 'job') return undefined;
@@ -276,16 +259,9 @@ function noPollWithoutWatcher({ asked, world }: Auditor, call: ServiceCall): str
 /** The fleet polls a job once per interval, however many watchers it has. */
 function pollsKeepTheirPace(auditor: Auditor, call: ServiceCall): string | undefined {
   if (call.endpoint !== 'job') return undefined;
-  const { calls, asked, skewMs } = auditor;
-  const last = calls.findLast(
-    (other) =>
-      other !== call &&
-      other.endpoint === 'job' &&
-      other.index === call.index &&
-      other.content !== undefined &&
-      other.deliveredAt !== undefined,
-  );
-  if (last?.deliveredAt === undefined) return undefined;
+  const { asked, skewMs } = auditor;
+  const last = auditor.answersOf('job', call.index).at(-1);
+  if (last === undefined) return undefined;
   const since = last.deliveredAt;
   const isAsked = asked.some(
     ({ what, index, askedAt, endedAt = Infinity }) =>
@@ -318,10 +294,7 @@ function forgottenStaysForgotten(auditor: Auditor, asked: Asked): string | undef
   if (isDuring('key') && isDuring('crash')) return undefined;
   const isLate = asked.askedAt > auditor.plan.healthyFrom;
   if (!isLate && auditor.disturbances.some(({ kind }) => kind !== 'forget')) return undefined;
-  const brought = auditor.calls.filter(
-    ({ endpoint, index, content, deliveredAt }) =>
-      endpoint === 'token' && index === asked.index && content === asked.content && deliveredAt !== undefined,
-  );
+  const brought = auditor.answersOf('token', asked.index).filter(({ content }) => content === asked.content);
   const isNew = brought.some(({ sentAt }) => sentAt >= order.begunAt - 50);
   return isNew ? undefined : `node ${asked.node} shows taxpayer ${asked.index} as read before it was forgotten`;
 }
@@ -339,8 +312,7 @@ function healthyAtLast(auditor: Auditor, asked: Asked): string | undefined {
   if ((asked.what !== 'read' && asked.what !== 'job') || plan.budgetPerHour > 0) return undefined;
   if (asked.error) return `${asked.what} ${asked.index} on node ${asked.node} still fails with ${asked.error}`;
   // A record whose token was refused is stale until the token is replaced.
-  const isReplaced = auditor.rotations.some(({ taxpayer }) => taxpayer === asked.index);
-  return asked.isStale && !isReplaced
+  return asked.isStale && !auditor.rotated(asked.index)
     ? `${asked.what} ${asked.index} on node ${asked.node} is still shown stale`
     : undefined;
 }

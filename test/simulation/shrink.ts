@@ -19,7 +19,7 @@ export async function shrink(plan: Plan): Promise<{ readonly plan: Plan; readonl
       if (await attempt(steps.filter((_, n) => n < at || n >= at + size))) isSmaller = true;
       else at += size;
     }
-    if (!isSmaller || size > 1) size = size === 1 ? (isSmaller ? 1 : 0) : Math.floor(size / 2);
+    if (!isSmaller || size > 1) size = Math.floor(size / 2);
   }
   return best;
 }
