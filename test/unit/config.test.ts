@@ -119,29 +119,17 @@ it.each<[Env, boolean]>([
 
 describe('The freshness of a token record', () => {
   const day = 86_400_000;
-  it.each<[Env, object]>([
-    [{}, { share: 0.1, minMs: 60_000, maxMs: day }],
-    [{ TOKEN_FRESH_SHARE: '0' }, { share: 0, minMs: 60_000, maxMs: day }],
-    [
-      { TOKEN_FRESH_SHARE: '1', TOKEN_FRESH_MIN_SECONDS: '5' },
-      { share: 1, minMs: 5000, maxMs: day },
-    ],
-    [
-      { TOKEN_FRESH_MIN_SECONDS: '7', TOKEN_FRESH_MAX_SECONDS: '7' },
-      { share: 0.1, minMs: 7000, maxMs: 7000 },
-    ],
-    [{ TOKEN_FRESH_SECONDS: '900' }, { share: 0, minMs: 900_000, maxMs: day }],
-    [{ TOKEN_FRESH_SECONDS: '172800' }, { share: 0, minMs: 2 * day, maxMs: 2 * day }],
-    [
-      { TOKEN_FRESH_SECONDS: '900', TOKEN_FRESH_SHARE: '0.5' },
-      { share: 0, minMs: 900_000, maxMs: day },
-    ],
-    [
-      { TOKEN_FRESH_MIN_SECONDS: '300', TOKEN_FRESH_MAX_SECONDS: '200' },
-      { share: 0.1, minMs: 300_000, maxMs: 300_000 },
-    ],
-  ])('with %j is by the rule %j', (env, rule) => {
-    expect(loadConfig(env).tokens.freshness).toEqual(rule);
+  it.each<[Env, number, number, number]>([
+    [{}, 0.1, 60_000, day],
+    [{ TOKEN_FRESH_SHARE: '0' }, 0, 60_000, day],
+    [{ TOKEN_FRESH_SHARE: '1', TOKEN_FRESH_MIN_SECONDS: '5' }, 1, 5000, day],
+    [{ TOKEN_FRESH_MIN_SECONDS: '7', TOKEN_FRESH_MAX_SECONDS: '7' }, 0.1, 7000, 7000],
+    [{ TOKEN_FRESH_SECONDS: '900' }, 0, 900_000, day],
+    [{ TOKEN_FRESH_SECONDS: '172800' }, 0, 2 * day, 2 * day],
+    [{ TOKEN_FRESH_SECONDS: '900', TOKEN_FRESH_SHARE: '0.5' }, 0, 900_000, day],
+    [{ TOKEN_FRESH_MIN_SECONDS: '300', TOKEN_FRESH_MAX_SECONDS: '200' }, 0.1, 300_000, 300_000],
+  ])('with %j is by the share %d, from %d to %d ms', (env, share, minMs, maxMs) => {
+    expect(loadConfig(env).tokens.freshness).toEqual({ share, minMs, maxMs });
   });
 });
 

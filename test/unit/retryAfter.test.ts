@@ -17,7 +17,7 @@ describe('Retry-After', () => {
     expect(retryAfterSeconds(header, now)).toBe(seconds);
   });
 
-  it.each([['3601'], ['7200'], ['86400'], ['Mon, 06 May 2024 09:08:09 GMT'], ['Tue, 07 May 2024 07:08:09 GMT']])(
+  it.each(['3601', '7200', '86400', 'Mon, 06 May 2024 09:08:09 GMT', 'Tue, 07 May 2024 07:08:09 GMT'])(
     '%j counts as an hour, so that it is neither forgotten nor silences the gateway for longer',
     (header) => {
       expect(retryAfterSeconds(header, now)).toBe(3600);
@@ -36,18 +36,18 @@ describe('Retry-After', () => {
   });
 
   it.each([
-    [null],
-    [''],
-    ['soon'],
-    ['-5'],
-    ['1.5'],
-    ['1e3'],
-    ['86401'],
-    ['2024-05-06T07:08:39Z'],
-    ['Fri, 06 May 2044 07:08:39 GMT'],
-    ['Thu, 01 Jan 1970 00:00:00 GMT'],
-    ['Mon, 99 May 2024 99:99:99 GMT'],
-    ['1'.repeat(100_000)],
+    null,
+    '',
+    'soon',
+    '-5',
+    '1.5',
+    '1e3',
+    '86401',
+    '2024-05-06T07:08:39Z',
+    'Fri, 06 May 2044 07:08:39 GMT',
+    'Thu, 01 Jan 1970 00:00:00 GMT',
+    'Mon, 99 May 2024 99:99:99 GMT',
+    '1'.repeat(100_000),
   ])('%.40j is not believed', (header) => {
     expect(retryAfterSeconds(header, now)).toBeUndefined();
   });

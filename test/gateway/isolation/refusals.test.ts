@@ -1,12 +1,12 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
 import { describe, expect, it, jest } from '@jest/globals';
 import type { WebSocket } from 'ws';
 import { Quota } from '../../../src/admission/Quota.js';
 import { callerKey } from '../../../src/auth/caller.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway } from '../../support/gateway.js';
-import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
+import { rawHttp } from '../../support/rawConnection.js';
+import { initSocket, type RawSocket } from '../../support/rawSocket.js';
 
 const provider = await startTrustedProvider();
 const gateway = await startTestGateway(provider.env);
@@ -15,24 +15,17 @@ const lenient = await startTestGateway({ ...provider.env, MAX_BODY_BYTES: '10000
 describe('A flood of refusals', () => {
   /** Sends that many requests without a token, four on a connection, all at once. */
   async function flood(connections: number) {
-    const { hostname, port } = new URL(gateway.origin);
     const body = '{"query":"{ __typename }"}';
-    const head = `POST /graphql HTTP/1.1\r\nhost: gateway\r\ncontent-type: application/json\r\ncontent-length: ${body.length}`;
-    const sockets = Array.from({ length: connections }, () => connect(Number(port), hostname));
-    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
-    const ended = sockets.map(async (socket) => {
-      let text = '';
-      socket.on('error', () => {});
-      socket.write(`${head}\r\n\r\n${body}`.repeat(4));
-      await new Promise<void>((resolve) => {
-        socket.once('close', () => resolve());
-        socket.on('data', (piece) => {
-          text += piece;
-          if (text.split('UNAUTHENTICATED').length > 4) resolve();
-        });
-      });
-      socket.destroy();
-      return text.split('HTTP/1.1 401').length - 1;
+    const head = ['POST /graphql HTTP/1.1', 'host: gateway', 'content-type: application/json'];
+    const request = [...head, `content-length: ${body.length}`, '', body].join('\r\n');
+    const all = Array.from({ length: connections }, () => rawHttp(gateway.origin));
+    await Promise.all(all.map(({ socket }) => once(socket, 'connect')));
+    const ended = all.map(async ({ write, answer, end }) => {
+      write(request.repeat(4));
+      let refused = 0;
+      while (refused < 4 && (await answer())?.status === 401) refused += 1;
+      end();
+      return refused;
     });
     return Promise.all(ended);
   }
@@ -61,10 +54,9 @@ describe('A flood of refusals', () => {
   });
 
   it('on a socket closes it, once more wait than a second answers', async () => {
-    const socket = rawSocket(gateway.origin);
-    await socket.init({ authorization: await provider.watcherOf([]) });
+    const socket = await initSocket(gateway, { authorization: await provider.watcherOf([]) });
     const startedAt = performance.now();
-    for (let n = 0; n < 5000; n += 1) socket.send({ id: `${n}`, type: 'subscribe', payload: { query: '{ nothing }' } });
+    for (let n = 0; n < 5000; n += 1) socket.subscribe({ query: '{ nothing }' }, `${n}`);
     expect(await socket.closed).toEqual({ code: 1013, reason: 'Too many messages' });
     const refused = socket.received.filter(({ type }) => type === 'error').length;
     expect(refused).toBeGreaterThan(500);
@@ -75,16 +67,13 @@ describe('A flood of refusals', () => {
 
 describe('Over WebSocket', () => {
   /** A socket of a caller of its own, so that no turn of another is taken. */
-  async function connected(sub: string): Promise<RawSocket> {
-    const socket = rawSocket(lenient.origin);
-    await socket.init({ authorization: `Bearer ${await provider.token({ sub })}` });
-    return socket;
-  }
+  const connected = async (sub: string) =>
+    initSocket(lenient, { authorization: `Bearer ${await provider.token({ sub })}` });
 
   /** Resolves once all that was sent before has been read. */
   async function allRead(socket: RawSocket, mark: string): Promise<void> {
-    socket.send({ id: mark, type: 'subscribe', payload: { query: '{ __typename }' } });
-    await socket.message(({ id, type }) => id === mark && type === 'complete');
+    socket.subscribe({ query: '{ __typename }' }, mark);
+    await socket.message('complete', mark);
   }
 
   const kinds: readonly [string, (socket: RawSocket) => void][] = [
@@ -125,8 +114,8 @@ describe('Over WebSocket', () => {
       const payload = { filler: Array.from({ length: 100_000 }, () => [0, {}]) };
       spend.mockClear();
       socket.send({ type: 'pong', payload });
-      socket.send({ type: 'subscribe', id: 'read', payload: { query: '{ __typename }' } });
-      await socket.message(({ id }) => id === 'read'); // answered or, if reading took long, refused
+      socket.subscribe({ query: '{ __typename }' });
+      await socket.answerTo('1'); // answered or, if reading took long, refused
       expect(spend.mock.calls).toContainEqual([callerKey(provider.issuer, 'ada'), expect.any(Number)]);
     } finally {
       spend.mockRestore();

@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ConnectionOptions, connect } from 'node:tls';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { describe, expect, test } from '@jest/globals';
 import { HttpServer } from '../../../src/http/HttpServer.js';
 import { createLogger } from '../../../src/observability/log.js';
@@ -20,39 +22,27 @@ const keyFile = join(directory, 'tls.key');
 issueCertificate('first', { certFile, keyFile });
 const gateway = await startTestGateway({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile });
 
-function presented(): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ port: gateway.gateway.port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
-      resolve(String(socket.getPeerCertificate().subject.CN));
-      socket.destroy();
-    });
-    socket.on('error', reject);
-  });
+/** What a connection shows once its handshake is over. */
+async function shownBy<T>(show: (socket: TLSSocket) => T, options: ConnectionOptions = {}): Promise<T> {
+  const socket = connect({ port: gateway.gateway.port, host: '127.0.0.1', rejectUnauthorized: false, ...options });
+  await once(socket, 'secureConnect');
+  const shown = show(socket);
+  socket.destroy();
+  return shown;
 }
+
+const presented = () => shownBy((socket) => socket.getPeerCertificate().subject.CN);
 
 describe('HTTPS', () => {
   test('is served from the files, with HSTS', async () => {
-    const answer = await new Promise<{ status: number | undefined; hsts: string | undefined }>((resolve, reject) => {
-      const url = `https://127.0.0.1:${gateway.gateway.port}/health/live`;
-      get(url, { rejectUnauthorized: false }, (response) => {
-        response.resume();
-        const hsts = response.headers['strict-transport-security'];
-        response.on('end', () => resolve({ status: response.statusCode, hsts }));
-      }).on('error', reject);
-    });
-    expect(answer).toEqual({ status: 200, hsts: 'max-age=31536000; includeSubDomains' });
+    const sent = get(`https://127.0.0.1:${gateway.gateway.port}/health/live`, { rejectUnauthorized: false });
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    const { statusCode, headers } = response.resume();
+    expect([statusCode, headers['strict-transport-security']]).toEqual([200, 'max-age=31536000; includeSubDomains']);
   });
 
   test('is TLS 1.3 where the client knows it, and nothing before 1.2', async () => {
-    const negotiated = (options: ConnectionOptions) =>
-      new Promise<string | null>((resolve, reject) => {
-        const address = { port: gateway.gateway.port, host: '127.0.0.1', rejectUnauthorized: false };
-        const socket = connect({ ...address, ...options }, () => {
-          resolve(socket.getProtocol());
-          socket.destroy();
-        });
-        socket.on('error', reject);
-      });
+    const negotiated = (options: ConnectionOptions) => shownBy((socket) => socket.getProtocol(), options);
     expect(await negotiated({})).toBe('TLSv1.3');
     expect(await negotiated({ maxVersion: 'TLSv1.2' })).toBe('TLSv1.2');
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
@@ -92,6 +82,7 @@ describe('a gateway that is told to end', () => {
 });
 
 describe('a client that sends slowly on purpose', () => {
+  const timeouts = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 };
   const plain = {
     ...{ host: '127.0.0.1', port: 0, tls: undefined, before: () => false, log: createLogger('silent') },
     routes: new Map([['/', () => {}]]),
@@ -101,29 +92,17 @@ describe('a client that sends slowly on purpose', () => {
     ['its headers', 'POST / HTTP/1.1\r\nHost: x\r\nX-Slow: '],
     ['its body', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx'],
   ])('is answered 408 and cut off when it never ends %s', async (_, beginning) => {
-    const http = new HttpServer({
-      ...plain,
-      timeouts: { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 },
-    });
-    const port = await http.listen();
-    const text = await new Promise<string>((resolve) => {
-      let received = '';
-      const socket = connectPlain(port, '127.0.0.1', () => socket.write(beginning));
-      socket.on('data', (chunk) => {
-        received += chunk.toString();
-      });
-      socket.on('close', () => resolve(received));
-    });
-    expect(text).toMatch(/^HTTP\/1\.1 408 /);
+    const http = new HttpServer({ ...plain, timeouts });
+    const socket = connectPlain(await http.listen(), '127.0.0.1');
+    socket.write(beginning);
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 /);
     await http.drain(0);
   });
 
   test('is cut off when it never begins its TLS handshake', async () => {
     const material = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
-    const timeouts = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 };
     const http = new HttpServer({ ...plain, tls: material, timeouts });
-    const port = await http.listen();
-    const socket = connectPlain(port, '127.0.0.1').on('error', () => {});
+    const socket = connectPlain(await http.listen(), '127.0.0.1').on('error', () => {});
     await once(socket.resume(), 'close');
     await http.drain(0);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { metric } from '../../support/liveJob.js';
+import { metric, whenMetric } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';
 
 let gateway: TestGateway;
@@ -28,10 +28,9 @@ async function scene(env: Environment = {}, authorization = '') {
 
 const watchers = () => metric(gateway, 'gateway_watchers{kind="job"}');
 
-/** Resolves when the gauge has the value; the test's own time limit says when it never does. */
-async function whenWatchers(count: number): Promise<void> {
-  while ((await watchers()) !== count);
-}
+const whenWatchers = (count: number) => whenMetric(gateway, 'gateway_watchers{kind="job"}', count);
+
+const shown = (status: string) => ({ data: { refreshJob: { status } } });
 
 describe('A query that waits for a job', () => {
   it('answers as soon as the job has ended', async () => {
@@ -39,27 +38,27 @@ describe('A query that waits for a job', () => {
     const answer = wait(300);
     await control.whenCalled('refreshJob', 2);
     control.updateJob(taxpayerId, jobId, { status: 'failed' });
-    expect(await (await answer).json()).toEqual({ data: { refreshJob: { status: 'FAILED' } } });
+    expect(await (await answer).json()).toEqual(shown('FAILED'));
     expect(await watchers()).toBe(0);
   });
 
   it('answers at once when the job is over already', async () => {
     const { control, taxpayerId, jobId, wait } = await scene();
     control.updateJob(taxpayerId, jobId, { status: 'completed' });
-    expect(await (await wait(300)).json()).toEqual({ data: { refreshJob: { status: 'COMPLETED' } } });
+    expect(await (await wait(300)).json()).toEqual(shown('COMPLETED'));
     expect(control.jobCalls(taxpayerId, jobId)).toBe(1);
   });
 
   it('answers with the present status when the time is up', async () => {
     const { wait } = await scene();
-    expect(await (await wait(1)).json()).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
+    expect(await (await wait(1)).json()).toEqual(shown('PROCESSING'));
   });
 
   it("ends with its caller's token", async () => {
     const provider = await startTrustedProvider();
     const token = await provider.token({ scope: 'refresh-jobs:read taxpayers:any' }, { expiresIn: 3 });
     const { wait } = await scene(provider.env, `Bearer ${token}`);
-    expect(await (await wait(300)).json()).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
+    expect(await (await wait(300)).json()).toEqual(shown('PROCESSING'));
   });
 
   it('ends at once when its client leaves, and so do the polls', async () => {
@@ -82,7 +81,7 @@ describe('A query that waits for a job', () => {
     const end = gateway.stop();
     const response = await answer;
     expect(response.status).toBe(200);
-    expect(await response.json()).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
+    expect(await response.json()).toEqual(shown('PROCESSING'));
     await end;
   });
 

@@ -24,9 +24,10 @@ subscribe('http.client.response.finish', () => {
 });
 
 const sandbox = await startSandbox();
+const { control } = sandbox;
 beforeEach(() => {
   underWay = 0; // calls that a test before left behind have no end
-  sandbox.control.resetCounters();
+  control.resetCounters();
   // Timers are ours, so that nothing waits; the sockets to the service are real.
   const ofTheLoop = ['setImmediate', 'nextTick', 'queueMicrotask', 'hrtime'] as const;
   const doNotFake = [...ofTheLoop, 'setInterval', 'clearInterval'] as const;
@@ -34,7 +35,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   jest.useRealTimers();
-  sandbox.control.disarmAll();
+  control.disarmAll();
   await running.stop();
 });
 
@@ -83,17 +84,17 @@ function follow<View>(watch: AsyncIterable<View>, wordOf: (view: View) => string
 
 describe('Watchers of a job', () => {
   function addJob() {
-    const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-    const { jobId } = sandbox.control.addJob({ taxpayerId: id, endsAs: null });
+    const { id } = control.addTaxpayer({ status: 'AUTHORIZED' });
+    const { jobId } = control.addJob({ taxpayerId: id, endsAs: null });
     return {
       ids: [id as TaxpayerId, jobId as JobId] as const,
-      polls: () => sandbox.control.jobCalls(id, jobId),
-      become: (next: string) => sandbox.control.updateJob(id, jobId, { status: next }),
+      polls: () => control.jobCalls(id, jobId),
+      become: (next: string) => control.updateJob(id, jobId, { status: next }),
     };
   }
   const watch = (job: ReturnType<typeof addJob>, holder?: string) =>
     follow(running.jobWatches.watch(job.ids, { holder }), ({ value }) => value.job.status);
-  const arrivals = () => sandbox.control.requests('refreshJob').map(({ receivedAt }) => receivedAt);
+  const arrivals = () => control.requests('refreshJob').map(({ receivedAt }) => receivedAt);
 
   it('are told of each change and of the end, and polled for the more seldom the longer nothing changes', async () => {
     await start({ JOB_POLL_MIN_MS: '1000', JOB_POLL_MAX_MS: '60000' });
@@ -139,7 +140,7 @@ describe('Watchers of a job', () => {
       const seen = watch(job);
       await answered(() => seen.length === 1);
       const fault = { status, headers: { 'retry-after': '100' } };
-      sandbox.control.arm({ endpoint: 'refreshJob', times: 1, fault });
+      control.arm({ endpoint: 'refreshJob', times: 1, fault });
       job.become('completed');
       await pass(() => job.polls() === 2);
       await answered(() => false);
@@ -155,11 +156,11 @@ describe('Watchers of a job', () => {
   it('who come after an outage do not wait as long as those who saw it', async () => {
     await start({ JOB_POLL_MAX_MS: '60000' });
     const job = addJob();
-    sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+    control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
     const early = watch(job);
     await pass(() => job.polls() === 6 * maxTries); // the next poll comes in a minute
     await answered(() => false);
-    sandbox.control.disarmAll();
+    control.disarmAll();
     const polls = job.polls();
     jest.advanceTimersByTime(500);
     const late = watch(job);
@@ -172,14 +173,14 @@ describe('Watchers of a job', () => {
 
   it('are not held up by watchers whose own calls are refused', async () => {
     const { jobs } = await start({ BREAKER_RESET_MS: '3600000' });
-    sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+    control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
     for (let n = 0; n < 5; n += 1) {
       const failed = jobs.status(...addJob().ids, undefined, { holder: 'hostile' }) as Promise<unknown>;
       let isOver = false;
       failed.catch(() => {}).finally(() => (isOver = true));
       await pass(() => isOver);
     }
-    sandbox.control.disarmAll();
+    control.disarmAll();
     const job = addJob();
     const hostile = [watch(job, 'hostile'), watch(job, 'hostile')];
     await answered(() => false);
@@ -198,7 +199,7 @@ describe('Watchers of a job', () => {
     const [job, others] = [addJob(), addJob()];
     await jobs.status(...others.ids);
     const [taxpayerId] = others.ids;
-    sandbox.control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
+    control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
     const reads = Array.from({ length: 33 }, async (_, n) =>
       jobs.status(taxpayerId, `made-up-${n}` as JobId, 0, { holder: 'busy' }),
     );
@@ -210,8 +211,8 @@ describe('Watchers of a job', () => {
     jest.advanceTimersByTime(3000); // beyond the next poll
     for (let idle = 0; idle < 5000 && honest.length < 3; idle += 1) await new Promise(setImmediate);
     expect([busy, honest]).toEqual(Array(2).fill(['processing', 'completed', 'end']));
-    sandbox.control.disarmAll();
-    sandbox.control.release('held');
+    control.disarmAll();
+    control.release('held');
     const outcomes = await Promise.allSettled(reads);
     expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(['rejected'])); // there are no such jobs
   });
@@ -219,11 +220,11 @@ describe('Watchers of a job', () => {
 
 describe('Watchers of a record', () => {
   function addTaxpayer(status = 'CREATED') {
-    const id = sandbox.control.addTaxpayer({ status, createdAt: new Date().toISOString() }).id as TaxpayerId;
+    const id = control.addTaxpayer({ status, createdAt: new Date().toISOString() }).id as TaxpayerId;
     return {
       id,
-      calls: () => sandbox.control.tokenCalls(id),
-      become: (next: string) => sandbox.control.updateTaxpayer(id, { status: next }),
+      calls: () => control.tokenCalls(id),
+      become: (next: string) => control.updateTaxpayer(id, { status: next }),
     };
   }
   const watch = (id: TaxpayerId) =>
@@ -232,13 +233,13 @@ describe('Watchers of a record', () => {
   it('are told at once what a job of the process found out, and nothing of a token that was replaced by itself', async () => {
     const { jobs } = await start({ TOKEN_FRESH_SECONDS: '3600' });
     const taxpayer = addTaxpayer();
-    const { jobId } = sandbox.control.addJob({ taxpayerId: taxpayer.id, endsAs: null });
+    const { jobId } = control.addJob({ taxpayerId: taxpayer.id, endsAs: null });
     const seen = watch(taxpayer.id);
     await answered(() => seen.length === 1);
     const readJob = () => jobs.status(taxpayer.id, identifiers.jobId(jobId));
     for (const status of ['CREATED', 'AUTHORIZED']) {
       taxpayer.become(status);
-      sandbox.control.rotateToken(taxpayer.id);
+      control.rotateToken(taxpayer.id);
       jest.advanceTimersByTime(60_001);
       await readJob();
     }
@@ -250,19 +251,19 @@ describe('Watchers of a record', () => {
   it('hear nothing that was asked for before the record was forgotten', async () => {
     const { jobs, forgets } = await start();
     const taxpayer = addTaxpayer();
-    const { jobId } = sandbox.control.addJob({ taxpayerId: taxpayer.id, endsAs: null });
+    const { jobId } = control.addJob({ taxpayerId: taxpayer.id, endsAs: null });
     const seen = watch(taxpayer.id);
     await answered(() => seen.length === 1);
     taxpayer.become('CONSENT_RECEIVED');
-    sandbox.control.rotateToken(taxpayer.id);
+    control.rotateToken(taxpayer.id);
     jest.advanceTimersByTime(1); // what is fetched from now on is newer
-    sandbox.control.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'late' } });
+    control.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'late' } });
     const reading = jobs.status(taxpayer.id, identifiers.jobId(jobId));
     await answered(() => taxpayer.calls() === 2);
     forgets.forgetAll();
     jest.advanceTimersByTime(1);
     await answered(() => seen.length === 2);
-    sandbox.control.release('late');
+    control.release('late');
     await reading;
     await answered(() => false);
     expect(seen).toEqual(['CREATED', 'CREATED']); // the second one from the store
@@ -289,11 +290,11 @@ describe('Watchers of a record', () => {
     const taxpayer = addTaxpayer();
     const early = watch(taxpayer.id);
     await answered(() => early.length === 1);
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
     await pass(() => taxpayer.calls() > 6);
     const late = watch(taxpayer.id);
     await answered(() => late.length === 1);
-    sandbox.control.disarmAll();
+    control.disarmAll();
     await pass(() => late.length === 2);
     taxpayer.become('COMPLETED');
     await pass(() => early.includes('end') && late.includes('end'));
@@ -306,7 +307,7 @@ describe('Watchers of a record', () => {
     const taxpayer = addTaxpayer();
     const seen = watch(taxpayer.id);
     await answered(() => seen.length === 1);
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
     await pass(() => taxpayer.calls() > maxTries);
     for (let n = 0; n < 40; n += 1) {
       void running.recordWatches.watch(taxpayer.id, { holder: 'other' }).return();
@@ -314,7 +315,7 @@ describe('Watchers of a record', () => {
       jest.advanceTimersByTime(500);
       await answered(() => false);
     }
-    sandbox.control.disarmAll();
+    control.disarmAll();
     taxpayer.become('COMPLETED');
     const endedAt = Date.now();
     await pass(() => seen.includes('end'));
@@ -343,7 +344,7 @@ describe('Watchers of a record', () => {
     const watches = Array.from({ length: 20 }, (_, n) => running.recordWatches.watch(id, { holder: `caller-${n}` }));
     for (const each of watches) void each.next();
     const refusals = async () => /event="watch-share-exhausted"} (\d+)/.exec(await metrics.registry.metrics())?.[1];
-    await pass(() => sandbox.control.tokenCalls(id) === 2);
+    await pass(() => control.tokenCalls(id) === 2);
     await answered(() => false);
     for (let timers = 0; timers < 50 && (await refusals()) === undefined; timers += 1) {
       jest.advanceTimersToNextTimer();
