@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { type WatchOptions, watchRefreshJob } from '../../../packages/client/src/index.js';
 import { serve } from '../../support/serve.js';
 
@@ -61,36 +61,28 @@ function watch(overrides: Partial<WatchOptions> = {}) {
   return watchRefreshJob({ url, taxpayerId: 'x', jobId: 'y', fetch: tappedFetch, ...overrides });
 }
 
-describe.each<Silence>(['accepts', 'updates'])('A watch, where the server %s and falls silent,', (silence) => {
-  beforeEach(() => {
+it.each<Silence>(['accepts', 'updates'])(
+  'A watch, where the server %s and falls silent, connects again, and says why',
+  async (silence) => {
     first = silence;
-  });
-
-  /** Resolves when the server is silent, with what the watch then waits for. */
-  async function fallenSilent(updates: ReturnType<typeof watch>) {
+    const causes: unknown[] = [];
+    const onReconnect = (_: number, cause: unknown) => causes.push(cause);
+    const updates = watch({ onReconnect });
     const connected = once(events, 'connection');
-    const next = updates.next();
+    let next = updates.next();
     await connected;
-    if (silence !== 'updates') return { next };
-    expect((await next).value).toMatchObject({ status: 'PROCESSING' });
-    return { next: updates.next() };
-  }
-
-  it(
-    'connects again, and says why',
-    async () => {
-      const causes: unknown[] = [];
-      const onReconnect = (_: number, cause: unknown) => causes.push(cause);
-      const { next } = await fallenSilent(watch({ onReconnect }));
-      while (causes.length === 0) await jest.advanceTimersByTimeAsync(1000);
-      await jest.advanceTimersByTimeAsync(1000); // the pause
-      expect((await next).value).toMatchObject({ status: 'COMPLETED' });
-      expect(causes).toEqual([new Error('The gateway sent nothing for 40 seconds')]);
-      expect(opened).toBe(2);
-    },
-    testTimeoutMs,
-  );
-});
+    if (silence === 'updates') {
+      expect((await next).value).toMatchObject({ status: 'PROCESSING' });
+      next = updates.next();
+    }
+    while (causes.length === 0) await jest.advanceTimersByTimeAsync(1000);
+    await jest.advanceTimersByTimeAsync(1000); // the pause
+    expect((await next).value).toMatchObject({ status: 'COMPLETED' });
+    expect(causes).toEqual([new Error('The gateway sent nothing for 40 seconds')]);
+    expect(opened).toBe(2);
+  },
+  testTimeoutMs,
+);
 
 it(
   'A watch stays connected while the gateway only shows that it is alive',
