@@ -1,4 +1,4 @@
-import type { Outcome, Place, PutWhen, Store, Turn, Wish } from '../../src/stores/Store.js';
+import type { Store, Turn, Wish } from '../../src/stores/Store.js';
 import { StoreError } from '../../src/stores/StoreError.js';
 import type { NodeRuntime } from './NodeRuntime.js';
 import type { StoreFault } from './plan.js';
@@ -41,19 +41,15 @@ export class StoreLine implements Store {
     private readonly troubles: StoreTroubles,
   ) {}
 
-  acquire = (place: Place, wish: Wish) => this.#ask<Turn>('acquire', place.record, [place, wish]);
-  settle = (place: Place, owner: string, outcome: Outcome) =>
-    this.#ask<boolean>('settle', place.record, [place, owner, outcome]);
-  forget = (record: string, list: string, note: Buffer) => this.#ask<number>('forget', record, [record, list, note]);
-  forgottenSince = (list: string, mark: number) =>
-    this.#ask<Awaited<ReturnType<Store['forgottenSince']>>>('forgottenSince', list, [list, mark]);
-  fields = (record: string) => this.#ask<Awaited<ReturnType<Store['fields']>>>('fields', record, [record]);
-  get = (key: string) => this.#ask<Awaited<ReturnType<Store['get']>>>('get', key, [key]);
-  put = (key: string, value: Buffer, ttlMs: number, when: PutWhen) =>
-    this.#ask<boolean>('put', key, [key, Buffer.from(value), ttlMs, when]);
-  deleteIf = (key: string, expected: Buffer) => this.#ask<boolean>('deleteIf', key, [key, expected]);
-  increment = (key: string, ttlMs: number) =>
-    this.#ask<Awaited<ReturnType<Store['increment']>>>('increment', key, [key, ttlMs]);
+  acquire: Store['acquire'] = (...args) => this.#ask('acquire', args[0].record, args);
+  settle: Store['settle'] = (...args) => this.#ask('settle', args[0].record, args);
+  forget: Store['forget'] = (...args) => this.#ask('forget', args[0], args);
+  forgottenSince: Store['forgottenSince'] = (...args) => this.#ask('forgottenSince', args[0], args);
+  fields: Store['fields'] = (...args) => this.#ask('fields', args[0], args);
+  get: Store['get'] = (...args) => this.#ask('get', args[0], args);
+  put: Store['put'] = (key, value, ...how) => this.#ask('put', key, [key, Buffer.from(value), ...how]);
+  deleteIf: Store['deleteIf'] = (...args) => this.#ask('deleteIf', args[0], args);
+  increment: Store['increment'] = (...args) => this.#ask('increment', args[0], args);
 
   async close(): Promise<void> {
     this.#isClosed = true;

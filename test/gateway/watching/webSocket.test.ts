@@ -137,12 +137,6 @@ describe('subscriptions over WebSocket', () => {
     expect(await text(response)).toBe('{"data":{"__typename":"Query"}}');
     expect((await rawSocket(gateway.origin, { path: '/elsewhere' }).refused()).statusCode).toBe(404);
   });
-
-  it('do not run over plain HTTP', async () => {
-    const answer = await gateway.query(watchJob, addJob(gateway));
-    expect(answer).toMatchObject({ status: 400, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
-    expect(answer.errors?.[0]?.message).toContain('WebSocket');
-  });
 });
 
 describe('a full or stopping gateway', () => {
