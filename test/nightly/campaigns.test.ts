@@ -1,9 +1,7 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { comparePlans } from '../support/comparePlans.js';
+import { run } from '../support/run.js';
 
-const run = promisify(execFile);
 /** How long each search may go on at night; NIGHTLY_MINUTES says otherwise. */
 const minutes = Number(process.env['NIGHTLY_MINUTES'] ?? 10);
 
@@ -36,5 +34,10 @@ describe('Campaigns', () => {
   it('honest callers are served beside every attack of one hostile caller, and beside all at once', async () => {
     const { stdout } = await run('npm', ['run', '--silent', 'bench:hostile', '--', '--quick']);
     expect(stdout).toContain('| all at once |');
+  }, 900_000);
+
+  it('a fleet of four processes makes the token calls that are promised, whatever happens to it and to its Redis', async () => {
+    const { stdout } = await run('npm', ['run', '--silent', 'bench:sparing']); // fails where a figure is another one
+    expect(stdout).toContain('| redis-dead | 4 |');
   }, 900_000);
 });

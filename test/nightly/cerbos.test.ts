@@ -1,12 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { beforeAll, expect, it } from '@jest/globals';
-import { atEnd } from '../support/atEnd.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { freePort } from '../support/freePort.js';
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { until } from '../support/until.js';
+import { startProgram } from '../support/program.js';
 
 // The decision point as somebody else built it: Cerbos, with the policy of the example.
 
@@ -19,23 +16,9 @@ beforeAll(async () => {
   const [port, grpcPort] = [await freePort(), await freePort()];
   const url = `http://127.0.0.1:${port}`;
   const program = resolve(import.meta.dirname, 'node_modules/@cerbos/cerbos-linux-x64/cerbos-linux-x64');
-  const cerbos = spawn(program, ['server', '--config=cerbos.yaml'], {
-    cwd: folder,
-    env: { PATH: process.env['PATH'], CERBOS_PORT: String(port), CERBOS_GRPC_PORT: String(grpcPort) },
-    stdio: 'ignore',
-  });
-  atEnd(() => {
-    cerbos.kill('SIGTERM');
-    return once(cerbos, 'exit');
-  });
-  const health = () => fetch(`${url}/_cerbos/health`);
-  await until(
-    () =>
-      health()
-        .then(({ ok }) => ok)
-        .catch(() => false),
-    60_000,
-  );
+  const env = { PATH: process.env['PATH'], CERBOS_PORT: String(port), CERBOS_GRPC_PORT: String(grpcPort) };
+  const cerbos = startProgram(program, ['server', '--config=cerbos.yaml'], { cwd: folder, env });
+  await cerbos.answers(`${url}/_cerbos/health`);
   provider = await startTrustedProvider();
   const decisions = { AUTH_DECISION_URL: url, AUTH_DECISION_CLAIMS: 'tenant' };
   gateway = await startTestGateway({ ...provider.env, ...decisions, MAX_REPRESENTATIONS: '200' });

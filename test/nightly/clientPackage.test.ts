@@ -1,22 +1,21 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { build } from 'esbuild';
 import { buildSchema } from 'graphql';
+import { read } from '../support/repository.js';
+import { run } from '../support/run.js';
 import { scratch } from '../support/scratch.js';
-import { run } from './support/run.js';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const folder = join(root, 'packages/client');
-const tools = join(root, 'test/nightly/node_modules');
+const folder = 'packages/client';
+const tools = 'test/nightly/node_modules';
 const env = { ...process.env, NODE_OPTIONS: '', npm_config_update_notifier: 'false', npm_config_loglevel: 'error' };
 const directory = scratch();
-const json = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'));
+const json = (path: string) => JSON.parse(read(path));
 let tarball: string;
 
 beforeAll(async () => {
-  await succeed('npm', ['pack', folder, '--ignore-scripts', '--pack-destination', directory], root);
+  await run('npm', ['pack', `./${folder}`, '--ignore-scripts', '--pack-destination', directory], { env });
   tarball = join(directory, readdirSync(directory).find((name) => name.endsWith('.tgz')) ?? '');
 }, 120_000);
 
@@ -30,7 +29,7 @@ describe('taxpayer-gateway-client', () => {
   });
 
   it('holds nothing of the server', async () => {
-    const files = (await succeed('tar', ['tzf', tarball], root)).trim().split('\n');
+    const files = (await run('tar', ['tzf', tarball])).stdout.trim().split('\n');
     const modules = readdirSync(join(folder, 'src'), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
       .flatMap((name) => ['.js', '.d.ts'].map((ending) => `package/dist/${name.replace(/\.ts$/, ending)}`));
@@ -39,22 +38,13 @@ describe('taxpayer-gateway-client', () => {
   });
 
   it('keeps what publint asks for', async () => {
-    await succeed(process.execPath, [join(tools, 'publint/src/cli.js'), tarball, '--strict'], root);
+    await run(process.execPath, [join(tools, 'publint/src/cli.js'), tarball, '--strict'], { env });
   }, 120_000);
 
   it('resolves its types as attw asks for', async () => {
     const attw = join(tools, '@arethetypeswrong/cli/dist/index.js');
-    const args = [
-      attw,
-      tarball,
-      '--profile',
-      'esm-only',
-      '--format',
-      'ascii',
-      '--exclude-entrypoints',
-      'schema.graphql',
-    ];
-    await succeed(process.execPath, args, root);
+    const options = '--profile esm-only --format ascii --exclude-entrypoints schema.graphql'.split(' ');
+    await run(process.execPath, [attw, tarball, ...options], { env });
   }, 120_000);
 
   it('is below 25 kB for browsers, with what it needs of graphql, and brings only what is imported', async () => {
@@ -65,7 +55,7 @@ describe('taxpayer-gateway-client', () => {
   });
 
   it("has the gateway's schema as a client sees it", () => {
-    const schema = buildSchema(readFileSync(join(folder, 'schema.graphql'), 'utf8'));
+    const schema = buildSchema(read(join(folder, 'schema.graphql')));
     expect(Object.keys(schema.getQueryType()?.getFields() ?? {})).toEqual(['refreshJob', 'taxpayer', 'taxpayerToken']);
     const names = Object.keys(schema.getTypeMap()).filter((name) => /^_[^_]|__\w|federation|link/.test(name));
     expect(names.filter((name) => !name.startsWith('__'))).toEqual([]);
@@ -74,7 +64,7 @@ describe('taxpayer-gateway-client', () => {
 
 async function bundled(contents: string): Promise<string> {
   const { outputFiles } = await build({
-    stdin: { contents, resolveDir: join(folder, 'dist') },
+    stdin: { contents, resolveDir: resolve(folder, 'dist') },
     bundle: true,
     format: 'esm',
     platform: 'browser',
@@ -82,11 +72,4 @@ async function bundled(contents: string): Promise<string> {
     write: false,
   });
   return outputFiles[0]?.text ?? '';
-}
-
-/** What a command that succeeds prints. */
-async function succeed(command: string, args: readonly string[], cwd: string): Promise<string> {
-  const { code, output } = await run(command, args, { cwd, env });
-  expect({ command, args, code, output }).toMatchObject({ code: 0 });
-  return output;
 }

@@ -4,7 +4,6 @@ import { createClient as createSseClient } from 'graphql-sse';
 import { createClient as createWsClient } from 'graphql-ws';
 import { WebSocket } from 'ws';
 import {
-  RefreshJobDocument,
   RefreshJobUpdatedDocument,
   type RefreshJobUpdatedSubscription,
   TaxpayerTokenDocument,
@@ -15,7 +14,7 @@ import { addJob, quickPolls } from '../support/liveJob.js';
 
 const { ApolloClient, HttpLink, InMemoryCache } = await import('@apollo/client');
 const { GraphQLWsLink } = await import('@apollo/client/link/subscriptions');
-const { fetchExchange, subscriptionExchange, Client: UrqlClient } = await import('@urql/core');
+const { fetchExchange, Client: UrqlClient } = await import('@urql/core');
 
 let job: { taxpayerId: string; jobId: string };
 let authorization: string;
@@ -58,8 +57,6 @@ function watching() {
 }
 
 describe('Apollo Client', () => {
-  const cache = () => new InMemoryCache();
-
   it.each(['WebSocket', 'multipart over HTTP'])('subscribes by %s', async (way) => {
     const sockets = createWsClient({
       url: wsUrl(),
@@ -68,7 +65,7 @@ describe('Apollo Client', () => {
     });
     const link =
       way === 'WebSocket' ? new GraphQLWsLink(sockets) : new HttpLink({ uri: httpUrl(), headers: { authorization } });
-    const client = new ApolloClient({ cache: cache(), link });
+    const client = new ApolloClient({ cache: new InMemoryCache(), link });
     const watch = watching();
     client.subscribe({ query: RefreshJobUpdatedDocument, variables: job }).subscribe(watch.sink);
     await watch.complete;
@@ -79,27 +76,6 @@ describe('Apollo Client', () => {
 });
 
 describe('urql', () => {
-  it('subscribes by WebSocket', async () => {
-    const sockets = createWsClient({ url: wsUrl(), webSocketImpl: WebSocket, connectionParams: { authorization } });
-    const client = new UrqlClient({
-      url: httpUrl(),
-      preferGetMethod: false,
-      fetchOptions: { headers: { authorization } },
-      exchanges: [
-        fetchExchange,
-        subscriptionExchange({
-          forwardSubscription: ({ query, variables }: { query: string; variables: Record<string, unknown> }) => ({
-            subscribe: (sink: never) => ({
-              unsubscribe: sockets.subscribe({ query, variables }, sink),
-            }),
-          }),
-        }),
-      ],
-    });
-    await expectStatuses(client);
-    await sockets.dispose();
-  });
-
   it('subscribes with its own fetch, which asks for events', async () => {
     const client = new UrqlClient({
       url: httpUrl(),
@@ -108,7 +84,13 @@ describe('urql', () => {
       fetchOptions: { headers: { authorization } },
       exchanges: [fetchExchange],
     });
-    await expectStatuses(client);
+    const watch = watching();
+    client.subscription(RefreshJobUpdatedDocument, job).subscribe((result: { data?: unknown }) => {
+      watch.sink.next(result);
+      if (watch.statuses.length === 2) watch.sink.complete();
+    });
+    await watch.complete;
+    expect(watch.statuses).toEqual(['PROCESSING', 'COMPLETED']);
   });
 
   it('asks by GET unless it is told, which takes a header', async () => {
@@ -120,31 +102,6 @@ describe('urql', () => {
     expect((await ask({})).error?.message).toMatch(/must send the header apollo-require-preflight/);
     expect((await ask({ 'apollo-require-preflight': 'yes' })).data?.taxpayerToken?.status).toBe('AUTHORIZED');
   });
-
-  async function expectStatuses(client: InstanceType<typeof UrqlClient>) {
-    const watch = watching();
-    client.subscription(RefreshJobUpdatedDocument, job).subscribe((result: { data?: unknown }) => {
-      watch.sink.next(result);
-      if (watch.statuses.length === 2) watch.sink.complete();
-    });
-    await watch.complete;
-    expect(watch.statuses).toEqual(['PROCESSING', 'COMPLETED']);
-  }
-});
-
-it('graphql-ws queries and subscribes', async () => {
-  const client = createWsClient({
-    url: wsUrl(),
-    webSocketImpl: WebSocket,
-    connectionParams: { Authorization: authorization },
-  });
-  const asked = client.iterate({ query: print(RefreshJobDocument), variables: job });
-  expect((await asked.next()).value).toMatchObject({ data: { refreshJob: { status: 'PROCESSING' } } });
-  const watch = watching();
-  client.subscribe({ query: print(RefreshJobUpdatedDocument), variables: job }, watch.sink);
-  await watch.complete;
-  expect(watch.statuses).toEqual(['PROCESSING', 'COMPLETED']);
-  await client.dispose();
 });
 
 it('graphql-sse subscribes', async () => {

@@ -1,24 +1,21 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { atEnd } from '../support/atEnd.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { launchBrowser } from '../support/browser.js';
 import { freePort } from '../support/freePort.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { quickPolls } from '../support/liveJob.js';
+import { startProgram } from '../support/program.js';
+import { read } from '../support/repository.js';
+import { run } from '../support/run.js';
 import { scratch } from '../support/scratch.js';
-import { run } from './support/run.js';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const page = readFileSync(join(root, 'docs/clients.md'), 'utf8');
+const page = read('docs/clients.md');
 const [preparation = '', ...sections] = page.split(/^## /m);
 /** Holds the package beside the folders, as a clone that was followed to there. */
 const directory = scratch();
-const artefacts = join(root, 'test-artifacts/guides/');
+const artefacts = 'test-artifacts/guides/';
 const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], npm_config_audit: 'false', CI: '1' };
 /** A change of a taxpayer is seen within a second. */
 const freshAtOnce = { TOKEN_FRESH_SECONDS: '1', TOKEN_BUDGET_PER_HOUR: '0' };
@@ -28,18 +25,13 @@ function commandsOf(text: string): string[] {
   return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, command = '']) => command.trim());
 }
 
-async function succeed(command: string, cwd: string): Promise<string> {
-  const { code, output } = await run('sh', ['-c', command], { cwd, env });
-  expect({ command, code, output }).toMatchObject({ code: 0 });
-  return output;
-}
-
 /** An empty folder in which a section was followed up to its last command, which starts the program. */
 async function followed(title: string, replacements: Readonly<Record<string, string>>) {
   const text = sections.find((section) => section.startsWith(`${title}\n`)) ?? '';
   const folder = join(directory, title.replaceAll(' ', '-'));
   mkdirSync(folder);
-  await succeed(makeFolder, folder);
+  const runIn = (command: string) => run('sh', ['-c', command], { cwd: folder, env });
+  await runIn(makeFolder);
   const parts = text.matchAll(/^(?:`([\w.]+)`:\n\n)?```(\w+)\n([\s\S]*?)^```$/gm);
   const commands: string[] = [];
   for (const [, file, language, code = ''] of parts) {
@@ -48,7 +40,7 @@ async function followed(title: string, replacements: Readonly<Record<string, str
     if (file !== undefined) writeFileSync(join(folder, file), adapted);
     else if (language === 'sh') commands.push(...adapted.trim().split('\n'));
     // Nothing is installed, generated or compiled before the files above it are there.
-    while (commands.length > 1) await succeed(commands.shift() ?? '', folder);
+    while (commands.length > 1) await runIn(commands.shift() ?? '');
   }
   const [, printed] = /^```text\n([\s\S]*?)^```$/m.exec(text) ?? [];
   return { folder, command: commands[0] ?? '', printed };
@@ -69,7 +61,7 @@ describe('docs/clients.md', () => {
     gateway = await startTestGateway({ ...provider.env, ...quickPolls, ...freshAtOnce, CORS_ORIGINS });
     // What `npm ci` installs in a clone, and the build, are there already.
     expect(pack).toMatch(/^npm ci && npm run build && npm pack \.\/packages\/client --pack-destination \.\.$/);
-    execFileSync('npm', ['pack', './packages/client', '--pack-destination', directory], { cwd: root, stdio: 'ignore' });
+    await run('npm', ['pack', './packages/client', '--pack-destination', directory]);
   }, 180_000);
 
   const adapted = () => ({ 'http://localhost:4000': gateway.origin, '=> undefined': `=> '${token}'` });
@@ -85,18 +77,13 @@ describe('docs/clients.md', () => {
         const fault = { status: 429, headers: { 'Retry-After': '1' } } as const;
         gateway.sandbox.control.arm({ endpoint: 'createClientLink', fault, times: 1 });
       }
-      const child = spawn('sh', ['-c', command], { cwd: folder, env });
-      let output = '';
-      child.stdout.on('data', (chunk) => {
-        output += chunk;
-        if (output.endsWith('PROCESSING\n')) {
+      const { child, output, exited } = startProgram('sh', ['-c', command], { cwd: folder, env });
+      child.stdout?.on('data', () => {
+        if (output().endsWith('PROCESSING\n')) {
           gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
         }
       });
-      let complaint = '';
-      child.stderr.on('data', (chunk) => (complaint += chunk));
-      const [code] = await once(child, 'close');
-      expect({ output, complaint, code }).toEqual({ output: printed, complaint: '', code: 0 });
+      expect([await exited, output()]).toEqual([0, printed]);
     },
     300_000,
   );
@@ -104,18 +91,8 @@ describe('docs/clients.md', () => {
   it('shows the page of React in a browser', async () => {
     const { folder, command } = await followed('React', adapted());
     const port = await appPort;
-    const vite = spawn('sh', ['-c', `exec ${command} --port ${port} --strictPort`], {
-      cwd: folder,
-      env,
-      detached: true,
-    });
-    const closed = once(vite, 'close');
-    atEnd(() => {
-      // npx and what it started, as Ctrl-C in a terminal would.
-      if (vite.pid !== undefined) process.kill(-vite.pid, 'SIGINT');
-      return closed;
-    });
-    await once(vite.stdout, 'data');
+    const serve = `exec ${command} --port ${port} --strictPort`;
+    await startProgram('sh', ['-c', serve], { cwd: folder, env, detached: true }).printed(/./);
     const shown = await (await launchBrowser()).newPage();
     await shown.goto(`http://localhost:${port}`);
     for (const [text] of page.matchAll(/(?<=`)(Arthur|NOT_FOUND\.) [^`]*/g)) {

@@ -1,15 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../src/config/config.js';
 import { needPrograms } from '../support/programs.js';
+import { read } from '../support/repository.js';
 import { scratch } from '../support/scratch.js';
-
-const here = fileURLToPath(new URL('.', import.meta.url));
-const read = (path: string) => readFileSync(join(here, '../..', path), 'utf8');
 
 interface Manifest {
   readonly kind: string;
@@ -19,7 +16,7 @@ interface Manifest {
 /** What kubectl makes of an overlay. */
 function rendered(environment: string): Manifest[] {
   needPrograms(['kubectl']);
-  const folder = join(here, '../../ops/kubernetes/overlays', environment);
+  const folder = join('ops/kubernetes/overlays', environment);
   const text = execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8' });
   return parseAllDocuments(text).map((document) => document.toJS() as Manifest);
 }

@@ -1,19 +1,17 @@
-import { spawn } from 'node:child_process';
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { postQuery } from '../support/gateway.js';
+import { postQuery, readyOrigin } from '../support/gateway.js';
+import { startProgram } from '../support/program.js';
+import { run } from '../support/run.js';
 import { scratch } from '../support/scratch.js';
-import { run } from './support/run.js';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
 const directory = scratch();
 const app = join(directory, 'app');
 let tarball: string;
 
 beforeAll(async () => {
-  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', directory], { cwd: root });
+  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', directory]);
   tarball = join(directory, readdirSync(directory).find((name) => name.endsWith('.tgz')) ?? '');
 }, 120_000);
 
@@ -23,43 +21,20 @@ describe('The package', () => {
   });
 
   it('keeps what publint asks for', async () => {
-    const publint = fileURLToPath(new URL('node_modules/publint/src/cli.js', import.meta.url));
-    const { code, output } = await run(process.execPath, [publint, tarball, '--strict']);
-    expect({ code, output }).toMatchObject({ code: 0 });
+    await run(process.execPath, ['test/nightly/node_modules/publint/src/cli.js', tarball, '--strict']);
   }, 120_000);
 
   it('starts by npx from an empty folder and serves', async () => {
-    await run('mkdir', [app]);
+    mkdirSync(app);
     writeFileSync(join(app, 'package.json'), '{"private":true,"type":"module"}');
     const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', tarball];
-    const installed = await run('npm', install, { cwd: app });
-    expect(installed).toMatchObject({ code: 0 });
+    await run('npm', install, { cwd: app });
 
-    const help = await run('npx', ['--no-install', 'taxpayer-gateway', '--help'], { cwd: app });
-    expect(help.output).toContain('taxpayer-gateway check');
-    const version = await run('npx', ['--no-install', 'taxpayer-gateway', '--version'], { cwd: app });
-    expect(version.output).toMatch(/^\d+\.\d+\.\d+/m);
-
-    const child = spawn('npx', ['--no-install', 'taxpayer-gateway'], {
-      cwd: app,
-      env: { ...process.env, PORT: '0', NODE_OPTIONS: '' },
-      detached: true,
-    });
-    try {
-      const port = await new Promise<string>((resolve, reject) => {
-        let text = '';
-        child.stdout.on('data', (chunk: Buffer) => {
-          text += chunk.toString();
-          const ready = /"graphql":"http:\/\/[^"]*:(\d+)\/graphql"/.exec(text)?.[1];
-          if (ready) resolve(ready);
-        });
-        child.once('exit', (exit) => reject(new Error(`exited with ${exit}: ${text}`)));
-      });
-      expect(await postQuery(`http://127.0.0.1:${port}`, '{ __typename }')).toMatchObject({
-        data: { __typename: 'Query' },
-      });
-    } finally {
-      process.kill(-(child.pid ?? 0), 'SIGTERM');
-    }
+    const command = ['--no-install', 'taxpayer-gateway'];
+    const help = await run('npx', [...command, '--help'], { cwd: app });
+    expect(help.stdout).toContain('taxpayer-gateway check');
+    const env = { ...process.env, PORT: '0', NODE_OPTIONS: '' };
+    const origin = await readyOrigin(startProgram('npx', command, { cwd: app, env, detached: true }));
+    expect(await postQuery(origin, '{ __typename }')).toMatchObject({ data: { __typename: 'Query' } });
   }, 300_000);
 });

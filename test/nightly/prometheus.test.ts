@@ -1,30 +1,28 @@
-import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../support/decisionPoint.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startRedis } from '../support/redis.js';
+import { read as readFile } from '../support/repository.js';
+import { run } from '../support/run.js';
 import { postEvents } from '../support/streamReader.js';
 import { startPrometheus } from './support/prometheus.js';
 
-const path = (name: string) => fileURLToPath(new URL(`../../ops/${name}`, import.meta.url));
-const promtool = (...args: string[]) => promisify(execFile)('promtool', args);
+const promtool = (...args: string[]) => run('promtool', args);
 
-const dashboard = JSON.parse(readFileSync(path('grafana-dashboard.json'), 'utf8')) as {
+const dashboard = JSON.parse(readFile('ops/grafana-dashboard.json')) as {
   readonly panels: readonly { readonly title: string; readonly targets: readonly { readonly expr: string }[] }[];
 };
 
 describe('promtool', () => {
   it('finds the rules well formed', async () => {
-    expect((await promtool('check', 'rules', path('alerts.yml'))).stdout).toContain('SUCCESS');
+    expect((await promtool('check', 'rules', 'ops/alerts.yml')).stdout).toContain('SUCCESS');
   });
 
   it('sees each alert fire when it should, and not when it should not', async () => {
-    expect((await promtool('test', 'rules', path('alerts.test.yml'))).stdout).toContain('SUCCESS');
+    expect((await promtool('test', 'rules', 'ops/alerts.test.yml')).stdout).toContain('SUCCESS');
   });
 });
 
@@ -67,7 +65,7 @@ describe('A Prometheus that scrapes a gateway', () => {
     const times = { UPSTREAM_TIMEOUT_MS: '200', UPSTREAM_DEADLINE_MS: '400' };
     const { url: CACHE_URL } = await startRedis();
     gateway = await startTestGateway({ ...provider.env, ...decisions, ...times, CACHE_URL });
-    prometheus = await startPrometheus({ target: new URL(gateway.origin).host, rules: [path('alerts.yml')] });
+    prometheus = await startPrometheus({ target: new URL(gateway.origin).host, rules: [resolve('ops/alerts.yml')] });
   }, 60_000);
 
   it('raises no alert while all is well', async () => {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
 import type { TrustedProvider } from '../support/authenticated.js';
-import { codesOf, postQuery, type TestGateway } from '../support/gateway.js';
+import { codesOf, postQuery } from '../support/gateway.js';
 import { post } from '../support/post.js';
 import { startApolloGateway } from './support/apollo.js';
 import { startGrafbase } from './support/grafbase.js';
@@ -20,7 +20,6 @@ type Router = { readonly origin: string };
 
 let subgraphs: Subgraphs;
 let provider: TrustedProvider;
-let gateway: TestGateway;
 let one: Subgraphs['one'];
 let hive: Router;
 let grafbase: Router;
@@ -28,7 +27,7 @@ let apollo: Awaited<ReturnType<typeof startApolloGateway>>;
 
 beforeAll(async () => {
   subgraphs = await startSubgraphs();
-  ({ provider, gateway, one } = subgraphs);
+  ({ provider, one } = subgraphs);
   const { addresses } = subgraphs;
   hive = await startHiveGateway(composeSupergraph(addresses), { FEDERATION_SHARED_SECRET: routerSecret });
   grafbase = await startGrafbase(addresses, routerSecret);
@@ -106,11 +105,4 @@ it("Hive Gateway's demand control prices what reaches the service", async () => 
   const token = `taxpayerToken(taxpayerId: "${taxpayerId}") { status }`;
   expect((await askFor(51, job)).errors?.[0]?.extensions).toMatchObject({ cost: { estimated: 51 * 20 } });
   expect((await askFor(51, token)).errors).toBeUndefined();
-});
-
-it('the doors of federation open to the router alone', async () => {
-  const authorization = await provider.watcherOf([one.taxpayerId]);
-  expect(codesOf(await gateway.query('{ _service { sdl } }', {}, { authorization }))).toEqual(['FORBIDDEN']);
-  const asRouter = await gateway.query('{ _service { sdl } }', {}, { 'x-gateway-router-secret': routerSecret });
-  expect(asRouter.errors).toBeUndefined();
 });

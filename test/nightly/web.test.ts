@@ -1,15 +1,14 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { existsSync, mkdirSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
-import { atEnd } from '../support/atEnd.js';
 import { launchBrowser } from '../support/browser.js';
+import { startProgram } from '../support/program.js';
+import { read } from '../support/repository.js';
+import { run } from '../support/run.js';
 
-const folder = fileURLToPath(new URL('../../examples/web/', import.meta.url));
-const artefacts = fileURLToPath(new URL('../../test-artifacts/web/', import.meta.url));
-const axe = readFileSync(fileURLToPath(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url)), 'utf8');
+const folder = 'examples/web/';
+const artefacts = 'test-artifacts/web/';
+const axe = read('node_modules/axe-core/axe.min.js');
 
 let app: string;
 let browser: Browser;
@@ -18,44 +17,14 @@ beforeAll(async () => {
   mkdirSync(artefacts, { recursive: true });
   if (!existsSync(`${folder}node_modules/vite`)) {
     const env = { ...process.env, NODE_OPTIONS: '' };
-    const { status, stderr } = spawnSync('npm', ['ci', '--prefer-offline', '--no-audit'], { cwd: folder, env });
-    if (status !== 0) throw new Error(`npm ci in examples/web failed: ${stderr}`);
+    await run('npm', ['ci', '--prefer-offline', '--no-audit'], { cwd: folder, env });
   }
-  const started = launch('0');
-  const closed = once(started, 'close');
-  atEnd(() => {
-    started.kill('SIGTERM');
-    return closed;
-  });
-  app = await addressOf(started);
+  // The app and what it needs, in a process group of its own, as a terminal does.
+  const env = { PATH: process.env['PATH'], APP_PORT: '0', GATEWAY_PORT: '0' };
+  const started = startProgram(process.execPath, ['start.js'], { cwd: folder, env, detached: true });
+  app = await started.printed(/^App: +(\S+)$/m);
   browser = await launchBrowser();
 }, 300_000);
-
-/** Starts the app and what it needs, in a process group of its own, as a terminal does. */
-function launch(appPort: string): ChildProcess {
-  return spawn(process.execPath, ['start.js'], {
-    cwd: folder,
-    env: { PATH: process.env['PATH'], APP_PORT: appPort, GATEWAY_PORT: '0' },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
-  });
-}
-
-/** Where the app is, once it is ready. */
-function addressOf(child: ChildProcess): Promise<string> {
-  let output = '';
-  return new Promise<string>((resolve, reject) => {
-    child.stdout?.on('data', (chunk: Buffer) => {
-      output += chunk.toString();
-      const [, url] = /^App: +(\S+)$/m.exec(output) ?? [];
-      if (url) resolve(url);
-    });
-    child.stderr?.on('data', (chunk: Buffer) => {
-      output += chunk.toString();
-    });
-    child.once('exit', (code) => reject(new Error(`npm start exited with ${code}: ${output}`)));
-  });
-}
 
 describe('The example web app', () => {
   it('leads from a link by the hosted page to an authorized taxpayer and a completed job', async () => {

@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { type GatewayOptions, startGateway } from '../../src/server.js';
 import { atEnd } from './atEnd.js';
 import { post } from './post.js';
+import { type Program, startProgram } from './program.js';
 import { type SandboxOptions, startSandbox } from './sandbox.js';
 import { scratch } from './scratch.js';
 
@@ -57,7 +56,7 @@ export async function startTestGateway(
   const sandbox = await startSandbox(sandboxOptions);
   /** Every log line so far. */
   const logs: string[] = [];
-  const config = configWith(bounds, { ...environmentFor(sandbox), CACHE_URL: 'memory:', ...env });
+  const config = configWith(bounds, { ...environmentFor(sandbox), ...env });
   const gateway = await startGateway(config, {
     ...options,
     plans,
@@ -80,7 +79,7 @@ export async function startTestGateway(
   };
 }
 
-/** The settings that point a gateway at a sandbox. */
+/** The settings that point a gateway at a sandbox. Its store is in memory. */
 export function environmentFor(sandbox: { url: string; clientId: string; clientSecret: string }): Environment {
   return {
     PORT: '0',
@@ -89,6 +88,7 @@ export function environmentFor(sandbox: { url: string; clientId: string; clientS
     UPSTREAM_BASE_URL: sandbox.url,
     UPSTREAM_CLIENT_ID: sandbox.clientId,
     UPSTREAM_CLIENT_SECRET: sandbox.clientSecret,
+    CACHE_URL: 'memory:',
     DRAIN_TIMEOUT_MS: '0',
   };
 }
@@ -118,53 +118,30 @@ export function linesWith(logs: readonly string[], members: Readonly<Record<stri
 
 export type GatewayProcess = Awaited<ReturnType<typeof spawnGateway>>;
 
-const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+/** The built gateway. */
+export const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 /** The built gateway as a process of its own, with only `env` and PATH. Resolves when it is ready, rejects when it exits. */
 export async function spawnGateway(env: Environment) {
-  const { child, output, exited, kill } = launchGateway(env);
-  const port = await new Promise<number>((resolve, reject) => {
-    child.stdout?.on('data', () => {
-      const ready = /"graphql":"https?:\/\/[^"]*:(\d+)\/graphql"/.exec(output());
-      if (ready) resolve(Number(ready[1]));
-    });
-    void exited.then((code) => reject(new Error(`The gateway exited with ${code}: ${output()}`)));
-  });
+  const launched = launchGateway(env);
   return {
-    pid: child.pid ?? 0,
-    origin: `http://127.0.0.1:${port}`,
-    child,
-    output,
+    ...launched,
+    origin: await readyOrigin(launched),
     /** Sends SIGTERM and resolves with the exit code. */
     stop: async () => {
-      if (child.exitCode === null) child.kill('SIGTERM');
-      return exited;
+      launched.signal('SIGTERM');
+      return launched.exited;
     },
-    kill,
   };
+}
+
+/** Where a gateway that is starting will serve. */
+export async function readyOrigin({ printed }: Pick<Program, 'printed'>): Promise<string> {
+  return `http://127.0.0.1:${await printed(/"graphql":"https?:\/\/[^"]*:(\d+)\/graphql"/)}`;
 }
 
 /** The built gateway as a process with its own working directory. Does not wait until it is ready. */
 export function launchGateway(env: Environment, args: readonly string[] = []) {
-  const directory = scratch();
-  const child = spawn(process.execPath, [entry, ...args], {
-    env: { PATH: process.env['PATH'], ...env },
-    cwd: directory,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let text = '';
-  const collect = (chunk: Buffer) => {
-    text += chunk.toString();
-  };
-  child.stdout.on('data', collect);
-  child.stderr.on('data', collect);
-  const exited = once(child, 'exit').then(([code]) => code as number | null);
-  /** kill -9 */
-  const kill = async () => {
-    child.kill('SIGKILL');
-    await exited;
-  };
-  atEnd(kill);
-  /** `output` is everything written to standard output and standard error so far. */
-  return { child, output: () => text, exited, kill };
+  const options = { env: { PATH: process.env['PATH'], ...env }, cwd: scratch() };
+  return startProgram(process.execPath, [entry, ...args], options);
 }

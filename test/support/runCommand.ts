@@ -1,10 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
-import type { Environment } from './gateway.js';
-
-const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+import { type Environment, entry } from './gateway.js';
 
 export interface CommandResult {
   readonly code: number | null;

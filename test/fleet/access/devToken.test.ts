@@ -1,15 +1,10 @@
-import { execFile } from 'node:child_process';
-import path from 'node:path';
-import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { rawSocket } from '../../support/rawSocket.js';
+import { run } from '../../support/run.js';
 
-const root = path.resolve(import.meta.dirname, '../../..');
-const run = promisify(execFile);
-const script = (...args: string[]) =>
-  run(process.execPath, ['--import', 'tsx', 'scripts/devToken.ts', ...args], { cwd: root });
+const script = (...args: string[]) => run(process.execPath, ['--import', 'tsx', 'scripts/devToken.ts', ...args]);
 const printed = async (...args: string[]) => (await script(...args)).stdout.trim();
 const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
 
@@ -64,7 +59,7 @@ describe('In developer mode', () => {
   });
 
   it('a socket stays open with a token that lasts longer than a timer can run', async () => {
-    const spawned = await spawnGateway({ PORT: '0', CACHE_URL: 'memory:' });
+    const spawned = await spawnGateway({ PORT: '0' });
     const socket = rawSocket(spawned.origin);
     await socket.init({ authorization: `Bearer ${await printed('--ttl-seconds', '31536000')}` });
     socket.send({ type: 'subscribe', id: '1', payload: { query: '{ __typename }' } });

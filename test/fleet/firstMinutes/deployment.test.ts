@@ -1,17 +1,13 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { existsSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { settings } from '../../../src/config/settings.js';
-import { issueCertificate } from '../../support/certificate.js';
+import { makeAuthority } from '../../support/certificate.js';
 import { startTestGateway } from '../../support/gateway.js';
+import { startProgram } from '../../support/program.js';
+import { read } from '../../support/repository.js';
 import { scratch } from '../../support/scratch.js';
 
-const root = fileURLToPath(new URL('../../..', import.meta.url));
-const read = (path: string) => readFileSync(join(root, path), 'utf8');
 const knownSettings = new Set(
   Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name])),
 );
@@ -36,17 +32,13 @@ describe('The Dockerfile', () => {
   });
 
   it.each(['plain HTTP', 'HTTPS'])('finds a gateway healthy over %s, and one that is not there not', async (form) => {
-    const folder = scratch();
-    const tls = { TLS_CERT_FILE: join(folder, 'tls.crt'), TLS_KEY_FILE: join(folder, 'tls.key') };
-    issueCertificate('localhost', { certFile: tls.TLS_CERT_FILE, keyFile: tls.TLS_KEY_FILE });
-    const env = form === 'HTTPS' ? tls : {};
+    const { certFile: TLS_CERT_FILE, keyFile: TLS_KEY_FILE } = makeAuthority(scratch(), 'localhost');
+    const env = form === 'HTTPS' ? { TLS_CERT_FILE, TLS_KEY_FILE } : {};
     const [, command = '[]'] = / CMD (\[.*\])$/.exec(last.find((line) => line.startsWith('HEALTHCHECK ')) ?? '') ?? [];
     const [, ...args] = JSON.parse(command) as string[];
     const gateway = await startTestGateway(env);
-    const check = async () => {
-      const child = spawn(process.execPath, args, { env: { ...env, PORT: String(gateway.gateway.port) } });
-      return (await once(child, 'exit'))[0];
-    };
+    const check = () =>
+      startProgram(process.execPath, args, { env: { ...env, PORT: String(gateway.gateway.port) } }).exited;
     expect(await check()).toBe(0);
     await gateway.stop();
     expect(await check()).toBe(1);
@@ -63,7 +55,7 @@ describe.each(['compose.yaml', 'compose.demo.yaml'])('%s', (file) => {
     }
     for (const { image, build, volumes = [], depends_on = {} } of Object.values(services)) {
       if (build) expect(image).toBe(`taxpayer-gateway:${version}`);
-      for (const volume of volumes) expect(existsSync(join(root, volume.split(':')[0] ?? ''))).toBe(true);
+      for (const volume of volumes) expect(existsSync(volume.split(':')[0] ?? '')).toBe(true);
       for (const name of Object.keys(depends_on)) expect(Object.keys(services)).toContain(name);
     }
   });

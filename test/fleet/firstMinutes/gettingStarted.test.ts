@@ -1,19 +1,13 @@
-import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { beforeAll, expect, it } from '@jest/globals';
 import { type GatewayProcess, spawnGateway } from '../../support/gateway.js';
+import { codeBlocks, read } from '../../support/repository.js';
+import { run } from '../../support/run.js';
 import { postEvents } from '../../support/streamReader.js';
 
-const root = fileURLToPath(new URL('../../..', import.meta.url));
-const page = readFileSync(`${root}docs/getting-started.md`, 'utf8');
-const blocks = [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language = '', text = '']) => ({
-  language,
-  text: text.trim(),
-}));
-const textsOf = (language: string) => blocks.filter((block) => block.language === language).map(({ text }) => text);
-const sh = (command: string) => promisify(execFile)('sh', ['-c', command], { cwd: root });
+const blocks = codeBlocks(read('docs/getting-started.md'));
+const textsOf = (language: string) =>
+  blocks.filter((block) => block.language === language).map(({ text }) => text.trim());
+const sh = (command: string) => run('sh', ['-c', command]);
 
 let gateway: GatewayProcess;
 beforeAll(async () => {

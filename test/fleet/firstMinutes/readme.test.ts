@@ -1,52 +1,24 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
-import { atEnd } from '../../support/atEnd.js';
 import { launchBrowser } from '../../support/browser.js';
-import { type Answer, postQuery } from '../../support/gateway.js';
+import { type Answer, type Environment, postQuery, readyOrigin } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
+import { startProgram } from '../../support/program.js';
+import { codeBlocks, read } from '../../support/repository.js';
 import { scratch } from '../../support/scratch.js';
 
-const root = fileURLToPath(new URL('../../..', import.meta.url));
-const readme = readFileSync(join(root, 'README.md'), 'utf8');
-const blocks = [...readme.matchAll(/^```((?!mermaid)\w+)\n([\s\S]*?)^```$/gm)].map(([, language, text = '']) => ({
-  language,
-  text,
-}));
+const readme = read('README.md');
+const blocks = codeBlocks(readme).filter(({ language }) => language !== 'mermaid');
 const [commands, firstQuery, firstAnswer, createLink, follow, realService, ...others] = blocks.map(({ text }) => text);
 
 const directory = scratch();
 
 /** Runs a command of the README in a shell, but on a free port and with a cache of its own. */
-async function run(command: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
-  const child = spawn('sh', ['-c', `exec ${command}`], {
-    cwd: root,
-    env: {
-      PATH: process.env['PATH'],
-      HOME: directory,
-      PORT: '0',
-      CACHE_URL: `file:${join(directory, 'cache')}`,
-      ...env,
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-    detached: true,
-  });
-  const closed = once(child, 'close');
-  atEnd(async () => {
-    // npm and what it started, as Ctrl-C in a terminal would.
-    if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGINT');
-    await closed;
-  });
-  let text = '';
-  for await (const chunk of child.stdout) {
-    text += String(chunk);
-    const port = /"graphql":"http:\/\/[^"]*:(\d+)\/graphql"/.exec(text)?.[1];
-    if (port) return `http://127.0.0.1:${port}`;
-  }
-  throw new Error(`The command ended: ${text}`);
+function run(command: string, env: Environment = {}): Promise<string> {
+  const PATH = process.env['PATH'];
+  const here = { PATH, HOME: directory, PORT: '0', CACHE_URL: `file:${join(directory, 'cache')}`, ...env };
+  return readyOrigin(startProgram('sh', ['-c', `exec ${command}`], { env: here, detached: true }));
 }
 
 describe('The README', () => {

@@ -176,7 +176,6 @@ describe('a process with a heap of 256 MB', () => {
     large = Array.from({ length: 12 }, () => control.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } }).id);
     gateway = await spawnGateway({
       ...environmentFor(sandbox),
-      CACHE_URL: 'memory:',
       NODE_OPTIONS: '--max-old-space-size=256',
     });
   });

@@ -28,7 +28,6 @@ beforeAll(async () => {
   gateway = await spawnGateway({
     ...environmentFor(sandbox),
     NODE_ENV: 'production',
-    CACHE_URL: 'memory:',
     ...provider.env,
     FEDERATION_SHARED_SECRET: 'the-secret-of-the-router',
   });

@@ -88,7 +88,7 @@ describe('a connection', () => {
 describe('a body that is refused', () => {
   let other: GatewayProcess; // in a process of its own, so that it can answer while this one writes
   beforeAll(async () => {
-    other = await spawnGateway({ ...environmentFor(gateway.sandbox), ...provider.env, CACHE_URL: 'memory:' });
+    other = await spawnGateway({ ...environmentFor(gateway.sandbox), ...provider.env });
   });
 
   const length = { 'content-length': '8000000' };

@@ -159,7 +159,7 @@ describe('a page of another origin on this machine', () => {
     }).then(({ headers }) => headers.get('access-control-allow-origin'));
 
   it('may ask in developer mode, and no other', async () => {
-    const developers = await spawnGateway({ PORT: '0', CACHE_URL: 'memory:' });
+    const developers = await spawnGateway({ PORT: '0' });
 
     for (const origin of [
       'http://localhost:3000',

@@ -95,7 +95,6 @@ it('a process outlives an answer that is too large while one of its members is s
   const gateway = await spawnGateway({
     ...environmentFor(sandbox),
     ...provider.env,
-    CACHE_URL: 'memory:',
   });
 
   const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', metadata: { note: 'x'.repeat(150_000) } });

@@ -129,7 +129,7 @@ describe('a caller at the bound', () => {
 it('parts of messages that are not complete are counted: too many of one caller close the socket', async () => {
   const sandbox = await startSandbox();
   const provider = await startTrustedProvider();
-  const env = { ...environmentFor(sandbox), ...provider.env, CACHE_URL: 'memory:', MAX_BODY_BYTES: '8000000' };
+  const env = { ...environmentFor(sandbox), ...provider.env, MAX_BODY_BYTES: '8000000' };
   // A sixteenth of the heap is room for two such messages.
   const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16' });
   const begin = async (sub: string) => {

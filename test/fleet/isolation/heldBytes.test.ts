@@ -87,7 +87,6 @@ describe('a process with a heap of 256 MB', () => {
     gateway = await spawnGateway({
       ...environmentFor(sandbox),
       ...provider.env,
-      CACHE_URL: 'memory:',
       RATE_LIMIT_PER_MINUTE: '0',
       // With young space as in Node.js 20 and 22: newer ones choose more, and what one caller may hold is a share of the sum.
       NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16',

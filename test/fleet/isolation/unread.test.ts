@@ -1,9 +1,8 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
-import { issueCertificate } from '../../support/certificate.js';
+import { makeAuthority } from '../../support/certificate.js';
 import { freePort } from '../../support/freePort.js';
 import { environmentFor, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric, quickPolls } from '../../support/liveJob.js';
@@ -83,11 +82,9 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
 
 /** Of a gateway that speaks TLS, and tells its metrics without it. */
 async function secureEnvironment() {
-  const directory = scratch();
-  const files = { certFile: join(directory, 'tls.crt'), keyFile: join(directory, 'tls.key') };
-  issueCertificate('gateway', files);
+  const { certFile, keyFile } = makeAuthority(scratch(), 'gateway');
   const port = await freePort();
-  const env = { TLS_CERT_FILE: files.certFile, TLS_KEY_FILE: files.keyFile, METRICS_PORT: String(port) };
+  const env = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile, METRICS_PORT: String(port) };
   return { env, metrics: { origin: `http://127.0.0.1:${port}` } };
 }
 
@@ -104,7 +101,7 @@ it('an event stream that nobody reads ends with its token', async () => {
 it('what one caller leaves unread is bounded; another is served', async () => {
   const sandbox = await startSandbox();
   const provider = await startTrustedProvider();
-  const env = { ...environmentFor(sandbox), ...provider.env, CACHE_URL: 'memory:' };
+  const env = { ...environmentFor(sandbox), ...provider.env };
   // A sixteenth of the heap is room for three such answers.
   const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16' });
   const ids = addLargeJob({ sandbox });

@@ -1,10 +1,9 @@
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { findCanaries } from '../../support/canaries.js';
-import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
+import { environmentFor, type GatewayProcess, linesWith, spawnGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 
@@ -29,16 +28,8 @@ const sandbox = await startSandbox();
 
 function start(bug: string): Promise<GatewayProcess> {
   const loaded = { NODE_OPTIONS: `--import ${pathToFileURL(join(directory, 'bugs.mjs'))}`, BUG: bug };
-  return spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...loaded });
+  return spawnGateway({ ...environmentFor(sandbox), ...loaded });
 }
-
-/** Every line is JSON: nothing is printed beside the log. */
-const linesOf = ({ output }: GatewayProcess) =>
-  output()
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
-const lastWords = (process: GatewayProcess) => linesOf(process).filter(({ level }) => level === 'fatal');
 
 const frames = expect.arrayContaining([expect.stringMatching(/^at .*bugs\.mjs:\d+:\d+\)?$/)]);
 const cause = { type: 'Error', frames };
@@ -54,11 +45,12 @@ describe('A bug that nothing catches', () => {
     'ends the process with one line that tells where it is and not what it says: %s',
     async (bug, err, origin) => {
       const running = await start(bug);
-      running.child.kill('SIGWINCH');
-      expect(await once(running.child, 'close')).toEqual([1, null]);
-      expect(lastWords(running)).toMatchObject([{ msg: 'the process ends: a bug of the gateway', origin, err }]);
+      running.signal('SIGWINCH');
+      expect(await running.exited).toBe(1);
+      const lastWords = linesWith([running.output()], { level: 'fatal' }); // all is JSON: nothing is printed beside the log
+      expect(lastWords).toMatchObject([{ msg: 'the process ends: a bug of the gateway', origin, err }]);
       expect(findCanaries(running.output(), canaries)).toEqual([]);
-      expect(JSON.stringify(lastWords(running))).not.toContain('/home/');
+      expect(JSON.stringify(lastWords)).not.toContain('/home/');
     },
   );
 });

@@ -1,83 +1,46 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { readProviders } from '../../../src/schema/Provider.js';
-import { environmentFor, launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
+import { entry, environmentFor, launchGateway, postQuery, readyOrigin, spawnGateway } from '../../support/gateway.js';
+import { type Program, startProgram } from '../../support/program.js';
+import { read } from '../../support/repository.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
-const entry = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
-const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
-  version: string;
-};
-const unreachable = {
-  PORT: '0',
-  UPSTREAM_BASE_URL: 'http://127.0.0.1:9/',
-  UPSTREAM_CLIENT_ID: 'a',
-  UPSTREAM_CLIENT_SECRET: 'b',
-  AUTH_MODE: 'disabled',
-};
+const { version } = JSON.parse(read('package.json')) as { version: string };
 
 const directory = scratch();
 const sandbox = await startSandbox();
 
-describe('Without configuration', () => {
-  it('serves what it prints, and Ctrl-C ends it', async () => {
-    const child = spawn(process.execPath, [entry], {
-      env: { PATH: process.env['PATH'], PORT: '0', DRAIN_TIMEOUT_MS: '0' },
-      cwd: directory,
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const exited = once(child, 'exit');
-    const ready = await readyLine(child.stdout);
-    const { data, errors } = await postQuery(new URL(ready.graphql).origin, ready.firstQuery);
+describe('npm start', () => {
+  const start = () => {
+    const env = { ...process.env, PORT: '0', NODE_OPTIONS: '', DRAIN_TIMEOUT_MS: '200' };
+    return startProgram('npm', ['--silent', 'start'], { env, detached: true });
+  };
+
+  it('serves what it prints; it drains and ends with 0 on Ctrl-C, which the terminal sends to both npm and the gateway', async () => {
+    const npm = start();
+    const { graphql, firstQuery, demo } = await readyLine(npm);
+    const { data, errors } = await postQuery(new URL(graphql).origin, firstQuery);
     expect(errors).toBeUndefined();
     expect(data).toMatchObject({ taxpayerToken: { status: 'AUTHORIZED' }, refreshJob: { status: 'PROCESSING' } });
-    expect(ready.demo.taxpayerIds.authorized).toBe(sandbox.demo.taxpayerIds.authorized);
-    child.kill('SIGINT');
-    expect(await exited).toEqual([0, null]);
-  });
-});
-
-describe('npm start', () => {
-  const start = () =>
-    spawn('npm', ['--silent', 'start'], {
-      env: { ...process.env, PORT: '0', NODE_OPTIONS: '', CACHE_URL: 'memory:', DRAIN_TIMEOUT_MS: '200' },
-      cwd: fileURLToPath(new URL('../../..', import.meta.url)),
-      stdio: ['ignore', 'pipe', 'inherit'],
-      detached: true,
-    });
-
-  it('drains and ends with 0 on Ctrl-C, which the terminal sends to both npm and the gateway', async () => {
-    const npm = start();
-    const exited = once(npm, 'exit');
-    let output = '';
-    npm.stdout.on('data', (chunk) => {
-      output += String(chunk);
-    });
-    await until(() => output.includes('"msg":"ready"'), 60_000);
-    process.kill(-(npm.pid ?? 0), 'SIGINT');
-    expect(await exited).toEqual([0, null]);
-    const messages = [...output.matchAll(/"msg":"(draining|stopped)"/g)].map(([, message]) => message);
+    expect(demo.taxpayerIds).toEqual(sandbox.demo.taxpayerIds);
+    npm.signal('SIGINT');
+    expect(await npm.exited).toBe(0);
+    const messages = [...npm.output().matchAll(/"msg":"(draining|stopped)"/g)].map(([, message]) => message);
     expect(messages).toEqual(['draining', 'stopped']);
   });
 
   it('hands SIGTERM to the gateway: none is left behind', async () => {
     const npm = start();
-    const { health } = await readyLine(npm.stdout);
-    npm.kill('SIGTERM');
-    const isThere = () =>
-      fetch(health).then(
-        () => true,
-        () => false,
-      );
-    await until(async () => !(await isThere()));
+    await readyOrigin(npm);
+    npm.child.kill('SIGTERM');
+    await npm.exited; // its output ends with the last of them
   });
 });
 
@@ -85,12 +48,9 @@ it('npm start reads .env, which yields to the environment', async () => {
   const cwd = scratch();
   writeFileSync(join(cwd, '.env'), '\uFEFFPORT=0\nLOG_LEVEL=no such level\nCACHE_URL=memory:\nNODE_ENV=production\n');
   const env = { npm_lifecycle_event: 'start', LOG_LEVEL: 'info' };
-  const child = spawn(process.execPath, [entry], { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const ready: object = await readyLine(child.stdout);
+  const ready: object = await readyLine(startProgram(process.execPath, [entry], { cwd, env }));
   expect(ready).toMatchObject({ store: 'memory:', graphql: expect.not.stringContaining(':4000/') });
   expect(ready).not.toHaveProperty('graphiql');
-  child.kill('SIGTERM');
-  await once(child, 'exit');
 });
 
 describe('The command line', () => {
@@ -133,15 +93,6 @@ describe('A configuration that cannot work', () => {
     expect(lines.join()).not.toContain('planted');
   });
 
-  it('is one line for a secret that is set and in a file as well: which of the two is meant?', async () => {
-    const file = join(directory, 'secret');
-    writeFileSync(file, 'another-router-secret');
-    const env = { FEDERATION_SHARED_SECRET: 'the-router-secret', FEDERATION_SHARED_SECRET_FILE: file };
-    expect(await fails(env)).toEqual([
-      'FEDERATION_SHARED_SECRET and FEDERATION_SHARED_SECRET_FILE are both set: expected one of them',
-    ]);
-  });
-
   it("is reported in one line when the port is taken, or the host is another machine's", async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
@@ -155,12 +106,11 @@ describe('A configuration that cannot work', () => {
       ]);
     }
     taken.close();
-    const elsewhere = await fails({ HOST: '192.0.2.1', AUTH_MODE: 'disabled', CACHE_URL: 'memory:' });
+    const elsewhere = await fails({ HOST: '192.0.2.1', AUTH_MODE: 'disabled' });
     expect(elsewhere).toContain('HOST is not an address of this machine');
   });
 
   it.each([
-    ['no JSON', '[', /^PROVIDERS_FILE is not JSON$/],
     [
       'a name that is none',
       '[{"name":"a b","value":"x","description":"y"}]',
@@ -179,7 +129,7 @@ describe('A gateway with a provider catalogue of its own', () => {
   it('shows that catalogue, renames included, in place of the built-in one', async () => {
     const file = join(directory, 'catalogue.json');
     writeFileSync(file, listed(['TAX_OFFICE', 'irs'], ['OTHER', 'other']));
-    const { origin } = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', PROVIDERS_FILE: file });
+    const { origin } = await spawnGateway({ ...environmentFor(sandbox), PROVIDERS_FILE: file });
     const { data } = await postQuery<{ __type: object; a: object; b: object }>(
       origin,
       `{
@@ -204,30 +154,29 @@ describe('A gateway with a provider catalogue of its own', () => {
 
 describe('A running gateway', () => {
   it('opens no debugger on SIGUSR1', async () => {
-    const { origin, child, output } = await spawnGateway({ ...unreachable, CACHE_URL: 'memory:' });
+    const { origin, child, output } = await spawnGateway(environmentFor(sandbox));
     child.kill('SIGUSR1');
     for (let n = 0; n < 5; n += 1) expect((await fetch(`${origin}/health/live`)).status).toBe(200);
     expect(output()).not.toMatch(/debugger/i);
   });
 
   it.each(['SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const)('answers what is under way when %s ends it', async (signal) => {
-    const gateway = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', DRAIN_TIMEOUT_MS: '10000' });
+    const gateway = await spawnGateway({ ...environmentFor(sandbox), DRAIN_TIMEOUT_MS: '10000' });
     const { id } = sandbox.control.addTaxpayer();
     sandbox.control.setLatency(500);
     sandbox.control.resetCounters();
     const called = sandbox.control.whenCalled('taxpayerToken', 1);
     const asked = postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`);
     await called;
-    const exited = once(gateway.child, 'exit');
-    gateway.child.kill(signal);
+    gateway.signal(signal);
     expect((await asked).data).toEqual({ taxpayerToken: { status: 'CREATED' } });
-    expect(await exited).toEqual([0, null]);
+    expect(await gateway.exited).toBe(0);
     sandbox.control.setLatency(0);
   });
 
   it('is ended at once by a second signal more than a second later, whatever is under way', async () => {
     const settings = { DRAIN_TIMEOUT_MS: '300000', UPSTREAM_TIMEOUT_MS: '60000', UPSTREAM_DEADLINE_MS: '60000' };
-    const { origin, child } = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...settings });
+    const { origin, child, exited } = await spawnGateway({ ...environmentFor(sandbox), ...settings });
     sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
     const { id } = sandbox.control.addTaxpayer();
     sandbox.control.resetCounters();
@@ -241,8 +190,7 @@ describe('A running gateway', () => {
     await delay(1100);
     expect(child.exitCode).toBeNull();
     child.kill('SIGTERM');
-    await until(() => child.exitCode !== null);
-    expect(child.exitCode).toBe(1);
+    expect(await exited).toBe(1);
     await expect(asked).rejects.toThrow();
     sandbox.control.disarmAll();
   });
@@ -250,19 +198,12 @@ describe('A running gateway', () => {
 
 interface ReadyLine {
   readonly graphql: string;
-  readonly health: string;
   readonly firstQuery: string;
   readonly demo: { readonly taxpayerIds: Readonly<Record<string, string>> };
 }
 
-async function readyLine(output: NodeJS.ReadableStream): Promise<ReadyLine> {
-  let text = '';
-  for await (const chunk of output) {
-    text += String(chunk);
-    const line = text.split('\n').find((candidate) => candidate.includes('"msg":"ready"'));
-    if (line?.endsWith('}')) return JSON.parse(line) as ReadyLine;
-  }
-  throw new Error(`The gateway ended before it was ready: ${text}`);
+async function readyLine({ printed }: Program): Promise<ReadyLine> {
+  return JSON.parse(await printed(/^(\{.*"msg":"ready".*\})$/m));
 }
 
 function listed(...entries: readonly (readonly [name: string, value: string])[]): string {

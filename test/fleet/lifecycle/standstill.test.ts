@@ -7,7 +7,7 @@ it('A process that stood still for longer than a call may take reads the answer 
   const sandbox = await startSandbox();
   const { control } = sandbox;
   const limits = { UPSTREAM_TIMEOUT_MS: '1500', UPSTREAM_DEADLINE_MS: '3000' };
-  const gateway = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...limits });
+  const gateway = await spawnGateway({ ...environmentFor(sandbox), ...limits });
   control.arm({ endpoint: 'createClientLink', fault: { gate: 'held' }, times: 1 });
   const creating = postQuery(gateway.origin, 'mutation { createClientLink(input: {}) { replayed } }');
   await control.whenCalled('createClientLink', 1);

@@ -1,21 +1,19 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import {
   type Environment,
+  entry,
   environmentFor,
   type GatewayProcess,
   postQuery,
   spawnGateway,
 } from '../../support/gateway.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
+import { startProgram } from '../../support/program.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { commandJson, runCommand } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
@@ -259,21 +257,18 @@ describe('check', () => {
 });
 
 describe('sandbox', () => {
-  const entry = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
-  const start = (...args: readonly string[]) => spawn(process.execPath, [entry, 'sandbox', ...args], { env: {} });
-
   it('serves on every address when told so, with the credentials given, and ends on SIGTERM though connections are open', async () => {
     const given = ['--port', '0', '--host', '0.0.0.0', '--client-id', 'someone', '--client-secret', 's'];
-    const child = start(...given, '--json');
-    const ended = once(child, 'exit');
-    const [line] = await once(createInterface(child.stdout), 'line');
-    const { url, demo } = JSON.parse(line);
+    const { printed, signal, exited } = startProgram(process.execPath, [entry, 'sandbox', ...given, '--json'], {
+      env: {},
+    });
+    const { url, demo } = JSON.parse(await printed(/^(.*)\n/));
     expect(new URL(url).hostname).toBe('localhost');
     const authorization = `Bearer ${Buffer.from('someone:s').toString('base64')}`;
     const path = `/auth/tax-payer/${demo.taxpayerIds.authorized}/token`;
     expect((await fetch(url + path, { headers: { authorization } })).status).toBe(200);
-    child.kill('SIGTERM');
-    expect(await ended).toEqual([0, null]);
+    signal('SIGTERM');
+    expect(await exited).toBe(0);
   });
 
   it('names a port that is in use or none, and a host that is none, in one line', async () => {

@@ -1,26 +1,24 @@
-import { execFile } from 'node:child_process';
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import {
   type Environment,
+  entry,
   environmentFor,
   type GatewayProcess,
   postQuery,
   spawnGateway,
 } from '../../support/gateway.js';
-import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
+import { read } from '../../support/repository.js';
+import { run } from '../../support/run.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 
-const root = fileURLToPath(new URL('../../..', import.meta.url));
-const page = readFileSync(`${root}docs/runbook.md`, 'utf8');
-const questions = [...page.matchAll(/^## (.*)\n[\s\S]*?^```bash\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/gm)].map(
-  ([, question = '', commands = '', output = '']) => ({ question, commands, output }),
-);
+const questions = [
+  ...read('docs/runbook.md').matchAll(/^## (.*)\n[\s\S]*?^```bash\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/gm),
+].map(([, question = '', commands = '', output = '']) => ({ question, commands, output }));
 
 /** What differs from one run to the next: hashes, request ids, times, numbers, addresses. */
 const withoutChance = (text: string) =>
@@ -37,7 +35,7 @@ const withoutChance = (text: string) =>
 
 let sandbox: Sandbox;
 let redis: TestRedis;
-let identityProvider: IdentityProvider;
+let identityProvider: TrustedProvider;
 let gateway: GatewayProcess;
 let env: Environment;
 const directory = scratch();
@@ -46,15 +44,12 @@ beforeAll(async () => {
   [redis, sandbox, identityProvider] = await Promise.all([
     startRedis(),
     startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' }),
-    startIdentityProvider(),
+    startTrustedProvider(),
   ]);
   env = {
     ...environmentFor(sandbox),
+    ...identityProvider.env,
     CACHE_URL: redis.url,
-    AUTH_MODE: 'jwt',
-    AUTH_JWKS_URL: identityProvider.jwksUrl,
-    AUTH_ISSUER: identityProvider.issuer,
-    AUTH_AUDIENCE: identityProvider.audience,
     RATE_LIMIT_PER_MINUTE: '3',
     AUDIT: 'all',
     TRUSTED_DOCUMENTS_FILE: join(directory, 'persisted-documents.json'),
@@ -90,15 +85,14 @@ beforeAll(async () => {
 }, 120_000);
 
 /** Runs the commands as an operator would, with what they name replaced by what is here. */
-async function run(commands: string): Promise<string> {
+async function runHere(commands: string): Promise<string> {
   const here = commands
-    .replaceAll('npx taxpayer-gateway', `node ${root}dist/main.js`)
+    .replaceAll('npx taxpayer-gateway', `node ${entry}`)
     .replaceAll('http://localhost:4000', gateway.origin)
     .replaceAll('https://id.example/', identityProvider.issuer)
-    .replaceAll('-d yesterday', '-d today')
-    .replace(/^jq /gm, `${'jq'} `);
+    .replaceAll('-d yesterday', '-d today');
   const options = { cwd: directory, env: { ...process.env, ...env } };
-  return (await promisify(execFile)('sh', ['-c', `set -e; ${here}`], options)).stdout;
+  return (await run('sh', ['-c', `set -e; ${here}`], options)).stdout;
 }
 
 it('has eight questions', () => {
@@ -107,7 +101,7 @@ it('has eight questions', () => {
 
 describe.each(questions)('$question', ({ commands, output }) => {
   it('is answered by what the page says, and the answer looks like the one on the page', async () => {
-    const answer = await run(commands);
+    const answer = await runHere(commands);
     expect(withoutChance(answer).trimEnd()).toBe(withoutChance(output).trimEnd());
     expect(answer).not.toMatch(/not real|sandbox-token|grace|batch-job/);
   }, 30_000);
@@ -115,6 +109,6 @@ describe.each(questions)('$question', ({ commands, output }) => {
 
 it('finds every call to the token endpoint, by caller', async () => {
   const { commands = '' } = questions.find(({ question }) => question === 'Who uses up the token budget?') ?? {};
-  const found = (await run(commands)).trim().split('\n').slice(1);
+  const found = (await runHere(commands)).trim().split('\n').slice(1);
   expect(found.map((line) => JSON.parse(line).tokenCalls)).toEqual([sandbox.control.counters().taxpayerToken]);
 });

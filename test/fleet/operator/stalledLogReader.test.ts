@@ -5,19 +5,17 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { freePort } from '../../support/freePort.js';
-import { environmentFor } from '../../support/gateway.js';
+import { entry, environmentFor } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
-const entry = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
 /** As many as one document may ask for: each request writes as many audit lines. */
 const taxpayersPerRequest = 60;
 /** More than a pipe and the gateway's buffer hold together. */
@@ -32,7 +30,7 @@ interface LogLine {
 
 const provider = await startTrustedProvider();
 const sandbox = await startSandbox();
-const ids = Array.from({ length: taxpayersPerRequest }, () => sandbox.control.addTaxpayer().id);
+const ids = sandbox.control.addTaxpayers(taxpayersPerRequest);
 const query = `{ ${ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { accessToken }`).join(' ')} }`;
 
 let directory: string;
@@ -58,7 +56,6 @@ async function start(
       ...provider.env,
       LOG_OPERATIONS: 'none',
       PORT: String(port),
-      CACHE_URL: 'memory:',
       RATE_LIMIT_PER_MINUTE: '0',
       TOKEN_BUDGET_PER_HOUR: '0',
     },

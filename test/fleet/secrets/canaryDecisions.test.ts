@@ -28,7 +28,7 @@ it('finds nothing confidential in what the gateway wrote', async () => {
   const gateway = await spawnGateway({
     ...environmentFor(sandbox),
     ...provider.env,
-    ...{ LOG_LEVEL: 'trace', LOG_OPERATIONS: 'all', AUDIT: 'all', CACHE_URL: 'memory:' },
+    ...{ LOG_LEVEL: 'trace', LOG_OPERATIONS: 'all', AUDIT: 'all' },
     AUTH_DECISION_URL: point.url,
     AUTH_DECISION_TOKEN: canaries['credential of the decision point'],
     AUTH_DECISION_CLAIMS: 'tenant',

@@ -28,7 +28,7 @@ describe('memory', () => {
   it('lasts in a small process, however large the records', async () => {
     const sandbox = await startSandbox();
     const ids = sandbox.control.addTaxpayers(130, { metadata: { notes: 'x'.repeat(900_000) } });
-    const env = { ...environmentFor(sandbox), CACHE_URL: 'memory:', NODE_OPTIONS: '--max-old-space-size=96' };
+    const env = { ...environmentFor(sandbox), NODE_OPTIONS: '--max-old-space-size=96' };
     const small = await spawnGateway(env);
 
     const document = 'query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { status metadata } }';

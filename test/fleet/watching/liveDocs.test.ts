@@ -1,21 +1,13 @@
-import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { startTestGateway } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
+import { codeBlocks, read } from '../../support/repository.js';
+import { run } from '../../support/run.js';
 
-const root = resolve(import.meta.dirname, '../../..');
-const run = promisify(execFile);
-
-function page(name: string) {
-  const text = readFileSync(join(root, 'docs', name), 'utf8');
-  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language, code = '']) => ({ language, code }));
-}
+const runScript = (code: string, cwd: string) => run(process.execPath, ['--input-type=module', '-e', code], { cwd });
 
 describe('docs/live-updates.md', () => {
-  const blocks = page('live-updates.md');
+  const blocks = codeBlocks(read('docs/live-updates.md'));
 
   it('has the blocks that are tried below, and no others', () => {
     expect(blocks.map(({ language }) => language)).toEqual(['sh', 'js']);
@@ -24,11 +16,11 @@ describe('docs/live-updates.md', () => {
   it.each([0, 1])('follows a job to its end in block %d', async (index) => {
     const gateway = await startTestGateway(quickPolls, { jobDurationMs: 300 });
 
-    const code = (blocks[index]?.code ?? '').replaceAll('localhost:4000', new URL(gateway.origin).host);
+    const code = (blocks[index]?.text ?? '').replaceAll('localhost:4000', new URL(gateway.origin).host);
     const { stdout } =
       blocks[index]?.language === 'sh'
         ? await run('sh', ['-c', code.replace('curl', 'curl -s')])
-        : await run(process.execPath, ['--input-type=module', '-e', code], { cwd: root });
+        : await runScript(code, '.');
     expect(stdout.match(/PROCESSING|COMPLETED/g)).toEqual(['PROCESSING', 'COMPLETED']);
   });
 });
@@ -37,10 +29,9 @@ describe('The typed client', () => {
   it('follows a taxpayer to the end as its README shows', async () => {
     const gateway = await startTestGateway();
 
-    const code =
-      page('../packages/client/README.md')[1]?.code.replaceAll('localhost:4000', new URL(gateway.origin).host) ?? '';
-    const cwd = join(root, 'packages/client');
-    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd });
+    const [, { text } = { text: '' }] = codeBlocks(read('packages/client/README.md'));
+    const code = text.replaceAll('localhost:4000', new URL(gateway.origin).host);
+    const { stdout } = await runScript(code, 'packages/client');
     expect(stdout).toMatch(/^COMPLETED/);
   });
 });

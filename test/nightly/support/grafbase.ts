@@ -1,7 +1,6 @@
-import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { freePort } from '../../support/freePort.js';
+import { run } from '../../support/run.js';
 import { scratch } from '../../support/scratch.js';
 import { startRouter } from './startRouter.js';
 
@@ -26,7 +25,6 @@ const variables = ({ taxpayersUrl, casesUrl }: Addresses, secret = '') => ({
 export async function startGrafbase(addresses: Addresses, secret: string) {
   const port = await freePort();
   return startRouter({
-    name: 'Grafbase',
     command: grafbase,
     args: ['--home', scratch(), 'dev', '-c', config, '-p', `${port}`],
     env: variables(addresses, secret),
@@ -38,5 +36,5 @@ export async function startGrafbase(addresses: Addresses, secret: string) {
 /** The supergraph as Grafbase's composer prints it. */
 export async function composeWithGrafbase(addresses: Addresses): Promise<string> {
   const env = { ...process.env, ...variables(addresses) };
-  return (await promisify(execFile)(grafbase, ['compose', '-c', config], { env })).stdout;
+  return (await run(grafbase, ['compose', '-c', config], { env })).stdout;
 }

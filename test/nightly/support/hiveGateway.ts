@@ -9,12 +9,11 @@ const bin = join(example, 'node_modules/@graphql-hive/gateway/dist/bin.js');
 const config = join(example, 'gateway.config.js');
 
 /** Hive Gateway as a process of its own, with the packages and the configuration of the example. */
-export async function startHiveGateway(supergraphSdl: string, env: Readonly<Record<string, string>> = {}) {
+export async function startHiveGateway(supergraphSdl: string, env: Readonly<Record<string, string>>) {
   const file = join(scratch(), 'supergraph.graphql');
   await writeFile(file, supergraphSdl);
   const port = await freePort();
   return startRouter({
-    name: 'Hive Gateway',
     command: process.execPath,
     args: [bin, 'supergraph', file, '-c', config, '-h', '127.0.0.1', '-p', `${port}`],
     env,

@@ -1,10 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { atEnd } from '../../support/atEnd.js';
 import { freePort } from '../../support/freePort.js';
+import { startProgram } from '../../support/program.js';
 import { scratch } from '../../support/scratch.js';
 
 export interface PrometheusOptions {
@@ -22,33 +19,12 @@ export async function startPrometheus({ target, rules }: PrometheusOptions) {
   const config = join(directory, 'prometheus.yml');
   await writeFile(config, JSON.stringify({ global, rule_files: rules, scrape_configs: [job] })); // JSON is YAML
   const address = `127.0.0.1:${await freePort()}`;
-  const child = spawn(
-    'prometheus',
-    [`--config.file=${config}`, `--storage.tsdb.path=${join(directory, 'data')}`, `--web.listen-address=${address}`],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  );
-  let output = '';
-  child.stderr.setEncoding('utf8').on('data', (text) => {
-    output += text;
-  });
-  const exited = once(child, 'exit');
-  atEnd(() => {
-    child.kill();
-    return exited;
-  });
-  let isOver = false;
-  void exited.then(() => {
-    isOver = true;
-  });
-  const isReady = () =>
-    fetch(`http://${address}/-/ready`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  while (!(await isReady())) {
-    if (isOver) throw new Error(`Prometheus exited: ${output}`);
-    await delay(50);
-  }
+  const { answers } = startProgram('prometheus', [
+    `--config.file=${config}`,
+    `--storage.tsdb.path=${join(directory, 'data')}`,
+    `--web.listen-address=${address}`,
+  ]);
+  await answers(`http://${address}/-/ready`);
   return {
     /** The `data` of a response of its HTTP API, below `/api/v1/`. */
     async get<Data>(path: string, parameters: Readonly<Record<string, string>> = {}): Promise<Data> {

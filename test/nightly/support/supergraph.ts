@@ -3,7 +3,7 @@ import { expect } from '@jest/globals';
 import { startCases } from '../../../examples/supergraph/casesSubgraph.js';
 import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
-import { type Answer, type Environment, startTestGateway } from '../../support/gateway.js';
+import { type Answer, startTestGateway } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';
 import { serve } from '../../support/serve.js';
@@ -22,11 +22,11 @@ export type Ask = (query: string, variables: object, authorization: string) => P
 
 export type Subgraphs = Awaited<ReturnType<typeof startSubgraphs>>;
 
-/** The subgraphs of a router, which are the gateway with `env` and the example's cases, and an identity provider. */
-export async function startSubgraphs(env: Environment = {}) {
+/** The subgraphs of a router, which are the gateway and the example's cases, and an identity provider. */
+export async function startSubgraphs() {
   const provider = await startTrustedProvider();
   const secret = { FEDERATION_SHARED_SECRET: routerSecret };
-  const gateway = await startTestGateway({ ...provider.env, ...quickPolls, ...secret, ...env });
+  const gateway = await startTestGateway({ ...provider.env, ...quickPolls, ...secret });
   const { id: taxpayerId } = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
   const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null, name: 'A refresh' });
   const one = { id: '1', title: 'First', taxpayerId, jobId };
