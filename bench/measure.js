@@ -46,7 +46,7 @@ export async function measure(target, { service, authorization, operations, seco
 }
 
 /** CPU time (user and system) of the process `pid`, as Linux counts it; the resolution is 10 ms. */
-export function cpuMicroseconds(pid) {
+function cpuMicroseconds(pid) {
   const fields = statusOf(pid);
   return ((Number(fields[11]) + Number(fields[12])) / ticksPerSecond) * 1e6;
 }

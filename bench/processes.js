@@ -1,14 +1,13 @@
 // Starts what a benchmark runs against, each as a process of its own on loopback: the sandbox, gateways, baselines, Redis.
 
 import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { availableParallelism } from 'node:os';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '../test/support/freePort.ts';
+import { atEnd } from '../test/support/atEnd.ts';
 import { startIdentityProvider } from '../test/support/identityProvider.ts';
+import { endProcess, startRedis as startTestRedis } from '../test/support/redis.ts';
+import { scratch } from '../test/support/scratch.ts';
 import { inParallel } from './inParallel.js';
 
 const client = { clientId: 'bench-client', clientSecret: 'bench-secret-not-real' };
@@ -16,12 +15,6 @@ const cores = availableParallelism();
 const canPin = cores > 1 && spawnSync('taskset', ['--version']).status === 0;
 /** What is measured has a core of its own, where the system can do that. */
 export const pinning = canPin ? `targets on core ${cores - 1}, the rest elsewhere` : 'none';
-
-/** Killed when the benchmark exits, also by a failure. */
-const running = new Set();
-process.once('exit', () => {
-  for (const child of running) child.kill('SIGKILL');
-});
 
 /** Runs `work(start)`. Whatever `start` is given is stopped afterwards, the last one first. */
 export async function withStarted(work) {
@@ -52,7 +45,7 @@ export async function startService({ taxpayers, jobs = 0, latencyMs = 0 }) {
     if (!response.ok) throw new Error(`The sandbox refused ${method}: ${await response.text()}`);
     return response.json();
   };
-  const service = { url, pid: child.pid, control, taxpayerIds, stop: () => end(child, 'SIGTERM') };
+  const service = { url, pid: child.pid, control, taxpayerIds, stop: () => endProcess(child, 'SIGTERM') };
   const owners = Array.from({ length: jobs }, (_, n) => taxpayerIds[n % 20]);
   return { ...service, jobs: await addJobs(service, owners) };
 }
@@ -89,10 +82,9 @@ export function startBaseline(name, service, options) {
 }
 
 async function startTarget(name, program, service, { env, isPinned, nodeFlags = [] }) {
-  const directory = temporaryDirectory(name);
   const child = launch(process.execPath, [...nodeFlags, fileURLToPath(new URL(program, import.meta.url))], {
     isPinned,
-    cwd: directory.path,
+    cwd: scratch(),
     env: {
       NODE_ENV: 'production',
       PORT: '0',
@@ -104,42 +96,21 @@ async function startTarget(name, program, service, { env, isPinned, nodeFlags = 
     },
   });
   const url = await firstLine(child, (line) => /"graphql":"([^"]+)"/.exec(line)?.[1]);
-  const endBy = (signal) => end(child, signal).finally(directory.remove);
   return {
     name,
     url: `http://127.0.0.1:${new URL(url).port}/graphql`,
     pid: child.pid,
     output: child.stdout,
-    hasEnded: () => isOver(child),
-    stop: () => endBy('SIGTERM'),
-    kill: () => endBy('SIGKILL'),
+    hasEnded: () => child.exitCode !== null || child.signalCode !== null,
+    stop: () => endProcess(child, 'SIGTERM'),
+    kill: () => endProcess(child),
   };
 }
 
-/** A Redis; its data survives `restart`, in an append-only file. */
+/** A Redis; its data survives a restart, in an append-only file. */
 export async function startRedis() {
-  const directory = temporaryDirectory('redis');
-  const port = await freePort();
-  const start = async () => {
-    const options = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', directory.path, '--save', ''];
-    const started = launch('redis-server', [...options, '--appendonly', 'yes']);
-    await firstLine(started, (line) => line.includes('Ready to accept connections'));
-    return started;
-  };
-  let child = await start();
-  return {
-    url: `redis://127.0.0.1:${port}`,
-    restart: async () => {
-      await end(child, 'SIGKILL');
-      child = await start();
-    },
-    stop: () => end(child, 'SIGKILL').finally(directory.remove),
-  };
-}
-
-export function temporaryDirectory(name) {
-  const path = mkdtempSync(join(tmpdir(), `${name}-bench-`));
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+  const redis = await startTestRedis({ args: ['--appendonly', 'yes'] });
+  return { ...redis, stop: redis.kill };
 }
 
 /** Leaves the last core to what is measured: for this process, and for what it starts later that is not pinned itself. */
@@ -152,8 +123,7 @@ function launch(command, args, { isPinned, env, cwd } = {}) {
   const [program, ...rest] = [...pin, command, ...args];
   const stdio = ['ignore', 'pipe', 'inherit'];
   const child = spawn(program, rest, { env: { PATH: process.env.PATH, ...env }, cwd, stdio });
-  running.add(child);
-  child.once('exit', () => running.delete(child));
+  atEnd(() => child.kill('SIGKILL')); // also after a failure
   return child;
 }
 
@@ -172,15 +142,4 @@ function firstLine(child, find) {
     });
     child.once('exit', (code) => reject(new Error(`A process ended with ${code} before it was ready: ${last}`)));
   });
-}
-
-async function end(child, signal) {
-  if (isOver(child)) return;
-  const gone = once(child, 'exit');
-  child.kill(signal);
-  await gone;
-}
-
-function isOver({ exitCode, signalCode }) {
-  return exitCode !== null || signalCode !== null;
 }

@@ -78,7 +78,7 @@ function ofTenTaxpayers(jobs, n) {
 }
 
 /** Created long ago, because the gateway keeps a recently changed record for a minute only; the baselines cache any for 15. */
-export function newTaxpayers(service, count) {
+function newTaxpayers(service, count) {
   return service.control('addTaxpayers', count, { createdAt: '2024-01-01T00:00:00.000Z' });
 }
 

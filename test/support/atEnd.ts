@@ -13,7 +13,6 @@ async function callAll(ends: End[]): Promise<void> {
   for (const end of ends.splice(0).reverse()) await end();
 }
 
-// In a benchmark there are no hooks: its processes end by themselves.
 if ('afterAll' in globalThis) {
   beforeEach(() => {
     current = ofTest;
@@ -23,4 +22,9 @@ if ('afterAll' in globalThis) {
     return callAll(ofTest);
   });
   afterAll(() => callAll(ofFile));
+} else {
+  // In a benchmark there are no hooks. What takes time is begun all the same.
+  process.once('exit', () => {
+    for (const end of ofFile.reverse()) end();
+  });
 }

@@ -10,27 +10,20 @@ import { freePort } from './freePort.js';
 import { scratch } from './scratch.js';
 import { until } from './until.js';
 
-export interface StartRedisOptions {
-  readonly password?: string;
-  /** More arguments of redis-server. */
-  readonly args?: readonly string[];
-}
-
 export type TestRedis = Awaited<ReturnType<typeof startRedis>>;
 
-/** A real redis-server on a free loopback port, without persistence. */
-export async function startRedis(options: StartRedisOptions = {}) {
+/** A real redis-server on a free loopback port, without persistence, unless `more` arguments say otherwise. */
+export async function startRedis({ args: more = [] as readonly string[] } = {}) {
   const port = await freePort();
   const args = [
     ...['--dir', scratch()], // a replica writes what it receives to disk
     ...['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--protected-mode', 'no'],
-    ...(options.password ? ['--requirepass', options.password] : []),
-    ...(options.args ?? []),
+    ...more,
   ];
   let server = await spawnRedis(args);
 
   async function connected<T>(work: (client: Redis) => Promise<T>): Promise<T> {
-    const client = new Redis({ port, host: '127.0.0.1', ...(options.password && { password: options.password }) });
+    const client = new Redis({ port, host: '127.0.0.1' });
     client.on('error', () => undefined);
     try {
       return await work(client);
@@ -40,7 +33,7 @@ export async function startRedis(options: StartRedisOptions = {}) {
   }
 
   return {
-    url: `redis://${options.password ? `:${encodeURIComponent(options.password)}@` : ''}127.0.0.1:${port}`,
+    url: `redis://127.0.0.1:${port}`,
     port,
     get pid() {
       return server.pid ?? 0;
@@ -60,7 +53,7 @@ export async function startRedis(options: StartRedisOptions = {}) {
     pause: () => void server.kill('SIGSTOP'),
     resume: () => void server.kill('SIGCONT'),
     /** SIGKILL; resolves when the process is gone. */
-    kill: () => end(server),
+    kill: () => endProcess(server),
     /** Starts again on the same port after {@link kill}, empty. */
     restart: async () => {
       server = await spawnRedis(args);
@@ -173,7 +166,7 @@ export async function monitorCommands(url: string, listener: (command: string, s
 
 async function spawnRedis(args: readonly string[], ready = /Ready to accept connections/): Promise<ChildProcess> {
   const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
-  atEnd(() => end(server));
+  atEnd(() => endProcess(server));
   await new Promise<void>((resolve, reject) => {
     server.once('error', () => reject(new Error('redis-server must be on the PATH')));
     server.once('exit', (code) => reject(new Error(`redis-server ended with code ${code}`)));
@@ -182,9 +175,10 @@ async function spawnRedis(args: readonly string[], ready = /Ready to accept conn
   return server;
 }
 
-async function end(server: ChildProcess): Promise<void> {
-  if (server.exitCode !== null || server.signalCode !== null) return;
-  const gone = once(server, 'exit');
-  server.kill('SIGKILL');
+/** Resolves when the process is gone. */
+export async function endProcess(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill(signal);
   await gone;
 }

@@ -18,20 +18,22 @@ import { until } from '../../support/until.js';
 
 // What a caller makes the process hold is bounded: answers nobody reads, bodies that come slowly, operations that wait.
 
+type Headers = Readonly<Record<string, string>>;
+
 const sockets: Socket[] = [];
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
 });
 
 /** Sends a request and reads no more of the answer than its first piece. */
-async function halfRead(origin: string, body: string, authorization = '', length = body.length): Promise<string> {
+async function halfRead(origin: string, body: string, headers: Headers = {}, length = body.length): Promise<string> {
   const { hostname, port } = new URL(origin);
   const socket = connect(Number(port), hostname);
   sockets.push(socket);
   socket.on('error', () => {});
   const head = [
     ...['POST /graphql HTTP/1.1', 'host: gateway', 'content-type: application/json', `content-length: ${length}`],
-    ...(authorization && [`authorization: ${authorization}`]),
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
   ];
   socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
   return new Promise((resolve) => {
@@ -44,31 +46,34 @@ async function halfRead(origin: string, body: string, authorization = '', length
 }
 
 /** The first event of each subscription, each on a stream of its own. */
-async function firstsOfStreams(origin: string, authorization: string, requests: readonly object[]) {
+async function firstsOfStreams(origin: string, headers: Headers, requests: readonly object[]) {
   const left = new AbortController();
   const firsts: string[] = [];
   for (const body of requests) {
-    const response = await post(
-      `${origin}/graphql/stream`,
-      body,
-      { accept: 'text/event-stream', authorization },
-      { signal: left.signal },
-    );
+    const accept = 'text/event-stream';
+    const { signal } = left;
+    const response = await post(`${origin}/graphql/stream`, body, { ...headers, accept }, { signal });
     firsts.push(response.ok ? JSON.stringify(await eventReader(response).next()) : await response.text());
   }
   return { firsts, end: () => left.abort() };
 }
 
 /** The first message of each subscription on one socket. */
-async function firstsOnSocket(origin: string, authorization: string, requests: readonly object[]) {
+async function firstsOnSocket(origin: string, headers: Headers, requests: readonly object[]) {
   const socket = rawSocket(origin);
-  await socket.init({ authorization });
+  await socket.init(headers);
   for (const [n, payload] of requests.entries()) socket.send({ id: `${n}`, type: 'subscribe', payload });
   const firsts = () => socket.received.filter(({ id }) => id !== undefined).map((message) => JSON.stringify(message));
   await until(() => firsts().length === requests.length);
   return { firsts: firsts(), end: socket.end };
 }
 
+const nameQuery = 'query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
+/** A subscription with large variables. */
+const largeWatch = (id: string) => ({
+  query: 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }',
+  variables: { id, more: 'x'.repeat(250_000) },
+});
 const metadataTimes = (count: number) =>
   `query Q($id: ID!) { ${Array.from({ length: count }, (_, n) => `a${n}: taxpayerToken(taxpayerId: $id) { metadata }`).join(' ')} }`;
 
@@ -77,8 +82,8 @@ describe('a process with a heap of 256 MB', () => {
   let sandbox: Sandbox;
   let gateway: GatewayProcess;
   let id: string;
-  let hostile: string;
-  let honest: { readonly authorization: string };
+  let hostile: Headers;
+  let honest: Headers;
 
   beforeAll(async () => {
     provider = await startTrustedProvider();
@@ -93,15 +98,17 @@ describe('a process with a heap of 256 MB', () => {
     });
     const claims = { scope: 'taxpayers:read taxpayers:any' };
     honest = { authorization: `Bearer ${await provider.token({ ...claims, sub: 'honest' })}` };
-    await postQuery(gateway.origin, metadataTimes(1), { id }, honest);
+    await ask(honest, metadataTimes(1), { id });
   });
+
+  const ask = (who: Headers, query: string, variables: object = {}) => postQuery(gateway.origin, query, variables, who);
 
   let tests = 0;
   // A caller of its own for each test: what one took of the process's time is not held against the next.
   beforeEach(async () => {
     tests += 1;
     const claims = { scope: 'taxpayers:read taxpayers:any', sub: `hostile-${tests}` };
-    hostile = `Bearer ${await provider.token(claims)}`;
+    hostile = { authorization: `Bearer ${await provider.token(claims)}` };
   });
 
   it('refuses further large answers to a caller who does not read those before, and answers others', async () => {
@@ -110,18 +117,18 @@ describe('a process with a heap of 256 MB', () => {
     for (let n = 0; n < 25; n += 1) lines.push(await halfRead(gateway.origin, body, hostile));
     expect(lines.slice(0, 1)).toEqual(['HTTP/1.1 200 OK']);
     expect(lines.slice(3)).toEqual(Array(22).fill('HTTP/1.1 429 Too Many Requests'));
-    const refused = await postQuery(gateway.origin, metadataTimes(8), { id }, { authorization: hostile });
+    const refused = await ask(hostile, metadataTimes(8), { id });
     expect(refused.errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', retryable: true } }]);
     // A small answer is not refused, once the caller's own work of the last second is over.
     await until(async () => {
-      const small = await postQuery(gateway.origin, '{ __typename }', {}, { authorization: hostile });
+      const small = await ask(hostile, '{ __typename }');
       return (small.data as { __typename?: string } | undefined)?.__typename === 'Query';
     });
-    const { data } = await postQuery(gateway.origin, metadataTimes(8), { id }, honest);
+    const { data } = await ask(honest, metadataTimes(8), { id });
     expect(Object.keys(data ?? {})).toHaveLength(8);
     for (const socket of sockets.splice(0)) socket.destroy();
     await until(async () => {
-      const { errors } = await postQuery(gateway.origin, metadataTimes(8), { id }, { authorization: hostile });
+      const { errors } = await ask(hostile, metadataTimes(8), { id });
       return errors === undefined;
     });
   });
@@ -130,10 +137,10 @@ describe('a process with a heap of 256 MB', () => {
     const lines = Array.from({ length: 100 }, () => halfRead(gateway.origin, '{"query":"', hostile, 262_144));
     const first = await Promise.race(lines);
     expect(first).toBe('HTTP/1.1 429 Too Many Requests');
-    expect((await postQuery(gateway.origin, '{ __typename }', {}, honest)).data).toEqual({ __typename: 'Query' });
+    expect((await ask(honest, '{ __typename }')).data).toEqual({ __typename: 'Query' });
     for (const socket of sockets.splice(0)) socket.destroy();
     await until(async () => {
-      const headers = { 'content-type': 'application/json', authorization: hostile };
+      const headers = { 'content-type': 'application/json', ...hostile };
       const body = new Blob(['{"query":"{ __typename }"}']).stream(); // without a Content-Length
       const request = { method: 'POST', headers, body, duplex: 'half' };
       return (await fetch(`${gateway.origin}/graphql`, request)).status === 200;
@@ -143,15 +150,14 @@ describe('a process with a heap of 256 MB', () => {
   it('refuses further large requests of a caller whose operations wait, before they begin', async () => {
     const fault = { gate: 'g' } as const;
     sandbox.control.arm({ endpoint: 'taxpayerToken', times: 20, fault });
-    const query = 'query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
     const statuses: number[] = [];
     const answers = sandbox.control.addTaxpayers(20).map(async (each) => {
       const variables = { id: each, more: 'x'.repeat(250_000) };
-      statuses.push((await postQuery(gateway.origin, query, variables, { authorization: hostile })).status);
+      statuses.push((await ask(hostile, nameQuery, variables)).status);
     });
     try {
       await until(() => statuses.length >= 16);
-      const other = await postQuery(gateway.origin, '{ __typename }', {}, honest);
+      const other = await ask(honest, '{ __typename }');
       expect(other.data).toEqual({ __typename: 'Query' });
       expect(new Set(statuses)).toEqual(new Set([429]));
     } finally {
@@ -161,17 +167,16 @@ describe('a process with a heap of 256 MB', () => {
     await Promise.all(answers);
     expect(statuses.slice(16)).toEqual([200, 200, 200, 200]);
     expect(sandbox.control.counters().taxpayerToken).toBe(5);
-    const again = () => postQuery(gateway.origin, query, { id, more: 'x'.repeat(250_000) }, { authorization: hostile });
+    const again = () => ask(hostile, nameQuery, { id, more: 'x'.repeat(250_000) });
     await until(async () => (await again()).status === 200);
   });
 
   it('counts the headers of requests that wait as well', async () => {
     sandbox.control.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'h' } });
-    const query = 'query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
     const [one] = sandbox.control.addTaxpayers(1);
-    const headers = { authorization: hostile, 'x-filler': 'x'.repeat(14_000) };
+    const headers = { ...hostile, 'x-filler': 'x'.repeat(14_000) };
     const statuses = Array.from({ length: 500 }, async () => {
-      return (await postQuery(gateway.origin, query, { id: one }, headers)).status;
+      return (await ask(headers, nameQuery, { id: one })).status;
     });
     expect(await Promise.race(statuses)).toBe(429);
     sandbox.control.release('h');
@@ -181,19 +186,17 @@ describe('a process with a heap of 256 MB', () => {
   it.each(['event streams', 'one socket'])(
     'refuses further subscriptions of a caller with large variables, on %s',
     async (way) => {
-      const query = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
       const ids = sandbox.control.addTaxpayers(10);
-      const parametersOf = (each: string) => ({ query, variables: { id: each, more: 'x'.repeat(250_000) } });
       const { firsts, end } = await (way === 'one socket' ? firstsOnSocket : firstsOfStreams)(
         gateway.origin,
         hostile,
-        ids.map(parametersOf),
+        ids.map(largeWatch),
       );
       expect(firsts.filter((first) => first.includes('CREATED'))).toHaveLength(4);
       expect(firsts.filter((first) => first.includes('RATE_LIMITED'))).toHaveLength(6);
       end();
       await until(async () => {
-        const again = await firstsOfStreams(gateway.origin, hostile, [parametersOf(ids[0] as string)]);
+        const again = await firstsOfStreams(gateway.origin, hostile, [largeWatch(ids[0] as string)]);
         again.end();
         return again.firsts[0]?.includes('CREATED') === true;
       });
@@ -201,26 +204,24 @@ describe('a process with a heap of 256 MB', () => {
   );
 
   it('gives back the room of subscriptions that cannot begin', async () => {
-    const query = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
     const ids = [...Array<string>(10).fill(' '), id];
-    const requests = ids.map((each) => ({ query, variables: { id: each, more: 'x'.repeat(250_000) } }));
-    const { firsts, end } = await firstsOfStreams(gateway.origin, hostile, requests);
+    const { firsts, end } = await firstsOfStreams(gateway.origin, hostile, ids.map(largeWatch));
     end();
     expect(firsts.filter((first) => first.includes('BAD_USER_INPUT'))).toHaveLength(10);
     expect(firsts[10]).toContain('CREATED');
   });
 
   it('tells what a mutation did to a caller who has no room for its answer', async () => {
-    const linker = `Bearer ${await provider.token({ sub: 'linker', scope: 'client-links:create taxpayers:read taxpayers:any' })}`;
+    const scope = 'client-links:create taxpayers:read taxpayers:any';
+    const linker = { authorization: `Bearer ${await provider.token({ sub: 'linker', scope })}` };
     const held: Promise<unknown>[] = [];
     const { id: waiting } = sandbox.control.addTaxpayer();
     sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: waiting, fault: { gate: 'full' } });
-    const query = 'query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
     // Requests that wait take the room, until not even one of 10,000 characters has any.
     for (const characters of [250_000, 50_000, 10_000]) {
       for (let waits = true; waits; ) {
         const variables = { id: waiting, more: 'x'.repeat(characters) };
-        const read = postQuery(gateway.origin, query, variables, { authorization: linker });
+        const read = ask(linker, nameQuery, variables);
         waits = await Promise.race([read.then(() => false), delay(300, true)]);
         if (waits) held.push(read);
       }
@@ -230,9 +231,9 @@ describe('a process with a heap of 256 MB', () => {
     const urls = Array.from({ length: 55 }, (_, n) => `u${n}: url`).join(' ');
     const mutation = `mutation { createClientLink(input: {}) { clientLink { ${urls} } } }`;
     // It is admitted once the caller's own work of the last second is over.
-    let answer = await postQuery(gateway.origin, mutation, {}, { authorization: linker });
+    let answer = await ask(linker, mutation);
     await until(async () => {
-      if (answer.status === 429) answer = await postQuery(gateway.origin, mutation, {}, { authorization: linker });
+      if (answer.status === 429) answer = await ask(linker, mutation);
       return answer.status !== 429;
     });
     expect([answer.status, answer.errors]).toEqual([200, undefined]);

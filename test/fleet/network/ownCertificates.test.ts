@@ -30,6 +30,8 @@ const inUse = { certFile: file('client.crt'), keyFile: file('client.key') };
 const link = 'mutation { createClientLink(input: {}) { replayed } }';
 const job = `{ refreshJob(taxpayerId: "${demoData.jobs.processing.taxpayerId}", jobId: "${demoData.jobs.processing.jobId}") { status } }`;
 
+const untrusted = /UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT_LOCALLY)/;
+
 const service = await startSandbox();
 
 function install({ certFile, keyFile }: CertificateFiles): void {
@@ -53,14 +55,20 @@ describe('the service', () => {
     expect(codesOf(await query(job))).toEqual([]);
   });
 
-  test.each([
-    ['by the public authorities', {}],
-    ['by a wrong authority', { UPSTREAM_CA_FILE: other.certFile }],
-  ])('is not trusted %s, and a creation is known not to have arrived', async (_, env) => {
-    const { url } = await tlsFront(service.url);
-    const { query, logs } = await startTestGateway({ UPSTREAM_BASE_URL: url, ...env });
+  test.each<[string, object, RegExp, TlsOptions?]>([
+    ['is not trusted by the public authorities', {}, untrusted],
+    ['is not trusted by a wrong authority', { UPSTREAM_CA_FILE: other.certFile }, untrusted],
+    [
+      'wants a certificate of ours',
+      { UPSTREAM_CA_FILE: authority.certFile },
+      /ALERT_CERTIFICATE_REQUIRED/,
+      wantsClients(),
+    ],
+  ])('%s, and a creation is known not to have arrived', async (_, env, reason, options) => {
+    const { url } = await tlsFront(service.url, options);
+    const { query, logs } = await startTestGateway({ UPSTREAM_BASE_URL: url.replace('https', 'HTTPS'), ...env });
     expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
-    expect(logs.join('')).toMatch(/UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT_LOCALLY)/);
+    expect(logs.join('')).toMatch(reason);
   });
 
   test('is shown a client certificate, renewed under load without a request lost, and not while a file is wrong', async () => {
@@ -96,14 +104,6 @@ describe('the service', () => {
     expect(lost).toEqual([]);
     expect(logs.filter((line) => line.includes('a changed file cannot be used')).length).toBeLessThanOrEqual(2);
   });
-});
-
-test('a service that wants a certificate of ours has certainly not carried out a creation', async () => {
-  const { url } = await tlsFront(service.url, wantsClients());
-  const env = { UPSTREAM_BASE_URL: url.replace('https', 'HTTPS'), UPSTREAM_CA_FILE: authority.certFile };
-  const { query, logs } = await startTestGateway(env);
-  expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
-  expect(logs.join('')).toContain('ALERT_CERTIFICATE_REQUIRED');
 });
 
 describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a private authority', () => {
@@ -157,22 +157,15 @@ describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a priva
     expect(codesOf(await postQuery(origin, record, {}, { authorization }))).toEqual(['AUTH_UNAVAILABLE']);
     await until(() => /a key set cannot be read/.test(output()));
     expect(output()).toMatch(/store unavailable/);
-    expect(output()).toMatch(/UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT_LOCALLY)/);
+    expect(output()).toMatch(untrusted);
     expect(await redis.keys()).toEqual([]);
   });
 });
 
-test.each([
-  [{ UPSTREAM_CA_FILE: server.keyFile }, 'UPSTREAM_CA_FILE does not hold certificates in PEM'],
-  [
-    { UPSTREAM_CERT_FILE: server.certFile, UPSTREAM_KEY_FILE: other.keyFile },
+test('a key that does not belong to its certificate ends the start with one line', async () => {
+  const files = { UPSTREAM_CERT_FILE: server.certFile, UPSTREAM_KEY_FILE: other.keyFile };
+  const settings = environmentFor({ ...service, url: 'https://service.example' });
+  await expect(startGateway(loadConfig({ ...settings, ...files, LOG_LEVEL: 'error' }))).rejects.toThrow(
     'UPSTREAM_KEY_FILE does not hold the private key of the first certificate in UPSTREAM_CERT_FILE',
-  ],
-])('%j ends the start with one line', async (env, line) => {
-  const config = loadConfig({
-    ...{ PORT: '0', AUTH_MODE: 'disabled', UPSTREAM_BASE_URL: 'https://service.example' },
-    ...{ UPSTREAM_CLIENT_ID: 'x', UPSTREAM_CLIENT_SECRET: 'y', CACHE_URL: 'memory:', LOG_LEVEL: 'error' },
-    ...env,
-  });
-  await expect(startGateway(config)).rejects.toThrow(new Error(line));
+  );
 });

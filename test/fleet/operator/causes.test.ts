@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
-import { freePort } from '../../support/freePort.js';
 import { type Environment, startTestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { startRedis } from '../../support/redis.js';
@@ -123,43 +122,20 @@ describe('What the service did is said with its cause:', () => {
   });
 });
 
-describe('What the store did is said with its cause:', () => {
+it('What the store did is said with its cause: a Redis that is full; and when it is over, for how long and how often', async () => {
   const degraded = 'store unavailable, continuing without it';
-
-  it('a password that Redis refuses, at the start', async () => {
-    const redis = await startRedis({ password: 'right-planted' });
-    const { logs } = await started({ CACHE_URL: `redis://:wrong-planted@127.0.0.1:${redis.port}` });
-    expect(linesOf(logs).filter(({ level }) => level === 'error')).toMatchObject([
-      {
-        store: `redis://127.0.0.1:${redis.port}, with a password`,
-        ...{ trouble: 'not-permitted', cause: 'Redis refused the password (WRONGPASS)', msg: degraded },
-      },
-    ]);
-    expect(logs.join('')).not.toContain('planted');
-  });
-
-  it('a password that is missing, and a Redis that is not there', async () => {
-    const redis = await startRedis({ password: 'right-planted' });
-    const without = await started({ CACHE_URL: `redis://127.0.0.1:${redis.port}` });
-    expect(await lineWith(without.logs, degraded)).toMatchObject({ cause: 'Redis wants a password (NOAUTH)' });
-    const nowhere = await started({ CACHE_URL: `redis://127.0.0.1:${await freePort()}/2?db=3` });
-    expect(await lineWith(nowhere.logs, degraded)).toMatchObject({ cause: 'Redis cannot be reached (ECONNREFUSED)' });
-  });
-
-  it('a Redis that is full; and when it is over, for how long and how often', async () => {
-    const redis = await startRedis();
-    const { sandbox, query, logs } = await started({ CACHE_URL: redis.url });
-    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
-    for (let n = 0; n < 3; n += 1) {
-      sandbox.control.addTaxpayer({ id: `t${n}` });
-      await query(readRecord, { id: `t${n}` });
-    }
-    expect(await lineWith(logs, degraded)).toMatchObject({ trouble: 'full', cause: 'Redis is out of memory (OOM)' });
-    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
-    const over = await lineWith(logs, 'store available again');
-    expect(over['durationMs']).toBeGreaterThan(0);
-    expect(linesOf(logs).filter(({ msg }) => msg === degraded).length).toBe(1);
-  });
+  const redis = await startRedis();
+  const { sandbox, query, logs } = await started({ CACHE_URL: redis.url });
+  await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+  for (let n = 0; n < 3; n += 1) {
+    sandbox.control.addTaxpayer({ id: `t${n}` });
+    await query(readRecord, { id: `t${n}` });
+  }
+  expect(await lineWith(logs, degraded)).toMatchObject({ trouble: 'full', cause: 'Redis is out of memory (OOM)' });
+  await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+  const over = await lineWith(logs, 'store available again');
+  expect(over['durationMs']).toBeGreaterThan(0);
+  expect(linesOf(logs).filter(({ msg }) => msg === degraded).length).toBe(1);
 });
 
 itMostlyWaits('What a key set did is said with its issuer and cause, once', async () => {

@@ -222,19 +222,15 @@ describe('A damaged file in the directory', () => {
 });
 
 describe('A directory that cannot be made or read', () => {
-  it('is one line that names CACHE_URL and the directory when its file is none', async () => {
-    const directory = newDirectory();
-    mkdirSync(join(directory, 'journal'), { recursive: true });
-    const { output, exited } = launchGateway({ ...environmentFor(sandbox), CACHE_URL: `file:${directory}` });
-    expect(await exited).toBe(1);
-    expect(output()).toBe(`CACHE_URL: the directory ${directory} cannot be opened: EISDIR\n`);
-  });
+  const withoutFile = newDirectory();
+  mkdirSync(join(withoutFile, 'journal'), { recursive: true });
 
   it.each([
+    ['with a file that is none', withoutFile],
     ['in a file', `${import.meta.filename}/cache`],
     ['under /proc, where Node.js would try for ever', '/proc/nothing/cache'],
   ])('is one line that names CACHE_URL and the whole path: %s', async (_, directory) => {
-    const { output, exited } = launchGateway({ ...environmentFor(sandbox), CACHE_URL: `file:${directory}` });
+    const { output, exited } = launchGateway(environment(directory));
     expect(await exited).toBe(1);
     expect(output()).toMatch(new RegExp(`^CACHE_URL: the directory ${directory} cannot be opened: E[A-Z]+\n$`));
   });

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../../support/gateway.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
 const waiters = 200;
@@ -15,22 +16,10 @@ describe('processes over one Redis', () => {
   let sandbox: Sandbox;
   let redis: TestRedis;
   let others: readonly [GatewayProcess, GatewayProcess];
-  /** They go on side by side, because most of the time they wait. */
-  let scenes: Readonly<Record<'token' | 'job' | 'long' | 'link' | 'paused', Promise<void>>>;
 
   beforeAll(async () => {
     [sandbox, redis] = await Promise.all([startSandbox(), startRedis()]);
-    const started = [start(), start(), start(), start(), start(), start()] as const;
-    const [one, two, ofToken, ofJob, paused, fresh] = await Promise.all(started);
-    others = [one, two];
-    scenes = {
-      token: killed(ofToken, 'taxpayerToken', tokenQuery),
-      job: killed(ofJob, 'refreshJob', jobQuery),
-      long: longCall(),
-      link: longLink(),
-      paused: pausedHolder(paused, fresh),
-    };
-    for (const scene of Object.values(scenes)) scene.catch(() => undefined); // the tests tell of it
+    others = await Promise.all([start(), start()]);
   });
 
   function start(): Promise<GatewayProcess> {
@@ -53,8 +42,11 @@ describe('processes over one Redis', () => {
       }),
     );
 
-  async function killed(holder: GatewayProcess, endpoint: 'taxpayerToken' | 'refreshJob', query: string) {
+  const itMostlyWaits = together();
+
+  async function killed(endpoint: 'taxpayerToken' | 'refreshJob', query: string) {
     const { control } = sandbox;
+    const holder = await start();
     const job = addJob();
     const calls = () => [control.tokenCalls(job.id), control.jobCalls(job.id, job.jobId)];
     const before = endpoint === 'taxpayerToken' ? [1, 0] : [1, 1];
@@ -70,14 +62,21 @@ describe('processes over one Redis', () => {
     expect(calls()).toEqual(endpoint === 'taxpayerToken' ? [2, 0] : [1, 2]);
   }
 
-  async function longCall(): Promise<void> {
+  itMostlyWaits('go on soon after a kill -9 of the one that was reading a token, with one more call', () =>
+    killed('taxpayerToken', tokenQuery),
+  );
+  itMostlyWaits('go on soon after a kill -9 of the one that was reading a job, with one more call', () =>
+    killed('refreshJob', jobQuery),
+  );
+
+  itMostlyWaits('make one call to a service that takes three times as long as a lease lasts', async () => {
     const { id } = addJob();
     sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { delayMs: 2 * longMs }, times: 1 });
     await ask(tokenQuery, { id });
     expect(sandbox.control.tokenCalls(id)).toBe(1);
-  }
+  });
 
-  async function longLink(): Promise<void> {
+  itMostlyWaits('create one link for a key though that takes longer than a lease lasts', async () => {
     const mutation = 'mutation { createClientLink(input: { idempotencyKey: "key" }) { clientLink { id } replayed } }';
     type Created = { createClientLink: { clientLink: { id: string }; replayed: boolean } };
     sandbox.control.arm({ endpoint: 'createClientLink', fault: { delayMs: longMs }, times: 1 });
@@ -86,33 +85,29 @@ describe('processes over one Redis', () => {
     expect(links[0]?.clientLink.id).toBe(links[1]?.clientLink.id);
     expect(links.map((link) => link?.replayed).sort()).toEqual([false, true]);
     expect(sandbox.control.counters().createClientLink).toBe(1);
-  }
+  });
 
-  /** All processes start before the tests: one that a scene started would end with the test that runs meanwhile. */
-  async function pausedHolder(holder: GatewayProcess, fresh: GatewayProcess): Promise<void> {
-    const { id } = addJob();
-    const tokenOf = async ({ origin }: GatewayProcess) =>
-      (await postQuery<{ taxpayerToken: { accessToken: string } }>(origin, tokenQuery, { id })).data?.taxpayerToken
-        .accessToken;
-    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'held' }, times: 1 });
-    const late = tokenOf(holder);
-    await until(() => sandbox.control.tokenCalls(id) === 1, 60_000);
-    await sleep(1500); // renewed once
-    holder.child.kill('SIGSTOP');
-    sandbox.control.rotateToken(id);
-    const [newer] = await Promise.all(others.map(tokenOf));
-    sandbox.control.release('held');
-    holder.child.kill('SIGCONT');
-    expect(await late).toBe(newer); // not the one that it was told itself
-    expect(await tokenOf(holder)).toBe(newer);
-    expect(await tokenOf(fresh)).toBe(newer);
-    expect(sandbox.control.tokenCalls(id)).toBe(2);
-  }
-
-  it('go on soon after a kill -9 of the one that was reading a token, with one more call', () => scenes.token);
-  it('go on soon after a kill -9 of the one that was reading a job, with one more call', () => scenes.job);
-  it('make one call to a service that takes three times as long as a lease lasts', () => scenes.long);
-  it('create one link for a key though that takes longer than a lease lasts', () => scenes.link);
-  it('keep what the next one read when the one before was paused in its call, which takes it over', () =>
-    scenes.paused);
+  itMostlyWaits(
+    'keep what the next one read when the one before was paused in its call, which takes it over',
+    async () => {
+      const holder = await start();
+      const { id } = addJob();
+      const tokenOf = async ({ origin }: GatewayProcess) =>
+        (await postQuery<{ taxpayerToken: { accessToken: string } }>(origin, tokenQuery, { id })).data?.taxpayerToken
+          .accessToken;
+      sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'held' }, times: 1 });
+      const late = tokenOf(holder);
+      await until(() => sandbox.control.tokenCalls(id) === 1, 60_000);
+      await sleep(1500); // renewed once
+      holder.child.kill('SIGSTOP');
+      sandbox.control.rotateToken(id);
+      const [newer] = await Promise.all(others.map(tokenOf));
+      sandbox.control.release('held');
+      holder.child.kill('SIGCONT');
+      expect(await late).toBe(newer); // not the one that it was told itself
+      expect(await tokenOf(holder)).toBe(newer);
+      expect(await tokenOf(await start())).toBe(newer);
+      expect(sandbox.control.tokenCalls(id)).toBe(2);
+    },
+  );
 });

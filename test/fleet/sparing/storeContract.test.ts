@@ -29,6 +29,7 @@ storeContract('The store in Redis, for a user who may do only what the page on o
 
 const place = { record: 'record', field: 'token' };
 const wish = { owner: 'me', leaseMs: 3000 };
+const outcome = { version: 'v', value: Buffer.from('x'), ageMs: 0, begunAt: 0, ttlMs: 60_000 };
 
 it('The store in memory drops the records used least recently when it is full, and no item', async () => {
   const told: string[] = [];
@@ -41,13 +42,7 @@ it('The store in memory drops the records used least recently when it is full, a
   await store.increment('count', 60_000);
   for (const record of ['a', 'b', 'c', 'a', 'd']) {
     const turn = await store.acquire({ ...place, record }, wish);
-    if (turn.state === 'taken')
-      await store.settle({ ...place, record }, 'me', {
-        version: 'v',
-        value: Buffer.from('x'),
-        ...{ ageMs: 0, begunAt: 0 },
-        ttlMs: 60_000,
-      });
+    if (turn.state === 'taken') await store.settle({ ...place, record }, 'me', outcome);
   }
   const kept = await Promise.all(['a', 'b', 'c', 'd'].map((record) => store.fields(record)));
   expect(kept.map(({ length }) => length)).toEqual([1, 0, 1, 1]);
@@ -115,13 +110,7 @@ it('A taxpayer in Redis lives as long as its token, with about a hundred jobs, a
   const { store, client } = await storeInRedis();
   const write = async (field: string, ttlMs: number) => {
     await store.acquire({ record: 'r', field }, wish);
-    await store.settle({ record: 'r', field }, 'me', {
-      version: 'v',
-      value: Buffer.from('x'),
-      ageMs: 0,
-      begunAt: 0,
-      ttlMs,
-    });
+    await store.settle({ record: 'r', field }, 'me', { ...outcome, ttlMs });
   };
   await client.set('txgw:r', 'a string');
   await client.rpush('txgw:item', 'a list');
@@ -156,8 +145,7 @@ it.each([['no time at all'], [String(Date.now() + 86_400_000)]])(
     const { store, client } = await storeInRedis();
     await client.hset('txgw:record', 'forgotten', forgotten);
     await store.acquire(place, wish);
-    const outcome = { version: 'v', value: Buffer.from('x'), ageMs: 0, begunAt: Date.now(), ttlMs: 60_000 };
-    expect(await store.settle(place, 'me', outcome)).toBe(true);
+    expect(await store.settle(place, 'me', { ...outcome, begunAt: Date.now() })).toBe(true);
     expect(await store.acquire(place, wish)).toMatchObject({ state: 'found' });
   },
 );

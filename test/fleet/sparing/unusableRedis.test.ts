@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
 import { makeAuthority } from '../../support/certificate.js';
-import { environmentFor, spawnGateway, startTestGateway } from '../../support/gateway.js';
+import { environmentFor, linesWith, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startRedis, startRedisCluster } from '../../support/redis.js';
 import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
@@ -12,13 +12,14 @@ import { startTlsFront } from '../../support/tlsFront.js';
 async function causesOf(CACHE_URL: string) {
   const gateway = await startTestGateway({ CACHE_URL });
   // A dozen: of a cluster, one part has the keys of a few.
-  const ids = Array.from({ length: 12 }, () => gateway.sandbox.control.addTaxpayer().id);
+  const ids = gateway.sandbox.control.addTaxpayers(12);
   const fields = ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { status }`);
   const { data, errors } = await gateway.query(`{ ${fields.join(' ')} }`);
   const tokens = Object.fromEntries(ids.map((_, n) => [`t${n}`, { status: 'CREATED' }]));
   expect({ data, errors }).toEqual({ data: tokens, errors: undefined });
-  const lines = gateway.logs.map((line) => JSON.parse(line)).filter(({ store }) => store !== undefined);
-  expect(lines.map(({ msg }) => msg)).toEqual([expect.stringMatching(/^store unavailable/)]);
+  const lines = linesWith(gateway.logs, { level: 'error' });
+  expect(lines).toEqual([expect.objectContaining({ msg: 'store unavailable, continuing without it' })]);
+  expect(gateway.logs.join('')).not.toContain('planted');
   const { code, stdout, stderr } = await runCommand({ ...environmentFor(gateway.sandbox), CACHE_URL }, ['check']);
   expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
   return { logged: lines[0].cause, checked: /^FAILED {2}store: CACHE_URL \(.*?\): (.*)$/m.exec(stdout)?.[1] };
@@ -32,6 +33,12 @@ it('A database number that Redis does not have is told, and nothing is written t
 });
 
 const wrongKinds: readonly (readonly [string, () => Promise<string>, string | RegExp])[] = [
+  ['a password that is missing', withPassword, 'Redis wants a password (NOAUTH)'],
+  [
+    'a password that is another',
+    async () => (await withPassword()).replace('//', '//:wrong-planted@'),
+    'Redis refused the password (WRONGPASS)',
+  ],
   [
     'TLS to a plain port',
     async () => (await startRedis()).url.replace('redis:', 'rediss:'),
@@ -87,9 +94,7 @@ for (const [what, user] of [
     const sandbox = await startSandbox();
     const env = { ...environmentFor(sandbox), CACHE_URL: `redis://${user}:planted-password@127.0.0.1:${server.port}` };
     const gateway = await spawnGateway(env);
-    const lines = gateway.output().trimEnd().split('\n');
-    const told = lines.map((line) => JSON.parse(line)).filter(({ printed }) => printed !== undefined);
-    expect(told).toEqual([expect.objectContaining({ level: 'warn', msg: 'a library printed a warning' })]);
+    expect(linesWith([gateway.output()], { level: 'warn', msg: 'a library printed a warning' })).toHaveLength(1);
     expect(gateway.output()).not.toContain('planted');
     expect(await runCommand(env, ['check'])).toMatchObject({ code: 0, stderr: '' });
   });
@@ -103,6 +108,11 @@ it('A user who may not do what only the command forget needs is found by check',
     stdout: expect.stringContaining('does not permit the command (NOPERM)'),
   });
 });
+
+/** The address, without its password, of a Redis that has one. */
+async function withPassword(): Promise<string> {
+  return (await startRedis({ args: ['--requirepass', 'right-planted'] })).url;
+}
 
 /** The address of a Redis for a user who may do anything but `command`. */
 async function urlWithout(command: string): Promise<string> {

@@ -1,6 +1,6 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
-import { connect } from 'node:net';
 import type { IdentityProvider, TokenOptions } from '../../../support/identityProvider.js';
+import { rawHttp } from '../../../support/rawConnection.js';
 
 /** What a table of attacks is made with. */
 export interface Scene {
@@ -31,11 +31,15 @@ export interface RawAnswer {
 }
 
 export async function launch(origin: string, attack: Attack): Promise<RawAnswer> {
-  const { hostname, port } = new URL(origin);
-  if (attack.raw !== undefined) return launchRaw(hostname, Number(port), attack.raw);
+  if (attack.raw !== undefined) {
+    const { write, answer } = rawHttp(origin);
+    write(attack.raw);
+    const { status = 0, body: text = '' } = (await answer()) ?? {};
+    return { status, headers: {}, text };
+  }
   const { method = 'POST', path = '/graphql', headers, body } = attack;
   return new Promise((resolve, reject) => {
-    const sent = httpRequest({ hostname, port, method, path, headers, agent: false }, (response) => {
+    const sent = httpRequest(origin, { method, path, headers, agent: false }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('end', () => {
@@ -49,6 +53,9 @@ export async function launch(origin: string, attack: Attack): Promise<RawAnswer>
     sent.end(body);
   });
 }
+
+/** Refused before anything of GraphQL is read. */
+export const unread = (status: number) => ({ status, code: undefined });
 
 /** A POST of a document as JSON. */
 export function post(authorization: string, query: string, variables: object = {}): Pick<Attack, 'headers' | 'body'> {
@@ -66,16 +73,4 @@ export function codesOf({ text }: RawAnswer): string[] {
   } catch {
     return [];
   }
-}
-
-function launchRaw(host: string, port: number, bytes: string): Promise<RawAnswer> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, host, () => socket.write(bytes, 'latin1'));
-    let text = '';
-    socket.on('data', (chunk) => {
-      text += chunk.toString('latin1');
-    });
-    socket.on('error', reject);
-    socket.on('close', () => resolve({ status: Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1] ?? 0), headers: {}, text }));
-  });
 }

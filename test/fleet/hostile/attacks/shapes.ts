@@ -1,4 +1,4 @@
-import { type Attack, post, type Scene } from './Attack.js';
+import { type Attack, post, type Scene, unread } from './Attack.js';
 
 const invalid = { status: 400, code: 'GRAPHQL_VALIDATION_FAILED' } as const;
 const badInput = { status: 400, code: 'BAD_USER_INPUT' } as const;
@@ -28,94 +28,57 @@ export async function documentAttacks({ token, own }: Scene): Promise<Attack[]> 
     'an unknown directive': '{ __typename @export(as: "x") }',
     'a type definition': 'type Query { admin: Boolean }',
   };
+  const parsed = { status: 400, code: 'GRAPHQL_PARSE_FAILED' } as const;
   return [
     ...Object.entries(documents).map(([name, query]) => ({ name, ...post(authorization, query), ...invalid })),
-    { name: 'a syntax error', ...post(authorization, '{ taxpayer('), status: 400, code: 'GRAPHQL_PARSE_FAILED' },
-    {
-      name: 'a document that is all quotes',
-      ...post(authorization, '"'.repeat(999)),
-      status: 400,
-      code: 'GRAPHQL_PARSE_FAILED',
-    },
-    ...(await variableAttacks(authorization)),
+    { name: 'a syntax error', ...post(authorization, '{ taxpayer('), ...parsed },
+    { name: 'a document that is all quotes', ...post(authorization, '"'.repeat(999)), ...parsed },
+    ...variableAttacks(authorization),
   ];
 }
 
-async function variableAttacks(authorization: string): Promise<Attack[]> {
+function variableAttacks(authorization: string): Attack[] {
+  const headers = { 'content-type': 'application/json', authorization };
   const create = 'mutation($i: CreateClientLinkInput!) { createClientLink(input: $i) { replayed } }';
+  const read = 'query($id: ID!) { taxpayer(id: $id) { id } }';
   const nested = (levels: number, open: string, close: string) => `${open.repeat(levels)}1${close.repeat(levels)}`;
-  const withText = (query: string, variables: string) => ({
-    headers: { 'content-type': 'application/json', authorization },
-    body: `{"query":${JSON.stringify(query)},"variables":${variables}}`,
-  });
+  const deep = nested(100_000, '[', ']');
+  /** Each with its document, and the variables as text. */
+  const variables: Readonly<Record<string, readonly [query: string, variables: string]>> = {
+    'metadata nested 100,000 deep in lists': [create, `{"i":{"metadata":{"a":${deep}}}}`],
+    'a variable nested 100,000 deep where a text belongs': [read, `{"id":${deep}}`],
+    'a variable nobody declared, 100,000 deep': ['{ __typename }', `{"x":${deep}}`],
+    'a variable of a wrong type': [read, '{"id":{"a":1}}'],
+    'a variable that is missing': [read, '{}'],
+    'a variable given by its prototype': [read, '{"__proto__":{"id":"x"}}'],
+    'an input field called __proto__': [create, '{"i":{"__proto__":{"admin":true}}}'],
+    'an input field nobody knows': [create, '{"i":{"ssn":"123-45-6789"}}'],
+  };
+  /** Refused by the field, when the rest is executed. */
+  const ofFields: typeof variables = {
+    'metadata nested one level too deep': [create, `{"i":{"metadata":${nested(21, '{"a":', '}')}}}`],
+    'metadata in the document nested too deep': [
+      `mutation { createClientLink(input: { metadata: ${nested(200, '{ a: ', '}')} }) { replayed } }`,
+      '{}',
+    ],
+    'a wait of a year': [
+      '{ refreshJob(taxpayerId: "own-taxpayer", jobId: "j", waitSeconds: 31536000) { status } }',
+      '{}',
+    ],
+    'an idempotency key of 10,000 characters': [create, `{"i":{"idempotencyKey":"${'k'.repeat(10_000)}"}}`],
+  };
+  const attacksOf = (table: typeof variables, outcome: Pick<Attack, 'status' | 'code'>) =>
+    Object.entries(table).map(([name, [query, text]]) => {
+      return { name, headers, body: `{"query":${JSON.stringify(query)},"variables":${text}}`, ...outcome };
+    });
   return [
-    {
-      name: 'metadata nested 100,000 deep in lists',
-      ...withText(create, `{"i":{"metadata":{"a":${nested(100_000, '[', ']')}}}}`),
-      ...badInput,
-    },
-    {
-      name: 'metadata nested one level too deep',
-      ...withText(create, `{"i":{"metadata":${nested(21, '{"a":', '}')}}}`),
-      status: 200,
-      code: 'BAD_USER_INPUT',
-    },
-    {
-      name: 'metadata in the document nested too deep',
-      ...post(
-        authorization,
-        `mutation { createClientLink(input: { metadata: ${nested(200, '{ a: ', '}')} }) { replayed } }`,
-      ),
-      status: 200,
-      code: 'BAD_USER_INPUT',
-    },
-    {
-      name: 'a variable nested 100,000 deep where a text belongs',
-      ...withText('query($id: ID!) { taxpayer(id: $id) { id } }', `{"id":${nested(100_000, '[', ']')}}`),
-      ...badInput,
-    },
-    {
-      name: 'a variable nobody declared, 100,000 deep',
-      ...withText('{ __typename }', `{"x":${nested(100_000, '[', ']')}}`),
-      ...badInput,
-    },
+    ...attacksOf(variables, badInput),
+    ...attacksOf(ofFields, { ...badInput, status: 200 }),
     {
       name: 'extensions nested 100,000 deep',
-      headers: { 'content-type': 'application/json', authorization },
-      body: `{"query":"{ __typename }","extensions":{"x":${nested(100_000, '[', ']')}}}`,
+      headers,
+      body: `{"query":"{ __typename }","extensions":{"x":${deep}}}`,
       ...badInput,
-    },
-    {
-      name: 'a variable of a wrong type',
-      ...withText('query($id: ID!) { taxpayer(id: $id) { id } }', '{"id":{"a":1}}'),
-      ...badInput,
-    },
-    {
-      name: 'a variable that is missing',
-      ...withText('query($id: ID!) { taxpayer(id: $id) { id } }', '{}'),
-      ...badInput,
-    },
-    {
-      name: 'a variable given by its prototype',
-      ...withText('query($id: ID!) { taxpayer(id: $id) { id } }', '{"__proto__":{"id":"x"}}'),
-      ...badInput,
-    },
-    { name: 'an input field called __proto__', ...withText(create, '{"i":{"__proto__":{"admin":true}}}'), ...badInput },
-    { name: 'an input field nobody knows', ...withText(create, '{"i":{"ssn":"123-45-6789"}}'), ...badInput },
-    {
-      name: 'a wait of a year',
-      ...post(
-        authorization,
-        '{ refreshJob(taxpayerId: "own-taxpayer", jobId: "j", waitSeconds: 31536000) { status } }',
-      ),
-      status: 200,
-      code: 'BAD_USER_INPUT',
-    },
-    {
-      name: 'an idempotency key of 10,000 characters',
-      ...withText(create, `{"i":{"idempotencyKey":"${'k'.repeat(10_000)}"}}`),
-      status: 200,
-      code: 'BAD_USER_INPUT',
     },
   ];
 }
@@ -147,10 +110,28 @@ export async function transportAttacks({ token }: Scene): Promise<Attack[]> {
     'a query given by the prototype': '{"__proto__":{"query":"{ __typename }"}}',
     'a body nested 100,000 deep': `${'['.repeat(100_000)}${']'.repeat(100_000)}`,
   };
-  const unsupported = { status: 415, code: 'BAD_USER_INPUT' } as const;
+  const unsupported = { ...badInput, status: 415 };
+  const tooLarge = { body: Buffer.alloc(300_000, 'x'), ...badInput, status: 413 };
+  const noMethod = { ...badInput, status: 405 };
   const host = 'Host: x\r\nConnection: close\r\n';
+  const queries: Readonly<Record<string, string>> = {
+    'a GET with two queries': '?query={__typename}&query={__typename}',
+    'a GET with variables that are not JSON': '?query={__typename}&variables={',
+    'a GET in malformed UTF-8': '?query={__typename}%23%c3%28',
+    'a GET without a query': '',
+  };
+  /** Bytes that are not HTTP, or two readings of it. */
+  const raws: Readonly<Record<string, string>> = {
+    'a request that is not HTTP': 'nonsense\r\n\r\n',
+    'two lengths of one body': `POST /graphql HTTP/1.1\r\n${host}Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello`,
+    'a length and chunks': `POST /graphql HTTP/1.1\r\n${host}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    'a NUL in a header': `POST /graphql HTTP/1.1\r\n${host}X-Request-Id: a\u0000b\r\n\r\n`,
+    'a request without a host': 'GET /graphql HTTP/1.1\r\nConnection: close\r\n\r\n',
+  };
   return [
     ...Object.entries(bodies).map(([name, body]) => ({ name, headers: json, body, ...badInput })),
+    ...Object.entries(queries).map(([name, query]) => ({ name, ...get, path: `/graphql${query}`, ...badInput })),
+    ...Object.entries(raws).map(([name, raw]) => ({ name, raw, ...unread(400) })),
     {
       name: 'a form',
       headers: { ...json, 'content-type': 'application/x-www-form-urlencoded' },
@@ -170,28 +151,20 @@ export async function transportAttacks({ token }: Scene): Promise<Attack[]> {
       body: Buffer.from([0x1f, 0x8b, 8, 0]),
       ...unsupported,
     },
-    {
-      name: 'a body that is too large',
-      headers: json,
-      body: Buffer.alloc(300_000, 'x'),
-      status: 413,
-      code: 'BAD_USER_INPUT',
-    },
+    { name: 'a body that is too large', headers: json, ...tooLarge },
     {
       name: 'a body that is too large and of unknown length',
       headers: { ...json, 'transfer-encoding': 'chunked' },
-      body: Buffer.alloc(300_000, 'x'),
-      status: 413,
-      code: 'BAD_USER_INPUT',
+      ...tooLarge,
     },
     {
       name: 'an answer type we do not write',
       headers: { ...json, accept: 'text/html' },
       body: simple,
+      ...badInput,
       status: 406,
-      code: 'BAD_USER_INPUT',
     },
-    { name: 'a mutation by GET', ...get, path: `/graphql?query=${mutation}`, status: 405, code: 'BAD_USER_INPUT' },
+    { name: 'a mutation by GET', ...get, path: `/graphql?query=${mutation}`, ...noMethod },
     {
       name: 'a GET that a page of another origin can send',
       method: 'GET',
@@ -199,69 +172,27 @@ export async function transportAttacks({ token }: Scene): Promise<Attack[]> {
       headers: { authorization },
       ...badInput,
     },
-    { name: 'a GET with two queries', ...get, path: '/graphql?query={__typename}&query={__typename}', ...badInput },
-    {
-      name: 'a GET with variables that are not JSON',
-      ...get,
-      path: '/graphql?query={__typename}&variables={',
-      ...badInput,
-    },
-    { name: 'a GET in malformed UTF-8', ...get, path: '/graphql?query={__typename}%23%c3%28', ...badInput },
-    { name: 'a GET without a query', ...get, path: '/graphql', ...badInput },
-    ...['PUT', 'TRACE'].map((method) => ({
-      name: `a ${method}`,
-      method,
-      headers: json,
-      status: 405,
-      code: 'BAD_USER_INPUT',
-    })),
+    ...['PUT', 'TRACE'].map((method) => ({ name: `a ${method}`, method, headers: json, ...noMethod })),
     ...['//graphql', '/graphql/../metrics', '/%67raphql'].map((path) => ({
       name: `the path ${path}`,
       path,
       headers: json,
       body: simple,
-      status: 404,
-      code: undefined,
+      ...unread(404),
     })),
-    { name: 'the explorer in production', method: 'GET', path: '/graphiql', status: 404, code: undefined },
-    { name: 'a request that is not HTTP', raw: 'nonsense\r\n\r\n', status: 400, code: undefined },
-    {
-      name: 'two lengths of one body',
-      raw: `POST /graphql HTTP/1.1\r\n${host}Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello`,
-      status: 400,
-      code: undefined,
-    },
-    {
-      name: 'a length and chunks',
-      raw: `POST /graphql HTTP/1.1\r\n${host}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
-      status: 400,
-      code: undefined,
-    },
-    {
-      name: 'a NUL in a header',
-      raw: `POST /graphql HTTP/1.1\r\n${host}X-Request-Id: a\u0000b\r\n\r\n`,
-      status: 400,
-      code: undefined,
-    },
-    {
-      name: 'a request without a host',
-      raw: 'GET /graphql HTTP/1.1\r\nConnection: close\r\n\r\n',
-      status: 400,
-      code: undefined,
-    },
+    { name: 'the explorer in production', method: 'GET', path: '/graphiql', ...unread(404) },
     {
       name: '3,000 headers',
       raw: `GET /graphql HTTP/1.1\r\n${host}${'a: bcdef\r\n'.repeat(3000)}\r\n`,
-      status: 431,
-      code: undefined,
+      ...unread(431),
     },
     {
       // Apollo's clients take this answer, with status 200, as "send the text instead"
       name: 'a persisted query nobody registered',
       headers: json,
       body: '{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"00"}}}',
+      ...badInput,
       status: 200,
-      code: 'BAD_USER_INPUT',
     },
   ];
 }
