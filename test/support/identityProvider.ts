@@ -79,8 +79,8 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
     },
 
     /** The public part of the newest key, as PEM. */
-    publicPem(alg?: string): string {
-      return newest(keys, alg).publicKey.export({ type: 'spki', format: 'pem' }).toString();
+    publicPem(): string {
+      return newest(keys).publicKey.export({ type: 'spki', format: 'pem' }).toString();
     },
 
     /** Publishes `set` in place of its own keys; undefined publishes these again. */
@@ -128,7 +128,7 @@ function keyPair(alg: string): { privateKey: KeyObject; publicKey: KeyObject } {
 }
 
 /** The newest key of the algorithm. Hostile tokens may name one without a key: then the newest key of all. */
-function newest(keys: readonly SigningKey[], alg: string | undefined): SigningKey {
+function newest(keys: readonly SigningKey[], alg?: string): SigningKey {
   const key = keys.findLast((candidate) => candidate.alg === alg) ?? keys.at(-1);
   if (!key) throw new Error('This identity provider has no key.');
   return key;

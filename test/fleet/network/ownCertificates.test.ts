@@ -55,16 +55,16 @@ describe('the service', () => {
     expect(codesOf(await query(job))).toEqual([]);
   });
 
-  test.each<[string, object, RegExp, TlsOptions?]>([
-    ['is not trusted by the public authorities', {}, untrusted],
-    ['is not trusted by a wrong authority', { UPSTREAM_CA_FILE: other.certFile }, untrusted],
+  test.each([
+    ['is not trusted by the public authorities', {}, {}, untrusted],
+    ['is not trusted by a wrong authority', {}, { UPSTREAM_CA_FILE: other.certFile }, untrusted],
     [
       'wants a certificate of ours',
+      wantsClients(),
       { UPSTREAM_CA_FILE: authority.certFile },
       /ALERT_CERTIFICATE_REQUIRED/,
-      wantsClients(),
     ],
-  ])('%s, and a creation is known not to have arrived', async (_, env, reason, options) => {
+  ])('%s, and a creation is known not to have arrived', async (_, options, env, reason) => {
     const { url } = await tlsFront(service.url, options);
     const { query, logs } = await startTestGateway({ UPSTREAM_BASE_URL: url.replace('https', 'HTTPS'), ...env });
     expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
