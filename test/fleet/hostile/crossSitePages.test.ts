@@ -95,12 +95,12 @@ describe('a page of another origin', () => {
 describe('a page that CORS_ORIGINS names', () => {
   const mayRead = async (origin: string) => {
     const { headers } = await fetch(`${allowing.origin}/graphql`, { method: 'POST', headers: { origin } });
-    return ['allow-origin', 'expose-headers', 'allow-credentials'].map((name) => headers.get(`access-control-${name}`));
+    return [headers.get('access-control-allow-origin'), headers.get('access-control-expose-headers')];
   };
 
   it('may read the request id and when to come back', async () => {
     const names = 'x-request-id,retry-after';
-    expect(await mayRead('https://app.example')).toEqual(['https://app.example', names, null]);
+    expect(await mayRead('https://app.example')).toEqual(['https://app.example', names]);
   });
 
   it.each(['https://app.example.evil.example', 'https://app.example:8443', 'http://app.example', 'https://app.exampl'])(
