@@ -1,5 +1,5 @@
 // npm run bench:sparing: counts the calls to the token endpoint by fleets of real gateway processes over a real Redis, through
-// restarts and kills. Prints a table; it ends with 1 when a figure breaks a promise.
+// restarts and kills. Prints a table; with --check it fails when a figure breaks a promise.
 
 import { optionsOf } from './optionsOf.js';
 import { table } from './report.js';
@@ -10,12 +10,12 @@ const names = scenarios.map(({ name }) => name);
 const help = `The token calls of a fleet: npm run bench:sparing -- [options]
 
   --scenario <name>  only this one; may be repeated. Names: ${names.join(', ')}
+  --check            ends with 1 when a figure is not what is promised
   --help
-
-Ends with 1 when a figure is not what is promised.
 `;
 const values = optionsOf(help, {
   scenario: { type: 'string', multiple: true, default: names, among: names },
+  check: { type: 'boolean' },
 });
 
 const rows = [];
@@ -26,7 +26,7 @@ for (const scenario of scenarios.filter(({ name }) => values.scenario.includes(n
 process.stdout.write(`${tableOf(rows)}\n`);
 for (const { name, promised } of rows.filter((row) => !row.promised.holds(row))) {
   process.stderr.write(`Not as it is promised: ${name}: ${promised.text}\n`);
-  process.exitCode = 1;
+  if (values.check) process.exitCode = 1;
 }
 
 function tableOf(rows) {
