@@ -23,6 +23,7 @@ export async function readGraphQLRequest(
   options: ReadOptions,
   simpleGet: boolean,
 ): Promise<GraphQLRequest> {
+  if (request.destroyed) throw endedTooEarly(); // nothing would tell of its end any more
   if (request.method === 'GET') {
     if (!simpleGet) refuseSimpleRequest(request);
     const { url = '' } = request;
@@ -67,14 +68,12 @@ const endedTooEarly = () => badRequest('The client left too early', 400);
 
 /**
  * Reads a body. Rejects with a GatewayError when it is too long, ends too early, or the caller has no room for it.
- * Uses events: an async iterator would cost as much as the rest of a small request. A request whose client left before the
- * listeners were added emits nothing more, so a destroyed request is refused at once.
+ * Uses events: an async iterator would cost as much as the rest of a small request.
  */
 function readBody(request: IncomingMessage, holder: Holder, { places, operations }: ReadOptions): Promise<Buffer> {
   const maxBytes = operations.limits.bodyBytes;
   const tooLarge = () => badRequest(`The body must have at most ${maxBytes} bytes (MAX_BODY_BYTES)`, 413);
   return new Promise((resolve, reject) => {
-    if (request.destroyed) throw endedTooEarly(); // rejects
     const expected = Number(request.headers['content-length'] ?? maxBytes);
     if (expected > maxBytes) throw tooLarge();
     const chunks: Buffer[] = [];

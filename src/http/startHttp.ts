@@ -43,11 +43,10 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, upgrade, log });
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');
-  if (files)
-    server.server.once(
-      'close',
-      followPemFiles(files, log, (renewed) => server.renewTls(renewed)),
-    );
+  if (files && tls) {
+    const unfollow = followPemFiles(files, tls, log, (renewed) => server.renewTls(renewed));
+    server.server.once('close', unfollow);
+  }
   return { server, port: listeningOn };
 }
 

@@ -35,7 +35,7 @@ export class Agents {
     if (files === undefined) return;
     this.#pem = readPemFiles(files);
     if (log === undefined) return;
-    this.#unfollow = followPemFiles(files, log, (renewed) => {
+    this.#unfollow = followPemFiles(files, this.#pem, log, (renewed) => {
       this.#pem = renewed;
       this.#retire();
     });

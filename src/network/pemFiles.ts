@@ -25,15 +25,17 @@ export function readPemFiles(files: PemFiles): Pem {
   return checked(files, Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : []))));
 }
 
-/** Calls `use` when the files have changed and fit together; until then those in use stay. Returns how to stop. */
-export function followPemFiles(files: PemFiles, log: Logger, use: (pem: Pem) => void): () => void {
+/**
+ * Calls `use` when the files have changed and fit together; until then those in use stay, at first `latest`. Returns how to stop.
+ */
+export function followPemFiles(files: PemFiles, latest: Pem, log: Logger, use: (pem: Pem) => void): () => void {
   const named = kinds.flatMap((kind) => files[kind] ?? []);
-  let latest = readPemFiles(files);
+  let inUse = latest;
   const take = () => {
     const pem = readPemFiles(files);
-    if (isDeepStrictEqual(pem, latest)) return undefined;
+    if (isDeepStrictEqual(pem, inUse)) return undefined;
     use(pem);
-    latest = pem;
+    inUse = pem;
     return { settings: named.map(({ setting }) => setting) };
   };
   return follow({ paths: named.map(({ file }) => file), log, take });

@@ -61,7 +61,9 @@ export class EndpointBreaker {
   refusalOf(holder: string | undefined): GatewayError | undefined {
     const now = performance.now();
     const allForMs = this.#all.openUntil + (holder === this.#failedLast ? windowMs : 0) - now;
-    if (allForMs > 0) return refused(allForMs, 'the breaker is open for all calls');
+    const mayOthersTry = now >= this.#all.openUntil;
+    if (allForMs > 0)
+      return refused(allForMs, 'the breaker is open for all calls', mayOthersTry ? { holder } : undefined);
     const ownForMs = this.#ownOf(holder).openUntil - now;
     return ownForMs > 0 ? refused(ownForMs, "the breaker is open for this caller's calls", { holder }) : undefined;
   }

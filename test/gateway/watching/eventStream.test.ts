@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import { sharedMs } from '../../../src/datasources/RefreshJobs.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
+import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { executions } from '../../support/executions.js';
 import { planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, update, watchJob, whenMetric } from '../../support/liveJob.js';
@@ -184,6 +185,38 @@ it('a request whose client leaves while the token is verified leaves no stream b
   expect(await metric(gateway, 'gateway_open_streams{transport="sse"}')).toBe(1);
   expect(await metric(gateway, 'gateway_watchers{kind="job"}')).toBe(1);
   await events.cancel();
+});
+
+it('an EventSource that leaves while the token is verified gives back its place', async () => {
+  const provider = await startTrustedProvider();
+  const gateway = await startTestGateway({ ...quickPolls, ...provider.env, MAX_CONNECTIONS: '4' });
+  const job = addJob(gateway);
+  const headers = { accept: 'text/event-stream', authorization: await provider.watcherOf([job.taxpayerId]) };
+  const search = new URLSearchParams({ query: watchJob, variables: JSON.stringify(job) });
+  provider.behave('hold');
+  const leaving = rawRequest(gateway.origin, { path: `/graphql/stream?${search}`, headers });
+  await until(() => provider.counts.jwks > 0);
+  leaving.destroy();
+  await metric(gateway, 'gateway_open_streams{transport="sse"}'); // its end reaches the gateway before this answer
+  provider.release();
+  const only = await stream(gateway, { query: watchJob, variables: job }, headers);
+  expect(only.status).toBe(200);
+  await eventReader(only).cancel();
+});
+
+it('a stream that waits for its decision when the gateway stops ends without being called complete', async () => {
+  const [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
+  const gateway = await startTestGateway({ ...quickPolls, ...provider.env, AUTH_DECISION_URL: point.url });
+  const job = addJob(gateway);
+  point.allow('ada', [job.taxpayerId]);
+  const token = await provider.token({ sub: 'ada', scope: 'refresh-jobs:read' });
+  const release = point.hold();
+  const asking = stream(gateway, { query: watchJob, variables: job }, { authorization: `Bearer ${token}` });
+  await until(() => point.asked.length > 0);
+  const stopped = gateway.stop();
+  release();
+  expect(await (await asking).text()).not.toContain('complete');
+  await stopped;
 });
 
 it('a stopping gateway ends event streams without calling them complete, after the answers under way', async () => {

@@ -102,14 +102,14 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       await store.increment(count, 1500);
       expect((await peer.get(item))?.value).toEqual(bytes('x'));
       expect(await peer.acquire(entry, wish('you'))).toEqual(found('short'));
-      expect(await store.acquire(renewed, wish('me'))).toEqual(taken);
+      expect(await store.acquire(renewed, { owner: 'me', leaseMs: 60_000 })).toEqual(taken);
       expect(await peer.acquire(late, { owner: 'next', leaseMs: 3000 })).toEqual(held('late'));
 
       await under.pass(1510);
       expect(await peer.get(item)).toBeUndefined();
       expect(await peer.acquire(entry, wish('you'))).toEqual(taken);
       expect((await store.increment(count, 1000)).count).toBe(1);
-      expect(await peer.acquire(renewed, wish('you'))).toEqual(held('me'));
+      expect(await peer.acquire(renewed, { owner: 'you', leaseMs: 60_000 })).toEqual(held('me'));
       expect(await peer.acquire(late, wish('next'))).toEqual(taken);
       expect(await store.acquire(late, wish('late'))).toEqual(held('next'));
       expect(await store.settle(late, 'late', value('late'))).toBe(false);
