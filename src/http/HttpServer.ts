@@ -206,11 +206,22 @@ function contextOf(tls: Pem) {
 class UpgradableRequest extends IncomingMessage {
   /** What the parser of Node.js found. Not a `#private` member: the base constructor calls the setter before those exist. */
   declare offersUpgrade: boolean | null;
+  /** How many pieces of the body came so far, and how many bytes. */
+  pieces = 0;
+  received = 0;
   /** Decided with the headers: Node.js asks again when the request itself counts as unanswered. */
   declare isTooMany: boolean | undefined;
 
   set upgrade(offered: boolean | null) {
     this.offersUpgrade = offered;
+  }
+
+  /** Takes a piece of the body; null at its end. */
+  override push(piece: Buffer | null): boolean {
+    this.pieces += 1;
+    this.received += piece?.length ?? 0;
+    if (this.pieces > mostTinyPieces && this.received < tinyBytes * this.pieces) dropBody(this.socket);
+    return super.push(piece);
   }
 
   get upgrade(): boolean {
@@ -221,6 +232,27 @@ class UpgradableRequest extends IncomingMessage {
 
 function isForWebSocket({ headers, url = '' }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket' && /^\/graphql(\?|$)/.test(pathAndQueryOf(url));
+}
+
+/** Most pieces that a body may come in, if they have fewer bytes than these on average. */
+const mostTinyPieces = 400;
+const tinyBytes = 64;
+
+/**
+ * Ends a connection whose body comes in very many tiny pieces, such as chunks of one byte. Each takes hundreds of bytes and a
+ * microsecond in Node.js, whose parser goes on to the end of what it has read, 64 kB: until then it has nobody to give pieces to.
+ */
+function dropBody(socket: Socket): void {
+  if (socket.destroyed) return;
+  socket.destroy();
+  const { parser } = socket as unknown as { parser: Record<number, unknown> & { constructor: { kOnBody: number } } };
+  const { kOnBody } = parser.constructor;
+  const onBody = parser[kOnBody];
+  parser[kOnBody] = undefined;
+  // Before the socket has closed: another connection gets the parser then.
+  setImmediate(() => {
+    parser[kOnBody] = onBody;
+  });
 }
 
 /** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */

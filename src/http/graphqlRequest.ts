@@ -76,7 +76,7 @@ function readBody(request: IncomingMessage, holder: Holder, { places, operations
   return new Promise((resolve, reject) => {
     const expected = Number(request.headers['content-length'] ?? maxBytes);
     if (expected > maxBytes) throw tooLarge();
-    const chunks: Buffer[] = [];
+    let body: Buffer = Buffer.of();
     let size = 0;
     let release: Release | undefined;
     // The listeners would keep the body in memory until the request is answered.
@@ -90,19 +90,24 @@ function readBody(request: IncomingMessage, holder: Holder, { places, operations
       reject(error);
     };
     const take = (chunk: Buffer) => {
+      const start = size;
       size += chunk.length;
-      chunks.push(chunk);
-      if (size > maxBytes) refuse(tooLarge());
-      if (size >= expected || release !== undefined) return;
+      if (size > maxBytes) return refuse(tooLarge());
       try {
-        release = places.take('bytes', holder, expected);
+        if (size < expected) release ??= places.take('bytes', holder, expected);
       } catch (error) {
-        refuse(error);
+        return refuse(error);
+      }
+      if (start === 0) body = chunk;
+      else {
+        // Copied into one buffer, because many small ones would take a multiple of their bytes.
+        if (body.length < expected) body = Buffer.concat([body], expected);
+        chunk.copy(body, start);
       }
     };
     const end = () => {
       settle();
-      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks));
+      resolve(body.subarray(0, size));
     };
     const fail = () => refuse(endedTooEarly());
     request.on('data', take).on('end', end).on('error', fail);

@@ -25,6 +25,7 @@ export class WebSockets {
       noServer: true,
       maxPayload: edge.operations.limits.bodyBytes,
       handleProtocols,
+      maxFragments: 256, // each takes a hundred bytes, however short
       clientTracking: false,
       perMessageDeflate: false, // a small message may unpack to a huge one, and ours are short
       autoPong: false, // SocketSession sends pongs, to count the bytes that the peer leaves unread

@@ -169,9 +169,14 @@ function nameToLog(name: string | undefined): string | undefined {
   return name === undefined || /\d{4}/.test(name) ? undefined : name.slice(0, 64);
 }
 
-/** About how many bytes a document with the plans of its operations takes: it holds its text and every token of it. */
+/** About how many bytes a parsed document takes. */
+export function documentBytes({ tokenCount = 0 }: DocumentNode): number {
+  return tokenBytes * tokenCount;
+}
+
+/** About how many bytes a document with its text and the plans of its operations takes. */
 function bytesOf({ document, sizeOf }: SizedDocument, text: string): number {
-  let bytes = entryBytes + characterBytes * text.length + tokenBytes * (document.tokenCount ?? 0);
+  let bytes = entryBytes + characterBytes * text.length + documentBytes(document);
   for (const one of document.definitions) {
     if (one.kind === Kind.OPERATION_DEFINITION) bytes += stepBytes * Math.min(maxSteps, sizeOf(one).fields);
   }

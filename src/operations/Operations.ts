@@ -5,7 +5,7 @@ import { holderOf } from '../auth/caller.js';
 import { Exit } from './Exit.js';
 import { createApolloServer, type Logger } from './executeByApollo.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
-import { type KnownOperation, KnownOperations, keptBytes } from './KnownOperations.js';
+import { documentBytes, type KnownOperation, KnownOperations, keptBytes } from './KnownOperations.js';
 import type {
   Answer,
   Operation,
@@ -33,10 +33,10 @@ export interface OperationsOptions extends SubscribeOptions {
   readonly plans?: 'on' | 'off' | undefined;
 }
 
-/** Bytes of memory per character of a parsed request, and of its headers. */
-const [bytesPerCharacter, bytesPerHeaderCharacter] = [16, 3] as const;
-/** Requests of at most so many bytes are not counted in the places: their number bounds the memory they take. */
-const smallRequestBytes = 16_384;
+/** Bytes of memory per character of a parsed request, and of its headers; and of each header's name or value besides. */
+const [bytesPerCharacter, bytesPerHeaderCharacter, headerTextBytes] = [16, 3, 60] as const;
+/** What takes at most so many bytes is not counted in the places: the number of operations bounds it. */
+const uncountedBytes = 4096;
 
 /** The longest request body that is kept parsed, in characters. */
 const longestKept = 2048;
@@ -75,10 +75,9 @@ export class Operations {
     return this.#apollo.stop();
   }
 
-  /** Counts a large request as held until its record ends. @throws GatewayError RATE_LIMITED when there is no room for it */
+  /** Counts a request as held until its record ends. @throws GatewayError RATE_LIMITED when there is no room for it */
   hold(record: OperationRecord, facts: OperationFacts, asked: GraphQLRequest): void {
-    const bytes = bytesOf(asked, facts);
-    if (bytes > smallRequestBytes) record.release = this.options.places.take('bytes', holderOf(facts.caller), bytes);
+    this.#hold(record, facts, bytesOf(asked, facts));
   }
 
   /**
@@ -96,6 +95,7 @@ export class Operations {
       record.request = request;
       const known = this.#find(request);
       record.known = known;
+      if (!known.isKept) this.#hold(record, facts, documentBytes(known.document));
       if (known.type === 'subscription') record.transport = streamAs ?? record.transport;
       refuseWrongWay(request.method, known.type, record.transport);
       record.values = known.read(request.variables);
@@ -140,6 +140,16 @@ export class Operations {
     this.options.hooks.onEnd(record);
   }
 
+  #hold(record: OperationRecord, { caller }: OperationFacts, bytes: number): void {
+    if (bytes <= uncountedBytes) return;
+    const { release: before } = record;
+    const release = this.options.places.take('bytes', holderOf(caller), bytes);
+    record.release = () => {
+      before?.();
+      release();
+    };
+  }
+
   #find({ query, operationName }: GraphQLRequest): KnownOperation {
     // Apollo's own message for a request with only a hash: its clients then send the text, some with the hash beside it.
     if (!query) throw badRequest('PersistedQueryNotSupported', 200);
@@ -165,9 +175,9 @@ export class Operations {
 
 /** About how many bytes of memory a request takes while it waits. */
 function bytesOf({ size }: GraphQLRequest, { request }: OperationFacts): number {
-  let headerCharacters = 0;
-  for (const text of request?.rawHeaders ?? []) headerCharacters += text.length;
-  return bytesPerCharacter * size + bytesPerHeaderCharacter * headerCharacters;
+  let bytes = bytesPerCharacter * size;
+  for (const text of request?.rawHeaders ?? []) bytes += headerTextBytes + bytesPerHeaderCharacter * text.length;
+  return bytes;
 }
 
 function refuseWrongWay(method: GraphQLRequest['method'], type: OperationType, transport: Transport): void {

@@ -153,6 +153,27 @@ it.each(['', 'Expect: x\r\n'])(
   },
 );
 
+it('a body may come in many pieces, but not in very many tiny ones', async () => {
+  const body = JSON.stringify({ query: '{ __typename }', extensions: { filler: 'x'.repeat(1000) } });
+  const inPieces = (bytes: number) =>
+    (body.match(new RegExp(`.{1,${bytes}}`, 'g')) ?? []).map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`);
+  const send = (bytes: number) => {
+    const connection = rawHttp(gateway.origin);
+    const chunked = 'transfer-encoding: chunked';
+    const pieces = [...inPieces(bytes), '0\r\n\r\n'].join('');
+    connection.write('POST /graphql HTTP/1.1', host, json, authorization, chunked, '', pieces);
+    return connection;
+  };
+  expect(inPieces(3).length).toBeLessThan(400);
+  const few = send(3);
+  expect(await few.answer()).toMatchObject({ status: 200, body: '{"data":{"__typename":"Query"}}' });
+  const many = send(1);
+  await many.closed;
+  expect(await many.answer()).toBeUndefined();
+  const next = send(3); // by a parser that was used before
+  expect(await next.answer()).toMatchObject({ status: 200 });
+});
+
 it('pipelined requests of a client that has gone do not keep a gateway from stopping', async () => {
   const stopping = await startTestGateway({ DRAIN_TIMEOUT_MS: '20000' });
   const { id } = stopping.sandbox.control.addTaxpayer();

@@ -203,6 +203,18 @@ describe('a process with a heap of 256 MB', () => {
     },
   );
 
+  it('counts the tokens of documents that wait, of which it keeps none', async () => {
+    const documents = sandbox.control.addTaxpayers(120).map((each, n) => ({
+      query: `subscription W${n} { taxpayerTokenUpdated(taxpayerId: "${each}") { ${'...{status}'.repeat(100)} } }`,
+    }));
+    const { firsts, end } = await firstsOfStreams(gateway.origin, hostile, documents);
+    end();
+    const begun = firsts.filter((first) => first.includes('CREATED')).length;
+    expect(firsts.filter((first) => first.includes('At most')).length).toBe(120 - begun);
+    expect(begun).toBeGreaterThan(40);
+    expect(begun).toBeLessThan(110); // by its characters alone, each would be within what is not counted
+  });
+
   it('gives back the room of subscriptions that cannot begin', async () => {
     const ids = [...Array<string>(10).fill(' '), id];
     const { firsts, end } = await firstsOfStreams(gateway.origin, hostile, ids.map(largeWatch));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect } from '@jest/globals';
 import { followSecrets, loadConfig, type UpstreamCredentials } from '../../../src/config/config.js';
-import { followPemFiles, type Pem } from '../../../src/network/pemFiles.js';
+import { followPemFiles, type Pem, readPemFiles } from '../../../src/network/pemFiles.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { atEnd } from '../../support/atEnd.js';
 import { issueCertificate } from '../../support/certificate.js';
@@ -80,7 +80,7 @@ describe('A certificate and its key that are renewed by a symbolic link', () => 
     const lines: string[] = [];
     const log = createLogger('info', { write: (line) => lines.push(line) });
     const renewed = new Promise<Pem>((resolve) => {
-      atEnd(followPemFiles(files, log, resolve));
+      atEnd(followPemFiles(files, readPemFiles(files), log, resolve));
     });
     await sleep(1500); // it has looked at what is in use
     point('two');

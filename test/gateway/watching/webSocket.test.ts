@@ -101,6 +101,11 @@ describe('subscriptions over WebSocket', () => {
     ],
     ['text that is not JSON', (socket: RawSocket) => socket.send('{'), 4400],
     ['a message of the server', (socket: RawSocket) => socket.send({ type: 'connection_ack' }), 4400],
+    [
+      'a message in very many fragments',
+      ({ socket }: RawSocket) => Array.from({ length: 300 }, () => socket.send('x', { fin: false })),
+      1008,
+    ],
     ['a message above MAX_BODY_BYTES', (socket: RawSocket) => socket.send('x'.repeat(262_145)), 1009],
     [
       'a message of a caller above MAX_BODY_BYTES',
