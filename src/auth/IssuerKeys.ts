@@ -1,6 +1,7 @@
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, type JWSHeaderParameters } from 'jose';
 import * as z from 'zod';
 import { authUnavailable, type GatewayError } from '../errors/errors.js';
+import { isNestedWithin } from '../process/json.js';
 import { pause } from '../process/pause.js';
 import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
 
@@ -143,6 +144,9 @@ export class IssuerKeys implements KeySource {
   }
 }
 
+/** Deepest nesting of a key set, in levels: `JSON.stringify` overflows the stack at some thousand. */
+const maxKeyDepth = 20;
+
 const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
 
 /** Reads the key set of an issuer. @throws NoAnswer */
@@ -151,7 +155,8 @@ export async function readIssuerKeys({ issuer, jwksUrl, agentFor: agent }: KeyPl
   const endsAt = performance.now() + deadlineMs;
   const get: Get = (url) => fetchJson(url, endsAt - performance.now(), { headers, agent });
   const read = keySet.safeParse(await get(jwksUrl ?? (await discover(issuer, get))));
-  if (!read.success) throw new NoAnswer('answer', 'the answer is no JSON Web Key Set with a key');
+  if (!read.success || !isNestedWithin(read.data, maxKeyDepth))
+    throw new NoAnswer('answer', 'the answer is no JSON Web Key Set with a key');
   return read.data;
 }
 

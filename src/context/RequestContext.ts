@@ -13,7 +13,7 @@ import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError, tokenRequired } from '../errors/errors.js';
 import type { AuditEvent } from '../observability/auditLine.js';
 import type { OperationContext, OperationFacts } from '../operations/Operation.js';
-import { isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/json.js';
+import { isNestedWithin, maxMetadataDepth, maxMetadataValues, pathOfInfinity, valuesIn } from '../process/json.js';
 import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 
@@ -134,6 +134,9 @@ export class RequestContext implements OperationContext, ReadCall {
     if (key !== undefined) checkIdempotencyKey(key);
     if (!isNestedWithin(request.metadata, maxMetadataDepth)) {
       throw badInput('input.metadata', `must be nested at most ${maxMetadataDepth} levels`);
+    }
+    if (valuesIn(request.metadata, maxMetadataValues) > maxMetadataValues) {
+      throw badInput('input.metadata', `must have at most ${maxMetadataValues} values`);
     }
     const lost = pathOfInfinity(request.metadata);
     if (lost !== undefined) {

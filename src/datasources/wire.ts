@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { Secret } from '../config/secret.js';
-import { isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/json.js';
+import { isNestedWithin, maxMetadataDepth, maxMetadataValues, pathOfInfinity, valuesIn } from '../process/json.js';
 import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 
@@ -16,6 +16,9 @@ const accessToken = z
   .max(16_000)
   .regex(/^[\x21-\x7e]+$/)
   .transform((text) => new Secret(text));
+
+/** A value of an enum that the service may extend: a longer one is none. */
+const word = z.string().max(1000);
 
 const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
   (v) => typeof v === 'object' && v !== null && !Array.isArray(v),
@@ -51,8 +54,8 @@ export type ClientLink = Readonly<z.output<typeof clientLink>>;
 const tokenRecord = z.object({
   access_token: accessToken,
   taxpayer_id: z.string(),
-  provider_id: z.string(),
-  status: z.string(),
+  provider_id: word,
+  status: word,
   name: z.unknown().optional(),
   metadata: z.unknown().optional(),
   created_at: z.unknown().optional(),
@@ -84,7 +87,7 @@ export const storedTokenRecord = z.object({
 export type TokenRecord = Readonly<z.output<typeof storedTokenRecord>>;
 
 /** Interface, 2.5; `status` is the service's own value, whether we know it or not. */
-export const jobStatus = z.object({ status: z.string(), jobId: z.string(), taxpayerId: z.string(), name: z.string() });
+export const jobStatus = z.object({ status: word, jobId: z.string(), taxpayerId: z.string(), name: z.string() });
 export type JobStatus = Readonly<z.output<typeof jobStatus>>;
 
 // These decode the service's answers. Each throws GatewayError UPSTREAM_INVALID_RESPONSE for an answer that breaks the
@@ -152,6 +155,7 @@ function metadataIn(found: unknown): Detail<Readonly<Record<string, unknown>>> {
   if (!isNestedWithin(metadata.value, maxMetadataDepth)) {
     return faulty('metadata is nested too deeply');
   }
+  if (valuesIn(metadata.value, maxMetadataValues) > maxMetadataValues) return faulty('metadata has too many values');
   const lost = pathOfInfinity(metadata.value);
   if (lost === undefined) return metadata;
   const message = `metadata.${lost} holds a number beyond 2^53 that would not arrive unchanged`;

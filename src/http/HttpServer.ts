@@ -18,6 +18,8 @@ export interface HttpServerOptions {
   readonly tls: Pem | undefined;
   /** By exact path, for every method. */
   readonly routes: ReadonlyMap<string, Handler>;
+  /** What a request waits for before it is looked at, if anything. */
+  readonly turn?: (request: IncomingMessage) => Promise<void> | undefined;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean;
   /** Takes WebSockets. */
@@ -45,6 +47,9 @@ const quietMs = 30;
 const mostPipelined = 4;
 const unanswered = new WeakMap<Socket, number>();
 const unansweredOf = (socket: Socket): number => unanswered.get(socket) ?? 0;
+
+/** Further headers of a request are ignored: each takes a multiple of its bytes, also before they are complete. */
+const maxHeaders = 200;
 
 const plainText = ['content-type', 'text/plain; charset=utf-8'];
 
@@ -82,6 +87,7 @@ export class HttpServer {
             { ...limits, handshakeTimeout, ...contextOf(tls), requestCert: tls.ca !== undefined },
             listener,
           );
+    this.server.maxHeadersCount = maxHeaders;
     this.server.on('checkExpectation', listener); // Node.js would answer 417 itself, without counting the request
     this.server.on('upgrade', (request, socket, head) => {
       if (options.upgrade && isForWebSocket(request)) options.upgrade(request, socket, head);
@@ -158,6 +164,8 @@ export class HttpServer {
     unanswered.set(socket, unansweredOf(socket) + 1);
     response.once('close', () => unanswered.set(socket, unansweredOf(socket) - 1));
     if (this.#closingListener !== undefined) await this.#closingListener;
+    const turn = this.options.turn?.(request);
+    if (turn !== undefined) await turn;
     if (this.options.before?.(request, response)) return;
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;

@@ -17,6 +17,9 @@ export function requestIdOf({ headers }: IncomingMessage): string {
 
 export type AddressOf = (request: IncomingMessage) => string | undefined;
 
+/** Most proxies in a row that are looked at: a header may name thousands. */
+const mostProxies = 20;
+
 /**
  * Returns a function that finds a client's address: that of the connection or, if it is a trusted proxy's, the rightmost in
  * `X-Forwarded-For` that is not. Text that is not a plain address ends the list.
@@ -24,7 +27,7 @@ export type AddressOf = (request: IncomingMessage) => string | undefined;
 export function addressReader(trustedProxies: readonly string[] | undefined): AddressOf {
   if (trustedProxies === undefined) return ({ socket }) => socket.remoteAddress;
   const isTrusted = proxyaddr.compile([...trustedProxies]);
-  const trust = (address: string, hop: number) => isTrusted(canonical(address) ?? address, hop);
+  const trust = (address: string, hop: number) => hop < mostProxies && isTrusted(canonical(address) ?? address, hop);
   return (request) => proxyaddr.all(request, trust).map(canonical).findLast(Boolean);
 }
 

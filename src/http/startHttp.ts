@@ -36,11 +36,12 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   const { config, log, origins, upgrade } = parts;
   const routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
   if (config.metricsPort === undefined) routes.push(metricsRoute(parts));
-  if (config.introspection) routes.push(...explorerRoutes(parts.explorer));
+  if (config.introspection) routes.push(...explorerRoutes(parts.explorer).map((route) => held(parts, route)));
   const { host, port, tls: files } = config;
   const before = origins.answer.bind(origins);
   const tls = files && readPemFiles(files);
-  const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, upgrade, log });
+  const turn = turnOfOthers(parts);
+  const server = new HttpServer({ host, port, tls, routes: new Map(routes), turn, before, upgrade, log });
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');
   if (files && tls) {
@@ -72,6 +73,28 @@ function refusedCertificates(log: Logger): (error: NodeJS.ErrnoException, socket
   };
 }
 
+/** Estimated time of a request that is no operation, in milliseconds. */
+const shortWorkMs = 0.1;
+
+/** Requests that are no operation have no caller and no pace: those of each address come in turn, so that no flood fills the loop. */
+function turnOfOthers({ quota, addressOf }: HttpParts) {
+  return (request: IncomingMessage): Promise<void> | undefined => {
+    const isOperation = request.method !== 'OPTIONS' && /^\/graphql(\/stream)?(\?|$)/.test(request.url ?? '');
+    return isOperation ? undefined : quota.goOn(addressOf(request), shortWorkMs);
+  };
+}
+
+/** Counts what its clients have not read. */
+function held({ unread, addressOf }: HttpParts, [path, handler]: Routes[number]): Routes[number] {
+  return [
+    path,
+    async (request, response) => {
+      await handler(request, response);
+      unread.holdAnswer(response, addressOf(request));
+    },
+  ];
+}
+
 function graphqlRoutes(parts: HttpParts): Routes {
   const handler = new GraphQLHandler(parts);
   const answer: Handler = (request, response) => handler.handle(request, response);
@@ -98,7 +121,8 @@ function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
 }
 
 /** Metrics, written at most ten times a second, which takes milliseconds: whoever asks meanwhile shares the next text. */
-function metricsRoute({ metrics: { registry }, unread, addressOf }: HttpParts): Routes[number] {
+function metricsRoute(parts: HttpParts): Routes[number] {
+  const { registry } = parts.metrics;
   const pace = new Pace({ atOnce: 1, everyMs: 100, longestMs: 100 });
   let next: Promise<Buffer> | undefined;
   const write = async () => {
@@ -106,12 +130,9 @@ function metricsRoute({ metrics: { registry }, unread, addressOf }: HttpParts): 
     next = undefined;
     return Buffer.from(await registry.metrics()); // one copy, however many have not read it yet
   };
-  return [
-    '/metrics',
-    async (request, response) => {
-      next ??= write();
-      writePage(response, 200, prometheusContentType, await next);
-      unread.holdAnswer(response, addressOf(request));
-    },
-  ];
+  const handler: Handler = async (_, response) => {
+    next ??= write();
+    writePage(response, 200, prometheusContentType, await next);
+  };
+  return held(parts, ['/metrics', handler]);
 }

@@ -32,7 +32,10 @@ export function isLostInteger(number: string): boolean {
 }
 
 function significantDigits(number: string): string {
-  return number.replace(/e.*$/i, '').replace(/[-.]/g, '').replace(/0+$/, '');
+  return number
+    .replace(/e.*$/i, '')
+    .replace(/[-.]/g, '')
+    .replace(/(?<!0)0+$/, '');
 }
 
 /** The path of the first infinity, as `crm.ids.0`; undefined when there is none. It recurses: for bounded nesting only. */
@@ -46,8 +49,16 @@ export function pathOfInfinity(value: unknown): string | undefined {
   return undefined;
 }
 
-/** The deepest nesting of metadata, in levels, as a caller sends it and as the service returns it. */
-export const maxMetadataDepth = 20;
+/** The deepest nesting of metadata, in levels, and the most values in it, as a caller sends it and as the service returns it. */
+export const [maxMetadataDepth, maxMetadataValues] = [20, 10_000] as const;
+
+/** How many values a JSON value holds, itself included; stops counting above `most`. Recursive: for bounded nesting only. */
+export function valuesIn(value: unknown, most: number): number {
+  let count = 1;
+  if (typeof value !== 'object' || value === null) return count;
+  for (const member of Object.values(value)) if (count <= most) count += valuesIn(member, most - count);
+  return count;
+}
 
 /** Whether a JSON value nests at most `levels` levels. Unlike an unbounded walk, it cannot overflow the stack. */
 export function isNestedWithin(value: unknown, levels: number): boolean {

@@ -153,6 +153,41 @@ it.each(['', 'Expect: x\r\n'])(
   },
 );
 
+it('a request has at most 200 headers: a token behind them is not seen', async () => {
+  const status = async (headers: number) => {
+    const connection = rawHttp(gateway.origin);
+    const many = Array.from({ length: headers }, (_, n) => `x-${n}: y`);
+    connection.write('POST /graphql HTTP/1.1', host, json, lengthOf(typename), ...many, authorization, '', typename);
+    return (await connection.answer())?.status;
+  };
+  expect([await status(100), await status(200)]).toEqual([200, 401]);
+});
+
+it('requests for other paths come in turn: an operation does not wait for hundreds of them', async () => {
+  const connections = await Promise.all(
+    Array.from({ length: 100 }, async () => {
+      const connection = rawHttp(gateway.origin);
+      connection.write('GET /nowhere HTTP/1.1', host, '', '');
+      await connection.answer();
+      return connection;
+    }),
+  );
+  let answered = 0;
+  const all = connections.map(async (connection) => {
+    connection.write(`GET /nowhere HTTP/1.1\r\n${host}\r\n\r\n`.repeat(4));
+    for (let n = 0; n < 4; n += 1) {
+      expect(await connection.answer()).toMatchObject({ status: 404 });
+      answered += 1;
+    }
+  });
+  const operation = rawHttp(gateway.origin);
+  operation.write('POST /graphql HTTP/1.1', host, json, authorization, lengthOf(typename), '', typename);
+  expect(await operation.answer()).toMatchObject({ status: 200 });
+  expect(answered).toBeLessThan(200);
+  await Promise.all(all);
+  expect(answered).toBe(400);
+});
+
 it('a body may come in many pieces, but not in very many tiny ones', async () => {
   const body = JSON.stringify({ query: '{ __typename }', extensions: { filler: 'x'.repeat(1000) } });
   const inPieces = (bytes: number) =>

@@ -77,6 +77,14 @@ describe('an error names the limit and its value', () => {
     expect(errors?.map(({ message }) => message)).toContain(`The document must have ${limit}`);
   });
 
+  test.each([
+    [9998, []],
+    [9999, ['input.metadata must have at most 10000 values']],
+  ])('metadata with a list of %i numbers', async (length, messages) => {
+    const { errors = [] } = await gateway.query(create, { m: { list: Array(length).fill(0) } });
+    expect(errors.map(({ message }) => message)).toEqual(messages);
+  });
+
   test('what is exactly at the limits passes', async () => {
     const document =
       '{ a: taxpayer(id: "x") { token { __typename } } b: __typename @skip(if: false) @include(if: true) }';

@@ -98,6 +98,12 @@ describe('A value of the service that the schema does not know', () => {
     },
   );
 
+  it('is none if it is longer than any word', async () => {
+    const { id } = gateway.sandbox.control.addTaxpayer({ status: 'x'.repeat(1001) });
+    const { errors } = await gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
+    expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_INVALID_RESPONSE' } }]);
+  });
+
   it('is bounded in the log and in memory', async () => {
     for (let n = 0; n < 120; n += 1) {
       await read(gateway.sandbox.control.addTaxpayer({ providerId: `new-${n}-${'x'.repeat(200)}` }).id);
@@ -113,11 +119,12 @@ const gateway = await startTestGateway();
 describe('A record of the service with something of a wrong form', () => {
   const deep = JSON.parse(`${'{"planted":'.repeat(21)}1${'}'.repeat(21)}`);
   const broken = 'The service gave a value that breaks its contract';
-  const tooDeep = 'metadata is nested too deeply';
+  const [tooDeep, tooMany] = ['metadata is nested too deeply', 'metadata has too many values'];
   it.each<[string, string, Readonly<Record<string, unknown>>, string]>([
     ['name', 'name: Invalid input: expected string, received array', { name: ['planted'] }, broken],
     ['metadata', 'metadata: Invalid input', { metadata: ['planted'] }, broken],
     ['metadata', tooDeep, { metadata: deep }, tooDeep],
+    ['metadata', tooMany, { metadata: { list: Array(9999).fill({}) } }, tooMany],
     ['createdAt', 'created_at: Invalid input', { created_at: 'planted' }, broken],
     ['createdAt', 'created_at: Invalid input', { created_at: '2026-02-30T10:00:00Z' }, broken],
     [

@@ -20,6 +20,11 @@ describe('the address of a caller', () => {
     ['one with a port', { 'x-forwarded-for': '203.0.113.7:4711' }, '203.0.113.7'],
     ['an IPv4 address in IPv6 form', { 'x-forwarded-for': '::ffff:203.0.113.7, ::ffff:10.1.2.3' }, '203.0.113.7'],
     ['an IPv6 address with a port', { 'x-forwarded-for': '[2001:db8::7]:4711, fd00::1' }, '2001:db8::7'],
+    [
+      'the twentieth proxy’s',
+      { 'x-forwarded-for': `203.0.113.7, 10.2.2.2, ${'10.1.2.3, '.repeat(18)}10.1.2.3` },
+      '10.2.2.2',
+    ],
     ['not a proxy’s with a port', { 'x-forwarded-for': '203.0.113.7, 10.1.2.3:4711, [fd00::1]:80' }, '203.0.113.7'],
     ['the same however it is written', { 'x-forwarded-for': '2001:0DB8:0:0::1F' }, '2001:db8::1f'],
     ['not the proxy’s because of a comma too many', { 'x-forwarded-for': '203.0.113.7, , 10.1.2.3,' }, '203.0.113.7'],
