@@ -7,8 +7,8 @@ const mostTurns = 32;
 
 /**
  * Spreads the work of each caller over rounds, in which everything else gets its turn. A round ends with the turn of the event
- * loop in which so much work of all callers is done or, while anything waits for the next, after {@link mostTurns}. Callers
- * without an identity count as one.
+ * loop in which all callers together have done {@link perRoundMs} of work or, while anything waits for the next, after
+ * {@link mostTurns}. Callers without an identity count as one.
  */
 export class Rounds {
   /** Work of each caller in this round, in milliseconds. */

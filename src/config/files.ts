@@ -4,7 +4,7 @@ import { withoutByteOrderMark } from '../process/json.js';
 
 /** How often files are looked at, in milliseconds: by name, because mounted secrets are replaced through a symbolic link. */
 const lookEveryMs = 1000;
-const againMs = 60_000;
+const retryEveryMs = 60_000;
 
 export interface Followed {
   /** Files and folders. */
@@ -32,7 +32,7 @@ export function follow({ paths, log, take }: Followed): () => void {
     const hasSettled = now === seen;
     seen = now;
     const isNew = now !== taken;
-    const isAgain = problem !== undefined && performance.now() - triedAt >= againMs;
+    const isAgain = problem !== undefined && performance.now() - triedAt >= retryEveryMs;
     if (!hasSettled || !(isNew || isAgain)) return;
     taken = now;
     triedAt = performance.now();

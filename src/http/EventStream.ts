@@ -96,7 +96,7 @@ export async function writeStream(
   response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
   void write(opening);
   for await (const { text } of result) await write(answer(text));
-  end(streams.draining ? interruption : completion); // it may have begun while the process drains
+  end(streams.draining ? interruption : completion); // one that began during the drain was not interrupted
 }
 
 /** Writes one answer in the form of a stream. */

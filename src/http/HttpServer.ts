@@ -164,11 +164,11 @@ export class HttpServer {
     unanswered.set(socket, unansweredOf(socket) + 1);
     response.once('close', () => unanswered.set(socket, unansweredOf(socket) - 1));
     if (this.#closingListener !== undefined) await this.#closingListener;
+    const url = pathAndQueryOf(request.url ?? '/');
+    request.url = url;
     const turn = this.options.turn?.(request);
     if (turn !== undefined) await turn;
     if (this.options.before?.(request, response)) return;
-    const url = pathAndQueryOf(request.url ?? '/');
-    request.url = url;
     const end = url.indexOf('?');
     const handler = this.options.routes.get(end === -1 ? url : url.slice(0, end)) ?? answerNotFound;
     await handler(request, response);
@@ -226,8 +226,9 @@ class UpgradableRequest extends IncomingMessage {
 
   /** Takes a piece of the body; null at its end. */
   override push(piece: Buffer | null): boolean {
+    if (piece === null) return super.push(null);
     this.pieces += 1;
-    this.received += piece?.length ?? 0;
+    this.received += piece.length;
     if (this.pieces > mostTinyPieces && this.received < tinyBytes * this.pieces) dropBody(this.socket);
     return super.push(piece);
   }

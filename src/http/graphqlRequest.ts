@@ -100,8 +100,8 @@ function readBody(request: IncomingMessage, holder: Holder, { places, operations
       }
       if (start === 0) body = chunk;
       else {
-        // Copied into one buffer, because many small ones would take a multiple of their bytes.
-        if (body.length < expected) body = Buffer.concat([body], expected);
+        // Copied into one buffer, which grows, because many small ones would take a multiple of their bytes.
+        if (body.length < size) body = Buffer.concat([body], Math.min(expected, 2 * size));
         chunk.copy(body, start);
       }
     };

@@ -36,7 +36,7 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   const { config, log, origins, upgrade } = parts;
   const routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
   if (config.metricsPort === undefined) routes.push(metricsRoute(parts));
-  if (config.introspection) routes.push(...explorerRoutes(parts.explorer).map((route) => held(parts, route)));
+  if (config.introspection) routes.push(...explorerRoutes(parts.explorer).map((route) => counted(parts, route)));
   const { host, port, tls: files } = config;
   const before = origins.answer.bind(origins);
   const tls = files && readPemFiles(files);
@@ -80,12 +80,12 @@ const shortWorkMs = 0.1;
 function turnOfOthers({ quota, addressOf }: HttpParts) {
   return (request: IncomingMessage): Promise<void> | undefined => {
     const isOperation = request.method !== 'OPTIONS' && /^\/graphql(\/stream)?(\?|$)/.test(request.url ?? '');
-    return isOperation ? undefined : quota.goOn(addressOf(request), shortWorkMs);
+    return isOperation ? undefined : quota.goOn(addressOf(request), shortWorkMs, false);
   };
 }
 
-/** Counts what its clients have not read. */
-function held({ unread, addressOf }: HttpParts, [path, handler]: Routes[number]): Routes[number] {
+/** Counts what the clients of a route have not read. */
+function counted({ unread, addressOf }: HttpParts, [path, handler]: Routes[number]): Routes[number] {
   return [
     path,
     async (request, response) => {
@@ -134,5 +134,5 @@ function metricsRoute(parts: HttpParts): Routes[number] {
     next ??= write();
     writePage(response, 200, prometheusContentType, await next);
   };
-  return held(parts, ['/metrics', handler]);
+  return counted(parts, ['/metrics', handler]);
 }

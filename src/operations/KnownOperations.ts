@@ -105,8 +105,11 @@ export class KnownOperations {
     const known = this.#kept.get(text) ?? this.#read(text);
     const node = getOperationAST(known.document, operationName);
     if (!node) throw unknownOperation(known.document, operationName);
-    const operation = known.operations.get(node) ?? this.#operationOf(known, node);
-    known.operations.set(node, operation);
+    let operation = known.operations.get(node);
+    if (operation === undefined) {
+      operation = this.#operationOf(known, node);
+      known.operations.set(node, operation);
+    }
     return operation;
   }
 

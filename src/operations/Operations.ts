@@ -34,7 +34,7 @@ export interface OperationsOptions extends SubscribeOptions {
 }
 
 /** Bytes of memory per character of a parsed request, and of its headers; and of each header's name or value besides. */
-const [bytesPerCharacter, bytesPerHeaderCharacter, headerTextBytes] = [16, 3, 60] as const;
+const [bytesPerCharacter, bytesPerHeaderCharacter, bytesPerHeaderText] = [16, 3, 60] as const;
 /** What takes at most so many bytes is not counted in the places: the number of operations bounds it. */
 const uncountedBytes = 4096;
 
@@ -176,7 +176,7 @@ export class Operations {
 /** About how many bytes of memory a request takes while it waits. */
 function bytesOf({ size }: GraphQLRequest, { request }: OperationFacts): number {
   let bytes = bytesPerCharacter * size;
-  for (const text of request?.rawHeaders ?? []) bytes += headerTextBytes + bytesPerHeaderCharacter * text.length;
+  for (const text of request?.rawHeaders ?? []) bytes += bytesPerHeaderText + bytesPerHeaderCharacter * text.length;
   return bytes;
 }
 

@@ -56,7 +56,10 @@ export const [maxMetadataDepth, maxMetadataValues] = [20, 10_000] as const;
 export function valuesIn(value: unknown, most: number): number {
   let count = 1;
   if (typeof value !== 'object' || value === null) return count;
-  for (const member of Object.values(value)) if (count <= most) count += valuesIn(member, most - count);
+  for (const member of Object.values(value)) {
+    if (count > most) break;
+    count += valuesIn(member, most - count);
+  }
   return count;
 }
 

@@ -60,12 +60,11 @@ export class EndpointBreaker {
   /** Why a call of the holder would not be made now; undefined when it would be. */
   refusalOf(holder: string | undefined): GatewayError | undefined {
     const now = performance.now();
-    const allForMs = this.#all.openUntil + (holder === this.#failedLast ? windowMs : 0) - now;
-    const mayOthersTry = now >= this.#all.openUntil;
-    if (allForMs > 0)
-      return refused(allForMs, 'the breaker is open for all calls', mayOthersTry ? { holder } : undefined);
-    const ownForMs = this.#ownOf(holder).openUntil - now;
-    return ownForMs > 0 ? refused(ownForMs, "the breaker is open for this caller's calls", { holder }) : undefined;
+    const forAllMs = this.#all.openUntil - now;
+    const othersFirstMs = holder === this.#failedLast ? windowMs : 0;
+    if (forAllMs > 0) return refused(forAllMs + othersFirstMs, 'the breaker is open for all calls');
+    const ownMs = Math.max(forAllMs + othersFirstMs, this.#ownOf(holder).openUntil - now);
+    return ownMs > 0 ? refused(ownMs, "the breaker is open for this caller's calls", { holder }) : undefined;
   }
 
   #ownOf(holder: string | undefined): Breaker {

@@ -173,19 +173,21 @@ it('requests for other paths come in turn: an operation does not wait for hundre
     }),
   );
   let answered = 0;
-  const all = connections.map(async (connection) => {
+  const order: number[] = [];
+  const all = connections.map(async (connection, place) => {
     connection.write(`GET /nowhere HTTP/1.1\r\n${host}\r\n\r\n`.repeat(4));
     for (let n = 0; n < 4; n += 1) {
       expect(await connection.answer()).toMatchObject({ status: 404 });
       answered += 1;
     }
+    order.push(place);
   });
   const operation = rawHttp(gateway.origin);
-  operation.write('POST /graphql HTTP/1.1', host, json, authorization, lengthOf(typename), '', typename);
+  operation.write('POST http://x/graphql HTTP/1.1', host, json, authorization, lengthOf(typename), '', typename);
   expect(await operation.answer()).toMatchObject({ status: 200 });
   expect(answered).toBeLessThan(200);
   await Promise.all(all);
-  expect(answered).toBe(400);
+  expect(order.at(-1)).toBeGreaterThan(90); // those that came first were answered first
 });
 
 it('a body may come in many pieces, but not in very many tiny ones', async () => {

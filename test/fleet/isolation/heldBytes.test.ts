@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
@@ -261,6 +262,36 @@ describe('a process with a heap of 256 MB', () => {
     sandbox.control.release('full');
     await Promise.all(held);
   });
+});
+
+it('small bodies in chunks that wait for their turn take little more than their bytes', async () => {
+  const gateway = await spawnGateway({});
+  const { hostname, port } = new URL(gateway.origin);
+  const text = '{"query":"{ __typename }"}';
+  const chunks = [text.slice(0, 5), text.slice(5), ''].map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`);
+  const head = [
+    'POST /graphql HTTP/1.1',
+    'host: gateway',
+    'content-type: application/json',
+    'transfer-encoding: chunked',
+  ];
+  const request = `${head.join('\r\n')}\r\n\r\n${chunks.join('')}`;
+  const peakKiB = () => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${gateway.pid}/status`, 'utf8'))?.[1]);
+  const before = peakKiB();
+  const ended = Array.from({ length: 500 }, () => {
+    const socket = connect(Number(port), hostname);
+    sockets.push(socket);
+    socket.write(request.repeat(4));
+    let answers = 0;
+    return new Promise<void>((resolve) => {
+      socket.setEncoding('latin1').on('data', (data) => {
+        answers += String(data).split('HTTP/1.1 200').length - 1;
+        if (answers === 4) resolve();
+      });
+    });
+  });
+  await Promise.all(ended);
+  expect(peakKiB() - before).toBeLessThan(150_000); // 2,000 times MAX_BODY_BYTES would be 500 MB
 });
 
 describe('a gateway', () => {
