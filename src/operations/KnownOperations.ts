@@ -69,7 +69,7 @@ interface KnownDocument extends SizedDocument {
 }
 
 /** Most fields of one operation: tens of milliseconds of work. Fields of `_entities` count once for each representation. */
-const maxFields = 20_000;
+const maxFields = 5_000;
 /** Most digests of texts that came once, of about 150 bytes each. */
 const maxSeen = 4096;
 

@@ -57,9 +57,9 @@ export class Operations {
   readonly #exit: Exit;
 
   constructor(private readonly options: OperationsOptions) {
-    const { schema, limits, introspection, places, hooks, log, plans = 'on' } = options;
+    const { schema, limits, introspection, places, quota, hooks, log, plans = 'on' } = options;
     this.limits = limits;
-    this.#apollo = createApolloServer(schema, log);
+    this.#apollo = createApolloServer(schema, log, quota);
     this.#known = new KnownOperations({ schema, limits, introspection, plans, apollo: this.#apollo });
     this.#exit = new Exit({ places, maxAnswerBytes: limits.answerBytes, hooks, openSchema: introspection });
   }

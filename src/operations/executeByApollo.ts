@@ -1,4 +1,4 @@
-import { ApolloServer, type ApolloServerOptions } from '@apollo/server';
+import { ApolloServer, type ApolloServerOptions, HeaderMap } from '@apollo/server';
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginInlineTraceDisabled,
@@ -6,7 +6,8 @@ import {
   ApolloServerPluginSchemaReportingDisabled,
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
-import type { DocumentNode, GraphQLSchema } from 'graphql';
+import { type DocumentNode, execute, type GraphQLSchema } from 'graphql';
+import type { Quota } from '../admission/Quota.js';
 import type { Variables } from './GraphQLRequest.js';
 import type { OperationContext, Result } from './Operation.js';
 
@@ -16,7 +17,11 @@ export type Logger = NonNullable<ApolloServerOptions<OperationContext>['logger']
  * Apollo Server only executes documents: they are parsed and validated already, and passed as an extension of the request.
  * Its reports and traces are off, because they would send data elsewhere.
  */
-export function createApolloServer(schema: GraphQLSchema, logger: Logger): ApolloServer<OperationContext> {
+export function createApolloServer(
+  schema: GraphQLSchema,
+  logger: Logger,
+  quota: Quota,
+): ApolloServer<OperationContext> {
   return new ApolloServer<OperationContext>({
     schema,
     includeStacktraceInErrorResponses: false,
@@ -35,6 +40,16 @@ export function createApolloServer(schema: GraphQLSchema, logger: Logger): Apoll
         // Apollo skips parsing and validation when the context has a document already.
         async requestDidStart(context) {
           Object.assign(context, { document: context.request.extensions?.['document'] });
+          return {
+            // As Apollo would, which begins in a later microtask: here the time of the work can be noted.
+            async responseForOperation({ document, operationName, request: { variables }, contextValue }) {
+              const beganAt = performance.now();
+              const executing = execute({ schema, document, operationName, variableValues: variables, contextValue });
+              quota.noteWork(contextValue.holder, beganAt);
+              const singleResult = (await executing) as never;
+              return { http: { headers: new HeaderMap() }, body: { kind: 'single', singleResult } };
+            },
+          };
         },
       },
     ],

@@ -34,7 +34,7 @@ describe('the fields of an operation', () => {
     status: 422,
     errors: [
       expect.objectContaining({
-        message: 'The operation must select at most 20000 fields, counted for each representation',
+        message: 'The operation must select at most 5000 fields, counted for each representation',
         extensions: expect.objectContaining({ code: 'BAD_USER_INPUT', retryable: false }),
       }),
     ],
@@ -44,11 +44,11 @@ describe('the fields of an operation', () => {
   it.each([
     ['by Apollo', entities(50, '__typename @include(if: true)')],
     ['by a plan', entities(50)],
-  ])('may be 20,000, %s', async (_, query) => {
+  ])('may be 5,000, %s', async (_, query) => {
     // each representation has 50 tokens of 10 fields, and the status of a job
     for (let time = 0; time < 3; time += 1) expect((await gateway.query(query, taxpayers(1))).errors).toBeUndefined();
-    expect((await gateway.query(query, taxpayers(39), graphql)).errors).toBeUndefined();
-    expect(await gateway.query(query, taxpayers(40), graphql)).toMatchObject(refusal);
+    expect((await gateway.query(query, taxpayers(9), graphql)).errors).toBeUndefined();
+    expect(await gateway.query(query, taxpayers(10), graphql)).toMatchObject(refusal);
   });
 
   it('are counted through fragments that spread each other', async () => {
@@ -59,7 +59,7 @@ describe('the fields of an operation', () => {
     const query = `query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { ...T3 } } ${levels.join(' ')}`;
     const [taxpayer] = taxpayers(1).r;
     const few = query.replace('...T3', '...T1');
-    expect((await gateway.query(few, taxpayer)).errors?.[0]?.message).not.toMatch(/at most 20000/);
+    expect((await gateway.query(few, taxpayer)).errors?.[0]?.message).not.toMatch(/at most 5000/);
     const more = `query Q($id: ID!) { ${Array.from({ length: 20 }, (_, n) => `b${n}: taxpayerToken(taxpayerId: $id) { ...T3 }`).join(' ')} } ${levels.join(' ')}`;
     expect(await gateway.query(more, taxpayer, graphql)).toMatchObject(refusal);
   });
