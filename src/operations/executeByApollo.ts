@@ -14,7 +14,7 @@ import type { OperationContext, Result } from './Operation.js';
 export type Logger = NonNullable<ApolloServerOptions<OperationContext>['logger']>;
 
 /**
- * Apollo Server only executes documents: they are parsed and validated already, and passed as an extension of the request.
+ * Apollo Server runs operations whose documents are parsed and validated already; they are passed as an extension of the request.
  * Its reports and traces are off, because they would send data elsewhere.
  */
 export function createApolloServer(
@@ -41,7 +41,7 @@ export function createApolloServer(
         async requestDidStart(context) {
           Object.assign(context, { document: context.request.extensions?.['document'] });
           return {
-            // As Apollo would, which begins in a later microtask: here the time of the work can be noted.
+            // What Apollo does next, but in a later microtask, where the time of the work could not be noted.
             async responseForOperation({ document, operationName, request: { variables }, contextValue }) {
               const beganAt = performance.now();
               const executing = execute({ schema, document, operationName, variableValues: variables, contextValue });
