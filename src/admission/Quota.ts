@@ -111,9 +111,16 @@ export class Quota {
     return this.#rounds.turnOf(holder);
   }
 
-  /** Waits for a turn to begin work that cannot be measured, or to go on with it: charges it, about `ms` milliseconds. */
-  async goOn(holder: Holder, ms: number, hasBegun = true): Promise<void> {
-    const turn = this.#rounds.turnOf(holder, hasBegun);
+  /** Waits for a turn to begin work of about `ms` milliseconds that counts against no share, such as that of an address. */
+  async begin(holder: Holder, ms: number): Promise<void> {
+    const turn = this.#rounds.turnOf(holder);
+    if (turn !== undefined) await turn;
+    this.#rounds.note(holder, ms);
+  }
+
+  /** Waits for a turn to go on with an operation, by work that cannot be measured: charges it, about `ms` milliseconds. */
+  async goOn(holder: Holder, ms: number): Promise<void> {
+    const turn = this.#rounds.turnOf(holder, true);
     if (turn !== undefined) await turn;
     this.spend(holder, ms);
   }

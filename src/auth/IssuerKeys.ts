@@ -155,8 +155,9 @@ export async function readIssuerKeys({ issuer, jwksUrl, agentFor: agent }: KeyPl
   const endsAt = performance.now() + deadlineMs;
   const get: Get = (url) => fetchJson(url, endsAt - performance.now(), { headers, agent });
   const read = keySet.safeParse(await get(jwksUrl ?? (await discover(issuer, get))));
-  if (!read.success || !isNestedWithin(read.data, maxKeyDepth))
+  if (!read.success || !isNestedWithin(read.data, maxKeyDepth)) {
     throw new NoAnswer('answer', 'the answer is no JSON Web Key Set with a key');
+  }
   return read.data;
 }
 

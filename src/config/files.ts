@@ -4,6 +4,7 @@ import { withoutByteOrderMark } from '../process/json.js';
 
 /** How often files are looked at, in milliseconds: by name, because mounted secrets are replaced through a symbolic link. */
 const lookEveryMs = 1000;
+/** How often a file that could not be used is tried again, in milliseconds: its reading may have failed for a moment. */
 const retryEveryMs = 60_000;
 
 export interface Followed {

@@ -13,7 +13,13 @@ import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError, tokenRequired } from '../errors/errors.js';
 import type { AuditEvent } from '../observability/auditLine.js';
 import type { OperationContext, OperationFacts } from '../operations/Operation.js';
-import { isNestedWithin, maxMetadataDepth, maxMetadataValues, pathOfInfinity, valuesIn } from '../process/json.js';
+import {
+  hasTooManyValues,
+  isNestedWithin,
+  maxMetadataDepth,
+  maxMetadataValues,
+  pathOfInfinity,
+} from '../process/json.js';
 import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 
@@ -139,7 +145,7 @@ export class RequestContext implements OperationContext, ReadCall {
     if (!isNestedWithin(request.metadata, maxMetadataDepth)) {
       throw badInput('input.metadata', `must be nested at most ${maxMetadataDepth} levels`);
     }
-    if (valuesIn(request.metadata, maxMetadataValues) > maxMetadataValues) {
+    if (hasTooManyValues(request.metadata)) {
       throw badInput('input.metadata', `must have at most ${maxMetadataValues} values`);
     }
     const lost = pathOfInfinity(request.metadata);

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { Secret } from '../config/secret.js';
-import { isNestedWithin, maxMetadataDepth, maxMetadataValues, pathOfInfinity, valuesIn } from '../process/json.js';
+import { hasTooManyValues, isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/json.js';
 import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 
@@ -155,7 +155,7 @@ function metadataIn(found: unknown): Detail<Readonly<Record<string, unknown>>> {
   if (!isNestedWithin(metadata.value, maxMetadataDepth)) {
     return faulty('metadata is nested too deeply');
   }
-  if (valuesIn(metadata.value, maxMetadataValues) > maxMetadataValues) return faulty('metadata has too many values');
+  if (hasTooManyValues(metadata.value)) return faulty('metadata has too many values');
   const lost = pathOfInfinity(metadata.value);
   if (lost === undefined) return metadata;
   const message = `metadata.${lost} holds a number beyond 2^53 that would not arrive unchanged`;

@@ -1,11 +1,19 @@
 import { once } from 'node:events';
-import { createServer, IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Pem } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
+import {
+  BoundedRequest,
+  countUnanswered,
+  isForWebSocket,
+  leavesMuchUnread,
+  pathAndQueryOf,
+  stopReading,
+} from './BoundedRequest.js';
 
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -40,14 +48,6 @@ const keepAliveTimeout = 620_000;
 /** The listening socket is closed once no connection has arrived for this long, in milliseconds. */
 const quietMs = 30;
 
-/**
- * Most requests of one connection that wait for their answers: few clients send a request before the last is answered, and an
- * attacker could send thousands in one packet.
- */
-const mostPipelined = 4;
-const unanswered = new WeakMap<Socket, number>();
-const unansweredOf = (socket: Socket): number => unanswered.get(socket) ?? 0;
-
 /** Further headers of a request are ignored: each takes a multiple of its bytes, also before they are complete. */
 const maxHeaders = 200;
 
@@ -74,7 +74,7 @@ export class HttpServer {
     const limits = {
       ...timeouts,
       keepAliveTimeout,
-      IncomingMessage: UpgradableRequest,
+      IncomingMessage: BoundedRequest,
       ServerResponse: this.#responses(tls === undefined ? overTcp : overTls),
     };
     const listener = (request: IncomingMessage, response: ServerResponse) =>
@@ -160,9 +160,7 @@ export class HttpServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { socket } = request;
-    unanswered.set(socket, unansweredOf(socket) + 1);
-    response.once('close', () => unanswered.set(socket, unansweredOf(socket) - 1));
+    countUnanswered(request, response);
     if (this.#closingListener !== undefined) await this.#closingListener;
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;
@@ -204,91 +202,4 @@ const answerNotFound: Handler = (_, response) => response.writeHead(404, plainTe
 
 function contextOf(tls: Pem) {
   return { ...tls, minVersion: 'TLSv1.2' } as const;
-}
-
-/**
- * A request that may become a WebSocket. One that offers another upgrade, such as Java's `Upgrade: h2c`, is served as if it
- * offered none (RFC 9110, 7.8): Node.js reads `upgrade` once it has the headers, and if it is true parses nothing more and hands
- * the connection over. One request too many of a connection counts as an upgrade, too, because nothing else stops the parser.
- */
-class UpgradableRequest extends IncomingMessage {
-  /** What the parser of Node.js found. Not a `#private` member: the base constructor calls the setter before those exist. */
-  declare offersUpgrade: boolean | null;
-  /** How many pieces of the body came so far, and how many bytes. */
-  pieces = 0;
-  received = 0;
-  /** Decided with the headers: Node.js asks again when the request itself counts as unanswered. */
-  declare isTooMany: boolean | undefined;
-
-  set upgrade(offered: boolean | null) {
-    this.offersUpgrade = offered;
-  }
-
-  /** Takes a piece of the body; null at its end. */
-  override push(piece: Buffer | null): boolean {
-    if (piece === null) return super.push(null);
-    this.pieces += 1;
-    this.received += piece.length;
-    if (this.pieces > mostTinyPieces && this.received < tinyBytes * this.pieces) dropBody(this.socket);
-    return super.push(piece);
-  }
-
-  get upgrade(): boolean {
-    this.isTooMany ??= unansweredOf(this.socket) >= mostPipelined;
-    return this.isTooMany || (this.offersUpgrade === true && isForWebSocket(this));
-  }
-}
-
-function isForWebSocket({ headers, url = '' }: IncomingMessage): boolean {
-  return headers.upgrade?.toLowerCase() === 'websocket' && /^\/graphql(\?|$)/.test(pathAndQueryOf(url));
-}
-
-/** Most pieces that a body may come in, if they have fewer bytes than these on average. */
-const mostTinyPieces = 400;
-const tinyBytes = 64;
-
-/**
- * Ends a connection whose body comes in very many tiny pieces, such as chunks of one byte. Each takes hundreds of bytes and a
- * microsecond in Node.js, whose parser goes on to the end of what it has read, 64 kB: until then it has nobody to give pieces to.
- * (From version 26 on it does not notice that, and still takes the time.)
- */
-function dropBody(socket: Socket): void {
-  if (socket.destroyed) return;
-  socket.destroy();
-  const { parser } = socket as unknown as { parser: Record<number, unknown> & { constructor: { kOnBody: number } } };
-  const { kOnBody } = parser.constructor;
-  const onBody = parser[kOnBody];
-  parser[kOnBody] = undefined;
-  // Before the socket has closed: another connection gets the parser then.
-  setImmediate(() => {
-    parser[kOnBody] = onBody;
-  });
-}
-
-/** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */
-function pathAndQueryOf(target: string): string {
-  return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
-}
-
-/** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */
-const maxDroppedBytes = 65_536;
-
-/** Whether a long body is unread. Node.js would read it to its end before the next request, which is fine for a short one. */
-function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
-  if (complete) return false;
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
-}
-
-/** How long the connection stays open after an answer that came before the end of a body, in milliseconds. */
-const lingerMs = 500;
-
-/**
- * Reads no more of a body, and closes its connection a moment after the answer. Closing at once, with bytes unread, would reset
- * the connection: a client that is still writing would get an error in place of the answer.
- */
-function stopReading(request: IncomingMessage): void {
-  request.read(); // otherwise Node.js would read the body to its end, to discard it
-  request.socket.destroySoon = function closeLater(this: Socket) {
-    this.end(() => setTimeout(() => this.destroy(), lingerMs).unref());
-  };
 }

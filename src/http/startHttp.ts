@@ -40,7 +40,7 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   const { host, port, tls: files } = config;
   const before = origins.answer.bind(origins);
   const tls = files && readPemFiles(files);
-  const turn = turnOfOthers(parts);
+  const turn = turnByAddress(parts);
   const server = new HttpServer({ host, port, tls, routes: new Map(routes), turn, before, upgrade, log });
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');
@@ -77,10 +77,10 @@ function refusedCertificates(log: Logger): (error: NodeJS.ErrnoException, socket
 const shortWorkMs = 0.1;
 
 /** Requests that are no operation have no caller and no pace: those of each address come in turn, so that no flood fills the loop. */
-function turnOfOthers({ quota, addressOf }: HttpParts) {
+function turnByAddress({ quota, addressOf }: HttpParts) {
   return (request: IncomingMessage): Promise<void> | undefined => {
     const isOperation = request.method !== 'OPTIONS' && /^\/graphql(\/stream)?(\?|$)/.test(request.url ?? '');
-    return isOperation ? undefined : quota.goOn(addressOf(request), shortWorkMs, false);
+    return isOperation ? undefined : quota.begin(addressOf(request), shortWorkMs);
   };
 }
 

@@ -25,12 +25,10 @@ export function readPemFiles(files: PemFiles): Pem {
   return checked(files, Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : []))));
 }
 
-/**
- * Calls `use` when the files have changed and fit together; until then those in use stay, at first `latest`. Returns how to stop.
- */
-export function followPemFiles(files: PemFiles, latest: Pem, log: Logger, use: (pem: Pem) => void): () => void {
+/** Calls `use` when the files have changed and fit together; until then `present`, what is in use, stays. Returns how to stop. */
+export function followPemFiles(files: PemFiles, present: Pem, log: Logger, use: (pem: Pem) => void): () => void {
   const named = kinds.flatMap((kind) => files[kind] ?? []);
-  let inUse = latest;
+  let inUse = present;
   const take = () => {
     const pem = readPemFiles(files);
     if (isDeepStrictEqual(pem, inUse)) return undefined;

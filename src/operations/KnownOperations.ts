@@ -84,7 +84,7 @@ const tokenBytes = 525;
 /** A step of a plan. Measured: 740 to 990. */
 const stepBytes = 1000;
 
-/** Most bytes of all that is kept of documents, and of requests: a thirty-second of the heap, at least 2 MiB. */
+/** Most bytes that are kept of documents, and as many of requests: a thirty-second of the heap, at least 2 MiB. */
 export function keptBytes(): number {
   return Math.max(2_097_152, Math.floor(getHeapStatistics().heap_size_limit / 32));
 }

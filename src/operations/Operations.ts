@@ -95,7 +95,7 @@ export class Operations {
       record.request = request;
       const known = this.#find(request);
       record.known = known;
-      if (!known.isKept) this.#hold(record, facts, documentBytes(known.document));
+      if (!known.isKept) this.#hold(record, facts, documentBytes(known.document)); // a kept one is shared
       if (known.type === 'subscription') record.transport = streamAs ?? record.transport;
       refuseWrongWay(request.method, known.type, record.transport);
       record.values = known.read(request.variables);

@@ -52,8 +52,13 @@ export function pathOfInfinity(value: unknown): string | undefined {
 /** The deepest nesting of metadata, in levels, and the most values in it, as a caller sends it and as the service returns it. */
 export const [maxMetadataDepth, maxMetadataValues] = [20, 10_000] as const;
 
-/** How many values a JSON value holds, itself included; stops counting above `most`. Recursive: for bounded nesting only. */
-export function valuesIn(value: unknown, most: number): number {
+/** Whether metadata has too many values. Recursive: for bounded nesting only. */
+export function hasTooManyValues(metadata: unknown): boolean {
+  return valuesIn(metadata, maxMetadataValues) > maxMetadataValues;
+}
+
+/** How many values a JSON value holds, itself included; stops counting above `most`. */
+function valuesIn(value: unknown, most: number): number {
   let count = 1;
   if (typeof value !== 'object' || value === null) return count;
   for (const member of Object.values(value)) {

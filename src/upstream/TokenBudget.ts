@@ -27,6 +27,9 @@ interface Limit {
   readonly of: 'watch' | 'caller' | 'fleet';
   readonly holder: string;
   readonly most: number;
+  /** Of the counter in the store. A change of the client secret changes the key, and so begins a new hour. */
+  readonly name: readonly string[];
+  readonly key: string;
 }
 
 const hourMs = 3_600_000;
@@ -58,43 +61,47 @@ export class TokenBudget {
     const limits = this.#limitsOf(spender);
     // Checked before counting: nothing is counted at one limit when another is known to be reached.
     for (const limit of limits) {
-      const leftMs = this.#reached.getRemainingTTL(this.#keyOf(limit));
+      const leftMs = this.#reached.getRemainingTTL(limit.key);
       if (leftMs > 0) throw this.#refusal(limit, leftMs);
     }
     for (const limit of limits) await this.#count(limit);
   }
 
   #limitsOf({ holder, isWatch }: Spender): readonly Limit[] {
-    const { budgetPerHour, budgetCallerShare, budgetWatchShare } = this.options;
-    const mostOf = (share: number) => Math.max(1, Math.floor(share * budgetPerHour));
-    const limits: Limit[] = [{ of: 'fleet', holder: '', most: budgetPerHour }];
-    if (holder !== undefined && budgetCallerShare < 1)
-      limits.unshift({ of: 'caller', holder, most: mostOf(budgetCallerShare) });
-    if (isWatch && budgetWatchShare < 1) limits.unshift({ of: 'watch', holder: '', most: mostOf(budgetWatchShare) });
+    const { store, budgetPerHour, budgetCallerShare, budgetWatchShare } = this.options;
+    const limits: Limit[] = [];
+    const add = (of: Limit['of'], whose: string, share: number) => {
+      const name = ['token-budget', of, whose];
+      limits.push({
+        of,
+        holder: whose,
+        most: Math.max(1, Math.floor(share * budgetPerHour)),
+        name,
+        key: store.keyOf(name),
+      });
+    };
+    if (isWatch && budgetWatchShare < 1) add('watch', '', budgetWatchShare);
+    if (holder !== undefined && budgetCallerShare < 1) add('caller', holder, budgetCallerShare);
+    add('fleet', '', 1);
     return limits;
   }
 
   async #count(limit: Limit): Promise<void> {
-    const counted = await this.options.store.increment(nameOf(limit), hourMs).catch((error) => {
+    const counted = await this.options.store.increment(limit.name, hourMs).catch((error) => {
       if (!(error instanceof StoreError) || error.trouble === 'closed') throw error;
     });
     if (counted === undefined) return this.#countAlone(limit);
     const { count: calls, leftMs } = counted;
     if (limit.of === 'fleet') this.options.onBudget(Math.max(0, limit.most - calls), leftMs);
     if (calls <= limit.most) return;
-    this.#reached.set(this.#keyOf(limit), true, { ttl: Math.max(1, leftMs) }); // lru-cache takes 0 for no end
+    this.#reached.set(limit.key, true, { ttl: Math.max(1, leftMs) }); // lru-cache takes 0 for no end
     throw this.#refusal(limit, leftMs);
   }
 
   #countAlone(limit: Limit): void {
-    const calls = this.#alone.get(this.#keyOf(limit)) ?? 0;
+    const calls = this.#alone.get(limit.key) ?? 0;
     if (calls >= Math.max(1, limit.most * aloneShare)) throw this.#refusal(limit, storeAwayRetryMs, storeAway);
-    this.#alone.set(this.#keyOf(limit), calls + 1);
-  }
-
-  /** The key in the store: another one, and so a new hour, after a change of the client secret that names it. */
-  #keyOf(limit: Limit): string {
-    return this.options.store.keyOf(nameOf(limit));
+    this.#alone.set(limit.key, calls + 1);
   }
 
   /** At the cap of the watchers or of one caller, the error names whom it concerns: others who wait then try for themselves. */
@@ -117,5 +124,3 @@ const refusals = {
 } as const;
 const storeAway =
   'The store (CACHE_URL) does not answer, and the token calls this process may make without it are used up';
-
-const nameOf = ({ of, holder }: Limit) => ['token-budget', of, holder];

@@ -1,0 +1,106 @@
+import { IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/**
+ * Most requests of one connection that wait for their answers: few clients send a request before the last is answered, and an
+ * attacker could send thousands in one packet.
+ */
+const mostPipelined = 4;
+const unanswered = new WeakMap<Socket, number>();
+const unansweredOf = (socket: Socket): number => unanswered.get(socket) ?? 0;
+
+/** Most pieces that a body may come in, if they have fewer bytes than these on average. */
+const mostTinyPieces = 400;
+const tinyBytes = 64;
+
+/**
+ * A request, bounded before it is looked at: in how many others wait on its connection, and in the pieces of its body.
+ *
+ * It may become a WebSocket. One that offers another upgrade, such as Java's `Upgrade: h2c`, is served as if it
+ * offered none (RFC 9110, 7.8): Node.js reads `upgrade` once it has the headers, and if it is true parses nothing more and hands
+ * the connection over. One request too many of a connection counts as an upgrade, too, because nothing else stops the parser.
+ */
+export class BoundedRequest extends IncomingMessage {
+  /** What the parser of Node.js found. Not a `#private` member: the base constructor calls the setter before those exist. */
+  declare offersUpgrade: boolean | null;
+  /** How many pieces of the body came so far, and how many bytes. */
+  pieces = 0;
+  received = 0;
+  /** Decided with the headers: Node.js asks again when the request itself counts as unanswered. */
+  declare isTooMany: boolean | undefined;
+
+  set upgrade(offered: boolean | null) {
+    this.offersUpgrade = offered;
+  }
+
+  /** Takes a piece of the body; null at its end. */
+  override push(piece: Buffer | null): boolean {
+    if (piece === null) return super.push(null);
+    this.pieces += 1;
+    this.received += piece.length;
+    if (this.pieces > mostTinyPieces && this.received < tinyBytes * this.pieces) dropBody(this.socket);
+    return super.push(piece);
+  }
+
+  get upgrade(): boolean {
+    this.isTooMany ??= unansweredOf(this.socket) >= mostPipelined;
+    return this.isTooMany || (this.offersUpgrade === true && isForWebSocket(this));
+  }
+}
+
+/** Counts a request as unanswered until its response is closed. */
+export function countUnanswered({ socket }: IncomingMessage, response: ServerResponse): void {
+  unanswered.set(socket, unansweredOf(socket) + 1);
+  response.once('close', () => unanswered.set(socket, unansweredOf(socket) - 1));
+}
+
+/** Whether a request asks for a WebSocket on its path. */
+export function isForWebSocket({ headers, url = '' }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket' && /^\/graphql(\?|$)/.test(pathAndQueryOf(url));
+}
+
+/**
+ * Ends a connection whose body comes in very many tiny pieces, such as chunks of one byte. Each takes hundreds of bytes and a
+ * microsecond in Node.js, whose parser goes on to the end of what it has read, 64 kB: until then it has nobody to give pieces to.
+ * (From version 26 on it does not notice that, and still takes the time.)
+ */
+function dropBody(socket: Socket): void {
+  if (socket.destroyed) return;
+  socket.destroy();
+  const { parser } = socket as unknown as { parser: Record<number, unknown> & { constructor: { kOnBody: number } } };
+  const { kOnBody } = parser.constructor;
+  const onBody = parser[kOnBody];
+  parser[kOnBody] = undefined;
+  // Before the socket has closed: another connection gets the parser then.
+  setImmediate(() => {
+    parser[kOnBody] = onBody;
+  });
+}
+
+/** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */
+export function pathAndQueryOf(target: string): string {
+  return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
+}
+
+/** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */
+const maxDroppedBytes = 65_536;
+
+/** Whether a long body is unread. Node.js would read it to its end before the next request, which is fine for a short one. */
+export function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
+  if (complete) return false;
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
+}
+
+/** How long the connection stays open after an answer that came before the end of a body, in milliseconds. */
+const lingerMs = 500;
+
+/**
+ * Reads no more of a body, and closes its connection a moment after the answer. Closing at once, with bytes unread, would reset
+ * the connection: a client that is still writing would get an error in place of the answer.
+ */
+export function stopReading(request: IncomingMessage): void {
+  request.read(); // otherwise Node.js would read the body to its end, to discard it
+  request.socket.destroySoon = function closeLater(this: Socket) {
+    this.end(() => setTimeout(() => this.destroy(), lingerMs).unref());
+  };
+}
