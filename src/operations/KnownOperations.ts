@@ -116,6 +116,7 @@ export class KnownOperations {
   #read(text: string): KnownDocument {
     const { schema, limits, introspection } = this.options;
     const document = parse(text, { maxTokens: limits.tokens });
+    refuseManyLines(document, limits.tokens);
     const sizeOf = sizeIn(document);
     const excess = document.definitions.flatMap((one) =>
       one.kind === Kind.OPERATION_DEFINITION ? excessOf(sizeOf(one), one, limits) : [],
@@ -184,6 +185,12 @@ function bytesOf({ document, sizeOf }: SizedDocument, text: string): number {
     if (one.kind === Kind.OPERATION_DEFINITION) bytes += stepBytes * Math.min(maxSteps, sizeOf(one).fields);
   }
   return bytes;
+}
+
+/** graphql-js counts the lines again for each location that it reports: an operation can have thousands of errors. */
+function refuseManyLines({ loc }: DocumentNode, most: number): void {
+  if (loc === undefined || loc.endToken.line <= most) return;
+  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${most} lines (MAX_TOKENS)`);
 }
 
 function representationsIn({ arguments: [given] = [] }: FieldNode, values: Variables): number {

@@ -5,7 +5,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
 import { type Followed, follow } from '../config/files.js';
-import { GatewayError } from '../errors/errors.js';
 import { withoutByteOrderMark } from '../process/json.js';
 import { badRequest, type Client, type GraphQLRequest, isObject } from './GraphQLRequest.js';
 import type { OperationFacts } from './Operation.js';
@@ -76,7 +75,7 @@ export class TrustedDocuments {
 
 /**
  * The request with the document to run: the listed one, or the request's own where any document may run.
- * @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED
+ * @throws GatewayError BAD_USER_INPUT
  */
 export function withDocument(request: GraphQLRequest, documents: TrustedDocuments | undefined): GraphQLRequest {
   const { query, documentId, extensions } = request;
@@ -86,17 +85,8 @@ export function withDocument(request: GraphQLRequest, documents: TrustedDocument
     const hint = documentId ? ': without TRUSTED_DOCUMENTS_FILE, no documentId is known' : '';
     throw badRequest(`The request must have a query${hint}`);
   }
-  if (query) refuseManyLines(query);
   const trusted = documents?.resolve(request);
   return trusted === undefined ? request : { ...request, query: trusted };
-}
-
-/** Most lines of a document: graphql-js counts them again for each location that it reports. */
-const maxLines = 10_000;
-
-function refuseManyLines(query: string): void {
-  if (query.length < maxLines || query.split(/\r\n|[\n\r]/, maxLines + 1).length <= maxLines) return;
-  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${maxLines} lines`);
 }
 
 /** A string, a comment or a number. A hash does not hide a short value such as an SSN: anybody can try them all. */

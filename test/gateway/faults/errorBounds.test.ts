@@ -97,10 +97,13 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
     const mistakes = `{ taxpayer(id: "a") { ${fields(200)} } }`;
     const { errors } = await ask(`${'\n'.repeat(110_000)}${mistakes}`);
     expect(errors).toMatchObject([
-      { message: 'The document must have at most 10000 lines', extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } },
+      {
+        message: 'The document must have at most 2000 lines (MAX_TOKENS)',
+        extensions: { code: 'GRAPHQL_VALIDATION_FAILED' },
+      },
     ]);
-    expect((await ask(`${'\r\n'.repeat(9_999)}${mistakes}`)).errors[0]).toMatchObject({
-      locations: [{ line: 10_000, column: 23 }],
+    expect((await ask(`${'\r\n'.repeat(1_999)}${mistakes}`)).errors[0]).toMatchObject({
+      locations: [{ line: 2_000, column: 23 }],
     });
   });
 
