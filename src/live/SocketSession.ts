@@ -27,6 +27,9 @@ import {
 
 type Parameters = Readonly<Record<string, unknown>>;
 
+/** Further parameters of `connection_init` are ignored, as further headers are. */
+const maxParameters = 100;
+
 /** An operation whose work has not ended. */
 interface Running {
   /** Undefined once the client may use it again. */
@@ -98,7 +101,7 @@ export class SocketSession {
     this.edge.quota.noteWork(this.#holder, beganAt);
     switch (message?.type) {
       case MessageType.ConnectionInit:
-        void this.#authenticate({ ...message.payload });
+        void this.#authenticate(message.payload ?? {});
         return;
       case MessageType.Ping:
         this.#keepPace(text.length);
@@ -123,8 +126,9 @@ export class SocketSession {
     const { identify, places, operations } = this.edge;
     try {
       // Parameters, named in any letter case, take precedence over the headers of the upgrade.
-      const given = Object.entries(parameters).filter(([, value]) => value != null);
-      const named = Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value]));
+      const given = Object.entries(parameters).slice(0, maxParameters);
+      const present = given.filter(([, value]) => value != null);
+      const named = Object.fromEntries(present.map(([name, value]) => [name.toLowerCase(), value]));
       const shown = { ...this.request.headers, ...named };
       this.facts = { ...this.facts, client: clientOf(shown) };
       const identity = await identify(credentialsOf(shown));

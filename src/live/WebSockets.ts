@@ -14,6 +14,9 @@ import { SocketSession } from './SocketSession.js';
 /** Milliseconds that a peer may take to answer our close frame, or to end the connection after sending its own. */
 const closeGraceMs = 1000;
 
+/** Estimated time of an upgrade, in milliseconds. */
+const upgradeMs = 0.5;
+
 /** The entry point of WebSockets. */
 export class WebSockets {
   readonly #sockets: WebSocketServer;
@@ -28,17 +31,21 @@ export class WebSockets {
       maxFragments: 256, // each takes a hundred bytes, however short
       clientTracking: false,
       perMessageDeflate: false, // a small message may unpack to a huge one, and ours are short
+      allowSynchronousEvents: false, // a packet has room for ten thousand pings: others get a turn after each
       autoPong: false, // SocketSession sends pongs, to count the bytes that the peer leaves unread
       closeTimeout: closeGraceMs,
     };
     this.#sockets = new WebSocketServer(settings);
   }
 
-  /** Accepts or refuses a WebSocket. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  /** Accepts or refuses a WebSocket. Those of each address come in turn. */
+  async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const remoteAddress = this.edge.addressOf(request);
     const client = clientOf(request.headers);
     const facts = { request, requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, client };
+    socket.on('error', () => {}); // unhandled, it would end the process; `close` follows
+    await this.edge.quota.begin(remoteAddress, upgradeMs);
+    if (socket.destroyed) return;
     try {
       const leavePlace = this.#admit(request, socket, remoteAddress);
       socket.once('close', leavePlace);
@@ -75,7 +82,6 @@ export class WebSockets {
 
 function refuseUpgrade(socket: Duplex, refusal: GatewayError, requestId: string): void {
   const { httpStatus = 503, message, retryAfterSeconds } = refusal;
-  socket.on('error', () => {});
   socket.once('finish', () => socket.destroy()); // otherwise the socket stays open until the peer closes it
   const wait = retryAfterSeconds === undefined ? '' : `Retry-After: ${retryAfterSeconds}\r\n`;
   socket.end(

@@ -4,10 +4,13 @@ import { whenMetric } from '../../support/liveJob.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { clientFrame, rawUpgrade } from '../../support/rawHttp.js';
 import { initSocket, rawSocket } from '../../support/rawSocket.js';
+import { until } from '../../support/until.js';
 
 const continuation = 0x0;
 const text = 0x1;
 const closeFrame = 0x8;
+const ping = 0x9;
+const handshake = ['GET /graphql HTTP/1.1', 'host: gateway', 'connection: upgrade', 'upgrade: websocket'];
 
 const gateway = await startTestGateway({ MAX_CONNECTIONS: '20' }); // ten unauthenticated sockets, five of one address
 
@@ -67,15 +70,37 @@ describe('an unauthenticated socket', () => {
     await whenOpen(0, 2000);
   });
 
+  it('has one message read at a time, however many come in a packet, so that others get their turn', async () => {
+    const { socket } = await upgraded();
+    const pongs: number[] = [];
+    socket.on('data', ({ length }) => pongs.push(length / 2));
+    socket.write(Buffer.concat(Array(100).fill(clientFrame(ping, Buffer.alloc(0)))));
+    await until(() => pongs.reduce((sum, count) => sum + count, 0) === 100);
+    expect(Math.max(...pongs)).toBeLessThan(10); // the test reads in the same turns of the same event loop
+  });
+
   it('gives back its place when its handshake is none', async () => {
-    const handshake = ['GET /graphql HTTP/1.1', 'host: gateway', 'connection: upgrade', 'upgrade: websocket', '', ''];
     for (let n = 0; n < 6; n += 1) {
       const { write, answer, closed } = rawHttp(gateway.origin);
-      write(...handshake); // without a key
+      write(...handshake, '', ''); // without a key
       expect(await answer()).toMatchObject({ status: 400 });
       await closed;
     }
     expect((await upgraded()).status).toBe(101);
+  });
+
+  it('takes no place when it has left before its turn', async () => {
+    const leaving = Array.from({ length: 40 }, () => rawHttp(gateway.origin));
+    for (const { write, answer } of leaving) {
+      write('GET /health/live HTTP/1.1', 'host: gateway', '', '');
+      await answer();
+    }
+    const key = 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==';
+    for (const { write } of leaving) write(...handshake, 'sec-websocket-version: 13', key, '', '');
+    await leaving[0]?.answer();
+    for (const { socket } of leaving) socket.resetAndDestroy();
+    await until(async () => (await upgraded()).status === 101);
+    for (let n = 1; n < 5; n += 1) expect((await upgraded()).status).toBe(101);
   });
 
   it('gives back its place after its close frame', async () => {
