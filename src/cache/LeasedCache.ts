@@ -22,6 +22,8 @@ const atOnce: InPlace = async (work) => work();
 
 interface Reader<Value> {
   readonly id: string;
+  /** Of the lease that it takes. */
+  readonly owner: string;
   readonly acceptable: (entry: Entry<Value>) => boolean;
   readonly fetch: () => Promise<Entry<Value>>;
   /** Whether memory may keep the result: not when the subject was forgotten during the read. */
@@ -52,7 +54,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   /** The least recently used is evicted first. A value above the bound in bytes is not kept. */
   readonly #memory: BoundedCache<Entry<Value>>;
   readonly #flights = new Map<string, Flight<Value>>();
-  readonly #writeBack = new WriteBack((id) => this.#save(id));
+  readonly #writeBack = new WriteBack((id, owner) => this.#save(id, owner));
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
     const { maxEntries, codec } = options;
@@ -96,6 +98,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const isFetchedMeanwhile = ({ readAt }: Entry<Value>) => readAt >= askedAt && readAt <= performance.now();
     const reader: Reader<Value> = {
       id,
+      owner: crypto.randomUUID(),
       acceptable: (entry) => request.acceptable(entry) || isFetchedMeanwhile(entry),
       fetch: () => this.#fetch(request),
       mayKeep: () => this.#flights.get(id)?.reader === reader,
@@ -152,7 +155,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   async #load(reader: Reader<Value>): Promise<Loaded<Value>> {
     const { store, codec, workMs, fieldOf } = this.options;
     const waitsUntil = performance.now() + 2 * workMs + leaseMarginMs;
-    const owner = crypto.randomUUID();
+    const { owner } = reader;
     const place = store.placeOf(fieldOf(reader.id));
     let refused: string | undefined;
     let awaited: string | undefined;
@@ -209,7 +212,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
         if (newest !== undefined) return newest;
       }
       this.#keep(reader, entry);
-      if (!isSaved) this.#writeBack.later(reader.id);
+      if (!isSaved) this.#writeBack.later(reader.id, owner);
       return entry;
     } catch (error) {
       // 9. Leave the failure for those who wait, unless it is a bug or a refusal that concerns one caller alone.
@@ -228,19 +231,19 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   /**
-   * 10. Offers the store again an entry that it did not take, if memory still has it. Not an old one: the store may not know any
-   * more that the subject was forgotten since.
+   * 10. Offers the store again an entry that it did not take, if memory still has it, under the lease that may still be there.
+   * Not an old one: the store may not know any more that the subject was forgotten since.
    */
-  async #save(id: string): Promise<void> {
+  async #save(id: string, owner: string): Promise<void> {
     const own = this.#memory.peek(id);
     if (own === undefined || !this.isYoungerThan(own, knownForMs)) return;
-    await this.#write(own, { id, mayKeep: () => this.#memory.peek(id) === own });
+    await this.#write(own, { id, owner, mayKeep: () => this.#memory.peek(id) === own });
   }
 
   /** Asks the store for an entry that was not fetched before the own one; given the lease, writes the own one. */
-  async #write(own: Entry<Value>, { id, mayKeep }: Pick<Reader<Value>, 'id' | 'mayKeep'>): Promise<Entry<Value>> {
+  async #write(own: Entry<Value>, reader: Pick<Reader<Value>, 'id' | 'owner' | 'mayKeep'>): Promise<Entry<Value>> {
     const acceptable = (stored: Entry<Value>) => stored.version === own.version || !isFromBefore(stored, own);
-    const { entry } = await this.#load({ id, mayKeep, acceptable, fetch: async () => own, isAgain: true });
+    const { entry } = await this.#load({ ...reader, acceptable, fetch: async () => own, isAgain: true });
     return entry;
   }
 

@@ -37,7 +37,7 @@ export class Agents {
     if (log === undefined) return;
     this.#unfollow = followPemFiles(files, this.#pem, log, (renewed) => {
       this.#pem = renewed;
-      this.#retire();
+      this.retire();
     });
   }
 
@@ -60,14 +60,14 @@ export class Agents {
     for (const agent of this.#shared.values()) agent.destroy();
   }
 
-  /** Replaces the shared agents. Requests in flight finish on their connections, which then end. */
-  #retire(): void {
+  /** Has new calls make new connections. Requests in flight finish on theirs, which then end. */
+  readonly retire = (): void => {
     for (const agent of this.#shared.values()) {
       agent.maxFreeSockets = 0;
       for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
     }
     this.#shared.clear();
-  }
+  };
 
   /** Loopback addresses are always reached directly. A name in NO_PROXY covers its subdomains; `*` covers every host. */
   #proxyFor({ protocol, hostname }: URL): Proxy | undefined {

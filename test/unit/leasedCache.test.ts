@@ -76,6 +76,17 @@ it('A store that loses each lease is asked again once, and then each second', as
   expect(asked).toBe(5);
 });
 
+it('An entry whose write is lost is written back under the lease that is still there, and others make no call', async () => {
+  const store = new SharedStore();
+  const changes: Partial<Leases> = { settle: away };
+  const one = processOn(store, changes);
+  expect(await one.read(async () => 'first')).toBe('first');
+  delete changes.settle;
+  const waiting = processOn(store).read(async () => 'second');
+  await pass(1500);
+  expect(await Promise.race([waiting, 'still waiting'])).toBe('first');
+});
+
 it('What is written back tells of a newer entry that the store has by then', async () => {
   const store = new SharedStore();
   const changes: Partial<Leases> = { acquire: away, settle: away };

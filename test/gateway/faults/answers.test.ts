@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
-import { createServer as createTcpServer } from 'node:net';
+import { createServer as createTcpServer, type Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
@@ -46,9 +46,9 @@ describe('A request that fails', () => {
 
   it('leaves no connection open behind a POST, which has one of its own', async () => {
     service.answer = (request, response) => response.writeHead(201).end(recordOf(request.url));
-    const before = service.open();
+    const before = service.sockets.size;
     for (let n = 0; n < 3; n += 1) expect(await post()).toBe('answered');
-    await until(() => service.open() <= before, 2000);
+    await until(() => service.sockets.size <= before, 2000);
   });
 
   it.each([
@@ -62,6 +62,19 @@ describe('A request that fails', () => {
     const beganAt = performance.now();
     expect(await ask(hasty)).toBe(code);
     expect(performance.now() - beganAt).toBeLessThan(5000);
+  });
+
+  it('for a connection that had ended unnoticed is repeated on another, however many of those were kept', async () => {
+    const { answer } = service;
+    const slow: RequestListener = (...both) => setTimeout(() => answer(...both), 50);
+    service.answer = slow;
+    await Promise.all(Array.from({ length: 10 }, () => get()));
+    const before = service.arrivals.length;
+    const old = new Set(service.sockets);
+    service.answer = (request, response) =>
+      old.has(request.socket) ? request.socket.destroy() : slow(request, response);
+    expect(await get()).toBe('answered');
+    expect(service.arrivals.length - before).toBe(2);
   });
 
   it('surely did not arrive where TLS fails or the host is not found', async () => {
@@ -164,16 +177,16 @@ describe('A compressed answer', () => {
 /** A service that answers as the test says, whatever HTTP it speaks. */
 async function startService() {
   let connections = 0;
-  let open = 0;
+  const sockets = new Set<Socket>();
   const server = createServer((request, response) => {
     running.arrivals.push(performance.now());
     request.resume().once('end', () => running.answer(request, response));
   });
   server.on('connection', (socket) => {
     connections += 1;
-    open += 1;
+    sockets.add(socket);
     socket.once('close', () => {
-      open -= 1;
+      sockets.delete(socket);
       server.emit('one-closed');
     });
   });
@@ -184,9 +197,10 @@ async function startService() {
     answer: ((_, response) => response.end()) as RequestListener,
     /** Accepted so far. */
     connections: () => connections,
-    open: () => open,
+    /** Open now. */
+    sockets,
     whenNoConnections: async () => {
-      while (open > 0) await once(server, 'one-closed');
+      while (sockets.size > 0) await once(server, 'one-closed');
     },
   };
   return running;
