@@ -2,6 +2,7 @@
 // with the URLs of TAXPAYERS_URL and CASES_URL; with --without-scopes for routers that do not know those directives.
 
 import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import { composeServices } from '@theguild/federation-composition';
 import { Kind, parse, visit } from 'graphql';
 import { casesTypeDefs } from './casesSubgraph.js';
@@ -41,6 +42,8 @@ function withoutScopes(subgraph) {
 
 if (process.argv[1] === import.meta.filename) {
   const { TAXPAYERS_URL = 'http://127.0.0.1:4001/graphql', CASES_URL = 'http://127.0.0.1:4002/' } = process.env;
-  const scopes = !process.argv.includes('--without-scopes');
-  console.log(composeSupergraph({ taxpayersUrl: TAXPAYERS_URL, casesUrl: CASES_URL }, { scopes }));
+  const { values } = parseArgs({ options: { 'without-scopes': { type: 'boolean' } } });
+  console.log(
+    composeSupergraph({ taxpayersUrl: TAXPAYERS_URL, casesUrl: CASES_URL }, { scopes: !values['without-scopes'] }),
+  );
 }

@@ -11,7 +11,7 @@ const scheme = /^bearer +/i;
 const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 const maxTokens = 10_000;
 const maxCharacters = 1 << 24;
-const malformedHeader = 'The Authorization header must be the word Bearer and one token';
+const malformedHeader = 'Authorization must be the word Bearer and one token';
 
 /** Tells who is calling from the Authorization header of a request or the parameters of a socket. */
 export class Authenticator {

@@ -65,15 +65,15 @@ export async function runCommand(args: readonly string[]): Promise<number> {
 
 async function run([name = '', ...more]: readonly string[]): Promise<Finding> {
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (command === undefined && !name.startsWith('-')) {
-    const names = Object.keys(commands).join(', ');
-    throw new UsageError(`Unknown command. Commands: ${names}; without one the gateway starts`);
-  }
   const { takesTaxpayer = false, options } = command ?? {};
   const args = command ? more : [name, ...more];
   const { values, positionals } = parseArgs({ args, options: { ...flags, ...options }, allowPositionals: true });
   if (values.version) return shown([packageVersion()]);
-  if (command === undefined || values.help) return shown(help);
+  if (values.help) return shown(help);
+  if (command === undefined) {
+    const names = Object.keys(commands).join(', ');
+    throw new UsageError(`The first argument is no command. Commands: ${names}; without one the gateway starts`);
+  }
   if (positionals.length !== Number(takesTaxpayer)) {
     throw new UsageError(`Expected ${takesTaxpayer ? 'one taxpayerId' : 'no argument'}, found ${positionals.length}`);
   }

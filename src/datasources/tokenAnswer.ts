@@ -44,7 +44,7 @@ export function knownOf(answer: TokenAnswer): Extract<TokenAnswer, { kind: 'reco
 }
 
 export function notAuthorized(): GatewayError {
-  const message = "The service refuses this taxpayer's token, a new one included";
+  const message = "The service refuses access to this taxpayer's data, also with a new token of theirs";
   return new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, {
     reason: "HTTP 401 to the taxpayer's token, a new one too",
   });

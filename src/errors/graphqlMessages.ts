@@ -21,7 +21,7 @@ const aboutValues: readonly (readonly [form: RegExp, replacement: string])[] = [
     'must not be null: expected $1',
   ],
   [/^Expected (?:value of )?type "([\w![\]]+)"[\s\S]*$/, `${misfit}: expected $1`],
-  [/^(Int|Float|String|Boolean|ID) cannot represent [\s\S]*$/, `${misfit}: expected $1`],
+  [/^(Int|Float|String|Boolean|ID|JSONObject) cannot represent [\s\S]*$/, `${misfit}: expected $1`],
 ];
 
 /** Our text for a message of graphql-js about a value. It follows the value's place. */

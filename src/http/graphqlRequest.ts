@@ -117,7 +117,7 @@ function readBody(request: IncomingMessage, holder: Holder, { places, operations
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 function requestOfBody(bytes: Buffer, { operations }: ReadOptions): GraphQLRequest {
-  const mistake = 'The body must be JSON in UTF-8';
+  const mistake = 'The body must be valid JSON in UTF-8';
   const body = isAscii(bytes) ? bytes.toString('latin1') : attempt(mistake, () => utf8.decode(bytes));
   const request = operations.requests.get(body);
   if (request !== undefined) return request;

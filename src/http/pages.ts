@@ -59,6 +59,7 @@ function pageOf(name: string, policy: readonly string[]): Handler {
   const csp = policy.join('; ');
   let built: Awaited<ReturnType<typeof readBuilt>> | undefined;
   return async (request, response) => {
+    if (request.method === 'POST') return writePage(response, 405, 'text/plain', 'Operations are on /graphql\n');
     built ??= await readBuilt(`dist/${name}.html.gz`);
     const { page, tag } = built;
     const headers = ['cache-control', 'no-cache', 'etag', tag, 'content-security-policy', csp];

@@ -22,7 +22,8 @@ export const TaxpayerId = Arg('taxpayerId', () => ID, idOfTaxpayer);
 export const JobId = Arg('jobId', () => ID, { description: "The job's id, assigned by the service." });
 export const MaxAgeSeconds = Arg('maxAgeSeconds', () => Int, {
   nullable: true,
-  description: 'Maximum age of the cached record in seconds (at least 60). Omit it unless you need newer data.',
+  description:
+    'Maximum age of the cached record in seconds; less than 60 counts as 60. Omit it unless you need newer data.',
 });
 export const WaitSeconds = Arg('waitSeconds', () => Int, {
   nullable: true,

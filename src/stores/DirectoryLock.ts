@@ -118,6 +118,6 @@ export function statOf(path: string) {
 const lost = (mayBeDone = false) => new StoreError('failed', undefined, 'ELOCKED', mayBeDone);
 
 function inUse(directory: string): StoreError {
-  const message = `CACHE_URL: another gateway uses ${directory}, which is for one process; several share a Redis (redis://…)`;
+  const message = `CACHE_URL: another gateway uses ${directory}: stop it first (several processes share a Redis, redis://…)`;
   return new StoreError('misconfigured', message);
 }

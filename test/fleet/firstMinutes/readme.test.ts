@@ -38,7 +38,10 @@ describe('The README', () => {
     const origin = await run('npm start');
     const first = await postQuery(origin, firstQuery ?? '');
     expect({ data: first.data }).toEqual(JSON.parse(firstAnswer ?? ''));
-    for (const path of ['/', '/graphiql']) expect((await fetch(`${origin}${path}`)).status).toBe(200);
+    for (const path of ['/', '/graphiql']) {
+      expect((await fetch(`${origin}${path}`)).status).toBe(200);
+      expect(await (await fetch(`${origin}${path}`, { method: 'POST' })).text()).toBe('Operations are on /graphql\n');
+    }
 
     const created: Answer<{ createClientLink: { clientLink: { url: string } } }> = await postQuery(
       origin,

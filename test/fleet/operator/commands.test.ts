@@ -324,6 +324,11 @@ describe('Every command', () => {
     expect(stderr).toMatch(/^CACHE_URL \(redis:\/\/127.0.0.1:9, with a password\): Redis cannot be reached.*\n$/);
   });
 
+  it('comes first: options before it are not taken for a question', async () => {
+    const { code, stdout } = await runCommand({}, ['--json', 'check']);
+    expect({ code, ok: JSON.parse(stdout).ok }).toEqual({ code: 2, ok: false });
+  });
+
   it('is named by the help of the whole, which a wrong word points to', async () => {
     const { stdout } = await runCommand({}, ['--help']);
     for (const name of commandNames) expect(stdout).toContain(`taxpayer-gateway ${name}`);
@@ -331,7 +336,7 @@ describe('Every command', () => {
     expect({ code, stderr: stderr.split('\n') }).toEqual({
       code: 2,
       stderr: [
-        `Unknown command. Commands: ${commandNames.join(', ')}; without one the gateway starts`,
+        `The first argument is no command. Commands: ${commandNames.join(', ')}; without one the gateway starts`,
         'See taxpayer-gateway --help',
         '',
       ],

@@ -98,7 +98,7 @@ describe('An access token', () => {
     for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer   ']) {
       expect(await outcome(`${scheme} ${token}`)).toBe('accepted');
     }
-    const malformed = 'UNAUTHENTICATED: The Authorization header must be the word Bearer and one token';
+    const malformed = 'UNAUTHENTICATED: Authorization must be the word Bearer and one token';
     for (const header of [token, `Bearer\t${token}`, `Bearer ${token} ${token}`, `Bearer ${token},Bearer ${token}`]) {
       expect(await outcome(header)).toBe(malformed);
     }

@@ -133,9 +133,10 @@ describe('A value that was sent is not read again', () => {
   it('names the place and what was expected instead', async () => {
     const { errors } = await gateway.query(
       'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }',
-      { input: { settings: { transcripts: { w2: [1, null] }, flowTypo: 'x' } } },
+      { input: { metadata: 'x', settings: { transcripts: { w2: [1, null] }, flowTypo: 'x' } } },
     );
     expect(errors?.[0]?.extensions.violations).toEqual([
+      { path: 'input.metadata', message: 'does not have the expected type: expected JSONObject' },
       { path: 'input.settings.transcripts.w2.0', message: 'does not have the expected type: expected String' },
       { path: 'input.settings.transcripts.w2.1', message: 'must not be null: expected String!' },
       {
