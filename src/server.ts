@@ -49,7 +49,7 @@ export interface Gateway {
 type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Part;
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLHandler` or `WebSockets` → `Quota` (admit) → `Operations`
+ * Starts a gateway. Follow a request from here: `HttpServer` → `graphqlHandler` or `WebSockets` → `Quota` (admit) → `Operations`
  * (prepare, run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
  * The parts start in the opposite order, so that each finds what it needs, and stop in reverse.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open

@@ -10,7 +10,7 @@ import { listenProblem } from '../process/systemErrors.js';
 import type { Surroundings } from '../Surroundings.js';
 import { writePage } from './answering.js';
 import type { Edge } from './edge.js';
-import { GraphQLHandler } from './GraphQLHandler.js';
+import { graphqlHandler } from './graphqlHandler.js';
 import { type Handler, HttpServer, type Routes } from './HttpServer.js';
 import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
 
@@ -96,11 +96,10 @@ function counted({ unread, addressOf }: HttpParts, [path, handler]: Routes[numbe
 }
 
 function graphqlRoutes(parts: HttpParts): Routes {
-  const handler = new GraphQLHandler(parts);
-  const answer: Handler = (request, response) => handler.handle(request, response);
+  const answer = graphqlHandler(parts);
   return [
     ['/graphql', parts.config.introspection ? orExplorer(answer) : answer],
-    ['/graphql/stream', (request, response) => handler.handle(request, response, true)],
+    ['/graphql/stream', graphqlHandler(parts, true)],
   ];
 }
 

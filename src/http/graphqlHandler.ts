@@ -12,15 +12,16 @@ import { shuttingDown, writeAsStream, writeStream } from './EventStream.js';
 import type { Edge } from './edge.js';
 import { HttpFacts } from './facts.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
+import type { Handler } from './HttpServer.js';
 import { refuseOtherGets } from './origins.js';
 
-/** `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. */
-export class GraphQLHandler {
-  constructor(private readonly edge: Edge) {}
-
-  /** `eventsOnly`: on `/graphql/stream`, which answers with event streams alone. */
-  async handle(request: IncomingMessage, response: ServerResponse, eventsOnly = false): Promise<void> {
-    const { operations, quota, identify, addressOf, unread, origins } = this.edge;
+/**
+ * `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. `eventsOnly`: for
+ * `/graphql/stream`, which answers with event streams alone.
+ */
+export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
+  const { operations, quota, identify, addressOf, unread, origins } = edge;
+  return async (request, response) => {
     const { json, stream } = formsFor(request, eventsOnly);
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
     // A client that takes no JSON gets even the answer to a query as a stream.
@@ -38,10 +39,10 @@ export class GraphQLHandler {
       holder = holderOf(known.caller);
       quota.admit(known);
       // An EventSource cannot add the header that a GET must have: if it accepts only a stream, its page was checked instead.
-      const asked = await readGraphQLRequest(request, holder, this.edge, json === undefined);
+      const asked = await readGraphQLRequest(request, holder, edge, json === undefined);
       operations.hold(record, known, asked);
       const operation = operations.prepare(record, known, asked, stream);
-      if (operation.known.way === 'events') this.#admitStream(request, response, holder);
+      if (operation.known.way === 'events') admitStream(edge, request, response, holder);
       const running = operations.run(operation);
       result = running instanceof Promise ? await running : running;
     } catch (error) {
@@ -49,22 +50,11 @@ export class GraphQLHandler {
     }
     if (result.kind === 'refusal') return refuseInTurn(response, quota, result, facts);
     const headers = headersOf(facts.requestId);
-    if (result.kind === 'stream') return writeStream(result, response, headers, this.edge);
+    if (result.kind === 'stream') return writeStream(result, response, headers, edge);
     if (record.transport === 'http') writeJson(response, result, facts.dialect, headers);
     else writeAsStream(response, result, record.transport as StreamTransport, headers);
     unread.holdAnswer(response, holder);
-  }
-
-  /** @throws GatewayError when a subscription may not begin now, or not for this page, or has no place */
-  #admitStream(request: IncomingMessage, response: ServerResponse, holder: Holder): void {
-    const { streams, places, origins } = this.edge;
-    origins.refuseForeignPage(request);
-    // A stream that began now would end at once, and look complete.
-    if (streams.draining) throw shuttingDown;
-    // Node.js would not tell a pipelined response that the connection has closed.
-    if (response.socket === null) throw badRequest('A stream must be the only request on its connection', 400);
-    response.once('close', places.take('streams', holder));
-  }
+  };
 }
 
 /** The forms in which a client can be answered: on `/graphql/stream` events alone, and multipart only after a POST. */
@@ -79,6 +69,21 @@ function formsFor({ method, headers }: IncomingMessage, eventsOnly: boolean): Fo
 interface Forms {
   readonly json: Dialect | undefined;
   readonly stream: StreamTransport | undefined;
+}
+
+/** @throws GatewayError when a subscription may not begin now, or not for this page, or has no place */
+function admitStream(
+  { streams, places, origins }: Edge,
+  request: IncomingMessage,
+  response: ServerResponse,
+  holder: Holder,
+): void {
+  origins.refuseForeignPage(request);
+  // A stream that began now would end at once, and look complete.
+  if (streams.draining) throw shuttingDown;
+  // Node.js would not tell a pipelined response that the connection has closed.
+  if (response.socket === null) throw badRequest('A stream must be the only request on its connection', 400);
+  response.once('close', places.take('streams', holder));
 }
 
 function notAcceptable(eventsOnly: boolean): GatewayError {
