@@ -4,7 +4,7 @@ import { RequestContext, type Services } from './context/RequestContext.js';
 import { type Edge, edgeOf } from './http/edge.js';
 import type { HttpServer } from './http/HttpServer.js';
 import { startHttp, startMetricsServer } from './http/startHttp.js';
-import { WebSockets } from './live/WebSockets.js';
+import { webSocketHandler } from './live/webSocketHandler.js';
 import { startAgents } from './network/agents.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
@@ -49,8 +49,9 @@ export interface Gateway {
 type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Part;
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `graphqlHandler` or `WebSockets` → `Quota` (admit) → `Operations`
- * (prepare, run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
+ * Starts a gateway. Follow a request from here: `HttpServer` → `graphqlHandler` or `webSocketHandler` → `Quota` (admit) →
+ * `Operations` (prepare, run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` →
+ * the service.
  * The parts start in the opposite order, so that each finds what it needs, and stop in reverse.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
@@ -90,14 +91,13 @@ async function start(config: Config, options: GatewayOptions, started: Started):
 
   const { places, quota } = services;
   const edge = edgeOf(surroundings, { operations, quota, identify, places, stallMs, keepAliveMs });
-  const sockets = new WebSockets(edge);
   const headers = explorerHeaders[config.auth.mode];
   const parts = {
     ...edge,
     ...surroundings,
     explorer: { operations: explorerOperations(sandbox?.demo), headers },
     reasonNotReady,
-    upgrade: sockets.upgrade.bind(sockets),
+    upgrade: webSocketHandler(edge),
   };
   const metricsServer = await startMetricsServer(parts);
   started({ stop: () => metricsServer?.drain(0) });

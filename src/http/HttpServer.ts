@@ -18,6 +18,9 @@ import {
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
+/** Takes a WebSocket. `head`: what the client sent after its request. */
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
 export type Routes = (readonly [path: string, handler: Handler])[];
 
 export interface HttpServerOptions {
@@ -30,8 +33,7 @@ export interface HttpServerOptions {
   readonly turn?: (request: IncomingMessage) => Promise<void> | undefined;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean;
-  /** Takes WebSockets. */
-  readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  readonly upgrade?: UpgradeHandler;
   readonly log: Pick<Logger, 'error'>;
   readonly timeouts?: Pick<ServerOptions, 'headersTimeout' | 'requestTimeout' | 'connectionsCheckingInterval'>;
 }

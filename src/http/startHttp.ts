@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { prometheusContentType } from 'prom-client';
 import { Pace } from '../admission/Pace.js';
@@ -11,14 +10,14 @@ import type { Surroundings } from '../Surroundings.js';
 import { writePage } from './answering.js';
 import type { Edge } from './edge.js';
 import { graphqlHandler } from './graphqlHandler.js';
-import { type Handler, HttpServer, type Routes } from './HttpServer.js';
+import { type Handler, HttpServer, type Routes, type UpgradeHandler } from './HttpServer.js';
 import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
 
 export interface HttpParts extends Edge, Surroundings {
   readonly explorer: ExplorerOptions;
   /** Why requests should not be sent here now; undefined when they may be. */
   readonly reasonNotReady: () => string | undefined;
-  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  readonly upgrade: UpgradeHandler;
 }
 
 /** Starts the server of METRICS_PORT, without TLS: probes and Prometheus have no certificate. @throws Error in one plain line */
