@@ -68,7 +68,7 @@ export const noCauses: readonly string[] = [];
  * this and nothing else, so they cannot disagree.
  */
 export class OperationRecord {
-  /** The request with its document, once there is one. */
+  /** The request, once it has a document. */
   request: GraphQLRequest | undefined;
   /** The operation that the document asks for, once it was found. */
   known: KnownOperation | undefined;

@@ -5,7 +5,7 @@ import { holderOf } from '../auth/caller.js';
 import { Exit } from './Exit.js';
 import { createApolloServer, type Logger } from './executeByApollo.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
-import { documentBytes, type KnownOperation, KnownOperations, keptBytes } from './KnownOperations.js';
+import { documentBytes, KnownOperations, keptBytes } from './KnownOperations.js';
 import type {
   Answer,
   Operation,
@@ -19,7 +19,7 @@ import type {
 } from './Operation.js';
 import { type ResultStream, type SubscribeOptions, subscribe } from './ResultStream.js';
 import type { OperationLimits } from './size.js';
-import { type TrustedDocuments, withDocument } from './TrustedDocuments.js';
+import { documentOf, type TrustedDocuments } from './TrustedDocuments.js';
 
 export interface OperationsOptions extends SubscribeOptions {
   readonly places: Places;
@@ -91,20 +91,19 @@ export class Operations {
     // A router that presents its secret writes its own documents, which no list has.
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     try {
-      const request = withDocument(asked, trusted);
-      record.request = request;
-      const known = this.#find(request);
+      const { text, isListed } = documentOf(asked, trusted);
+      record.request = asked;
+      const known = this.#known.find(text, asked.operationName);
       record.known = known;
       if (!known.isKept) this.#hold(record, facts, documentBytes(known.document)); // a kept one is shared
       if (known.type === 'subscription') record.transport = streamAs ?? record.transport;
-      refuseWrongWay(request.method, known.type, record.transport);
-      record.values = known.read(request.variables);
+      refuseWrongWay(asked.method, known.type, record.transport);
+      record.values = known.read(asked.variables);
       record.fields = known.fieldsFor(record.values);
       // Again: other operations of the caller, which were let in together with this one, may have used up its share since.
       quota.refuseBeyondShare(holder);
       if (known.rootFields > 1) quota.takeOtherFields(facts, known.rootFields - 1); // `admit` counted the first
-      const isListed = request !== asked; // then `withDocument` has put in the listed text
-      if (trusted !== undefined && !isListed) trusted.report(asked.query ?? '', known.label, facts);
+      if (trusted !== undefined && !isListed) trusted.report(text, known.label, facts);
       if (known.isKept && known.type === 'query') this.#keep(asked);
       record.context = contextFor(facts, record.fields);
       return record as Operation;
@@ -148,12 +147,6 @@ export class Operations {
       before?.();
       release();
     };
-  }
-
-  #find({ query, operationName }: GraphQLRequest): KnownOperation {
-    // Apollo's own message for a request with only a hash: its clients then send the text, some with the hash beside it.
-    if (!query) throw badRequest('PersistedQueryNotSupported', 200);
-    return this.#known.find(query, operationName);
   }
 
   #keep(asked: GraphQLRequest): void {

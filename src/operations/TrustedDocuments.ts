@@ -74,19 +74,22 @@ export class TrustedDocuments {
 }
 
 /**
- * The request with the document to run: the listed one, or the request's own where any document may run.
+ * The text of the document to run: the listed one, or the request's own where any document may run.
  * @throws GatewayError BAD_USER_INPUT
  */
-export function withDocument(request: GraphQLRequest, documents: TrustedDocuments | undefined): GraphQLRequest {
+export function documentOf(request: GraphQLRequest, documents: TrustedDocuments | undefined) {
   const { query, documentId, extensions } = request;
-  // An automatic persisted query has an answer of its own, which tells Apollo's clients to send the text.
+  // An automatic persisted query has an answer of its own, see below.
   const hasId = Boolean(extensions['persistedQuery'] ?? (documents && documentId));
   if (!query && !hasId) {
     const hint = documentId ? ': without TRUSTED_DOCUMENTS_FILE, no documentId is known' : '';
     throw badRequest(`The request must have a query${hint}`);
   }
-  const trusted = documents?.resolve(request);
-  return trusted === undefined ? request : { ...request, query: trusted };
+  const listed = documents?.resolve(request);
+  const text = listed ?? query;
+  // Apollo's own message for a request with only a hash: its clients then send the text, some with the hash beside it.
+  if (!text) throw badRequest('PersistedQueryNotSupported', 200);
+  return { text, isListed: listed !== undefined };
 }
 
 /** A string, a comment or a number. A hash does not hide a short value such as an SSN: anybody can try them all. */
