@@ -91,11 +91,10 @@ async function start(config: Config, options: GatewayOptions, started: Started):
 
   const { places, quota } = services;
   const edge = edgeOf(surroundings, { operations, quota, identify, places, stallMs, keepAliveMs });
-  const headers = explorerHeaders[config.auth.mode];
   const parts = {
     ...edge,
     ...surroundings,
-    explorer: { operations: explorerOperations(sandbox?.demo), headers },
+    explorer: { operations: explorerOperations(sandbox?.demo), needsToken: config.auth.mode === 'jwt' },
     reasonNotReady,
     upgrade: webSocketHandler(edge),
   };
@@ -105,13 +104,6 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   started({ stop: () => drain(config.drainTimeoutMs, edge, services, server) });
   return { port, sandbox, firstQuery: sandbox?.firstQuery ?? '{ __typename }', log };
 }
-
-/** The headers that an explorer starts with: where callers need a token, a placeholder for it. */
-const explorerHeaders = {
-  developer: {},
-  disabled: {},
-  jwt: { Authorization: 'Bearer <put an access token here>' },
-} as const;
 
 /** Answers what is in flight. Takes `timeoutMs` milliseconds at most. */
 async function drain(

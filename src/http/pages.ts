@@ -8,8 +8,8 @@ import type { Handler, Routes } from './HttpServer.js';
 export interface ExplorerOptions {
   /** The explorers' tabs. */
   readonly operations: readonly string[];
-  /** Request headers that they start with. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** Whether callers need a token: the explorers then start with a header that has a placeholder for it. */
+  readonly needsToken: boolean;
 }
 
 /** The pages of both explorers, by their path. */
@@ -75,10 +75,10 @@ async function readBuilt(path: string) {
 }
 
 /** What the explorers begin with. */
-function optionsOf({ operations, headers }: ExplorerOptions): Handler {
-  const shown = JSON.stringify(headers, null, 2);
-  const defaultTabs = operations.map((query) => ({ query, headers: shown }));
+function optionsOf({ operations, needsToken }: ExplorerOptions): Handler {
+  const headers = needsToken ? '{\n  "Authorization": "Bearer <put an access token here>"\n}' : '{}';
+  const defaultTabs = operations.map((query) => ({ query, headers }));
   const options = { title: 'Taxpayer gateway', endpoint: '/graphql', subscriptionsProtocol: 'SSE' };
-  const body = JSON.stringify({ ...options, headers: shown, defaultTabs });
+  const body = JSON.stringify({ ...options, headers, defaultTabs });
   return (_, response) => writePage(response, 200, 'application/json', body);
 }
