@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import Negotiator from 'negotiator';
-import { type Answer, partialSuccess } from '../operations/Operation.js';
+import { partialSuccess, type StatusOf } from '../operations/Operation.js';
 
 /** A way to answer with JSON. */
 export interface Dialect {
   readonly contentType: string;
-  readonly statusOf: (answer: Pick<Answer, 'kind' | 'status'>) => number;
+  readonly statusOf: StatusOf;
 }
 
 const responseType = 'application/graphql-response+json';

@@ -4,7 +4,7 @@ import proxyaddr from 'proxy-addr';
 import type { Caller } from '../auth/caller.js';
 import type { Identity } from '../auth/identify.js';
 import { type Client, clientOf } from '../operations/GraphQLRequest.js';
-import type { Answer, OperationFacts } from '../operations/Operation.js';
+import type { OperationFacts, StatusOf } from '../operations/Operation.js';
 import type { Dialect } from './accept.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
@@ -70,8 +70,8 @@ export class HttpFacts {
     return this.response.req;
   }
 
-  statusOf(answer: Pick<Answer, 'kind' | 'status'>): number {
-    return this.dialect.statusOf(answer);
+  get statusOf(): StatusOf {
+    return this.dialect.statusOf;
   }
 
   get client(): Client {

@@ -24,8 +24,8 @@ export interface OperationFacts extends Identity {
   readonly client?: Client;
   /** The HTTP request, or that of the socket's upgrade. */
   readonly request?: IncomingMessage;
-  /** The HTTP status that `answer` is sent with; undefined for an operation on a socket. */
-  readonly statusOf?: (answer: Pick<Answer, 'kind' | 'status'>) => number;
+  /** Undefined for an operation on a socket. */
+  readonly statusOf?: StatusOf;
 }
 
 /** What is known of a request that is refused before it is an operation. */
@@ -59,6 +59,9 @@ export interface Answer {
   readonly text: string;
   readonly bytes: number;
 }
+
+/** Gives the HTTP status that an answer is sent with. */
+export type StatusOf = (answer: Pick<Answer, 'kind' | 'status'>) => number;
 
 export const noCodes: ReadonlyMap<ErrorCode, number> = new Map();
 export const noCauses: readonly string[] = [];
