@@ -1,7 +1,7 @@
 import { GraphQLURL } from 'graphql-scalars';
 import { Directive, ID, InputType, ObjectType } from 'type-graphql';
 import { idempotencyHours } from '../datasources/ClientLinks.js';
-import { Always, JSONObject, Optional, Personal, personalData } from './Vocabulary.js';
+import { Always, JSONObject, Optional, Personal, PersonalText, personalData } from './Vocabulary.js';
 
 @ObjectType('ClientLink', {
   description:
@@ -27,48 +27,49 @@ export class CreateClientLinkPayload {
 type Text = string | null;
 type Texts = readonly string[] | null;
 
+/** The items of one kind of transcript, by the service's name of the kind. */
+const Items = (kind: string) =>
+  Optional(() => [String], `Which ${kind} items to request; values are defined by the service.`);
+
 @InputType('TranscriptsInput', {
   description: 'Which tax transcripts to request, by kind. The service defines the items of each list.',
 })
 export class TranscriptsInput {
-  @Optional(() => [String], 'Which ACTR items to request; values are defined by the service.') readonly actr?: Texts;
-  @Optional(() => [String], 'Which RECA items to request; values are defined by the service.') readonly reca?: Texts;
-  @Optional(() => [String], 'Which WAID items to request; values are defined by the service.') readonly waid?: Texts;
-  @Optional(() => [String], 'Which VENF items to request; values are defined by the service.') readonly venf?: Texts;
-  @Optional(() => [String], 'Which W2 items to request; values are defined by the service.') readonly w2?: Texts;
-  @Optional(() => [String], 'Which 1095-A items to request; values are defined by the service.')
-  readonly form1095A?: Texts;
-  @Optional(() => [String], 'Which NOTICE items to request; values are defined by the service.')
-  readonly notice?: Texts;
+  @Items('ACTR') readonly actr?: Texts;
+  @Items('RECA') readonly reca?: Texts;
+  @Items('WAID') readonly waid?: Texts;
+  @Items('VENF') readonly venf?: Texts;
+  @Items('W2') readonly w2?: Texts;
+  @Items('1095-A') readonly form1095A?: Texts;
+  @Items('NOTICE') readonly notice?: Texts;
 }
 
 @InputType('PersonalInfoInput', { description: 'What you already know about a person.' })
 @Directive(personalData)
 export class PersonalInfoInput {
-  @Personal(() => String, 'First name.') readonly firstName?: Text;
-  @Personal(() => String, 'Last name.') readonly lastName?: Text;
-  @Personal(() => String, 'Social security number, as the service accepts it. Never logged or stored.')
-  readonly ssn?: Text;
+  @PersonalText('First name.') readonly firstName?: Text;
+  @PersonalText('Last name.') readonly lastName?: Text;
+  @PersonalText('Social security number, as the service accepts it. Never logged or stored.') readonly ssn?: Text;
 }
 
 @InputType('BusinessInfoInput', { description: 'What you already know about a business.' })
 @Directive(personalData)
 export class BusinessInfoInput {
-  @Personal(() => String, 'Name of the business.') readonly name?: Text;
-  @Personal(() => String, 'Tax id, as the service accepts it. Never logged or stored.') readonly taxId?: Text;
-  @Personal(() => String, 'Kind of business.') readonly type?: Text;
-  @Personal(() => String, 'Phone number.') readonly phone?: Text;
-  @Personal(() => String, 'Title of the person who signs.') readonly title?: Text;
+  @PersonalText('Name of the business.') readonly name?: Text;
+  @PersonalText('Tax id, as the service accepts it. Never logged or stored.') readonly taxId?: Text;
+  @PersonalText('Kind of business.') readonly type?: Text;
+  @PersonalText('Phone number.') readonly phone?: Text;
+  @PersonalText('Title of the person who signs.') readonly title?: Text;
 }
 
 @InputType('AddressInput', { description: 'A postal address.' })
 @Directive(personalData)
 export class AddressInput {
-  @Personal(() => String, 'Street and number.') readonly street?: Text;
-  @Personal(() => String, 'Further address line, such as an apartment number.') readonly other?: Text;
-  @Personal(() => String, 'Name of the city.') readonly city?: Text;
-  @Personal(() => String, 'State.') readonly state?: Text;
-  @Personal(() => String, 'ZIP code.') readonly zip?: Text;
+  @PersonalText('Street and number.') readonly street?: Text;
+  @PersonalText('Further address line, such as an apartment number.') readonly other?: Text;
+  @PersonalText('Name of the city.') readonly city?: Text;
+  @PersonalText('State.') readonly state?: Text;
+  @PersonalText('ZIP code.') readonly zip?: Text;
 }
 
 @InputType('PrefillDataInput', { description: 'What is already filled in when the taxpayer opens the hosted flow.' })

@@ -10,6 +10,7 @@ import {
   Optional,
   openEnum,
   Personal,
+  PersonalText,
   Timestamp,
   unknownStatus,
   type Vocabulary,
@@ -55,7 +56,7 @@ export class TaxpayerToken {
 
   /** Revealed only by the resolver of `accessToken`, which needs a scope of its own. */
   readonly secretToken: Secret;
-  @Personal(() => String, `Name of the taxpayer. Null when the service has no name. ${orBroken}`)
+  @PersonalText(`Name of the taxpayer. Null when the service has no name. ${orBroken}`)
   readonly name: string | null | GatewayError;
   @Personal(
     () => JSONObject,

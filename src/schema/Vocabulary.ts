@@ -57,6 +57,11 @@ export function Personal(type: TypeOf, description: string): PropertyDecorator {
   };
 }
 
+/** A text about a person; it may be null or left out. */
+export function PersonalText(description: string): PropertyDecorator {
+  return Personal(() => String, description);
+}
+
 /** A date that caches its JSON, because it is written many times. */
 export class Timestamp extends Date {
   #json: string | undefined;
