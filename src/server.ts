@@ -155,7 +155,7 @@ function operationsOf(
   for (const type of [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]) {
     metrics.showFailures(Object.keys(type?.getFields() ?? {}));
   }
-  const { onUntrusted, operationLog } = services;
+  const { lines, operationLog } = services;
   const hooks: OperationHooks = {
     onEnd: (record) => {
       metrics.onEnd(record);
@@ -170,7 +170,7 @@ function operationsOf(
     places: services.places,
     limits: config.limits,
     introspection: config.introspection,
-    trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, onUntrusted }),
+    trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, lines }),
     plans,
     hooks,
     log,

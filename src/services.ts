@@ -7,7 +7,6 @@ import { type AuditEvent, auditLine } from './observability/auditLine.js';
 import { Episode } from './observability/Episode.js';
 import { LineLimit } from './observability/LineLimit.js';
 import { OperationLog } from './observability/OperationLog.js';
-import type { UntrustedDocument } from './operations/TrustedDocuments.js';
 import type { Surroundings } from './Surroundings.js';
 import { openStore, shownStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
@@ -48,12 +47,8 @@ export async function startServices(surroundings: Surroundings & { readonly upst
     ...datasources,
     audit,
     auditsAll: config.audit === 'all',
+    lines,
     operationLog: new OperationLog(lines, config.operationLog),
-    /** Logs a document that runs although it is not listed. */
-    onUntrusted: ({ requestId, ...common }: UntrustedDocument) => {
-      const general = { operation: common.operation };
-      lines.pass({ level: 'warn', message: 'untrusted document', requestId, common, general });
-    },
     quota,
     /** Ends watches, connections, timers and the store. */
     stop: async () => {

@@ -5,18 +5,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
 import { type Followed, follow } from '../config/files.js';
+import type { LineLimit } from '../observability/LineLimit.js';
 import { withoutByteOrderMark } from '../process/json.js';
-import { badRequest, type Client, type GraphQLRequest, isObject } from './GraphQLRequest.js';
+import { badRequest, type GraphQLRequest, isObject } from './GraphQLRequest.js';
 import type { OperationFacts } from './Operation.js';
-
-/** An operation whose document is not listed: it runs only because the mode is `report`. */
-export interface UntrustedDocument extends Client {
-  /** SHA-256 of its text in hexadecimal, as Apollo's clients name it. Undefined for a text with values, see {@link holdsValues}. */
-  readonly hash: string | undefined;
-  /** See {@link operationLabel}. */
-  readonly operation: string;
-  readonly requestId: string;
-}
 
 export interface TrustedDocumentsOptions {
   /** Files and folders. */
@@ -24,7 +16,7 @@ export interface TrustedDocumentsOptions {
   /** `report`: documents that are not listed may run, and are reported. */
   readonly mode: 'enforce' | 'report';
   readonly log: Followed['log'];
-  readonly onUntrusted: (untrusted: UntrustedDocument) => void;
+  readonly lines: LineLimit;
 }
 
 /** The documents of TRUSTED_DOCUMENTS_FILE, read again when they change. */
@@ -66,10 +58,20 @@ export class TrustedDocuments {
     throw badRequest(`${what} a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here`);
   }
 
-  /** Reports a document that runs although it is not listed. */
+  /**
+   * Logs a document that runs although it is not listed, because the mode is `report`: by its SHA-256 in hexadecimal, as Apollo's
+   * clients name it, unless it {@link holdsValues}. `operation`: see {@link operationLabel}.
+   */
   report(query: string, operation: string, { requestId, client }: OperationFacts): void {
     const named = holdsValues.test(query) ? undefined : hash('sha256', query);
-    this.options.onUntrusted({ hash: named, operation, ...client, requestId });
+    const common = { hash: named, operation, ...client };
+    this.options.lines.pass({
+      level: 'warn',
+      message: 'untrusted document',
+      requestId,
+      common,
+      general: { operation },
+    });
   }
 }
 
