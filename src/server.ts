@@ -169,7 +169,7 @@ function operationsOf(
     quota: services.quota,
     places: services.places,
     limits: config.limits,
-    introspection: config.introspection,
+    openSchema: config.introspection,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, lines }),
     plans,
     hooks,

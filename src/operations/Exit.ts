@@ -14,10 +14,11 @@ import {
   partialSuccess,
   type Result,
 } from './Operation.js';
+import type { OperationLimits } from './size.js';
 
 export interface ExitOptions {
   readonly places: Places;
-  readonly maxAnswerBytes: number;
+  readonly limits: Pick<OperationLimits, 'answerBytes'>;
   readonly hooks: OperationHooks;
   /** Whether messages may reveal what the schema holds. */
   readonly openSchema: boolean;
@@ -54,13 +55,13 @@ export class Exit {
   /** One answer of an operation, which may have further ones. */
   answer(operation: Operation, { data, errors }: Result): Answer {
     if (data === undefined) return this.refusal(operation, errors ?? []);
-    const { maxAnswerBytes } = this.options;
+    const { answerBytes } = this.options.limits;
     const masked = errors && this.#masked(errors, operation);
     const answer = masked ? { errors: masked, data } : { data };
-    const text = leftAfter(answer, maxAnswerBytes) < 0 ? undefined : JSON.stringify(answer);
+    const text = leftAfter(answer, answerBytes) < 0 ? undefined : JSON.stringify(answer);
     const bytes = text === undefined ? Number.POSITIVE_INFINITY : Buffer.byteLength(text);
-    if (text === undefined || bytes > maxAnswerBytes) {
-      const message = `The answer must have at most ${maxAnswerBytes} bytes`;
+    if (text === undefined || bytes > answerBytes) {
+      const message = `The answer must have at most ${answerBytes} bytes`;
       return this.answer(operation, { data: null, errors: [new GatewayError('BAD_USER_INPUT', message)] });
     }
     if (masked) note(operation, errors, masked);

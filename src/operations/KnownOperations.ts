@@ -51,7 +51,7 @@ export interface KnownOperation {
 export interface KnownOperationsOptions {
   readonly schema: GraphQLSchema;
   readonly limits: OperationLimits;
-  readonly introspection: boolean;
+  readonly openSchema: boolean;
   readonly apollo: ApolloServer<OperationContext>;
   /** Whether operations get plans: `off` is for tests. */
   readonly plans: 'on' | 'off';
@@ -114,7 +114,7 @@ export class KnownOperations {
   }
 
   #read(text: string): KnownDocument {
-    const { schema, limits, introspection } = this.options;
+    const { schema, limits, openSchema } = this.options;
     const document = parse(text, { maxTokens: limits.tokens });
     refuseManyLines(document, limits.tokens);
     const sizeOf = sizeIn(document);
@@ -122,9 +122,9 @@ export class KnownOperations {
       one.kind === Kind.OPERATION_DEFINITION ? excessOf(sizeOf(one), one, limits) : [],
     );
     if (excess.length > 0) throw new AggregateError(excess.slice(0, maxMistakes));
-    if (!introspection) visit(document, { Field: refuseIntrospection });
+    if (!openSchema) visit(document, { Field: refuseIntrospection });
     const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
-    if (errors.length > 0) throw introspection ? new AggregateError(errors) : withoutSchema(errors);
+    if (errors.length > 0) throw openSchema ? new AggregateError(errors) : withoutSchema(errors);
     const digest = hash('sha256', text); // texts that differ only in lone surrogates share it: the second is kept at its first use
     const isKept = this.#seen.get(digest) === true && bytesOf({ document, sizeOf }, text) <= this.#kept.maxSize;
     const known = { document, sizeOf, isKept, operations: new Map() };
@@ -134,14 +134,14 @@ export class KnownOperations {
   }
 
   #operationOf({ document, sizeOf, isKept }: KnownDocument, operation: OperationDefinitionNode): KnownOperation {
-    const { schema, limits, introspection, apollo, plans } = this.options;
+    const { schema, limits, openSchema, apollo, plans } = this.options;
     const type = operation.operation;
     const { fields } = sizeOf(operation);
     const roots = rootFieldsOf(document, operation);
     // Validation has found the fields of one response key to be the same.
     const byKey = new Map(roots.map((field) => [(field.alias ?? field.name).value, field]));
     const entities = [...byKey.values()].filter(({ name }) => name.value === '_entities');
-    const read = variableReader(schema, operation.variableDefinitions, introspection);
+    const read = variableReader(schema, operation.variableDefinitions, openSchema);
     const plan = isKept && plans === 'on' ? planOf(schema, document, operation) : undefined;
     const way = type === 'subscription' ? 'events' : plan ? 'plan' : 'apollo';
     const run =

@@ -24,7 +24,8 @@ import { documentOf, type TrustedDocuments } from './TrustedDocuments.js';
 export interface OperationsOptions extends SubscribeOptions {
   readonly places: Places;
   readonly limits: OperationLimits;
-  readonly introspection: boolean;
+  /** Whether callers may learn what the schema holds (INTROSPECTION). */
+  readonly openSchema: boolean;
   /** Undefined where any document may run. */
   readonly trustedDocuments: TrustedDocuments | undefined;
   readonly hooks: OperationHooks;
@@ -57,11 +58,11 @@ export class Operations {
   readonly #exit: Exit;
 
   constructor(private readonly options: OperationsOptions) {
-    const { schema, limits, introspection, places, quota, hooks, log, plans = 'on' } = options;
+    const { schema, limits, quota, log, plans = 'on' } = options;
     this.limits = limits;
     this.#apollo = createApolloServer(schema, log, quota);
-    this.#known = new KnownOperations({ schema, limits, introspection, plans, apollo: this.#apollo });
-    this.#exit = new Exit({ places, maxAnswerBytes: limits.answerBytes, hooks, openSchema: introspection });
+    this.#known = new KnownOperations({ ...options, plans, apollo: this.#apollo });
+    this.#exit = new Exit(options);
   }
 
   /** @throws Error in one line when the trusted documents cannot be read */

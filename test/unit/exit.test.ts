@@ -7,7 +7,7 @@ import type { Operation, Result } from '../../src/operations/Operation.js';
 
 const exit = new Exit({
   places: new Places(boundsFor({ connections: 10, answerBytes: 1e6 })),
-  maxAnswerBytes: 1e6,
+  limits: { answerBytes: 1e6 },
   hooks: { onEnd: () => undefined, onBug: () => undefined },
   openSchema: true,
 });
