@@ -6,18 +6,6 @@ import { atTime } from '../process/pause.js';
 import type { StreamTransport } from './accept.js';
 import type { Edge } from './edge.js';
 
-/** How answers are written into a response that stays open. */
-export interface StreamFormat {
-  readonly contentType: string;
-  readonly opening: string;
-  readonly heartbeat: string;
-  /** Written when the process drains, instead of `completion`: the subscription has not ended. */
-  readonly interruption: string;
-  /** Wraps the JSON of an answer. */
-  readonly answer: (json: string) => string;
-  readonly completion: string;
-}
-
 /** Refuses a stream, or an operation on an open socket, while the process drains. */
 export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', {
   httpStatus: 503,
@@ -27,14 +15,17 @@ export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is sh
 const { message, code, retryAfterSeconds } = shuttingDown;
 const interruption = { payload: null, errors: [{ message, extensions: { code, retryable: true, retryAfterSeconds } }] };
 
-export const streamFormats: Readonly<Record<StreamTransport, StreamFormat>> = {
+/** How answers are written into a response that stays open. */
+const streamFormats = {
   /** `graphql-sse`, in its distinct connections mode. */
   sse: {
     contentType: 'text/event-stream; charset=utf-8',
     opening: ':\n\n', // some browsers wait for a first byte
     heartbeat: ':\n\n',
+    /** Written when the process drains, instead of `completion`: the subscription has not ended. */
     interruption: ': shutting down\n\n',
-    answer: (json) => `event: next\ndata: ${json}\n\n`,
+    /** Wraps the JSON of an answer. */
+    answer: (json: string) => `event: next\ndata: ${json}\n\n`,
     completion: 'event: complete\ndata: \n\n',
   },
   /** Subscriptions of Apollo Client and routers. They read a part up to the next boundary, so parts end with one. */
@@ -43,7 +34,7 @@ export const streamFormats: Readonly<Record<StreamTransport, StreamFormat>> = {
     opening: '\r\n--graphql',
     heartbeat: part('{}'),
     interruption: `${part(JSON.stringify(interruption))}--\r\n`,
-    answer: (json) => part(`{"payload":${json}}`),
+    answer: (json: string) => part(`{"payload":${json}}`),
     completion: '--\r\n',
   },
 };

@@ -6,7 +6,7 @@ import type { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { type Answer, OperationRecord } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
-import { type Dialect, plainJson, readAccept, type StreamTransport } from './accept.js';
+import { type Accepted, plainJson, readAccept, type StreamTransport } from './accept.js';
 import { headersOf, refuseInTurn, writeJson } from './answering.js';
 import { shuttingDown, writeAsStream, writeStream } from './EventStream.js';
 import type { Edge } from './edge.js';
@@ -58,17 +58,12 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
 }
 
 /** The forms in which a client can be answered: on `/graphql/stream` events alone, and multipart only after a POST. */
-function formsFor({ method, headers }: IncomingMessage, eventsOnly: boolean): Forms {
+function formsFor({ method, headers }: IncomingMessage, eventsOnly: boolean): Pick<Accepted, 'json' | 'stream'> {
   const { json, stream, events } = readAccept(headers.accept);
   // A GET gets a stream only if it names the type, as an EventSource does: a browser's GET for an image accepts anything.
   const named = events === 'sse' ? events : undefined;
   if (eventsOnly) return { json: undefined, stream: method !== 'GET' && events ? 'sse' : named };
   return { json, stream: method === 'GET' ? named : stream };
-}
-
-interface Forms {
-  readonly json: Dialect | undefined;
-  readonly stream: StreamTransport | undefined;
 }
 
 /** @throws GatewayError when a subscription may not begin now, or not for this page, or has no place */
