@@ -20,27 +20,12 @@ export type PemFiles = { readonly [Which in Kind]?: NamedFile | undefined };
 /** What the files hold. */
 export type Pem = { readonly [Which in Kind]?: Buffer };
 
-/** Reads the files. @throws ConfigError in one line that names the setting and holds nothing of the files */
+/**
+ * Reads the files. Checks each authority by itself: OpenSSL silently skips those of a list it cannot read.
+ * @throws ConfigError in one line that names the setting and holds nothing of the files
+ */
 export function readPemFiles(files: PemFiles): Pem {
-  return checked(files, Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : []))));
-}
-
-/** Calls `use` when the files have changed and fit together; until then `present`, what is in use, stays. Returns how to stop. */
-export function followPemFiles(files: PemFiles, present: Pem, log: Logger, use: (pem: Pem) => void): () => void {
-  const named = kinds.flatMap((kind) => files[kind] ?? []);
-  let inUse = present;
-  const take = () => {
-    const pem = readPemFiles(files);
-    if (isDeepStrictEqual(pem, inUse)) return undefined;
-    use(pem);
-    inUse = pem;
-    return { settings: named.map(({ setting }) => setting) };
-  };
-  return follow({ paths: named.map(({ file }) => file), log, take });
-}
-
-/** Returns `pem` if it can be used. Checks each authority by itself: OpenSSL silently skips those of a list it cannot read. */
-function checked(files: PemFiles, pem: Pem): Pem {
+  const pem: Pem = Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : [])));
   const { ca, cert, key } = pem;
   const [certSetting, keySetting] = [files.cert?.setting, files.key?.setting];
   let problem = `${files.ca?.setting} does not hold certificates in PEM`;
@@ -57,6 +42,20 @@ function checked(files: PemFiles, pem: Pem): Pem {
   } catch {
     throw new ConfigError([problem]);
   }
+}
+
+/** Calls `use` when the files have changed and fit together; until then `present`, what is in use, stays. Returns how to stop. */
+export function followPemFiles(files: PemFiles, present: Pem, log: Logger, use: (pem: Pem) => void): () => void {
+  const named = kinds.flatMap((kind) => files[kind] ?? []);
+  let inUse = present;
+  const take = () => {
+    const pem = readPemFiles(files);
+    if (isDeepStrictEqual(pem, inUse)) return undefined;
+    use(pem);
+    inUse = pem;
+    return { settings: named.map(({ setting }) => setting) };
+  };
+  return follow({ paths: named.map(({ file }) => file), log, take });
 }
 
 /** @throws Error when there is none, or one cannot be read */
