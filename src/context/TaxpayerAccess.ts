@@ -81,18 +81,14 @@ export class TaxpayerAccess {
 
   /** Returns a view that may be shown: access is checked again after a wait. Audits it, if the audit log takes every view. */
   shown<View>(action: 'record-shown' | 'job-shown', view: View | Promise<View>): View | Promise<View> {
-    const { allowed } = this;
-    const checkAgain = async (seen: View) => {
-      await allowed?.();
-      return seen;
-    };
-    const shown = allowed && view instanceof Promise ? view.then(checkAgain) : view;
-    if (!this.services.auditsAll) return shown;
-    const audited = (seen: View) => {
-      this.context.audit(action, 'shown', this.id);
-      return seen;
-    };
-    return shown instanceof Promise ? shown.then(audited) : audited(shown);
+    if (view instanceof Promise) {
+      return view.then(async (seen) => {
+        await this.allowed?.();
+        return this.shown(action, seen);
+      });
+    }
+    if (this.services.auditsAll) this.context.audit(action, 'shown', this.id);
+    return view;
   }
 }
 
