@@ -13,13 +13,7 @@ import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError, tokenRequired } from '../errors/errors.js';
 import type { AuditEvent } from '../observability/auditLine.js';
 import type { OperationContext, OperationFacts } from '../operations/Operation.js';
-import {
-  hasTooManyValues,
-  isNestedWithin,
-  maxMetadataDepth,
-  maxMetadataValues,
-  pathOfInfinity,
-} from '../process/json.js';
+import { faultOfMetadata } from '../process/json.js';
 import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 
@@ -142,17 +136,8 @@ export class RequestContext implements OperationContext, ReadCall {
   async createClientLink(request: ClientLinkRequest, key: string | undefined): Promise<CreatedLink> {
     const { links } = this.services;
     if (key !== undefined) checkIdempotencyKey(key);
-    if (!isNestedWithin(request.metadata, maxMetadataDepth)) {
-      throw badInput('input.metadata', `must be nested at most ${maxMetadataDepth} levels`);
-    }
-    if (hasTooManyValues(request.metadata)) {
-      throw badInput('input.metadata', `must have at most ${maxMetadataValues} values`);
-    }
-    const lost = pathOfInfinity(request.metadata);
-    if (lost !== undefined) {
-      const message = 'cannot be sent unchanged as a JSON number: send it as a string';
-      throw badInput(`input.metadata.${lost}`, message);
-    }
+    const fault = faultOfMetadata(request.metadata);
+    if (fault !== undefined) throw badInput(`input.metadata${fault.place}`, fault.message);
     try {
       const idempotency = key === undefined ? undefined : { caller: this.caller.key, key };
       const created = await links.create(request, idempotency, this);

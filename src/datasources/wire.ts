@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { Secret } from '../config/secret.js';
-import { hasTooManyValues, isNestedWithin, maxMetadataDepth, pathOfInfinity } from '../process/json.js';
+import { faultOfMetadata } from '../process/json.js';
 import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 
@@ -152,17 +152,11 @@ function detail<T>(schema: z.ZodType<T | null | undefined>, member: string, foun
 
 function metadataIn(found: unknown): Detail<Readonly<Record<string, unknown>>> {
   const metadata = detail(details.metadata, 'metadata', found);
-  if (!isNestedWithin(metadata.value, maxMetadataDepth)) {
-    return faulty('metadata is nested too deeply');
-  }
-  if (hasTooManyValues(metadata.value)) return faulty('metadata has too many values');
-  const lost = pathOfInfinity(metadata.value);
-  if (lost === undefined) return metadata;
-  const message = `metadata.${lost} holds a number beyond 2^53 that would not arrive unchanged`;
-  return faulty(message, 'metadata: a number beyond 2^53');
+  const fault = faultOfMetadata(metadata.value);
+  return fault ? faulty(`metadata${fault.place} ${fault.message}`, `metadata ${fault.message}`) : metadata;
 }
 
-const faulty = (message: string, reason = message) => ({ value: null, fault: { message, reason } });
+const faulty = (message: string, reason: string) => ({ value: null, fault: { message, reason } });
 
 /**
  * Which members are wrong and how, as `status: Invalid input: expected string, received null`. Only members of the schemas

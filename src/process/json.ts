@@ -11,7 +11,7 @@ const tokens = /\\.|"|(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;
 
 /**
  * As `JSON.parse`, but an integer that a double cannot hold becomes an infinity, as a number that is too large does anyway:
- * {@link pathOfInfinity} finds both. @throws SyntaxError
+ * {@link faultOfMetadata} finds both. @throws SyntaxError
  */
 export function parseJson(text: string): unknown {
   if (!longInteger.test(text)) return JSON.parse(text);
@@ -39,7 +39,7 @@ function significantDigits(number: string): string {
 }
 
 /** The path of the first infinity, as `crm.ids.0`; undefined when there is none. It recurses: for bounded nesting only. */
-export function pathOfInfinity(value: unknown): string | undefined {
+function pathOfInfinity(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [key, member] of Object.entries(value)) {
     if (member === Infinity || member === -Infinity) return key;
@@ -49,12 +49,24 @@ export function pathOfInfinity(value: unknown): string | undefined {
   return undefined;
 }
 
-/** The deepest nesting of metadata, in levels, and the most values in it, as a caller sends it and as the service returns it. */
-export const [maxMetadataDepth, maxMetadataValues] = [20, 10_000] as const;
+/** The deepest nesting of metadata, in levels. */
+export const maxMetadataDepth = 20;
+const maxMetadataValues = 10_000;
 
-/** Whether metadata has too many values. Recursive: for bounded nesting only. */
-export function hasTooManyValues(metadata: unknown): boolean {
-  return valuesIn(metadata, maxMetadataValues) > maxMetadataValues;
+/**
+ * Why metadata is not passed on, as a caller sends it or as the service returns it: a place in it, such as `.crm.ids.0`, and a
+ * message about that place. Undefined when it can be.
+ */
+export function faultOfMetadata(metadata: unknown): { readonly place: string; readonly message: string } | undefined {
+  if (!isNestedWithin(metadata, maxMetadataDepth)) {
+    return { place: '', message: `must be nested at most ${maxMetadataDepth} levels` };
+  }
+  if (valuesIn(metadata, maxMetadataValues) > maxMetadataValues) {
+    return { place: '', message: `must have at most ${maxMetadataValues} values` };
+  }
+  const lost = pathOfInfinity(metadata);
+  if (lost === undefined) return undefined;
+  return { place: `.${lost}`, message: 'must be a string: it would not stay unchanged as a JSON number' };
 }
 
 /** How many values a JSON value holds, itself included; stops counting above `most`. */

@@ -119,7 +119,8 @@ const gateway = await startTestGateway();
 describe('A record of the service with something of a wrong form', () => {
   const deep = JSON.parse(`${'{"planted":'.repeat(21)}1${'}'.repeat(21)}`);
   const broken = 'The service gave a value that breaks its contract';
-  const [tooDeep, tooMany] = ['metadata is nested too deeply', 'metadata has too many values'];
+  const tooDeep = 'metadata must be nested at most 20 levels';
+  const tooMany = 'metadata must have at most 10000 values';
   it.each<[string, string, Readonly<Record<string, unknown>>, string]>([
     ['name', 'name: Invalid input: expected string, received array', { name: ['planted'] }, broken],
     ['metadata', 'metadata: Invalid input', { metadata: ['planted'] }, broken],
