@@ -91,11 +91,16 @@ export class Quota {
     return waitMs > refusalRate.longestMs ? undefined : waitMs;
   }
 
-  /** Notes that the event loop was busy for `holder` since `beganAt` (of `performance.now()`). */
-  noteWork(holder: Holder, beganAt: number): void {
-    const ms = performance.now() - beganAt;
-    if (ms >= leastChargedMs) this.spend(holder, ms);
-    else this.#rounds.note(holder, ms);
+  /** Does `work`, and notes how long it keeps the event loop busy for `holder`: until it returns, also where it returns a promise. */
+  timed<Result>(holder: Holder, work: () => Result): Result {
+    const beganAt = performance.now();
+    try {
+      return work();
+    } finally {
+      const ms = performance.now() - beganAt;
+      if (ms >= leastChargedMs) this.spend(holder, ms);
+      else this.#rounds.note(holder, ms);
+    }
   }
 
   /** Charges `ms` milliseconds of work to a holder's share, less the part in which the process lately had no CPU. */

@@ -41,12 +41,8 @@ export async function readGraphQLRequest(
     await turn.finally(release);
     if (request.socket.destroyed) throw endedTooEarly(); // nobody waits for the answer
   }
-  const beganAt = bytes.length < largeBody ? undefined : performance.now();
-  try {
-    return requestOfBody(bytes, options);
-  } finally {
-    if (beganAt !== undefined) options.quota.noteWork(holder, beganAt);
-  }
+  const read = () => requestOfBody(bytes, options);
+  return bytes.length < largeBody ? read() : options.quota.timed(holder, read);
 }
 
 function refuseOtherContentType(contentType = ''): void {

@@ -95,10 +95,8 @@ export class SocketSession {
 
   #receive(data: RawData): void {
     if (!this.#isOpen) return;
-    const beganAt = performance.now();
     const text = String(data);
-    const message = readMessage(text);
-    this.edge.quota.noteWork(this.#holder, beganAt);
+    const message = this.edge.quota.timed(this.#holder, () => readMessage(text));
     switch (message?.type) {
       case MessageType.ConnectionInit:
         void this.#authenticate(message.payload ?? {});

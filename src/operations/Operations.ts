@@ -86,12 +86,11 @@ export class Operations {
    * it differs from that of other operations. @throws what {@link refuse} answers
    */
   prepare(record: OperationRecord, facts: OperationFacts, asked: GraphQLRequest, streamAs?: Transport): Operation {
-    const beganAt = performance.now();
     const { quota, contextFor } = this.options;
     const holder = holderOf(facts.caller);
     // A router that presents its secret writes its own documents, which no list has.
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
-    try {
+    return quota.timed(holder, () => {
       const { text, isListed } = documentOf(asked, trusted);
       record.request = asked;
       const known = this.#known.find(text, asked.operationName);
@@ -108,9 +107,7 @@ export class Operations {
       if (known.isKept && known.type === 'query') this.#keep(asked);
       record.context = contextFor(facts, record.fields);
       return record as Operation;
-    } finally {
-      quota.noteWork(holder, beganAt);
-    }
+    });
   }
 
   /**
@@ -122,11 +119,12 @@ export class Operations {
     const { known, values, context } = operation;
     operation.way = known.way;
     if (known.way === 'events') return subscribe(operation, this.#exit, this.options);
-    const beganAt = performance.now();
-    const performing = known.run(values, context);
-    if (!(performing instanceof Promise)) return this.#leave(operation, performing, beganAt);
-    quota.noteWork(context.holder, beganAt);
-    return performing.then((result) => this.#leave(operation, result, performance.now()));
+    const leave = (result: Result) => this.#exit.leave(operation, result);
+    return quota.timed(context.holder, () => {
+      const result = known.run(values, context);
+      if (!(result instanceof Promise)) return leave(result);
+      return result.then((late) => quota.timed(context.holder, () => leave(late)));
+    });
   }
 
   /** Refuses a request or an operation because of a thrown `error`. Returns the answer. */
@@ -154,15 +152,6 @@ export class Operations {
     const { body } = asked;
     if (body !== undefined && body.length <= longestKept) {
       this.requests.set(body, { ...asked, body: undefined, size: 0 });
-    }
-  }
-
-  /** Answers, and notes the work since `beganAt`. @throws GatewayError as {@link Exit.leave} */
-  #leave(operation: Operation, result: Result, beganAt: number): Answer {
-    try {
-      return this.#exit.leave(operation, result);
-    } finally {
-      this.options.quota.noteWork(operation.context.holder, beganAt);
     }
   }
 }

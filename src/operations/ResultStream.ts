@@ -20,10 +20,10 @@ export async function subscribe(
   exit: Exit,
   options: SubscribeOptions,
 ): Promise<Answer | ResultStream> {
-  const beganAt = performance.now();
-  const subscribing = createSourceEventStream({ ...argumentsOf(operation, options), contextValue: operation.context });
-  options.quota.noteWork(operation.context.holder, beganAt);
-  const source = await subscribing;
+  const { context } = operation;
+  const source = await options.quota.timed(context.holder, () =>
+    createSourceEventStream({ ...argumentsOf(operation, options), contextValue: context }),
+  );
   if (!(Symbol.asyncIterator in source)) return exit.leave(operation, source);
   return new ResultStream(operation, source[Symbol.asyncIterator](), exit, options);
 }
@@ -94,15 +94,10 @@ export class ResultStream implements AsyncIterable<Answer> {
     const { holder, trail } = context;
     const turn = quota.turnOf(holder);
     if (turn !== undefined) await turn;
-    const executedAt = performance.now();
     // Each event gets a context of its own, so that it does not see what an earlier event has read.
     const own = { contextValue: contextFor(facts, fields, trail), rootValue: event };
-    const executing = execute({ ...argumentsOf(this.operation, this.options), ...own });
-    quota.noteWork(holder, executedAt);
-    const result = await executing;
-    const answeredAt = performance.now();
-    const answer = this.exit.answer(this.operation, result);
-    quota.noteWork(holder, answeredAt);
-    return answer;
+    const args = { ...argumentsOf(this.operation, this.options), ...own };
+    const result = await quota.timed(holder, () => execute(args));
+    return quota.timed(holder, () => this.exit.answer(this.operation, result));
   }
 }
