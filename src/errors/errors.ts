@@ -14,7 +14,8 @@ export interface Violation {
   readonly message: string;
 }
 
-export interface GatewayErrorOptions {
+/** The only error that is not masked: its message holds no upstream URL, header or body, nor a value the caller sent. */
+export class GatewayError extends Error {
   /** When to try again, in whole seconds from now. */
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
@@ -22,21 +23,9 @@ export interface GatewayErrorOptions {
   readonly onlyFor?: { readonly holder: string | undefined } | undefined;
   /** Why, in short, for our own log and traces: never a value, a name or an id. Never leaves with an answer. */
   readonly reason?: string | undefined;
-  /** Kept for our own log; never leaves the process. */
-  readonly cause?: unknown;
-  /** The HTTP status of the whole answer; only for refusals before execution. */
+  /** The HTTP status of the whole answer, when nothing of the request was carried out. */
   readonly httpStatus?: number | undefined;
   /** With status 405: the allowed methods, as in the header Allow. */
-  readonly allow?: string | undefined;
-}
-
-/** The only error that is not masked: its message holds no upstream URL, header or body, nor a value the caller sent. */
-export class GatewayError extends Error implements GatewayErrorOptions {
-  readonly retryAfterSeconds?: number;
-  readonly violations?: readonly Violation[];
-  readonly onlyFor?: GatewayErrorOptions['onlyFor'];
-  readonly reason?: string | undefined;
-  readonly httpStatus?: number | undefined;
   readonly allow?: string | undefined;
 
   constructor(
@@ -53,6 +42,9 @@ export class GatewayError extends Error implements GatewayErrorOptions {
   }
 }
 
+/** What an error may say besides its code and message. Its `cause` is for our own log; it never leaves the process. */
+export type GatewayErrorOptions = Omit<GatewayError, 'name' | 'message' | 'stack' | 'code'>;
+
 export const tokenRequired = 'An Authorization header with a Bearer token is required';
 
 /** Refuses a caller who is not known, with a status of 401. */
@@ -60,7 +52,7 @@ export function unauthenticated(message: string): GatewayError {
   return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });
 }
 
-/** Nobody can say at the moment who the caller is, or what they may see. `reason` as in {@link GatewayErrorOptions}. */
+/** Nobody can say at the moment who the caller is, or what they may see. `reason`: see {@link GatewayError}. */
 export function authUnavailable(message: string, reason: string): GatewayError {
   return new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds: 1, reason });
 }
