@@ -9,7 +9,7 @@ import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
 import type { Edge } from '../http/edge.js';
-import { clientOf, requestOf } from '../operations/GraphQLRequest.js';
+import { clientOf, requestOf, type Variables } from '../operations/GraphQLRequest.js';
 import { type Answer, type OperationFacts, OperationRecord, type RequestFacts } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/pause.js';
@@ -24,8 +24,6 @@ import {
   tryAgainLater,
   turnsOf,
 } from './socketBounds.js';
-
-type Parameters = Readonly<Record<string, unknown>>;
 
 /** Further parameters of `connection_init` are ignored, as further headers are. */
 const maxParameters = 100;
@@ -99,26 +97,21 @@ export class SocketSession {
     const message = this.edge.quota.timed(this.#holder, () => readMessage(text));
     switch (message?.type) {
       case MessageType.ConnectionInit:
-        void this.#authenticate(message.payload ?? {});
-        return;
+        return void this.#authenticate(message.payload ?? {});
       case MessageType.Ping:
         this.#keepPace(text.length);
-        void this.#send('{"type":"pong"}');
-        return;
+        return void this.#send('{"type":"pong"}');
       case MessageType.Pong:
-        this.#keepPace(text.length);
-        return;
+        return void this.#keepPace(text.length);
       case MessageType.Subscribe:
-        void this.#subscribe(message.id, { ...message.payload }, text.length);
-        return;
+        return void this.#subscribe(message.id, { ...message.payload }, text.length);
       case MessageType.Complete:
-        this.#complete(message.id, text.length);
-        return;
+        return void this.#complete(message.id, text.length);
     }
     this.#close(CloseCode.BadRequest, 'Invalid message received');
   }
 
-  async #authenticate(parameters: Parameters): Promise<void> {
+  async #authenticate(parameters: Variables): Promise<void> {
     if (this.#hasInit) return this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
     this.#hasInit = true;
     const { identify, places, operations } = this.edge;
@@ -149,7 +142,7 @@ export class SocketSession {
     }
   }
 
-  async #subscribe(id: string, parameters: Parameters, size: number): Promise<void> {
+  async #subscribe(id: string, parameters: Variables, size: number): Promise<void> {
     const { caller, fromRouter } = this.facts;
     if (caller === undefined) return this.#close(CloseCode.Unauthorized, 'Unauthorized');
     if (Date.now() >= caller.expiresAt) return this.#close(CloseCode.Forbidden, tokenExpired); // the clock was set forward
@@ -172,7 +165,7 @@ export class SocketSession {
     }
   }
 
-  async #run(running: Running, facts: OperationFacts, parameters: Parameters, size: number): Promise<void> {
+  async #run(running: Running, facts: OperationFacts, parameters: Variables, size: number): Promise<void> {
     const { operations, quota, streams } = this.edge;
     const { id, left } = running;
     const record = new OperationRecord(facts, 'ws');
@@ -192,14 +185,19 @@ export class SocketSession {
     } catch (error) {
       result = operations.refuse(record, error);
     }
-    if (result.kind !== 'stream' && record.way === undefined) return this.#sendError(running, result, size);
-    const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
-    for await (const { text } of result.kind === 'stream' ? result : [result]) {
-      if (!left.signal.aborted) await this.#send(`${head}${text}}`);
+    let last: object = { id, type: MessageType.Complete };
+    if (result.kind !== 'stream' && record.way === undefined) {
+      this.#charge(size);
+      last = { id, type: MessageType.Error, payload: result.errors };
+    } else {
+      const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
+      for await (const { text } of result.kind === 'stream' ? result : [result]) {
+        if (!left.signal.aborted) await this.#send(`${head}${text}}`);
+      }
     }
     if (left.signal.aborted) return;
     running.id = undefined;
-    await this.#send(JSON.stringify({ id, type: MessageType.Complete }));
+    await this.#send(JSON.stringify(last));
   }
 
   /** @throws GatewayError when no operation may begin now */
@@ -209,15 +207,6 @@ export class SocketSession {
     if (this.#working.size <= maxOperations) return;
     const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
     throw new GatewayError('RATE_LIMITED', message);
-  }
-
-  /** Sends an error, which is the last message about an id. */
-  async #sendError(running: Running, { errors: payload }: Answer, size: number): Promise<void> {
-    this.#charge(size);
-    const { id, left } = running;
-    if (left.signal.aborted) return;
-    running.id = undefined;
-    await this.#send(JSON.stringify({ id, type: MessageType.Error, payload }));
   }
 
   #runningOf(id: string): Running | undefined {
