@@ -35,8 +35,8 @@ const maxRefused = 10_000;
  * over {@link Rounds}. Nobody is refused for the time they take while no other caller is there, or while the process is not busy.
  */
 export class Quota {
-  readonly #refusals = new BoundedCache<Pace>({ max: maxRefused });
-  readonly #fields = new BoundedCache<Pace>({ max: maxCallers });
+  readonly #refusals = new BoundedCache<Pace>({ max: maxRefused, memoMethod: () => new Pace(refusalRate) });
+  readonly #fields = new BoundedCache<Pace>({ max: maxCallers, memoMethod: () => new Pace(this.#fieldRate) });
   /** Work of each caller beyond its share, as of `at` (of `performance.now()`). */
   readonly #excess = new BoundedCache<{ readonly ms: number; readonly at: number }>({ max: maxCallers });
   readonly #rounds = new Rounds();
@@ -79,7 +79,7 @@ export class Quota {
   #takeFields(asker: Asker, rootFields: number): void {
     const { perMinute } = this;
     if (perMinute === 0) return;
-    const waitMs = paceOf(asker, this.#fields, this.#fieldRate).take(rootFields);
+    const waitMs = this.#fields.memo(keyOf(asker)).take(rootFields);
     if (waitMs === 0) return;
     const message = `At most ${perMinute} root fields per minute (RATE_LIMIT_PER_MINUTE)`;
     throw rateLimited(message, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
@@ -87,7 +87,7 @@ export class Quota {
 
   /** Takes turns for a refusal. Returns the milliseconds until it may be answered; undefined when too many wait already. */
   waitOfRefusal(asker: Partial<Asker>, turns = 1): number | undefined {
-    const waitMs = paceOf(asker, this.#refusals, refusalRate).take(turns);
+    const waitMs = this.#refusals.memo(keyOf(asker)).take(turns);
     return waitMs > refusalRate.longestMs ? undefined : waitMs;
   }
 
@@ -146,13 +146,7 @@ export class Quota {
   }
 }
 
-/** The pace of a caller. Callers without an identity are told apart by their address. */
-function paceOf({ caller, remoteAddress = 'unknown' }: Partial<Asker>, paces: BoundedCache<Pace>, rate: Rate): Pace {
-  const key = (caller && holderOf(caller)) ?? `address ${remoteAddress}`;
-  let pace = paces.get(key);
-  if (pace === undefined) {
-    pace = new Pace(rate);
-    paces.set(key, pace);
-  }
-  return pace;
+/** The key of a caller's paces. Callers without an identity are told apart by their address. */
+function keyOf({ caller, remoteAddress = 'unknown' }: Partial<Asker>): string {
+  return (caller && holderOf(caller)) ?? `address ${remoteAddress}`;
 }
