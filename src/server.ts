@@ -94,7 +94,7 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const parts = {
     ...edge,
     ...surroundings,
-    explorer: { operations: explorerOperations(sandbox?.demo), needsToken: config.auth.mode === 'jwt' },
+    explorer: { operations: explorerOperations(sandbox?.demo.jobs.processing), needsToken: config.auth.mode === 'jwt' },
     reasonNotReady,
     upgrade: webSocketHandler(edge),
   };
