@@ -8,17 +8,11 @@ import {
   type OperationDefinitionNode,
   type SelectionNode,
 } from 'graphql';
+import type { Config } from '../config/config.js';
 import { GatewayError } from '../errors/errors.js';
 
-/** How large an operation and its answer may be. Each has a setting, MAX_ and its name, except the answer. */
-export interface OperationLimits {
-  readonly bodyBytes: number;
-  readonly depth: number;
-  readonly aliases: number;
-  readonly tokens: number;
-  readonly representations: number;
-  readonly answerBytes: number;
-}
+/** How large an operation and its answer may be, among other limits. */
+export type OperationLimits = Config['limits'];
 
 const [maxDirectives, maxRootFields, maxMutationFields] = [50, 60, 5] as const;
 
