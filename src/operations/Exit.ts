@@ -18,9 +18,9 @@ import type { OperationLimits } from './size.js';
 
 export interface ExitOptions {
   readonly places: Places;
-  readonly limits: Pick<OperationLimits, 'answerBytes'>;
+  readonly limits: OperationLimits;
   readonly hooks: OperationHooks;
-  /** Whether messages may reveal what the schema holds. */
+  /** Whether callers may learn what the schema holds (INTROSPECTION). */
   readonly openSchema: boolean;
 }
 

@@ -1,8 +1,7 @@
 import type { ApolloServer } from '@apollo/server';
 import { LRUCache } from 'lru-cache';
-import type { Places } from '../admission/Places.js';
 import { holderOf } from '../auth/caller.js';
-import { Exit } from './Exit.js';
+import { Exit, type ExitOptions } from './Exit.js';
 import { createApolloServer, type Logger } from './executeByApollo.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 import { documentBytes, KnownOperations, keptBytes } from './KnownOperations.js';
@@ -11,7 +10,6 @@ import type {
   Operation,
   OperationContext,
   OperationFacts,
-  OperationHooks,
   OperationRecord,
   OperationType,
   Result,
@@ -21,14 +19,9 @@ import { type ResultStream, type SubscribeOptions, subscribe } from './ResultStr
 import type { OperationLimits } from './size.js';
 import { documentOf, type TrustedDocuments } from './TrustedDocuments.js';
 
-export interface OperationsOptions extends SubscribeOptions {
-  readonly places: Places;
-  readonly limits: OperationLimits;
-  /** Whether callers may learn what the schema holds (INTROSPECTION). */
-  readonly openSchema: boolean;
+export interface OperationsOptions extends SubscribeOptions, ExitOptions {
   /** Undefined where any document may run. */
   readonly trustedDocuments: TrustedDocuments | undefined;
-  readonly hooks: OperationHooks;
   readonly log: Logger;
   /** Whether operations get plans. Default `on`; `off` is for tests. */
   readonly plans?: 'on' | 'off' | undefined;

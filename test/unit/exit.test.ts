@@ -4,10 +4,11 @@ import { boundsFor, Places, rateLimited } from '../../src/admission/Places.js';
 import { GatewayError } from '../../src/errors/errors.js';
 import { Exit } from '../../src/operations/Exit.js';
 import type { Operation, Result } from '../../src/operations/Operation.js';
+import type { OperationLimits } from '../../src/operations/size.js';
 
 const exit = new Exit({
   places: new Places(boundsFor({ connections: 10, answerBytes: 1e6 })),
-  limits: { answerBytes: 1e6 },
+  limits: { answerBytes: 1e6 } as OperationLimits,
   hooks: { onEnd: () => undefined, onBug: () => undefined },
   openSchema: true,
 });
