@@ -21,7 +21,7 @@ interface EdgeOptions {
 }
 
 /** What the transports have in common. */
-export interface Edge extends Pick<EdgeOptions, 'operations' | 'quota' | 'identify' | 'places'> {
+export interface Edge extends EdgeOptions {
   readonly addressOf: AddressOf;
   readonly unread: Unread;
   readonly streams: OpenStreams;
@@ -31,13 +31,13 @@ export interface Edge extends Pick<EdgeOptions, 'operations' | 'quota' | 'identi
   readonly keepAliveMs: number;
 }
 
-export function edgeOf({ config, log, metrics }: Omit<Surroundings, 'agents'>, options: EdgeOptions): Edge {
-  const { stallMs, keepAliveMs = 12_000, ...given } = options;
+export function edgeOf({ config, log, metrics }: Surroundings, options: EdgeOptions): Edge {
+  const { places, stallMs, keepAliveMs = 12_000 } = options;
   return {
-    ...given,
+    ...options,
     keepAliveMs,
     addressOf: addressReader(config.trustedProxies),
-    unread: new Unread(options.places, stallMs),
+    unread: new Unread(places, stallMs),
     streams: new OpenStreams((transport, change) => metrics.openStreams.add(transport, change)),
     origins: new Origins({ allowed: config.corsOrigins, allowsLocal: config.auth.mode === 'developer', log }),
     maxOperations: config.limits.subscriptions,
