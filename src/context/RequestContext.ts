@@ -1,14 +1,11 @@
 import DataLoader from 'dataloader';
-import type { Places } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
 import { type Caller, holderOf, type Scope, type TaxpayerScope } from '../auth/caller.js';
 import type { Decision, DecisionPoint, Question } from '../auth/DecisionPoint.js';
-import type { ClientLinks, CreatedLink } from '../datasources/ClientLinks.js';
+import type { CreatedLink } from '../datasources/ClientLinks.js';
 import { checkIdempotencyKey, identifiers } from '../datasources/identifiers.js';
-import type { RefreshJobs } from '../datasources/RefreshJobs.js';
 import type { ReadCall } from '../datasources/reading.js';
-import type { TokenBroker } from '../datasources/TokenBroker.js';
-import type { jobWatcher, recordWatcher } from '../datasources/watchers.js';
+import type { Datasources } from '../datasources/startDatasources.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError, tokenRequired } from '../errors/errors.js';
 import type { AuditEvent } from '../observability/auditLine.js';
@@ -18,13 +15,7 @@ import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 
 /** What every request works with; started once, with the gateway. */
-export interface Services {
-  readonly broker: TokenBroker;
-  readonly jobs: RefreshJobs;
-  readonly jobWatches: ReturnType<typeof jobWatcher>;
-  readonly recordWatches: ReturnType<typeof recordWatcher>;
-  readonly links: ClientLinks;
-  readonly places: Places;
+export interface Services extends Datasources {
   readonly quota: Quota;
   readonly audit: (event: AuditEvent) => void;
   /** Whether every record and job status that is shown gets an audit line. */

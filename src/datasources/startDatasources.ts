@@ -28,6 +28,8 @@ export interface DatasourcesOptions extends Surroundings {
   readonly audit?: (event: AuditEvent) => void;
 }
 
+export type Datasources = ReturnType<typeof startDatasources>;
+
 /** Starts what reads and writes at the service, over a store that is open. */
 export function startDatasources(options: DatasourcesOptions) {
   const { config, metrics, agents, store, sealer, upstream, fetch, audit } = options;
