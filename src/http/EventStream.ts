@@ -13,7 +13,7 @@ export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is sh
 });
 
 const { message, code, retryAfterSeconds } = shuttingDown;
-const interruption = { payload: null, errors: [{ message, extensions: { code, retryable: true, retryAfterSeconds } }] };
+const interrupted = { payload: null, errors: [{ message, extensions: { code, retryable: true, retryAfterSeconds } }] };
 
 /** How answers are written into a response that stays open. */
 const streamFormats = {
@@ -33,7 +33,7 @@ const streamFormats = {
     contentType: 'multipart/mixed;boundary="graphql";subscriptionSpec="1.0"',
     opening: '\r\n--graphql',
     heartbeat: part('{}'),
-    interruption: `${part(JSON.stringify(interruption))}--\r\n`,
+    interruption: `${part(JSON.stringify(interrupted))}--\r\n`,
     answer: (json: string) => part(`{"payload":${json}}`),
     completion: '--\r\n',
   },
@@ -87,7 +87,8 @@ export async function writeStream(
   response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
   void write(opening);
   for await (const { text } of result) await write(answer(text));
-  end(streams.draining ? interruption : completion); // one that began during the drain was not interrupted
+  // Its source has ended, also where the drain stopped it; a stream that began during the drain was not told to end.
+  end(streams.draining ? interruption : completion);
 }
 
 /** Writes one answer in the form of a stream. */

@@ -35,13 +35,13 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
         refuseOtherGets(request);
       }
       const identifying = identify(credentialsOf(request.headers));
-      const known = facts.of(identifying instanceof Promise ? await identifying : identifying);
-      holder = holderOf(known.caller);
-      quota.admit(known);
+      const identified = facts.of(identifying instanceof Promise ? await identifying : identifying);
+      holder = holderOf(identified.caller);
+      quota.admit(identified);
       // An EventSource cannot add the header that a GET must have: if it accepts only a stream, its page was checked instead.
       const asked = await readGraphQLRequest(request, holder, edge, json === undefined);
-      operations.hold(record, known, asked);
-      const operation = operations.prepare(record, known, asked, stream);
+      operations.hold(record, identified, asked);
+      const operation = operations.prepare(record, identified, asked, stream);
       if (operation.known.way === 'events') admitStream(edge, request, response, holder);
       const running = operations.run(operation);
       result = running instanceof Promise ? await running : running;

@@ -74,7 +74,7 @@ export class Exit {
     const masked = this.#masked(errors, record);
     note(record, errors, masked);
     const { httpStatus, allow }: Partial<GatewayError> = first instanceof GatewayError ? first : {};
-    const status = httpStatus ?? statusOf(masked[0]);
+    const status = httpStatus ?? statusOfError(masked[0]);
     const isMistake = record.request !== undefined && httpStatus === undefined && status !== 500;
     const text = JSON.stringify({ errors: masked });
     const kind = isMistake ? 'mistake' : 'refusal';
@@ -151,7 +151,7 @@ const isRefusal = (error: unknown): error is GatewayError =>
   error instanceof GatewayError && error.httpStatus !== undefined;
 
 /** The status of a refusal whose error names none: 400 for a document that cannot be parsed, 500 for a bug, or 422. */
-function statusOf(error: GraphQLFormattedError | undefined): number {
+function statusOfError(error: GraphQLFormattedError | undefined): number {
   const code = error?.extensions?.['code'];
   return code === 'INTERNAL_SERVER_ERROR' ? 500 : code === 'GRAPHQL_PARSE_FAILED' ? 400 : 422;
 }

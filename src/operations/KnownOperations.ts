@@ -125,7 +125,8 @@ export class KnownOperations {
     if (!openSchema) visit(document, { Field: refuseIntrospection });
     const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw openSchema ? new AggregateError(errors) : withoutSchema(errors);
-    const digest = hash('sha256', text); // texts that differ only in lone surrogates share it: the second is kept at its first use
+    // Texts that differ only in lone surrogates have one digest, which does no harm: the second is kept at its first use.
+    const digest = hash('sha256', text);
     const isKept = this.#seen.get(digest) === true && bytesOf({ document, sizeOf }, text) <= this.#kept.maxSize;
     const known = { document, sizeOf, isKept, operations: new Map() };
     if (isKept) this.#kept.set(text, known);
