@@ -6,7 +6,7 @@ import { parseJson } from '../process/json.js';
 import { isBodyInUtf8, isJson } from './accept.js';
 import type { Edge } from './edge.js';
 
-/** `places` count the bytes of a body that arrives in several chunks. */
+/** `places` count the bytes of a body that is not complete with its first piece. */
 type ReadOptions = Pick<Edge, 'places' | 'operations' | 'quota'>;
 
 /** From this size in bytes on, the time to parse a body is charged to its caller. */
