@@ -23,16 +23,13 @@ export interface Watched<Key, View extends Timed> {
   readonly retryMs: { readonly first: number; readonly longest: number };
 }
 
-interface WatcherOptions<Key, View extends Timed> {
-  readonly watched: Watched<Key, View>;
+export interface WatcherOptions {
   /** How many calls of a caller are under way or wait. */
   readonly callsOf: (holder: Holder) => number;
   /** A watch ends normally after this time, in milliseconds. */
   readonly watchMaxMs: number;
   readonly onWatchers: (count: number) => void;
 }
-
-export type WatcherSurroundings = Omit<WatcherOptions<never, never>, 'watched'>;
 
 export interface WatchOptions extends ReadCall {
   /** Longest time for this watch, in milliseconds. Default `watchMaxMs`. */
@@ -56,7 +53,10 @@ export class Watcher<Key, View extends Timed> {
   #watchers = 0;
   #stopped = false;
 
-  constructor(private readonly options: WatcherOptions<Key, View>) {}
+  constructor(
+    private readonly watched: Watched<Key, View>,
+    private readonly options: WatcherOptions,
+  ) {}
 
   /**
    * Yields the present view, then each change; ends after a final view, after `watchMaxMs`, or when the watcher stops. A
@@ -113,7 +113,7 @@ export class Watcher<Key, View extends Timed> {
     const id = idOf(key);
     const running = this.#loops.get(id);
     if (running !== undefined) return running;
-    const loop = new PollLoop(key, this.options, () => this.#loops.delete(id));
+    const loop = new PollLoop(key, this.watched, this.options.callsOf, () => this.#loops.delete(id));
     this.#loops.set(id, loop);
     return loop;
   }
@@ -142,7 +142,8 @@ class PollLoop<Key, View extends Timed> {
 
   constructor(
     readonly key: Key,
-    private readonly options: WatcherOptions<Key, View>,
+    private readonly watched: Watched<Key, View>,
+    private readonly callsOf: WatcherOptions['callsOf'],
     private readonly onEnd: () => void,
   ) {}
 
@@ -187,7 +188,6 @@ class PollLoop<Key, View extends Timed> {
    */
   async #poll(): Promise<void> {
     this.#quietUntil = undefined;
-    const { watched } = this.options;
     const restarts = this.#restarts;
     const isOutdated = () => this.#ended || this.#restarts !== restarts;
     for (const holder of this.#callers()) {
@@ -197,7 +197,7 @@ class PollLoop<Key, View extends Timed> {
       this.#readers.delete(reader);
       this.#readers.set(reader, call);
       try {
-        const view = await watched.read(this.key, this.#latest, call);
+        const view = await this.watched.read(this.key, this.#latest, call);
         if (!isOutdated()) this.#publish(view);
         return;
       } catch (error) {
@@ -212,9 +212,8 @@ class PollLoop<Key, View extends Timed> {
 
   /** The callers who watch, those with the fewest calls first. */
   #callers(): Holder[] {
-    const { callsOf } = this.options;
     const callers = new Set([...this.#readers.values()].map(({ holder }) => holder));
-    return [...callers].sort((one, other) => callsOf(one) - callsOf(other));
+    return [...callers].sort((one, other) => this.callsOf(one) - this.callsOf(other));
   }
 
   #readerOf(caller: Holder): readonly [LatestValue<View>, ReadCall] | undefined {
@@ -224,13 +223,12 @@ class PollLoop<Key, View extends Timed> {
 
   /** Tells the readers what changed, then ends or schedules the next poll. */
   #publish(view: View): void {
-    const { watched } = this.options;
     this.#quietUntil = Infinity;
     this.#failingSince = undefined;
     this.#latest = view;
-    this.#give(view, (latest) => watched.isChange(latest, view));
-    const intervalMs = watched.intervalMs(view);
-    if (watched.isFinal(view)) this.end();
+    this.#give(view, (latest) => this.watched.isChange(latest, view));
+    const intervalMs = this.watched.intervalMs(view);
+    if (this.watched.isFinal(view)) this.end();
     else this.#schedule(Math.min(intervalMs, Math.max(0, view.readAt + intervalMs - performance.now())));
   }
 
@@ -241,7 +239,7 @@ class PollLoop<Key, View extends Timed> {
       for (const each of this.#readers.keys()) each.fail(error);
       return;
     }
-    const { first } = this.options.watched.retryMs;
+    const { first } = this.watched.retryMs;
     const leastMs = withJitter(Math.max(first, 1000 * (error.retryAfterSeconds ?? 0)));
     this.#quietUntil = performance.now() + leastMs;
     this.#retryAfter(leastMs);
@@ -249,7 +247,7 @@ class PollLoop<Key, View extends Timed> {
 
   /** Polls again after the pause, which is at least `leastMs`. */
   #retryAfter(leastMs: number): void {
-    const { first, longest } = this.options.watched.retryMs;
+    const { first, longest } = this.watched.retryMs;
     this.#failingSince ??= performance.now();
     const usualMs = Math.min(longest, Math.max(first, performance.now() - this.#failingSince));
     if ([...this.#readers.keys()].some(({ latest }) => latest === undefined)) this.#give(this.#standIn());
@@ -257,8 +255,7 @@ class PollLoop<Key, View extends Timed> {
   }
 
   #standIn(): View | undefined {
-    const { watched } = this.options;
-    return watched.standIn ? watched.standIn(this.key) : this.#latest;
+    return this.watched.standIn ? this.watched.standIn(this.key) : this.#latest;
   }
 
   /** Gives a view to the readers that have none yet, and to those for which it `isNews`. */

@@ -66,8 +66,8 @@ export function startDatasources(options: DatasourcesOptions) {
     callsOf: (holder: Holder) => calls.callsOf(holder),
     onWatchers: (count: number) => metrics.watchers.set(kind, count),
   });
-  const jobWatches = jobWatcher({ ...watching('job'), jobs });
-  const recordWatches = recordWatcher({ ...watching('record'), broker });
+  const jobWatches = jobWatcher(jobs, watching('job'));
+  const recordWatches = recordWatcher(broker, watching('record'));
   const forgets = new Forgets({
     store: sealed,
     keepers: [

@@ -3,13 +3,12 @@ import type { JobId, TaxpayerId } from './identifiers.js';
 import { isTerminal, type JobView, type RefreshJobs, sharedMs } from './RefreshJobs.js';
 import type { TokenBroker } from './TokenBroker.js';
 import type { TokenView } from './tokenAnswer.js';
-import { Watcher, type WatcherSurroundings } from './Watcher.js';
+import { Watcher, type WatcherOptions } from './Watcher.js';
 
 /** Watches token records: each is read again when it stops being fresh, within the watchers' share of the budget. */
-export function recordWatcher({ broker, ...options }: WatcherSurroundings & { readonly broker: TokenBroker }) {
-  return new Watcher<TaxpayerId, TokenView>({
-    ...options,
-    watched: {
+export function recordWatcher(broker: TokenBroker, options: WatcherOptions) {
+  return new Watcher<TaxpayerId, TokenView>(
+    {
       read: (id, _, call) => broker.poll(id, call),
       standIn: (id) => broker.stale(id),
       isChange: (from, to) => from.stale !== to.stale || !isSame(from.record, to.record),
@@ -17,21 +16,20 @@ export function recordWatcher({ broker, ...options }: WatcherSurroundings & { re
       intervalMs: ({ freshMs }) => freshMs,
       retryMs: { first: 1000, longest: 900_000 },
     },
-  });
+    options,
+  );
 }
 
-export interface JobWatcherOptions extends WatcherSurroundings {
-  readonly jobs: RefreshJobs;
+export interface JobWatcherOptions extends WatcherOptions {
   /** The interval after a change, in milliseconds, which grows while nothing changes up to `pollMaxMs`. */
   readonly pollMinMs: number;
   readonly pollMaxMs: number;
 }
 
 /** Watches the statuses of jobs. While a status stays the same, each poll interval is 1.5 times the last. */
-export function jobWatcher({ jobs, pollMinMs, pollMaxMs, ...options }: JobWatcherOptions) {
-  return new Watcher<readonly [TaxpayerId, JobId], JobView>({
-    ...options,
-    watched: {
+export function jobWatcher(jobs: RefreshJobs, { pollMinMs, pollMaxMs, ...options }: JobWatcherOptions) {
+  return new Watcher<readonly [TaxpayerId, JobId], JobView>(
+    {
       // Any status newer than `known` will do: another process may have polled in this interval.
       read: (ids, known, call) => jobs.status(...ids, known ? performance.now() - known.readAt : sharedMs, call),
       isChange: (from, to) => from.value.job.status !== to.value.job.status,
@@ -43,7 +41,8 @@ export function jobWatcher({ jobs, pollMinMs, pollMaxMs, ...options }: JobWatche
       },
       retryMs: { first: pollMinMs, longest: pollMaxMs },
     },
-  });
+    options,
+  );
 }
 
 /** A number from 0 to 1 that differs from version to version. */
