@@ -68,15 +68,21 @@ export class TaxpayerAccess {
     return watch;
   }
 
+  /** Waits for a terminal status, and returns the last one that was seen. */
   private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
-    const view = await present;
+    let view = await present;
     if (isTerminal(view.value.job)) return view;
     const { facts, holder, trail } = this.context;
     const onEnd = this.services.places.take('watches', holder);
     const { caller, signal } = facts;
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    const options = { holder, trail, onEnd, maxMs, signal };
-    return this.services.jobWatches.settle([this.id, id], view, options).finally(() => this.context.goOn());
+    const watch = this.services.jobWatches.watch([this.id, id], { holder, trail, onEnd, maxMs, signal });
+    try {
+      for await (const latest of watch) view = latest;
+    } finally {
+      await this.context.goOn();
+    }
+    return view;
   }
 
   /** Returns a view that may be shown: access is checked again after a wait. Audits it, if the audit log takes every view. */

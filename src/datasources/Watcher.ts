@@ -81,13 +81,6 @@ export class Watcher<Key, View extends Timed> {
     return reader;
   }
 
-  /** Resolves with the first final view, or with the last view known when the watch ends. */
-  async settle(key: Key, present: View, options: WatchOptions): Promise<View> {
-    let latest = present;
-    for await (const view of this.watch(key, options)) latest = view;
-    return latest;
-  }
-
   /** Gives the readers at once a view that was read for somebody else. */
   see(key: Key, view: View): void {
     if (this.#loops.size > 0) this.#loops.get(idOf(key))?.see(view);
