@@ -27,20 +27,19 @@ export class Forgets {
   /** The ids that the last look got: the store may return them again. */
   #seen: ReadonlySet<string> = new Set();
   #mark = 0;
-  #stopped = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: ForgetsOptions) {}
 
   /** Looks now, and every two seconds from then on. */
   async start(): Promise<void> {
-    await this.look().catch(() => undefined);
-    if (!this.#stopped) this.#timer = setTimeout(() => void this.start(), lookEveryMs).unref();
+    const look = () => this.look().catch(() => undefined);
+    this.#timer = setInterval(look, lookEveryMs).unref();
+    await look();
   }
 
   stop(): void {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
+    clearInterval(this.#timer);
   }
 
   /** @throws StoreError when the list cannot be read */
