@@ -170,16 +170,11 @@ export class SealedStore {
 
   /** Repeats `work` until it succeeds or the store is closed. Resolves after the first try. */
   async #untilDone(work: () => Promise<unknown>): Promise<void> {
-    const isDone = () =>
-      work().then(
-        () => true,
-        ({ trouble }: StoreError) => trouble === 'closed',
-      );
-    const repeat = async () => {
-      do await pause(againMs, { ref: false });
-      while (!(await isDone()));
-    };
-    if (!(await isDone())) void repeat();
+    const isDone = await work().then(
+      () => true,
+      ({ trouble }: StoreError) => trouble === 'closed',
+    );
+    if (!isDone) void pause(againMs, { ref: false }).then(() => this.#untilDone(work));
   }
 
   #seal(name: string, value: unknown): Buffer {
