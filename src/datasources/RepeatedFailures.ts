@@ -27,7 +27,7 @@ export class RepeatedFailures {
   }
 
   /**
-   * Runs `read`, which reports each call that it makes. Only failures of the service are counted, and NOT_FOUND is an answer.
+   * Runs `read`, which reports each call that it makes. Only failures of the service are counted.
    * @throws GatewayError during a pause, the last error with the time that is left; otherwise what `read` throws
    */
   async run<T>(id: string, read: (onCall: () => void) => Promise<T>): Promise<T> {
@@ -43,7 +43,6 @@ export class RepeatedFailures {
       this.#failures.delete(id);
       return answer;
     } catch (error) {
-      if (error instanceof GatewayError && error.code === 'NOT_FOUND') this.#failures.delete(id);
       if (error instanceof GatewayError && wasCalled && error.code.startsWith('UPSTREAM_')) {
         const times = (last?.times ?? 0) + 1;
         const pauseMs = times === 1 ? 0 : Math.min(this.longestPauseMs, firstPauseMs * 2 ** (times - 2));

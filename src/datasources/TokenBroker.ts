@@ -191,23 +191,23 @@ export class TokenBroker implements MemoryKeeper {
     return this.#cache.read(id, { holder: call.holder, acceptable, fetch, inPlace });
   }
 
-  async #fetch(id: TaxpayerId, endsAt: number, call: ReadCall): Promise<TokenAnswer> {
+  #fetch(id: TaxpayerId, endsAt: number, call: ReadCall): Promise<TokenAnswer> {
     const { holder, trail } = call;
-    try {
-      const record = await this.#failures.run(id, (onCall) => {
-        const beforeTry = async () => {
-          await this.#budget.spend(call); // for each try, because the service counts tries
-          if (trail) trail.tokenCalls += 1;
-          onCall();
-        };
-        return this.options.service.tokenRecord(id, { holder, trail, endsAt, beforeTry });
-      });
-      return { kind: 'record', record, unchangedForMs: unchangedForMs(record, this.#cache.peek(id)) };
-    } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
-      this.options.onEvent('absent-remembered');
-      return { kind: 'no-such-taxpayer' };
-    }
+    return this.#failures.run(id, async (onCall) => {
+      const beforeTry = async () => {
+        await this.#budget.spend(call); // for each try, because the service counts tries
+        if (trail) trail.tokenCalls += 1;
+        onCall();
+      };
+      try {
+        const record = await this.options.service.tokenRecord(id, { holder, trail, endsAt, beforeTry });
+        return { kind: 'record', record, unchangedForMs: unchangedForMs(record, this.#cache.peek(id)) };
+      } catch (error) {
+        if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
+        this.options.onEvent('absent-remembered');
+        return { kind: 'no-such-taxpayer' };
+      }
+    });
   }
 
   #isFresh(entry: TokenEntry, maxAgeMs: number): boolean {
