@@ -1,6 +1,6 @@
 import { pause } from '../process/pause.js';
 import { LocalStore } from '../stores/LocalStore.js';
-import type { Field, Item, Outcome, Place, PutWhen, Store, Turn, Wish } from '../stores/Store.js';
+import type { Field, Item, Outcome, Place, Store, Turn, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Sealer } from './sealing.js';
 
@@ -95,9 +95,9 @@ export class SealedStore {
     return item && { ...item, value: this.#open(key, item.value) };
   }
 
-  put(name: ItemName, value: unknown, ttlMs: number, when: PutWhen = 'always'): Promise<boolean> {
+  put(name: ItemName, value: unknown, ttlMs: number): Promise<boolean> {
     const key = this.keyOf(name);
-    return this.options.store.put(key, this.#seal(key, value), ttlMs, when);
+    return this.options.store.put(key, this.#seal(key, value), ttlMs, 'always');
   }
 
   /** Writes now or, if the store does not take it, as soon as it does. Resolves after the first try; never rejects. */
@@ -145,9 +145,9 @@ export class SealedStore {
     return undefined;
   }
 
-  /** Adds one to a counter, as `Store.increment`. */
-  increment(name: ItemName, ttlMs: number) {
-    return this.options.store.increment(this.keyOf(name), ttlMs);
+  /** Adds one to the counter with a key of {@link SealedStore.keyOf}, as `Store.increment`. */
+  increment(key: string, ttlMs: number) {
+    return this.options.store.increment(key, ttlMs);
   }
 
   keyOf(name: ItemName): string {

@@ -27,8 +27,7 @@ interface Limit {
   readonly of: 'watch' | 'caller' | 'fleet';
   readonly holder: string;
   readonly most: number;
-  /** Of the counter in the store. A change of the client secret changes the key, and so begins a new hour. */
-  readonly name: readonly string[];
+  /** Of the counter in the store. A change of the client secret changes it, and so begins a new hour. */
   readonly key: string;
 }
 
@@ -71,14 +70,8 @@ export class TokenBudget {
     const { store, budgetPerHour, budgetCallerShare, budgetWatchShare } = this.options;
     const limits: Limit[] = [];
     const add = (of: Limit['of'], whose: string, share: number) => {
-      const name = ['token-budget', of, whose];
-      limits.push({
-        of,
-        holder: whose,
-        most: Math.max(1, Math.floor(share * budgetPerHour)),
-        name,
-        key: store.keyOf(name),
-      });
+      const key = store.keyOf(['token-budget', of, whose]);
+      limits.push({ of, holder: whose, most: Math.max(1, Math.floor(share * budgetPerHour)), key });
     };
     if (isWatch && budgetWatchShare < 1) add('watch', '', budgetWatchShare);
     if (holder !== undefined && budgetCallerShare < 1) add('caller', holder, budgetCallerShare);
@@ -87,7 +80,7 @@ export class TokenBudget {
   }
 
   async #count(limit: Limit): Promise<void> {
-    const counted = await this.options.store.increment(limit.name, hourMs).catch((error) => {
+    const counted = await this.options.store.increment(limit.key, hourMs).catch((error) => {
       if (!(error instanceof StoreError) || error.trouble === 'closed') throw error;
     });
     if (counted === undefined) return this.#countAlone(limit);
