@@ -155,11 +155,11 @@ function operationsOf(
   for (const type of [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]) {
     metrics.showFailures(Object.keys(type?.getFields() ?? {}));
   }
-  const { lines, operationLog } = services;
+  const { lines, logOperation } = services;
   const hooks: OperationHooks = {
     onEnd: (record) => {
       metrics.onEnd(record);
-      operationLog.end(record, tracing?.onEnd(record));
+      logOperation(record, tracing?.onEnd(record));
     },
     onBug: (err, requestId) => log.error({ requestId, err }, 'a bug of the gateway'),
   };

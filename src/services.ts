@@ -6,7 +6,7 @@ import { startDatasources } from './datasources/startDatasources.js';
 import { type AuditEvent, auditLine } from './observability/auditLine.js';
 import { Episode } from './observability/Episode.js';
 import { LineLimit } from './observability/LineLimit.js';
-import { OperationLog } from './observability/OperationLog.js';
+import { operationLog } from './observability/operationLog.js';
 import type { Surroundings } from './Surroundings.js';
 import { openStore, shownStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
@@ -48,7 +48,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
     audit,
     auditsAll: config.audit === 'all',
     lines,
-    operationLog: new OperationLog(lines, config.operationLog),
+    logOperation: operationLog(lines, config.logOperations),
     quota,
     /** Ends watches, connections, timers and the store. */
     stop: async () => {

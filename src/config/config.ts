@@ -150,7 +150,7 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
     trustedProxies: s.TRUSTED_PROXIES,
     proxies: { httpsProxy: s.HTTPS_PROXY, httpProxy: s.HTTP_PROXY, noProxy: s.NO_PROXY ?? [] },
     logLevel: s.LOG_LEVEL,
-    operationLog: { which: s.LOG_OPERATIONS, slowMs: 1000 },
+    logOperations: s.LOG_OPERATIONS,
     audit: s.AUDIT,
     metricsPort: s.METRICS_PORT,
     traces: tracesOf(s, env),

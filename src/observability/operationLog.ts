@@ -2,23 +2,18 @@ import type { Config } from '../config/config.js';
 import type { OperationRecord } from '../operations/Operation.js';
 import type { LineLimit } from './LineLimit.js';
 
-/** Writes the lines of operations, at their end. */
-export class OperationLog {
-  constructor(
-    private readonly lines: LineLimit,
-    private readonly options: Config['operationLog'],
-  ) {}
+/** An operation that takes longer is slow, in milliseconds. */
+const slowMs = 1000;
 
-  /**
-   * Writes a line for an operation that failed, changed something, called the token endpoint or was slow; as LOG_OPERATIONS
-   * says, for every one or none. A denial that nothing else audits always gets its line.
-   */
-  end(record: OperationRecord, traceId?: string): void {
+/**
+ * Returns what writes the lines of operations at their end: for those that failed, changed something, called the token endpoint
+ * or were slow; as LOG_OPERATIONS says, for every one or none. A denial that nothing else audits always gets its line.
+ */
+export function operationLog(lines: LineLimit, which: Config['logOperations']) {
+  return (record: OperationRecord, traceId: string | undefined): void => {
     const { facts, outcome, type, context, way } = record;
-    const { trail } = context ?? {};
-    const { which, slowMs } = this.options;
     const ms = performance.now() - facts.startedAt;
-    const hasTokenCalls = trail !== undefined && trail.tokenCalls > 0;
+    const hasTokenCalls = (context?.trail.tokenCalls ?? 0) > 0;
     const isNotable = outcome !== 'ok' || type === 'mutation' || hasTokenCalls || ms >= slowMs;
     if (!isNotable && which !== 'all') return;
     const audit = denialIn(record);
@@ -35,9 +30,9 @@ export class OperationLog {
       general: { audit, way, outcome, codes: common.codes },
     } as const;
     // Lines with token calls are never combined, so that their `tokenCalls` add up; the budget bounds the number of lines.
-    if (outcome === 'ok' || hasTokenCalls) this.lines.write(line);
-    else this.lines.pass(line);
-  }
+    if (outcome === 'ok' || hasTokenCalls) lines.write(line);
+    else lines.pass(line);
+  };
 }
 
 /** The fields that equal operations have in common, whoever their caller is. */
@@ -66,8 +61,7 @@ function denialIn({ codes, label }: OperationRecord): 'token-refused' | 'access-
 
 /** The fields of one operation alone. */
 function ownFields({ context, events }: OperationRecord, ms: number, traceId: string | undefined) {
-  const { trail } = context ?? {};
-  const { calls, callCount = 0, tokenCalls = 0 } = trail ?? {};
+  const { calls, callCount = 0, tokenCalls = 0 } = context?.trail ?? {};
   return {
     ms,
     events,
