@@ -23,13 +23,6 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** What the process runs with: parsed once, complete. Secrets are {@link Secret}s. */
 export type Config = ReturnType<typeof assemble>;
 
-/** A secret that is renewed when its file is. */
-interface SecretFile {
-  readonly setting: SettingName;
-  readonly path: string;
-  readonly secret: Secret;
-}
-
 /**
  * Reads the settings from an environment, by default the process's own. An empty variable counts as unset, and a line
  * break at the end of one as absent.
@@ -97,7 +90,7 @@ function readFile(name: SettingName, path: string): string {
 /** The secrets that are reloaded when their files change; the others stay as they were at the start. */
 const renewable = ['UPSTREAM_CLIENT_SECRET', 'AUTH_DECISION_TOKEN', 'FEDERATION_SHARED_SECRET'] as const;
 
-function secretFilesOf(parsed: Parsed, env: Environment): SecretFile[] {
+function secretFilesOf(parsed: Parsed, env: Environment) {
   return renewable.flatMap((setting) => {
     const [secret, path] = [parsed[setting], env[`${setting}_FILE`]];
     return secret && path ? { setting, path, secret } : [];
