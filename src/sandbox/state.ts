@@ -21,8 +21,9 @@ export function sandboxState(jobDurationMs: number) {
 
   return {
     taxpayers,
+    /** By `taxpayerId/jobId`. */
+    jobs,
     links,
-    job: (taxpayerId: string, jobId: string) => jobs.get(`${taxpayerId}/${jobId}`),
 
     /** What is not given gets a plausible value that is clearly not real. */
     addTaxpayer(props: Partial<SandboxTaxpayer> = {}): SandboxTaxpayer {

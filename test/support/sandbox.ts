@@ -58,7 +58,7 @@ export async function startSandbox({ keepsRequests = true, ...given }: Partial<S
     rotateAllTokens: () => [...state.taxpayers.keys()].forEach(rotateToken),
     addJob: state.addJob,
     updateJob: (taxpayerId: string, jobId: string, changes: Partial<SandboxJob>) =>
-      change(state.job(taxpayerId, jobId), changes),
+      change(state.jobs.get(`${taxpayerId}/${jobId}`), changes),
     /** How long every answer takes from now on that no fault decides, in milliseconds. */
     setLatency(ms: number): void {
       latencyMs = ms;
