@@ -4,7 +4,7 @@ import { Sealer } from './cache/sealing.js';
 import { followSecrets, type UpstreamCredentials } from './config/config.js';
 import { startDatasources } from './datasources/startDatasources.js';
 import { type AuditEvent, auditLine } from './observability/auditLine.js';
-import { Episode } from './observability/Episode.js';
+import { episodes } from './observability/episodes.js';
 import { LineLimit } from './observability/LineLimit.js';
 import { operationLog } from './observability/operationLog.js';
 import type { Surroundings } from './Surroundings.js';
@@ -65,7 +65,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
 function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store> {
   const { cache, drainTimeoutMs } = config;
   const store = shownStore(cache.url);
-  const episode = new Episode({
+  const see = episodes({
     ...{ log, level: 'error', about: { store }, quietMs: 0 },
     begins: 'store unavailable, continuing without it',
     ends: 'store available again',
@@ -75,11 +75,11 @@ function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store
     onCommand: metrics.onStoreCommand,
     onDegraded: (error) => {
       metrics.storeDegraded.set('', 1);
-      episode.see(error.trouble, storeCause(store, error));
+      see(error.trouble, storeCause(store, error));
     },
     onRecovered: () => {
       metrics.storeDegraded.set('', 0);
-      episode.see(undefined);
+      see(undefined);
     },
     onDamaged: () => log.error('the file in the directory of CACHE_URL was damaged: what could be read of it is used'),
   });

@@ -1,4 +1,4 @@
-import { Episode } from '../observability/Episode.js';
+import { episodes } from '../observability/episodes.js';
 import type { Surroundings } from '../Surroundings.js';
 import { Authenticator } from './Authenticator.js';
 import { DecisionPoint, type DecisionPointOptions } from './DecisionPoint.js';
@@ -11,10 +11,10 @@ export function startAuthentication(surroundings: Surroundings) {
   const { auth, routerSecrets } = config;
   const issuers = auth.issuers.map(({ issuer, jwksUrl, audience }) => {
     const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
-    const episode = new Episode({ log, about: { issuer }, ...texts });
+    const see = episodes({ log, about: { issuer }, ...texts });
     const keys = new IssuerKeys({
       ...{ issuer, jwksUrl, agentFor: agents.others.agentFor, maxAgeMs: auth.keysMaxAgeMs },
-      onRead: (failure) => episode.see(failure?.fault, failure?.message),
+      onRead: (failure) => see(failure?.fault, failure?.message),
     });
     void keys.start();
     return { issuer, audience, keys };
@@ -40,10 +40,10 @@ function decisionPoint({ config, log, metrics, agents }: Surroundings) {
   const { decision } = config.auth;
   if (decision === undefined) return undefined;
   const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
-  const episode = new Episode({ log, ...texts });
+  const see = episodes({ log, ...texts });
   const onCall: DecisionPointOptions['onCall'] = (failure, seconds) => {
     metrics.onDecisionCall(failure?.fault ?? 'ok', seconds);
-    episode.see(failure?.fault, failure?.message);
+    see(failure?.fault, failure?.message);
   };
   return new DecisionPoint({ ...decision, agent: agents.others.agentFor, onCall });
 }

@@ -6,7 +6,7 @@ import { SealedStore } from '../cache/SealedStore.js';
 import type { Sealer } from '../cache/sealing.js';
 import type { UpstreamCredentials } from '../config/config.js';
 import type { AuditEvent } from '../observability/auditLine.js';
-import { Episode } from '../observability/Episode.js';
+import { episodes } from '../observability/episodes.js';
 import type { Surroundings } from '../Surroundings.js';
 import type { Store } from '../stores/Store.js';
 import { Pauses } from '../upstream/Pauses.js';
@@ -101,8 +101,8 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
   const texts = { begins: 'calls to the service are failing', ends: 'calls to the service work again' };
   // Longer than the pauses between queries of one record that keeps failing, beside others that work.
   const quietMs = Math.max(config.service.breakerResetMs, config.jobs.pollMaxMs) + 5000;
-  const of = (endpoint: Endpoint) => new Episode({ log, about: { endpoint }, quietMs, ...texts });
-  const episodes = {
+  const of = (endpoint: Endpoint) => episodes({ log, about: { endpoint }, quietMs, ...texts });
+  const see = {
     createClientLink: of('createClientLink'),
     taxpayerToken: of('taxpayerToken'),
     refreshJob: of('refreshJob'),
@@ -111,11 +111,11 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
     store,
     onPause: (endpoint, reason) => {
       metrics.callsSilenced.add(`${endpoint} ${reason}`);
-      episodes[endpoint].see(reason, silenceCauses[reason]);
+      see[endpoint](reason, silenceCauses[reason]);
     },
   });
   return new TaxpayerService({
     ...{ upstream, apiVersion: config.service.apiVersion, http, pauses },
-    onOutcome: (endpoint, failure) => episodes[endpoint].see(failure?.kind, failure?.reason),
+    onOutcome: (endpoint, failure) => see[endpoint](failure?.kind, failure?.reason),
   });
 }

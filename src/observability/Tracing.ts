@@ -10,7 +10,7 @@ import { pause } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
 import type { CallMade } from '../process/Trail.js';
 import type { Surroundings } from '../Surroundings.js';
-import { Episode } from './Episode.js';
+import { episodes, type See } from './episodes.js';
 
 /** How long the end of the process waits for the collector, in milliseconds. */
 const stopMs = 2000;
@@ -40,7 +40,7 @@ export class Tracing {
     const agent = agents.others.agentFor(new URL(url));
     const exporter = new OTLPTraceExporter({ url, ...(agent && { httpAgentOptions: () => agent }) });
     const texts = { begins: 'trace collector rejects spans', ends: 'trace collector accepts spans again' };
-    watch(exporter, new Episode({ log, ...texts }));
+    watch(exporter, episodes({ log, ...texts }));
     const version = packageVersion();
     const own = { 'service.name': 'taxpayer-gateway', 'service.version': version, 'process.pid': process.pid };
     const resource = defaultResource()
@@ -126,13 +126,13 @@ function callerOf(request: IncomingMessage | undefined): Context {
   return caller === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true });
 }
 
-/** Tells the episode what became of each batch. */
-function watch(exporter: SpanExporter, episode: Episode): void {
+/** Shows what became of each batch. */
+function watch(exporter: SpanExporter, see: See): void {
   const send = exporter.export.bind(exporter);
   exporter.export = (spans, done) =>
     send(spans, (result) => {
-      if (result.code === ExportResultCode.SUCCESS) episode.see(undefined);
-      else episode.see('not sent', causeOf(result.error));
+      if (result.code === ExportResultCode.SUCCESS) see(undefined);
+      else see('not sent', causeOf(result.error));
       done(result);
     });
 }
