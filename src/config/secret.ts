@@ -7,7 +7,6 @@ import { hash } from 'node:crypto';
  */
 export class Secret {
   #text: string;
-  #fingerprint: string | undefined;
 
   constructor(text: string) {
     this.#text = text;
@@ -21,12 +20,10 @@ export class Secret {
   /** Takes another text, for all who hold this secret. */
   renew(text: string): void {
     this.#text = text;
-    this.#fingerprint = undefined;
   }
 
   /** A SHA-256 digest in base64url: tells two secrets apart without holding either. Not for low-entropy texts. */
   fingerprint(): string {
-    this.#fingerprint ??= hash('sha256', this.#text, 'base64url');
-    return this.#fingerprint;
+    return hash('sha256', this.#text, 'base64url');
   }
 }
