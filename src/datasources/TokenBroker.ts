@@ -2,12 +2,13 @@ import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { InPlace } from '../cache/ReadRequest.js';
 import type { Secret } from '../config/secret.js';
-import { GatewayError } from '../errors/errors.js';
+import { GatewayError, upstreamTimeout } from '../errors/errors.js';
+import { inTime } from '../process/pause.js';
 import { TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, unchangedForMs } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { RepeatedFailures } from './RepeatedFailures.js';
-import { endingAt, type ReadCall, type ReadingOptions } from './reading.js';
+import type { ReadCall, ReadingOptions } from './reading.js';
 import { AccessTokenRefused } from './TaxpayerService.js';
 import {
   absenceMs,
@@ -40,7 +41,6 @@ export type TokenEvent =
 
 const freshnessFloorMs = 60_000; // lowest maximum age that callers can ask for; a lower one counts as this
 const refetchCoolDownMs = 60_000; // after a new token was refused, no other is fetched for the taxpayer
-const none: ReadonlySet<string> = new Set();
 const mostRefused = 3; // in one read: the token in memory, the one in the store, and a new one
 
 type Acceptable = (entry: TokenEntry) => boolean;
@@ -136,7 +136,7 @@ export class TokenBroker implements MemoryKeeper {
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
-  credential(id: TaxpayerId, refused: ReadonlySet<string> = none, call: ReadCall = {}): Promise<TokenEntry> {
+  credential(id: TaxpayerId, refused: ReadonlySet<string> = new Set(), call: ReadCall = {}): Promise<TokenEntry> {
     const acceptable: Acceptable = (entry) =>
       !refused.has(entry.version) && (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, absenceMs));
     return this.#read(id, acceptable, call);
@@ -154,9 +154,11 @@ export class TokenBroker implements MemoryKeeper {
     { endsAt, ...call }: ReadCall & { readonly endsAt: number },
     read: (token: Secret) => Promise<T>,
   ): Promise<T> {
-    let entry = await endingAt(endsAt, this.credential(id, none, call));
-    const beganAt = performance.now();
+    // A read that takes longer goes on: others may be waiting for it.
+    const beforeEnd = (token: Promise<TokenEntry>) => inTime(endsAt - performance.now(), token, upstreamTimeout);
     const refused = new Set<string>();
+    let entry = await beforeEnd(this.credential(id, refused, call));
+    const beganAt = performance.now();
     for (;;) {
       const { value, version, readAt, startedAt = readAt } = entry;
       const { accessToken } = knownOf(value).record;
@@ -172,7 +174,7 @@ export class TokenBroker implements MemoryKeeper {
         await this.options.store.setMark(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();
       }
-      entry = await endingAt(endsAt, this.#replace(id, refused, call));
+      entry = await beforeEnd(this.#replace(id, refused, call));
     }
   }
 

@@ -1,8 +1,6 @@
 import type { CallQueue } from '../admission/CallQueue.js';
 import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
-import { upstreamTimeout } from '../errors/errors.js';
-import { inTime } from '../process/pause.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 
@@ -22,9 +20,4 @@ export interface ReadCall extends CallOptions {
   readonly isWatch?: boolean;
   /** Starts a read only once per name, however often one request asks for it. */
   once?<View>(name: string, start: () => Promise<View>): Promise<View>;
-}
-
-/** Rejects with UPSTREAM_TIMEOUT at `endsAt` (monotonic). The work itself goes on: others may be waiting for it. */
-export function endingAt<T>(endsAt: number, work: Promise<T>): Promise<T> {
-  return inTime(endsAt - performance.now(), work, upstreamTimeout);
 }
