@@ -66,9 +66,12 @@ function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store
   const { cache, drainTimeoutMs } = config;
   const store = shownStore(cache.url);
   const see = episodes({
-    ...{ log, level: 'error', about: { store }, quietMs: 0 },
+    log,
+    about: { store },
     begins: 'store unavailable, continuing without it',
     ends: 'store available again',
+    level: 'error',
+    quietMs: 0,
   });
   return openStore(cache.url, {
     waitMs: drainTimeoutMs,

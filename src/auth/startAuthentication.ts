@@ -1,7 +1,7 @@
 import { episodes } from '../observability/episodes.js';
 import type { Surroundings } from '../Surroundings.js';
 import { Authenticator } from './Authenticator.js';
-import { DecisionPoint, type DecisionPointOptions } from './DecisionPoint.js';
+import { DecisionPoint } from './DecisionPoint.js';
 import { IssuerKeys } from './IssuerKeys.js';
 import { identifier } from './identify.js';
 
@@ -10,10 +10,18 @@ export function startAuthentication(surroundings: Surroundings) {
   const { config, log, metrics, agents } = surroundings;
   const { auth, routerSecrets } = config;
   const issuers = auth.issuers.map(({ issuer, jwksUrl, audience }) => {
-    const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
-    const see = episodes({ log, about: { issuer }, ...texts });
+    const see = episodes({
+      log,
+      about: { issuer },
+      begins: 'a key set cannot be read',
+      ends: 'the key set can be read again',
+      quietMs: 0,
+    });
     const keys = new IssuerKeys({
-      ...{ issuer, jwksUrl, agentFor: agents.others.agentFor, maxAgeMs: auth.keysMaxAgeMs },
+      issuer,
+      jwksUrl,
+      agentFor: agents.others.agentFor,
+      maxAgeMs: auth.keysMaxAgeMs,
       onRead: (failure) => see(failure?.fault, failure?.message),
     });
     void keys.start();
@@ -39,11 +47,17 @@ export function startAuthentication(surroundings: Surroundings) {
 function decisionPoint({ config, log, metrics, agents }: Surroundings) {
   const { decision } = config.auth;
   if (decision === undefined) return undefined;
-  const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
-  const see = episodes({ log, ...texts });
-  const onCall: DecisionPointOptions['onCall'] = (failure, seconds) => {
-    metrics.onDecisionCall(failure?.fault ?? 'ok', seconds);
-    see(failure?.fault, failure?.message);
-  };
-  return new DecisionPoint({ ...decision, agent: agents.others.agentFor, onCall });
+  const see = episodes({
+    log,
+    begins: 'the decision point cannot decide',
+    ends: 'the decision point decides again',
+  });
+  return new DecisionPoint({
+    ...decision,
+    agent: agents.others.agentFor,
+    onCall: (failure, seconds) => {
+      metrics.onDecisionCall(failure?.fault ?? 'ok', seconds);
+      see(failure?.fault, failure?.message);
+    },
+  });
 }

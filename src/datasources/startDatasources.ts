@@ -98,10 +98,16 @@ const silenceCauses = {
 /** The service. The troubles of each endpoint are logged when they begin and when they end. */
 function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, store: SealedStore): TaxpayerService {
   const { config, log, metrics, upstream } = options;
-  const texts = { begins: 'calls to the service are failing', ends: 'calls to the service work again' };
   // Longer than the pauses between queries of one record that keeps failing, beside others that work.
   const quietMs = Math.max(config.service.breakerResetMs, config.jobs.pollMaxMs) + 5000;
-  const of = (endpoint: Endpoint) => episodes({ log, about: { endpoint }, quietMs, ...texts });
+  const of = (endpoint: Endpoint) =>
+    episodes({
+      log,
+      about: { endpoint },
+      begins: 'calls to the service are failing',
+      ends: 'calls to the service work again',
+      quietMs,
+    });
   const see = {
     createClientLink: of('createClientLink'),
     taxpayerToken: of('taxpayerToken'),
@@ -115,7 +121,10 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
     },
   });
   return new TaxpayerService({
-    ...{ upstream, apiVersion: config.service.apiVersion, http, pauses },
+    upstream,
+    apiVersion: config.service.apiVersion,
+    http,
+    pauses,
     onOutcome: (endpoint, failure) => see[endpoint](failure?.kind, failure?.reason),
   });
 }

@@ -39,8 +39,12 @@ export class Tracing {
     this.#servers = { service: new URL(serviceUrl), decisions: new URL(auth.decision?.url ?? serviceUrl) };
     const agent = agents.others.agentFor(new URL(url));
     const exporter = new OTLPTraceExporter({ url, ...(agent && { httpAgentOptions: () => agent }) });
-    const texts = { begins: 'trace collector rejects spans', ends: 'trace collector accepts spans again' };
-    watch(exporter, episodes({ log, ...texts }));
+    const see = episodes({
+      log,
+      begins: 'trace collector rejects spans',
+      ends: 'trace collector accepts spans again',
+    });
+    watch(exporter, see);
     const version = packageVersion();
     const own = { 'service.name': 'taxpayer-gateway', 'service.version': version, 'process.pid': process.pid };
     const resource = defaultResource()
