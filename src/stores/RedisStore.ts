@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Cluster, Redis } from 'ioredis';
 import { timeLimit } from './guarded.js';
-import { createRedisClient, keepConnected, parseRedisUrl } from './redisClient.js';
+import { createRedisClient, parseRedisUrl } from './redisClient.js';
 import { closed, connectionFault, isOfAnotherType, storeErrorOf, wasNotSent } from './redisFaults.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
 import type { Field, Item, Outcome, Place, PutWhen, Store, Turn, Wish } from './Store.js';
@@ -10,6 +10,8 @@ import { StoreError } from './StoreError.js';
 const connectWaitMs = 1000; // how long opening waits for a connection; after that, connecting goes on in the background
 /** How long an operation waits for a reconnect, after a failover or when the server closed the connection. */
 const reconnectWaitMs = 100;
+/** Pause before a client that has given up reconnects, in milliseconds. */
+const givenUpMs = 500;
 
 /** A store in Redis or Valkey (one server, behind sentinels, or a cluster), shared by any number of machines. */
 export class RedisStore implements Store {
@@ -41,7 +43,11 @@ export class RedisStore implements Store {
     client.on('ready', () => {
       this.#connectionFault = undefined;
     });
-    keepConnected(client, () => !this.#isClosed);
+    const connect = () => {
+      if (!this.#isClosed) client.connect().catch(() => undefined);
+    };
+    // It has given up, as it does when it learns of a failover while it asks a sentinel.
+    client.on('end', () => setTimeout(connect, givenUpMs).unref());
   }
 
   async acquire({ record, field }: Place, { owner, leaseMs, refused = '', awaited = '' }: Wish): Promise<Turn> {
@@ -125,7 +131,7 @@ export class RedisStore implements Store {
     try {
       return await work().catch(async (error) => {
         if (isOfAnotherType(error)) await this.#client.unlink(name);
-        else if (wasNotSent(error)) await ready(this.#client, reconnectWaitMs).catch(() => undefined);
+        else if (wasNotSent(error)) await this.#reconnected();
         else throw error;
         return work();
       });
@@ -133,9 +139,11 @@ export class RedisStore implements Store {
       throw storeErrorOf(error, this.#connectionFault);
     }
   }
-}
 
-/** Waits for a connection. Rejects at the first failure to connect, so that a dead server costs no time. */
-const ready = (client: Redis | Cluster, withinMs: number) => timeLimit(once(client, 'ready'), withinMs);
+  /** Waits for a connection until the first failure to connect, so that a dead server costs no time. */
+  async #reconnected(): Promise<void> {
+    await timeLimit(once(this.#client, 'ready'), reconnectWaitMs).catch(() => undefined);
+  }
+}
 
 const wholeMs = (ms: number): number => Math.max(1, Math.ceil(ms)); // Redis takes whole milliseconds and no zero

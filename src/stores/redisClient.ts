@@ -101,17 +101,6 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
       });
 }
 
-/** Pause before a client that has given up reconnects, in milliseconds. */
-const givenUpMs = 500;
-
-/** While `isWanted`, reconnects a client that gave up, as one does when it learns of a failover while it asks a sentinel. */
-export function keepConnected(client: Redis | Cluster, isWanted: () => boolean): void {
-  const connect = () => {
-    if (isWanted()) client.connect().catch(() => undefined);
-  };
-  client.on('end', () => setTimeout(connect, givenUpMs).unref());
-}
-
 function hostAndPort(text: string, defaultPort: number): { host: string; port: number } {
   const address = `redis://${text}`;
   const { hostname = '', port = '' } = URL.canParse(address) ? new URL(address) : {};
