@@ -23,8 +23,6 @@ export interface Asker {
   readonly requestId: string;
   /** The trail of its operation, which is told of each call. */
   readonly trail: Trail;
-  /** Takes a place for a call, and returns how to give it back. @throws GatewayError RATE_LIMITED when none is free */
-  readonly takePlace: () => () => void;
 }
 
 export interface DecisionPointOptions {
@@ -66,20 +64,16 @@ export class DecisionPoint {
 
   /**
    * Joins an equal question in flight, or else calls `decide`. Takes no cached decision: ask {@link DecisionPoint.known} first.
-   * Rejects as {@link DecisionPoint.decide}.
+   * Rejects as `decide` does.
    */
   ask(caller: Caller, question: Question, decide: () => Promise<Decision>): Promise<Decision> {
     return this.#decisions.forceFetch(keyOf(caller, question), { context: decide, forceRefresh: true });
   }
 
-  /**
-   * Decides all questions with one call.
-   * @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call
-   */
-  async decide(caller: Caller, { requestId, trail, takePlace }: Asker, questions: readonly Question[]) {
+  /** Decides all questions with one call. @throws GatewayError AUTH_UNAVAILABLE */
+  async decide(caller: Caller, { requestId, trail }: Asker, questions: readonly Question[]) {
     const { ttlMs, onCall } = this.options;
     const endpoint = questions.length === 1 ? 'evaluation' : 'evaluations';
-    const leavePlace = takePlace();
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     const startedAt = performance.now();
     let failure: NoAnswer | undefined;
@@ -93,7 +87,6 @@ export class DecisionPoint {
       const message = 'The decision point cannot say at the moment whether the caller may see this taxpayer';
       throw authUnavailable(message, `decision point: ${failure.message}`);
     } finally {
-      leavePlace();
       const ms = performance.now() - startedAt;
       trail.call({ endpoint, result: failure?.fault ?? 'ok', startedAt, ms });
       onCall(failure, ms / 1000);

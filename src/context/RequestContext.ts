@@ -111,11 +111,13 @@ export class RequestContext implements OperationContext, ReadCall {
       });
   }
 
-  private callFor(decisions: DecisionPoint, questions: readonly Question[]) {
+  /** @throws GatewayError RATE_LIMITED when there is no place for the call, or as {@link DecisionPoint.decide} */
+  private async callFor(decisions: DecisionPoint, questions: readonly Question[]) {
     const { caller, facts, holder, trail } = this;
-    const takePlace = () => this.services.places.take('decisions', holder);
-    this.services.quota.spend(holder, questionMs * questions.length);
-    return decisions.decide(caller, { requestId: facts.requestId, trail, takePlace }, questions);
+    const { places, quota } = this.services;
+    quota.spend(holder, questionMs * questions.length);
+    const leave = places.take('decisions', holder);
+    return decisions.decide(caller, { requestId: facts.requestId, trail }, questions).finally(leave);
   }
 
   private refusal(taxpayer: string, reason: string): GatewayError {
