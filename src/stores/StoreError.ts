@@ -1,16 +1,17 @@
-const messages = {
-  'timed-out': 'The store did not answer in time.',
-  unreachable: 'The store cannot be reached.',
-  'read-only': 'The store accepts no writes: it is a read-only replica.',
-  full: 'The store accepts no writes: it is out of space.',
-  'not-permitted': 'The store refused the credentials or the permission.',
-  misconfigured: 'CACHE_URL cannot be used.',
-  closed: 'The store is closed.',
-  failed: 'The store failed.',
+/** What the store did, in each kind of trouble. */
+const troubles = {
+  'timed-out': 'did not answer in time',
+  unreachable: 'cannot be reached',
+  'read-only': 'accepts no writes: it is a read-only replica',
+  full: 'accepts no writes: it is out of space',
+  'not-permitted': 'refused the credentials or the permission',
+  misconfigured: 'cannot be used',
+  closed: 'is closed',
+  failed: 'failed',
 };
 
 /** Why a store could not do what it was asked: a bounded set, fit for a metric label. */
-export type StoreTrouble = keyof typeof messages;
+export type StoreTrouble = keyof typeof troubles;
 
 const causes: Readonly<Record<string, string>> = {
   OOM: 'is out of memory',
@@ -42,10 +43,7 @@ const causes: Readonly<Record<string, string>> = {
 /** In a few words for the log: `Redis refused the password (WRONGPASS)`. */
 export function storeCause(shownStore: string, { trouble, detail = '' }: StoreError): string {
   const name = shownStore.startsWith('redis') ? 'Redis' : shownStore === 'memory:' ? 'Memory' : 'The directory';
-  const what =
-    causes[detail] ??
-    causes[detail.split(' ', 1)[0] ?? ''] ??
-    messages[trouble].replace(/^The store /, '').replace(/\.$/, '');
+  const what = causes[detail] ?? causes[detail.split(' ', 1)[0] ?? ''] ?? troubles[trouble];
   return `${name} ${what}${detail && ` (${detail})`}`;
 }
 
@@ -58,7 +56,7 @@ export class StoreError extends Error {
 
   constructor(
     readonly trouble: StoreTrouble,
-    message: string = messages[trouble],
+    message = `The store ${troubles[trouble]}`,
     /** The code of the server, the driver or the system, such as `WRONGPASS` or `ENOSPC`; for the log, never a value. */
     readonly detail?: string,
     /** Whether the operation may have taken effect although it failed. */
