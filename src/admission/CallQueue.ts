@@ -1,6 +1,6 @@
 import { type Holder, type Places, type Release, rateLimited } from './Places.js';
 
-export interface CallQueueOptions {
+interface CallQueueOptions {
   readonly places: Places;
   /** Most calls that one holder, or all callers without an identity together, may have waiting. */
   readonly maxWaiting: number;

@@ -13,7 +13,7 @@ const resources = {
   bytes: { name: 'bytes of requests under way and unread answers', setting: 'the memory of the process' },
 };
 
-export type Resource = keyof typeof resources;
+type Resource = keyof typeof resources;
 
 /** The most that may be held at one moment. */
 export type Bounds = Readonly<Record<Resource, { readonly perHolder: number; readonly perProcess: number }>>;

@@ -25,7 +25,7 @@ export interface Asker {
   readonly trail: Trail;
 }
 
-export interface DecisionPointOptions {
+interface DecisionPointOptions {
   readonly url: string;
   readonly agent: AgentFor;
   /** Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */

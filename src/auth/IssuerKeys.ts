@@ -21,14 +21,14 @@ export interface KeySource {
 }
 
 /** Where the keys of an issuer are: at `jwksUrl`, or else where the issuer's metadata says. */
-export interface KeyPlace {
+interface KeyPlace {
   /** The exact `iss` claim. */
   readonly issuer: string;
   readonly jwksUrl: string | undefined;
   readonly agentFor: AgentFor;
 }
 
-export interface IssuerKeysOptions extends KeyPlace {
+interface IssuerKeysOptions extends KeyPlace {
   /** How long keys are used after the provider last confirmed them: a withdrawn key must not stay valid for ever. */
   readonly maxAgeMs: number;
   /** Called after each read of the keys, with the reason when it failed. */

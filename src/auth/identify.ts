@@ -4,7 +4,7 @@ import type { Authenticator } from './Authenticator.js';
 import { type Caller, router } from './caller.js';
 
 /** What a client presents: headers of a request, or parameters of a socket with the same names. */
-export interface Credentials {
+interface Credentials {
   readonly authorization: string | undefined;
   readonly routerSecret: string | undefined;
 }

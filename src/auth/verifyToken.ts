@@ -19,7 +19,7 @@ export interface TokenPolicy {
   readonly decisionClaims?: readonly string[] | undefined;
 }
 
-export interface TrustedIssuer {
+interface TrustedIssuer {
   /** The keys that may sign for this issuer, and for no other. */
   readonly keys: KeySource;
   /** A token must name one of these in `aud`. */

@@ -12,7 +12,7 @@ export interface MemoryKeeper {
   forget(isMeant: (subject: string) => boolean): void;
 }
 
-export interface ForgetsOptions {
+interface ForgetsOptions {
   readonly store: SealedStore;
   readonly keepers: readonly MemoryKeeper[];
   /** This process has forgotten a subject. */

@@ -13,7 +13,7 @@ export interface SubjectField {
 }
 
 /** The name of an item as readable parts. */
-export type ItemName = readonly string[];
+type ItemName = readonly string[];
 
 /** A subject that was forgotten, and the id of the request to forget it. */
 export interface Forgotten {
@@ -21,7 +21,7 @@ export interface Forgotten {
   readonly subject: string;
 }
 
-export interface SealedStoreOptions {
+interface SealedStoreOptions {
   readonly store: Store;
   readonly sealer: Sealer;
   /** The client of the service: part of every name. */

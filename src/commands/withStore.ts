@@ -5,7 +5,7 @@ import { openExistingStore, shownStore } from '../stores/openStore.js';
 import type { Store } from '../stores/Store.js';
 import { StoreError, storeCause } from '../stores/StoreError.js';
 
-export interface OpenStore {
+interface OpenStore {
   readonly sealer: Sealer;
   readonly sealed: SealedStore;
 }

@@ -9,7 +9,7 @@ import { pause } from '../process/pause.js';
 import type { RequestContext, Services } from './RequestContext.js';
 
 /** Gets the decision that lets the caller see a taxpayer at this moment. Throws or rejects when there is none. */
-export type Allowed = () => Decision | Promise<Decision>;
+type Allowed = () => Decision | Promise<Decision>;
 
 /** What a caller who may see a taxpayer can ask about them; handed out by {@link RequestContext.taxpayer} alone. */
 export class TaxpayerAccess {

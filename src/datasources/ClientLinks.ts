@@ -13,7 +13,7 @@ import type { ClientLink, ClientLinkRequest } from './wire.js';
 /** `replayed`: the link had been created before, with the same key and input. */
 export type CreatedLink = { readonly link: ClientLink; readonly replayed: boolean };
 
-export interface ClientLinksOptions {
+interface ClientLinksOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
   readonly calls: CallQueue;

@@ -14,7 +14,7 @@ type Observation = z.output<typeof storedObservation>;
 /** An observation, and when it was read. The same object for as long as memory holds it, so that it is translated once. */
 export type JobView = Entry<Observation>;
 
-export interface RefreshJobsOptions extends ReadingOptions {
+interface RefreshJobsOptions extends ReadingOptions {
   readonly broker: TokenBroker;
   /** Told of each current status that memory takes. */
   readonly onStatus: (taxpayerId: TaxpayerId, jobId: JobId, view: JobView) => void;

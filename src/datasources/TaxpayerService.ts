@@ -9,7 +9,7 @@ import type { ReadCall } from './reading.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
 import { decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js';
 
-export interface TaxpayerServiceOptions {
+interface TaxpayerServiceOptions {
   readonly upstream: UpstreamCredentials;
   /** Sent as `Service-API-Version` on the two reading endpoints (interface, part 9). */
   readonly apiVersion: string;

@@ -21,7 +21,7 @@ import {
   tokenAnswerCodec,
 } from './tokenAnswer.js';
 
-export interface TokenBrokerOptions extends ReadingOptions, Omit<TokenBudgetOptions, 'onExhausted'> {
+interface TokenBrokerOptions extends ReadingOptions, Omit<TokenBudgetOptions, 'onExhausted'> {
   readonly freshness: FreshnessRule;
   /** Longest backoff for a record that cannot be read, in milliseconds. */
   readonly longestPauseMs: number;

@@ -10,7 +10,7 @@ interface Timed {
 }
 
 /** How a {@link Watcher} reads, compares and schedules what it watches. Times are in milliseconds. */
-export interface Watched<Key, View extends Timed> {
+interface Watched<Key, View extends Timed> {
   /** Reads a view that is newer than `known`. */
   read(key: Key, known: View | undefined, call: ReadCall): View | Promise<View>;
   /** The view that a new reader gets while reads fail. Default: that of the last successful read. */

@@ -17,7 +17,7 @@ import { TaxpayerService } from './TaxpayerService.js';
 import { TokenBroker } from './TokenBroker.js';
 import { jobWatcher, recordWatcher } from './watchers.js';
 
-export interface DatasourcesOptions extends Surroundings {
+interface DatasourcesOptions extends Surroundings {
   readonly store: Store;
   readonly sealer: Sealer;
   readonly upstream: UpstreamCredentials;

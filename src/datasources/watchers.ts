@@ -20,7 +20,7 @@ export function recordWatcher(broker: TokenBroker, options: WatcherOptions) {
   );
 }
 
-export interface JobWatcherOptions extends WatcherOptions {
+interface JobWatcherOptions extends WatcherOptions {
   /** The interval after a change, in milliseconds, which grows while nothing changes up to `pollMaxMs`. */
   readonly pollMinMs: number;
   readonly pollMaxMs: number;

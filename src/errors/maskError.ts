@@ -3,7 +3,7 @@ import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { errorCodes, GatewayError } from './errors.js';
 import { aboutDocument, aboutSize, aboutSyntax } from './graphqlMessages.js';
 
-export interface MaskOptions {
+interface MaskOptions {
   readonly requestId: string;
   /** Whether messages may reveal what the schema holds, and which GraphQL engine parses documents. */
   readonly openSchema: boolean;

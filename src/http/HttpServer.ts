@@ -23,7 +23,7 @@ export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Bu
 
 export type Routes = (readonly [path: string, handler: Handler])[];
 
-export interface HttpServerOptions {
+interface HttpServerOptions {
   readonly host: string;
   readonly port: number;
   readonly tls: Pem | undefined;

@@ -45,7 +45,7 @@ export function edgeOf({ config, log, metrics }: Surroundings, options: EdgeOpti
 }
 
 /** All open sockets and streams: counted, and told when the process drains. */
-export class OpenStreams {
+class OpenStreams {
   readonly #open = new Set<() => void>();
   #draining = false;
 
@@ -78,7 +78,7 @@ export class OpenStreams {
 const bytesPerStall = 1_500_000;
 
 /** Counts the bytes that a peer has not taken yet as held by its caller, and ends a connection whose peer takes too long. */
-export class Unread {
+class Unread {
   /** `stallMs`: how long a peer may take for a short answer, in milliseconds; see {@link bytesPerStall} for long ones. */
   constructor(
     private readonly places: Places,

@@ -5,7 +5,7 @@ import type { Logger } from '../observability/log.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { isLoopback } from '../process/isLoopback.js';
 
-export interface OriginsOptions {
+interface OriginsOptions {
   /** CORS_ORIGINS, exactly as browsers send them. */
   readonly allowed: readonly string[];
   /** In developer mode, every page of this machine may ask. */

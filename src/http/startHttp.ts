@@ -13,7 +13,7 @@ import { graphqlHandler } from './graphqlHandler.js';
 import { type Handler, HttpServer, type Routes, type UpgradeHandler } from './HttpServer.js';
 import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
 
-export interface HttpParts extends Edge, Surroundings {
+interface HttpParts extends Edge, Surroundings {
   readonly explorer: ExplorerOptions;
   /** Why requests should not be sent here now; undefined when they may be. */
   readonly reasonNotReady: () => string | undefined;

@@ -7,7 +7,7 @@ interface Episode {
   count: number;
 }
 
-export interface EpisodesOptions {
+interface EpisodesOptions {
   readonly log: Logger;
   /** What the episodes are about, in both lines: `{ endpoint: 'taxpayerToken' }`. */
   readonly about?: Readonly<Record<string, string>>;

@@ -48,7 +48,7 @@ export interface KnownOperation {
   readonly run: Run;
 }
 
-export interface KnownOperationsOptions {
+interface KnownOperationsOptions {
   readonly schema: GraphQLSchema;
   readonly limits: OperationLimits;
   readonly openSchema: boolean;

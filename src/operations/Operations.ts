@@ -19,7 +19,7 @@ import { type ResultStream, type SubscribeOptions, subscribe } from './ResultStr
 import type { OperationLimits } from './size.js';
 import { documentOf, type TrustedDocuments } from './TrustedDocuments.js';
 
-export interface OperationsOptions extends SubscribeOptions, ExitOptions {
+interface OperationsOptions extends SubscribeOptions, ExitOptions {
   /** Undefined where any document may run. */
   readonly trustedDocuments: TrustedDocuments | undefined;
   readonly log: Logger;

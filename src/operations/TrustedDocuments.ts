@@ -10,7 +10,7 @@ import { withoutByteOrderMark } from '../process/json.js';
 import { badRequest, type GraphQLRequest, isObject } from './GraphQLRequest.js';
 import type { OperationFacts } from './Operation.js';
 
-export interface TrustedDocumentsOptions {
+interface TrustedDocumentsOptions {
   /** Files and folders. */
   readonly paths: readonly string[];
   /** `report`: documents that are not listed may run, and are reported. */

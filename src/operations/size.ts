@@ -29,7 +29,7 @@ const nothing = {
 const sums = ['aliases', 'directives', 'rootDirectives', 'rootFields', 'fields'] as const;
 
 /** What is counted of an operation, or of a part of it. A fragment counts as often as it is spread. */
-export type Size = Readonly<typeof nothing>;
+type Size = Readonly<typeof nothing>;
 
 /** Returns a function that sizes parts of a document. Each fragment is walked only once, however often it is spread. */
 export function sizeIn(document: DocumentNode): (node: ExecutableDefinitionNode | SelectionNode) => Size {

@@ -32,7 +32,7 @@ const rootDescriptions = {
 type Resolver = object & { readonly reference?: Reference };
 type ResolverClass = new (vocabulary: Vocabulary) => Resolver;
 
-export interface SchemaOptions {
+interface SchemaOptions {
   readonly resolvers: readonly ResolverClass[];
   readonly providers: readonly ProviderEntry[];
   readonly onUnknownValue?: (kind: ValueKind, value: string) => void;

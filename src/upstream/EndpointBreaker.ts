@@ -2,7 +2,7 @@ import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 
 /** One call as the breaker sees it. */
-export interface BreakerCall {
+interface BreakerCall {
   /** Who the call is made for: `holderOf` the caller. Callers without an identity count as one. */
   readonly holder?: string | undefined;
   /** What the call is about, such as a taxpayer or a job. A call without a subject counts as a subject of its own. */
