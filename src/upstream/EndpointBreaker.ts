@@ -60,10 +60,10 @@ export class EndpointBreaker {
   /** Why a call of the holder would not be made now; undefined when it would be. */
   refusalOf(holder: string | undefined): GatewayError | undefined {
     const now = performance.now();
-    const forAllMs = this.#all.openUntil - now;
-    const othersFirstMs = holder === this.#failedLast ? windowMs : 0;
-    if (forAllMs > 0) return refused(forAllMs + othersFirstMs, 'the breaker is open for all calls');
-    const ownMs = Math.max(forAllMs + othersFirstMs, this.#ownOf(holder).openUntil - now);
+    const { openUntil } = this.#all;
+    const mayTryAt = openUntil + (holder === this.#failedLast ? windowMs : 0); // others first
+    if (now < openUntil) return refused(mayTryAt - now, 'the breaker is open for all calls');
+    const ownMs = Math.max(mayTryAt, this.#ownOf(holder).openUntil) - now;
     return ownMs > 0 ? refused(ownMs, "the breaker is open for this caller's calls", { holder }) : undefined;
   }
 

@@ -56,7 +56,7 @@ describe('A flood of refusals', () => {
   it('on a socket closes it, once more wait than a second answers', async () => {
     const socket = await initSocket(gateway, { authorization: await provider.watcherOf([]) });
     const startedAt = performance.now();
-    for (let n = 0; n < 5000; n += 1) socket.subscribe({ query: '{ nothing }' }, `${n}`);
+    for (let n = 0; n < 5000; n += 1) socket.subscribe({ query: '' }, `${n}`); // refused at the least cost
     expect(await socket.closed).toEqual({ code: 1013, reason: 'Too many messages' });
     const refused = socket.received.filter(({ type }) => type === 'error').length;
     expect(refused).toBeGreaterThan(500);
