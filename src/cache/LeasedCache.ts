@@ -171,7 +171,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
           const entry = stored && this.#keepStored(reader, stored);
           if (entry && reader.acceptable(entry)) return { entry, tier: awaited === undefined ? 'store' : 'waited' };
           // A store that gives the refused one again does not keep its word: go on as without it.
-          if (turn.stored.version === refused) return fetched(-Infinity);
+          if (turn.stored.version === refused) return fetched(longAgo);
           refused = turn.stored.version;
           break;
         }
@@ -262,11 +262,11 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 }
 
-/**
- * Goes on without a store that does not answer: the reader fetches as if it had the lease. When that began by the store's
- * clock is unknown, so it counts as long ago: the store takes no such value if the record was forgotten in the last hour.
- */
+/** The store's time when it is unknown: the store takes no value from then if the record was forgotten in the last hour. */
+const longAgo = -Infinity;
+
+/** Goes on without a store that does not answer: the reader fetches as if it had the lease. */
 function takenWithoutStore(error: unknown): Turn<never, never> {
-  if (error instanceof StoreError && error.trouble !== 'closed') return { state: 'taken', now: -Infinity };
+  if (error instanceof StoreError && error.trouble !== 'closed') return { state: 'taken', now: longAgo };
   throw error;
 }

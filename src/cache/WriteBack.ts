@@ -15,6 +15,10 @@ export class WriteBack {
 
   later(id: string, owner: string): void {
     this.#unsaved.set(id, owner);
+    this.#workSoon();
+  }
+
+  #workSoon(): void {
     this.#timer ??= setTimeout(() => this.#work(), everyMs).unref();
   }
 
@@ -27,7 +31,6 @@ export class WriteBack {
         if (!(error instanceof StoreError)) this.later(id, owner);
       });
     }
-    const [next] = this.#unsaved;
-    if (next !== undefined) this.later(...next);
+    if (this.#unsaved.size > 0) this.#workSoon();
   }
 }

@@ -144,8 +144,8 @@ class PollLoop<Key, View extends Timed> {
     const isNewCaller = this.#readerOf(call.holder) === undefined;
     this.#readers.set(reader, call);
     this.#give(this.#failingSince === undefined ? this.#latest : this.#standIn());
-    const pollAt = this.#quietUntil ?? (isNewCaller ? 0 : Infinity);
-    const waitMs = pollAt - performance.now();
+    const mayPollAt = this.#quietUntil ?? (isNewCaller ? -Infinity : Infinity);
+    const waitMs = mayPollAt - performance.now();
     if (waitMs <= 0) void this.#poll();
     else if (waitMs < Infinity) this.#schedule(waitMs); // the pause of those who saw the failure may be longer
   }

@@ -23,14 +23,14 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
   const { operations, quota, identify, addressOf, unread, origins } = edge;
   return async (request, response) => {
     const { json, stream } = formsFor(request, eventsOnly);
+    const takesNoJson = json === undefined; // then even the answer to a query is a stream
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
-    // A client that takes no JSON gets even the answer to a query as a stream.
-    const record = new OperationRecord(facts, json === undefined ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http');
+    const record = new OperationRecord(facts, takesNoJson ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http');
     let holder: Holder;
     let result: Answer | ResultStream;
     try {
-      if (json === undefined && stream === undefined) throw notAcceptable(eventsOnly);
-      if (json === undefined) {
+      if (takesNoJson && stream === undefined) throw notAcceptable(eventsOnly);
+      if (takesNoJson) {
         origins.refuseForeignPage(request);
         refuseOtherGets(request);
       }
@@ -39,7 +39,7 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
       holder = holderOf(identified.caller);
       quota.admit(identified);
       // An EventSource cannot add the header that a GET must have: if it accepts only a stream, its page was checked instead.
-      const asked = await readGraphQLRequest(request, holder, edge, json === undefined);
+      const asked = await readGraphQLRequest(request, holder, edge, takesNoJson);
       operations.hold(record, identified, asked);
       const operation = operations.prepare(record, identified, asked, stream);
       if (operation.known.way === 'events') admitStream(edge, request, response, holder);

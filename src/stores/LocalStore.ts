@@ -178,8 +178,8 @@ export class LocalStore implements Store {
     if (isOver && now < this.#fullUntil) throw full;
     for (const [key, { endsAt }] of this.#held) if (endsAt <= now) void this.#drop(key);
     this.#sweepAt = 2 * this.#held.size + 1000;
-    for (const key of isOver ? this.#held.keys() : []) {
-      if (this.#bytes < 0.9 * this.mostBytes) break;
+    for (const key of this.#held.keys()) {
+      if (!isOver || this.#bytes < 0.9 * this.mostBytes) break;
       if (key.includes(separator)) void this.#drop(key);
     }
     if (this.#bytes < this.mostBytes) {

@@ -202,7 +202,7 @@ export class Journal {
       await access(this.directory, constants.W_OK); // open files can be written even if it is read-only now
     } catch (error) {
       this.#failed(storeErrorOf(error));
-      if ((await this.#beginAgain().catch(() => undefined)) === 'lost') return;
+      if (await this.#beginAgain().catch(() => false)) return;
     }
     if (this.#failure !== undefined && !this.#isClosed) await this.#writeOnce();
     this.#lookSoon();
@@ -213,10 +213,10 @@ export class Journal {
   }
 
   /**
-   * Gives the file up and tries to get the directory back, which was deleted or made read-only. If another process has used it
-   * meanwhile, it is lost for good: what that one wrote is not known here.
+   * Gives the file up and tries to get the directory back, which was deleted or made read-only. Returns whether it is lost for
+   * good, because another process has used it meanwhile: what that one wrote is not known here.
    */
-  async #beginAgain(): Promise<'lost' | undefined> {
+  async #beginAgain(): Promise<boolean> {
     await this.#writing;
     await this.#file?.close().catch(() => undefined);
     this.#file = undefined;
@@ -224,12 +224,12 @@ export class Journal {
       () => true,
       () => false,
     );
-    if (isHeld) return undefined;
-    if (!(await this.lock.takeIfFree())) return 'lost';
+    if (isHeld) return false;
+    if (!(await this.lock.takeIfFree())) return true;
     const found = await statOf(join(this.directory, 'journal')).catch(() => ({ ino: undefined }));
-    if (found === undefined || found.ino === this.#inode) return undefined;
+    if (found === undefined || found.ino === this.#inode) return false;
     await this.lock.release();
-    return 'lost';
+    return true;
   }
 
   #failed(error: StoreError): void {

@@ -63,12 +63,12 @@ function notPlannable(): never {
 function assertPlannable(document: DocumentNode): void {
   visit(document, {
     Directive: notPlannable,
-    Field: ({ name: { value: name } }) => (isForPlans(name) ? undefined : notPlannable()),
+    Field: ({ name: { value: name } }) => (isPlannable(name) ? undefined : notPlannable()),
     Name: ({ value: name }) => (name === '__proto__' ? notPlannable() : undefined),
   });
 }
 
-const isForPlans = (field: string) => !field.startsWith('_') || field === '__typename' || field === '_entities';
+const isPlannable = (field: string) => !field.startsWith('_') || field === '__typename' || field === '_entities';
 
 class Planner {
   readonly #fragments: Record<string, FragmentDefinitionNode> = {};
