@@ -148,7 +148,7 @@ function unknown(): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');
 }
 
-function cannotTell(cause: unknown): never {
+function cannotTell(): never {
   const message = 'The store (CACHE_URL) cannot keep the idempotencyKey now; nothing was sent';
-  throw new GatewayError('UPSTREAM_UNAVAILABLE', message, { cause });
+  throw new GatewayError('UPSTREAM_UNAVAILABLE', message);
 }

@@ -42,7 +42,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** What an error may say besides its code and message. Its `cause` is for our own log; it never leaves the process. */
+/** What an error may say besides its code and message. Its `cause`, if any, is an error of ours: others may hold anything. */
 export type GatewayErrorOptions = Omit<GatewayError, 'name' | 'message' | 'stack' | 'code'>;
 
 export const tokenRequired = 'An Authorization header with a Bearer token is required';

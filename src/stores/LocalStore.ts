@@ -150,11 +150,11 @@ export class LocalStore implements Store {
     return kept && kept.endsAt > performance.now() ? kept : undefined;
   }
 
-  /** Copies the value, so that reusing its buffer does not change what is stored. */
+  /** Copies the value: its buffer may be used again, and a short one may be a part of eight kilobytes that it would keep. */
   async #set(key: string, kept: Kept): Promise<void> {
     if (!this.#held.has(key)) this.#makeRoom();
     this.#bytes += sizeOf(kept) - sizeOf(this.#held.get(key));
-    this.#held.set(key, { ...kept, value: Buffer.from(kept.value) });
+    this.#held.set(key, { ...kept, value: Buffer.alloc(kept.value.length, kept.value) });
     await this.#journal?.changed(key);
     this.#journal?.assertHeld(true); // or else it may have gone into a file that another process has replaced
   }

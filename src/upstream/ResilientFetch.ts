@@ -188,14 +188,17 @@ function isSurelyUndone({ status, reason = '' }: TryFailure): boolean {
   return nothingDone.has(status) || status === 407 || isCertificateRefused;
 }
 
-/** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */
+/**
+ * Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. The error
+ * is not kept as a cause: it holds the request with its connection, and a failure may be remembered.
+ */
 function failureOf(error: unknown, aborted: boolean): TryFailure {
   if (error instanceof TryFailure) return error;
   const { code = '', type } = error as { readonly code?: string; readonly type?: string };
   if (type === 'max-size') return new TryFailure('invalid', { reason: 'larger than an answer may be' });
-  if (aborted) return new TryFailure('timeout', { cause: error, reason: 'no answer in time' });
+  if (aborted) return new TryFailure('timeout', { reason: 'no answer in time' });
   // Z_ and ERR__ERROR_FORMAT are zlib's (gzip and Brotli), HPE_ those of Node's HTTP parser.
   const broken = /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);
   const reason = codeOf(error) ?? 'the connection was lost';
-  return new TryFailure(broken ? 'invalid' : 'network', { cause: error, reason });
+  return new TryFailure(broken ? 'invalid' : 'network', { reason });
 }

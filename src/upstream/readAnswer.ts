@@ -82,7 +82,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 function parse(bytes: ArrayBuffer): unknown {
   try {
     return parseJson(utf8.decode(bytes));
-  } catch (cause) {
-    throw new TryFailure('invalid', { cause, reason: 'the body is not JSON' });
+  } catch {
+    throw new TryFailure('invalid', { reason: 'the body is not JSON' }); // the error of the parser would hold the whole body
   }
 }

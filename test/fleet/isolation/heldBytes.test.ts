@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
@@ -14,6 +15,7 @@ import {
 import { post } from '../../support/post.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { serve } from '../../support/serve.js';
 import { eventReader } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
@@ -292,6 +294,17 @@ it('small bodies in chunks that wait for their turn take little more than their 
   });
   await Promise.all(ended);
   expect(peakKiB() - before).toBeLessThan(150_000); // 2,000 times MAX_BODY_BYTES would be 500 MB
+});
+
+it('the pages that a failing service gives in place of answers are not kept with its failures', async () => {
+  const service = createServer((_, response) => response.end(`<html>${'x'.repeat(1_000_000)}`));
+  const env = environmentFor({ url: await serve(service), clientId: 'id', clientSecret: 'a secret of the test' });
+  const bounds = { TOKEN_BUDGET_PER_HOUR: '0', NODE_OPTIONS: '--max-old-space-size=96' };
+  const gateway = await spawnGateway({ ...env, ...bounds });
+  for (let n = 0; n < 120; n += 1) {
+    const { errors } = await postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "t-${n}") { status } }`, {});
+    expect(errors?.[0]?.extensions.code).toBe('UPSTREAM_INVALID_RESPONSE');
+  }
 });
 
 describe('a gateway', () => {

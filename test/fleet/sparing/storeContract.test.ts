@@ -54,7 +54,7 @@ it('The store in memory drops the records used least recently when it is full, a
   await store.put('last', Buffer.from('x'), 60_000, 'always');
   expect(told.slice(1)).toEqual(['recovered']);
   expect((await store.increment('count', 60_000)).count).toBe(2);
-  expect(await store.get('link')).toBeDefined();
+  expect((await store.get('link'))?.value.buffer.byteLength).toBe(1); // a buffer of Node's pool would keep all of the pool
   await store.close();
 });
 
