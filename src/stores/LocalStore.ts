@@ -121,7 +121,6 @@ export class LocalStore implements Store {
   async close(): Promise<void> {
     await this.#journal?.close();
     this.#isClosed = true;
-    this.#held.clear();
   }
 
   /** The value at `place`, which now counts as used last; undefined if there is none, or its version is refused. */

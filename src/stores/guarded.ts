@@ -36,7 +36,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
     await timeLimit(store.put(key, Buffer.of(), probeEveryMs, 'always'), limitMs);
     if (state === 'refusing' && performance.now() - refusedAt < quietMs) return;
     clearInterval(probing);
-    if (state !== 'used') onRecovered?.();
+    onRecovered?.();
     state = 'used';
     unanswered = undefined;
   };
@@ -57,7 +57,6 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
       if (state !== 'refusing') degrade('refusing', error);
       return;
     }
-    if (state === 'silent') return;
     if (unanswered) degrade('silent', unanswered);
     unanswered ??= error;
   };

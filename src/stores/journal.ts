@@ -246,7 +246,7 @@ export class Journal {
 /** A record is checksum (4 bytes), length of the body (4), body: a line of JSON, the value. A deleted key has no time left. */
 function encode(key: string, kept: Kept | undefined): Buffer {
   const now = performance.now();
-  const left = kept ? Math.max(0, kept.endsAt - now) : 0;
+  const left = kept ? kept.endsAt - now : 0;
   const line = [key, Date.now(), Math.ceil(left), kept ? Math.round(now - kept.writtenAt) : 0, kept?.version ?? ''];
   const body = Buffer.concat([Buffer.from(`${JSON.stringify(line)}\n`), kept?.value ?? Buffer.of()]);
   const record = Buffer.concat([Buffer.alloc(headerBytes), body]);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { CallQueue } from '../../src/admission/CallQueue.js';
 import { boundsFor, Places } from '../../src/admission/Places.js';
@@ -15,5 +16,20 @@ it('The queue of calls refuses a holder with too much waiting, and nobody else',
   expect(await other).toBe('answered');
   end();
   expect(await Promise.all([waiting, tooMany])).toEqual(['answered', ['RATE_LIMITED', 429]]);
+  await first;
+});
+
+it('A call that waited too long costs the next holder no turn', async () => {
+  const bounds = boundsFor({ connections: 10, answerBytes: 1000 });
+  const places = new Places({ ...bounds, calls: { perHolder: 1, perProcess: 1 } });
+  const queue = new CallQueue({ places, maxWaiting: 1, maxWaitMs: 300 });
+  let end = () => {};
+  const first = queue.run('alice', () => new Promise<void>((resolve) => (end = resolve)));
+  const late = queue.run('bob', () => 'answered').catch(({ code }) => code);
+  await sleep(200);
+  const next = queue.run('carol', () => 'answered');
+  expect(await late).toBe('RATE_LIMITED');
+  end();
+  expect(await next).toBe('answered');
   await first;
 });

@@ -136,3 +136,59 @@ it('The lease is renewed no more once its work has ended: that would erase a fai
   expect(await reading).toBe(failure);
   expect(asked).toEqual(['acquire', 'acquire', 'acquire', 'settle']);
 });
+
+it('A process that lost its lease to one that still fetches answers with what it has fetched itself', async () => {
+  const store = new SharedStore();
+  const changes: Partial<Leases> = {};
+  const still = processOn(store, changes);
+  const reading = still.read(() => after(10_000).then(() => 'own'));
+  changes.acquire = away; // it renews its lease no more
+  await pass(4000);
+  const slow = processOn(store).read(() => after(20_000).then(() => 'slow'));
+  delete changes.acquire;
+  await pass(6100);
+  expect(await Promise.race([reading, 'still waiting'])).toBe('own');
+  await pass(20_000);
+  expect(await slow).toBe('slow');
+});
+
+it('A refusal that concerns one caller is not the answer of other processes', async () => {
+  const store = new SharedStore();
+  const refusal = new GatewayError('RATE_LIMITED', 'a share', { onlyFor: { holder: 'alice' } });
+  const refused = processOn(store).read(() => after(100).then(() => Promise.reject(refusal)));
+  const waiting = processOn(store).read(async () => 'fetched');
+  const outcomes = Promise.all([refused.catch(({ code }) => code), waiting]);
+  await pass(5000);
+  expect(await outcomes).toEqual(['RATE_LIMITED', 'fetched']);
+});
+
+it('Memory keeps what was fetched later than what the store has', async () => {
+  const changes: Partial<Leases> = {};
+  const one = processOn(new SharedStore(), changes);
+  await one.read(async () => 'old');
+  await pass(1000);
+  Object.assign(changes, { acquire: away, settle: away });
+  await one.read(async () => 'new');
+  delete changes.acquire;
+  await pass(100);
+  await expect(one.read(async () => Promise.reject(new GatewayError('UPSTREAM_TIMEOUT', 'x')))).rejects.toThrow('x');
+  expect(one.cache.peek('id')?.value).toBe('new');
+});
+
+it('What is forgotten while it is written back is not kept again', async () => {
+  const store = new SharedStore();
+  const changes: Partial<Leases> = { acquire: away, settle: away };
+  const one = processOn(store, changes);
+  await one.read(async () => 'value');
+  delete changes.acquire;
+  changes.settle = (...outcome) => after(50).then(() => store.settle(...outcome));
+  await pass(1010);
+  one.cache.forget(() => true);
+  await pass(200);
+  expect(one.cache.peek('id')).toBeUndefined();
+});
+
+it('An entry from the future is not young: the clock of the store was set back', () => {
+  const entry = { version: 'x', value: 'x', readAt: performance.now() + 60_000, fetchedAt: 0 };
+  expect(processOn(new LocalStore()).cache.isYoungerThan(entry, 1000)).toBe(false);
+});

@@ -20,8 +20,8 @@ beforeEach(() => {
 
 let taxpayers = 0;
 /** Reads the record of a taxpayer nobody has asked for yet; `answered` or the code of the error. */
-const get = async ({ query } = gateway) =>
-  codeOf(await query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id: `t-${taxpayers++}` }));
+const get = async ({ query } = gateway, id = `t-${taxpayers++}`) =>
+  codeOf(await query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id }));
 const post = async ({ query } = gateway) =>
   codeOf(await query('mutation { createClientLink(input: {}) { replayed } }'));
 const codeOf = (answer: Answer) => codesOf(answer)[0] ?? 'answered';
@@ -107,6 +107,14 @@ describe('An answer', () => {
     service.answer = answer;
     expect([await get(), await post()]).toEqual(['UPSTREAM_INVALID_RESPONSE', 'OUTCOME_UNKNOWN']);
     expect(service.arrivals).toHaveLength(2);
+  });
+
+  it('about an id that differs in case alone is about another taxpayer, unless it is a UUID', async () => {
+    const inUpperCase: RequestListener = ({ url = '' }, response) =>
+      response.end(recordOf(url.replace(/[^/]+(?=\/token)/, (id) => id.toUpperCase())));
+    service.answer = inUpperCase;
+    expect(await get()).toBe('UPSTREAM_INVALID_RESPONSE');
+    expect(await get(gateway, 'aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa')).toBe('answered');
   });
 
   it('that stops being HTTP in the middle is a broken connection, and asked for again', async () => {

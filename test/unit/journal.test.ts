@@ -1,0 +1,48 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, expect, it, jest } from '@jest/globals';
+import { LocalStore } from '../../src/stores/LocalStore.js';
+import { scratch } from '../support/scratch.js';
+
+afterEach(() => void jest.restoreAllMocks());
+
+const value = Buffer.from('x');
+
+/** Lets one process work on a store in a directory, until it ends. */
+async function inStore<T>(directory: string, work: (store: LocalStore) => Promise<T>): Promise<T> {
+  const told: string[] = [];
+  const store = await LocalStore.open(directory, {
+    waitMs: 0,
+    onDegraded: ({ detail }) => void told.push(`${detail}`),
+  });
+  const result = await work(store);
+  await store.close();
+  expect(told).toEqual([]);
+  return result;
+}
+
+it('What was deleted stays deleted after a restart', async () => {
+  const directory = scratch();
+  await inStore(directory, async (store) => {
+    await store.put('claim', value, 60_000, 'always');
+    await store.deleteIf('claim', value);
+  });
+  expect(await inStore(directory, (store) => store.get('claim'))).toBeUndefined();
+});
+
+it('A file that a killed process had begun to write does not stop the next one', async () => {
+  const directory = scratch();
+  writeFileSync(join(directory, 'journal.new'), 'half of it');
+  await inStore(directory, (store) => store.put('key', value, 60_000, 'always'));
+  expect(await inStore(directory, (store) => store.get('key'))).toMatchObject({ value });
+});
+
+it('A clock that was set back prolongs nothing', async () => {
+  const directory = scratch();
+  const inAnHour = Date.now() + 3_600_000;
+  jest.spyOn(Date, 'now').mockReturnValue(inAnHour);
+  await inStore(directory, (store) => store.put('key', value, 60_000, 'always'));
+  jest.restoreAllMocks();
+  const kept = await inStore(directory, (store) => store.get('key'));
+  expect(kept?.leftMs).toBeLessThanOrEqual(60_000);
+});
