@@ -49,7 +49,7 @@ outputFiles.push({ path: join(dist, 'sandbox.html.gz'), contents: gzipSync(sandb
 const isEntry = ({ path }) => Number(basename(path) === 'main.js');
 for (const { path, contents } of outputFiles.sort((a, b) => isEntry(a) - isEntry(b))) {
   const written = `${path}.${process.pid}`;
-  await writeFile(written, contents, { mode: 0o755 }); // npx runs the entry
+  await writeFile(written, contents, { mode: isEntry({ path }) ? 0o755 : 0o644 }); // npx runs the entry
   await rename(written, path);
 }
 const present = new Set(outputFiles.map(({ path }) => basename(path)));

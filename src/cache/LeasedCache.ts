@@ -22,7 +22,7 @@ const atOnce: InPlace = async (work) => work();
 
 interface Reader<Value> {
   readonly id: string;
-  /** Of the lease that it takes. */
+  /** Names the reader as the owner of the lease that it takes. */
   readonly owner: string;
   readonly acceptable: (entry: Entry<Value>) => boolean;
   readonly fetch: () => Promise<Entry<Value>>;

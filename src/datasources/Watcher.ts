@@ -161,6 +161,7 @@ class PollLoop<Key, View extends Timed> {
 
   restart(): void {
     this.#restarts += 1;
+    this.#quietUntil = undefined;
     this.#latest = undefined;
     for (const reader of this.#readers.keys()) reader.drop();
     this.#schedule(0);

@@ -45,7 +45,7 @@ export function writeJson(response: ServerResponse, answer: Answer, dialect: Dia
 /** Idle timeout of a connection that a page is sent on, in milliseconds. */
 const pageStallMs = 30_000;
 
-const notKept: readonly string[] = ['cache-control', 'no-store'];
+export const notKept: readonly string[] = ['cache-control', 'no-store'];
 
 /** Writes a page. `headers`: names and values that say how long it may be cached. */
 export function writePage(

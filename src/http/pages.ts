@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { writePage } from './answering.js';
+import { notKept, writePage } from './answering.js';
 import type { Handler, Routes } from './HttpServer.js';
 
 export interface ExplorerOptions {
@@ -59,7 +59,10 @@ function pageOf(name: string, policy: readonly string[]): Handler {
   const csp = policy.join('; ');
   let built: Awaited<ReturnType<typeof readBuilt>> | undefined;
   return async (request, response) => {
-    if (request.method === 'POST') return writePage(response, 405, 'text/plain', 'Operations are on /graphql\n');
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      const page = 'Operations are on /graphql\n';
+      return writePage(response, 405, 'text/plain; charset=utf-8', page, [...notKept, 'allow', 'GET, HEAD']);
+    }
     built ??= await readBuilt(`dist/${name}.html.gz`);
     const { page, tag } = built;
     const headers = ['cache-control', 'no-cache', 'etag', tag, 'content-security-policy', csp];

@@ -93,8 +93,10 @@ export class SocketSession {
 
   #receive(data: RawData): void {
     if (!this.#isOpen) return;
-    const text = String(data);
-    const message = this.edge.quota.timed(this.#holder, () => readMessage(text));
+    const [text, message] = this.edge.quota.timed(this.#holder, () => {
+      const text = String(data);
+      return [text, readMessage(text)] as const;
+    });
     switch (message?.type) {
       case MessageType.ConnectionInit:
         return void this.#authenticate(message.payload ?? {});

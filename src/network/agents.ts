@@ -37,16 +37,29 @@ export class Agents {
     if (log === undefined) return;
     this.#unfollow = followPemFiles(files, this.#pem, log, (renewed) => {
       this.#pem = renewed;
-      this.retire();
+      for (const agent of this.#shared.values()) this.#retire(agent);
     });
   }
 
   /** The agent shared by calls to an origin. Ask for it at each call: renewed certificates come with a new one. */
   readonly agentFor = (url: URL): HttpAgent => {
-    const agent = this.#shared.get(url.origin) ?? this.newAgent(url);
+    const agent = this.#shared.get(url.origin) ?? this.#newShared(url);
     this.#shared.set(url.origin, agent);
     return agent;
   };
+
+  /** When a kept connection ends at its use, the others may be dead as well, as after a failover of a balancer. */
+  #newShared(url: URL): HttpAgent {
+    const agent = this.newAgent(url);
+    const reuse = agent.reuseSocket.bind(agent);
+    agent.reuseSocket = (socket, request) => {
+      reuse(socket, request);
+      request.once('error', () => {
+        if (!request.aborted) this.#retire(agent);
+      });
+    };
+    return agent;
+  }
 
   /** An agent that the caller destroys. */
   readonly newAgent = (url: URL): HttpAgent => {
@@ -61,13 +74,11 @@ export class Agents {
   }
 
   /** Has new calls make new connections. Requests in flight finish on theirs, which then end. */
-  readonly retire = (): void => {
-    for (const agent of this.#shared.values()) {
-      agent.maxFreeSockets = 0;
-      for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
-    }
-    this.#shared.clear();
-  };
+  #retire(agent: HttpAgent): void {
+    agent.maxFreeSockets = 0;
+    for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
+    for (const [origin, shared] of this.#shared) if (shared === agent) this.#shared.delete(origin);
+  }
 
   /** Loopback addresses are always reached directly. A name in NO_PROXY covers its subdomains; `*` covers every host. */
   #proxyFor({ protocol, hostname }: URL): Proxy | undefined {

@@ -85,7 +85,8 @@ export class Tracing {
   #called({ endpoint, result, startedAt, ms, status, reason, repetition = 0 }: CallMade, parent: Context): void {
     const [server, method, path] = routes[endpoint] ?? ['service', '_OTHER', ''];
     const { href, hostname, port, protocol } = this.#servers[server];
-    const failure = status !== undefined && status >= 400 ? String(status) : (reason ?? result);
+    const cause = status !== undefined && status >= 400 ? String(status) : (reason ?? result);
+    const failure = result === 'ok' ? undefined : cause;
     const attributes: Attributes = {
       'http.request.method': method,
       'url.full': href.replace(/\/$/, '') + path.replace(/\{\w+\}/g, 'REDACTED'),
@@ -94,7 +95,7 @@ export class Tracing {
       'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
       'http.response.status_code': status,
       'http.request.resend_count': repetition > 0 ? repetition : undefined,
-      'error.type': result === 'ok' ? undefined : failure,
+      'error.type': failure,
       'gateway.endpoint': endpoint,
       'gateway.outcome': result,
     };

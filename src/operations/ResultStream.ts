@@ -94,10 +94,11 @@ export class ResultStream implements AsyncIterable<Answer> {
     const { holder, trail } = context;
     const turn = quota.turnOf(holder);
     if (turn !== undefined) await turn;
-    // Each event gets a context of its own, so that it does not see what an earlier event has read.
-    const own = { contextValue: contextFor(facts, fields, trail), rootValue: event };
-    const args = { ...argumentsOf(this.operation, this.options), ...own };
-    const result = await quota.timed(holder, () => execute(args));
+    const result = await quota.timed(holder, () => {
+      // Each event gets a context of its own, so that it does not see what an earlier event has read.
+      const own = { contextValue: contextFor(facts, fields, trail), rootValue: event };
+      return execute({ ...argumentsOf(this.operation, this.options), ...own });
+    });
     return quota.timed(holder, () => this.exit.answer(this.operation, result));
   }
 }

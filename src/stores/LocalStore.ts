@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Guard } from './guarded.js';
-import { Journal, type JournalOptions, type Kept, readJournal } from './journal.js';
+import { copyOf, Journal, type JournalOptions, type Kept, readJournal } from './journal.js';
 import {
   type Field,
   type Item,
@@ -149,11 +149,11 @@ export class LocalStore implements Store {
     return kept && kept.endsAt > performance.now() ? kept : undefined;
   }
 
-  /** Copies the value: its buffer may be used again, and a short one may be a part of eight kilobytes that it would keep. */
+  /** Copies the value: its buffer may be used again. */
   async #set(key: string, kept: Kept): Promise<void> {
     if (!this.#held.has(key)) this.#makeRoom();
     this.#bytes += sizeOf(kept) - sizeOf(this.#held.get(key));
-    this.#held.set(key, { ...kept, value: Buffer.alloc(kept.value.length, kept.value) });
+    this.#held.set(key, { ...kept, value: copyOf(kept.value) });
     await this.#journal?.changed(key);
     this.#journal?.assertHeld(true); // or else it may have gone into a file that another process has replaced
   }

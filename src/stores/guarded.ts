@@ -57,6 +57,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Gu
       if (state !== 'refusing') degrade('refusing', error);
       return;
     }
+    if (state === 'silent') return;
     if (unanswered) degrade('silent', unanswered);
     unanswered ??= error;
   };

@@ -45,7 +45,7 @@ export interface ResilientFetchOptions {
   readonly breakerResetMs: number;
   readonly maxResponseBytes: number;
   /** Makes the connections: `agentFor` keeps them, an agent from `newAgent` is destroyed after one request. */
-  readonly agents: Pick<Agents, 'agentFor' | 'newAgent' | 'retire'>;
+  readonly agents: Pick<Agents, 'agentFor' | 'newAgent'>;
   /** Default: that of node-fetch. */
   readonly fetch?: typeof nodeFetch;
   /** After each try, with its duration in seconds. */
@@ -141,8 +141,6 @@ export class ResilientFetch {
       ({ kind: outcome, reason } = failure);
       // For the breaker, an answer that breaks the contract still shows that the service is alive.
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
-      // After a failover of a balancer, each kept connection may end at its next use: no further try should meet one.
-      if (failure.kind === 'network') agents.retire();
       throw mayHaveArrived && !isSurelyUndone(failure) ? outcomeUnknown(failure) : failure;
     } finally {
       endLimit();

@@ -1,7 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import { CallQueue } from '../../src/admission/CallQueue.js';
 import { boundsFor, Places } from '../../src/admission/Places.js';
+
+afterEach(() => void jest.useRealTimers());
 
 // Who gets the next place, and what becomes of calls that wait too long, is in gateway/isolation/callersApart.
 it('The queue of calls refuses a holder with too much waiting, and nobody else', async () => {
@@ -20,14 +21,16 @@ it('The queue of calls refuses a holder with too much waiting, and nobody else',
 });
 
 it('A call that waited too long costs the next holder no turn', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
   const bounds = boundsFor({ connections: 10, answerBytes: 1000 });
   const places = new Places({ ...bounds, calls: { perHolder: 1, perProcess: 1 } });
   const queue = new CallQueue({ places, maxWaiting: 1, maxWaitMs: 300 });
   let end = () => {};
   const first = queue.run('alice', () => new Promise<void>((resolve) => (end = resolve)));
   const late = queue.run('bob', () => 'answered').catch(({ code }) => code);
-  await sleep(200);
+  await jest.advanceTimersByTimeAsync(200);
   const next = queue.run('carol', () => 'answered');
+  await jest.advanceTimersByTimeAsync(150);
   expect(await late).toBe('RATE_LIMITED');
   end();
   expect(await next).toBe('answered');

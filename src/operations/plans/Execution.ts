@@ -138,10 +138,7 @@ export class Execution {
   /** Records a field's error. Throws {@link nulled} when the field must not be null. */
   #refuse({ nodes, isNullable }: Step, key: Key, error: unknown, around: Path): undefined {
     const path = responsePathAsArray({ prev: around ?? undefined, key, typename: undefined });
-    const { stackTraceLimit } = Error;
-    Error.stackTraceLimit = 0; // the stack that counts is that of `error`
     this.#errors.push(locatedError(error, nodes, path));
-    Error.stackTraceLimit = stackTraceLimit;
     if (!isNullable) throw nulled;
   }
 }

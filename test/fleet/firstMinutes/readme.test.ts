@@ -40,7 +40,9 @@ describe('The README', () => {
     expect({ data: first.data }).toEqual(JSON.parse(firstAnswer ?? ''));
     for (const path of ['/', '/graphiql']) {
       expect((await fetch(`${origin}${path}`)).status).toBe(200);
-      expect(await (await fetch(`${origin}${path}`, { method: 'POST' })).text()).toBe('Operations are on /graphql\n');
+      const posted = await fetch(`${origin}${path}`, { method: 'POST' });
+      expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+      expect(await posted.text()).toBe('Operations are on /graphql\n');
     }
 
     const created: Answer<{ createClientLink: { clientLink: { url: string } } }> = await postQuery(

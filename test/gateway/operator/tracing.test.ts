@@ -82,6 +82,7 @@ describe('Traces', () => {
       'gateway.operation': 'refreshJob',
       'gateway.outcome': 'ok',
     });
+    expect(named(spans, readToken).status).toBe(0);
     expect(named(spans, readToken).attributes).toEqual({
       'http.request.method': 'GET',
       'url.full': `${service.origin}/auth/tax-payer/REDACTED/token`,

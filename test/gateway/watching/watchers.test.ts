@@ -153,6 +153,24 @@ describe('Watchers of a job', () => {
     }
   });
 
+  it('who come just after a forget are not kept waiting by a failure before it', async () => {
+    await start();
+    const job = addJob();
+    const early = watch(job);
+    await answered(() => early.length === 1);
+    control.arm({ endpoint: 'refreshJob', times: 1, fault: { status: 429, headers: { 'retry-after': '1' } } });
+    await pass(() => job.polls() === 2);
+    await answered(() => false);
+    control.arm({ endpoint: 'refreshJob', times: 1, fault: { status: 503, headers: { 'retry-after': '600' } } });
+    await pass(() => job.polls() === 3);
+    await answered(() => false);
+    running.jobWatches.forget(() => true);
+    const late = watch(job);
+    jest.advanceTimersByTime(1);
+    await answered(() => late.length === 1);
+    expect(job.polls()).toBe(4);
+  });
+
   it('who come after an outage do not wait as long as those who saw it', async () => {
     await start({ JOB_POLL_MAX_MS: '60000' });
     const job = addJob();
