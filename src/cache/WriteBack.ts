@@ -10,11 +10,16 @@ export class WriteBack {
   readonly #unsaved = new Map<string, string>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** `save` calls `later` itself for what it could not write. */
-  constructor(private readonly save: (id: string, owner: string) => Promise<void>) {}
+  /** `save` calls `later` itself for what it could not write. `most`: how many are noted; the oldest is given up for one more. */
+  constructor(
+    private readonly save: (id: string, owner: string) => Promise<void>,
+    private readonly most: number,
+  ) {}
 
   later(id: string, owner: string): void {
     this.#unsaved.set(id, owner);
+    const [oldest = id] = this.#unsaved.keys();
+    if (this.#unsaved.size > this.most) this.#unsaved.delete(oldest);
     this.#workSoon();
   }
 
@@ -24,7 +29,9 @@ export class WriteBack {
 
   #work(): void {
     this.#timer = undefined;
-    for (const [id, owner] of [...this.#unsaved].slice(0, mostAtOnce)) {
+    let count = 0;
+    for (const [id, owner] of this.#unsaved) {
+      if (count++ === mostAtOnce) break;
       this.#unsaved.delete(id);
       // Again, where another process held the lease for too long or failed. A StoreError comes only from a closed store.
       this.save(id, owner).catch((error) => {

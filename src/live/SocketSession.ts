@@ -28,6 +28,9 @@ import {
 /** Further parameters of `connection_init` are ignored, as further headers are. */
 const maxParameters = 100;
 
+/** Longest `traceparent` of the version there is (Trace Context, 3.2.2). */
+const traceparentLength = 55;
+
 /** An operation whose work has not ended. */
 interface Running {
   /** Undefined once the client may use it again. */
@@ -131,8 +134,10 @@ export class SocketSession {
       this.leavePlace = leavePlace;
       this.facts = { ...this.facts, ...identity };
       this.#isTold = true;
-      const { traceparent } = this.request.headers; // the others are not needed any more, and a socket may stay open for days
-      Object.assign(this.request, { headers: { traceparent }, rawHeaders: [] });
+      // Nothing else of the request is needed any more, and a socket may stay open for days.
+      const { traceparent } = this.request.headers;
+      const headers = typeof traceparent === 'string' && traceparent.length <= traceparentLength ? { traceparent } : {};
+      Object.assign(this.request, { url: '/graphql', headers, rawHeaders: [] });
       // Forbidden, not Unauthorized: clients do not reconnect after Unauthorized, but may have a new token.
       this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
       await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));

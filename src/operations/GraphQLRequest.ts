@@ -82,9 +82,10 @@ export function clientOf(headers: Readonly<Record<string, unknown>>): Client {
 }
 
 function plain(text: unknown): string | undefined {
+  // Copied: a part of a string keeps the whole in memory.
   return typeof text === 'string'
-    ? text
-        .slice(0, 4 * longestName)
+    ? Buffer.from(text.slice(0, 4 * longestName))
+        .toString()
         .replace(/[^\w .:/@+-]+/g, '')
         .slice(0, longestName)
     : undefined;
