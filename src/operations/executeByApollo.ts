@@ -24,7 +24,6 @@ export function createApolloServer(
 ): ApolloServer<OperationContext> {
   return new ApolloServer<OperationContext>({
     schema,
-    includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     persistedQueries: false,
     documentStore: null,

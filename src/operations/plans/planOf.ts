@@ -34,8 +34,8 @@ class NotPlannable extends Error {}
 
 /**
  * Returns what answers an operation as graphql-js would, in a fraction of the time. Undefined, so that Apollo executes it, for:
- * directives; lists and abstract types other than `_entities`, and defaults of arguments (this schema has none); introspection
- * and `_service`; several mutations, which must run one after the other; more than {@link maxSteps} steps.
+ * directives; lists and abstract types other than `_entities`, and defaults of arguments (this schema has none); introspection;
+ * several mutations, which must run one after the other; more than {@link maxSteps} steps.
  */
 export function planOf(
   schema: GraphQLSchema,
@@ -63,12 +63,9 @@ function notPlannable(): never {
 function assertPlannable(document: DocumentNode): void {
   visit(document, {
     Directive: notPlannable,
-    Field: ({ name: { value: name } }) => (isPlannable(name) ? undefined : notPlannable()),
     Name: ({ value: name }) => (name === '__proto__' ? notPlannable() : undefined),
   });
 }
-
-const isPlannable = (field: string) => !field.startsWith('_') || field === '__typename' || field === '_entities';
 
 class Planner {
   readonly #fragments: Record<string, FragmentDefinitionNode> = {};

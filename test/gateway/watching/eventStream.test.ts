@@ -8,6 +8,7 @@ import { planMode, startTestGateway, type TestGateway } from '../../support/gate
 import { addJob, metric, quickPolls, update, watchJob, whenMetric } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';
 import { rawRequest } from '../../support/rawHttp.js';
+import { rawSocket } from '../../support/rawSocket.js';
 import { eventReader } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
@@ -187,22 +188,34 @@ it('a request whose client leaves while the token is verified leaves no stream b
   await events.cancel();
 });
 
-it('an EventSource that leaves while the token is verified gives back its place', async () => {
-  const provider = await startTrustedProvider();
-  const gateway = await startTestGateway({ ...quickPolls, ...provider.env, MAX_CONNECTIONS: '4' });
-  const job = addJob(gateway);
-  const headers = { accept: 'text/event-stream', authorization: await provider.watcherOf([job.taxpayerId]) };
-  const search = new URLSearchParams({ query: watchJob, variables: JSON.stringify(job) });
-  provider.behave('hold');
-  const leaving = rawRequest(gateway.origin, { path: `/graphql/stream?${search}`, headers });
-  await until(() => provider.counts.jwks > 0);
-  leaving.destroy();
-  await metric(gateway, 'gateway_open_streams{transport="sse"}'); // its end reaches the gateway before this answer
-  provider.release();
-  const only = await stream(gateway, { query: watchJob, variables: job }, headers);
-  expect(only.status).toBe(200);
-  await eventReader(only).cancel();
-});
+it.each(['an EventSource', 'a WebSocket'])(
+  '%s that leaves while the token is verified gives back its place',
+  async (who) => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...quickPolls, ...provider.env, MAX_CONNECTIONS: '4' });
+    const job = addJob(gateway);
+    const authorization = await provider.watcherOf([job.taxpayerId]);
+    const headers = { accept: 'text/event-stream', authorization };
+    const search = new URLSearchParams({ query: watchJob, variables: JSON.stringify(job) });
+    provider.behave('hold');
+    const leaving =
+      who === 'a WebSocket'
+        ? rawSocket(gateway.origin)
+        : rawRequest(gateway.origin, { path: `/graphql/stream?${search}`, headers });
+    if ('opened' in leaving) {
+      await leaving.opened;
+      leaving.send({ type: 'connection_init', payload: { authorization } });
+    }
+    await until(() => provider.counts.jwks > 0);
+    if ('opened' in leaving) leaving.end();
+    else leaving.destroy();
+    await metric(gateway, 'gateway_open_streams{transport="sse"}'); // its end reaches the gateway before this answer
+    provider.release();
+    const only = await stream(gateway, { query: watchJob, variables: job }, headers);
+    expect(only.status).toBe(200);
+    await eventReader(only).cancel();
+  },
+);
 
 it('a stream that waits for its decision when the gateway stops ends without being called complete', async () => {
   const [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
