@@ -15,7 +15,7 @@ import { storeCause } from './stores/StoreError.js';
 export type RunningServices = Awaited<ReturnType<typeof startServices>>;
 
 /** Estimated time that one call to the service, with all its steps, keeps the event loop busy, in milliseconds. */
-const readWorkMs = 1;
+const readWorkMs = 0.5;
 /** How often expired entries are removed from memory, in milliseconds. */
 const cleanEveryMs = 600_000;
 
