@@ -1,5 +1,5 @@
-import { getHeapStatistics } from 'node:v8';
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
+import { heapPart } from '../process/BoundedCache.js';
 
 /** What is held for longer than one turn of the event loop, and the setting or number that bounds it. */
 const resources = {
@@ -84,7 +84,7 @@ const nameOf = (resource: Resource, holder: Holder): string => `${resource} ${ho
 
 /** One caller may hold a quarter of most resources. `connections`: MAX_CONNECTIONS. */
 export function boundsFor({ connections, answerBytes }: Record<'connections' | 'answerBytes', number>): Bounds {
-  const bytes = Math.max(Math.floor(getHeapStatistics().heap_size_limit / 4), 2 * answerBytes);
+  const bytes = Math.max(heapPart(4), 2 * answerBytes);
   const newcomers = Math.max(10, Math.floor(connections / 10));
   const byConnections = { perHolder: Math.max(1, Math.floor(connections / 4)), perProcess: connections };
   return {

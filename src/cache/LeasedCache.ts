@@ -1,6 +1,5 @@
-import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
-import { BoundedCache, heldBytes } from '../process/BoundedCache.js';
+import { BoundedCache, heapPart, heldBytes } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
 import type { Place, Turn, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
@@ -67,7 +66,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     this.#writeBack = new WriteBack((id, owner) => this.#save(id, owner), maxEntries);
     this.#memory = new BoundedCache({
       max: maxEntries,
-      maxSize: Math.floor(getHeapStatistics().heap_size_limit / 8),
+      maxSize: heapPart(8),
       // The size of the encoded value, because a secret hides its text.
       sizeCalculation: ({ value }, id) => entryBytes + heldBytes(id) + heldBytes(codec.encode(value)),
     });

@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { getHeapStatistics } from 'node:v8';
 import type { ApolloServer } from '@apollo/server';
 import {
   type DocumentNode,
@@ -19,7 +18,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import { badInput, GatewayError } from '../errors/errors.js';
 import { causesOf } from '../errors/maskError.js';
-import { BoundedCache } from '../process/BoundedCache.js';
+import { BoundedCache, heapPart } from '../process/BoundedCache.js';
 import { executeByApollo } from './executeByApollo.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
 import type { OperationContext } from './Operation.js';
@@ -86,7 +85,7 @@ const stepBytes = 1000;
 
 /** Most bytes that are kept of documents, and as many of requests: a thirty-second of the heap, at least 2 MiB. */
 export function keptBytes(): number {
-  return Math.max(2_097_152, Math.floor(getHeapStatistics().heap_size_limit / 32));
+  return Math.max(2_097_152, heapPart(32));
 }
 
 /**

@@ -151,9 +151,8 @@ export class Operations {
 
 /** About how many bytes of memory a request takes while it waits. */
 function bytesOf({ size }: GraphQLRequest, { request }: OperationFacts): number {
-  let bytes = bytesPerCharacter * size;
-  for (const text of request ? [request.url ?? '', ...request.rawHeaders] : [])
-    bytes += bytesPerHeaderText + bytesPerHeaderCharacter * text.length;
+  let bytes = bytesPerCharacter * size + bytesPerHeaderCharacter * (request?.url?.length ?? 0);
+  for (const text of request?.rawHeaders ?? []) bytes += bytesPerHeaderText + bytesPerHeaderCharacter * text.length;
   return bytes;
 }
 

@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
 
 type Thing = NonNullable<unknown>;
@@ -21,6 +22,9 @@ export class BoundedCache<Value extends Thing, Key extends Thing = string> exten
     return this;
   }
 }
+
+/** The bytes of one of so many equal parts of the heap (`--max-old-space-size`). */
+export const heapPart = (parts: number): number => Math.floor(getHeapStatistics().heap_size_limit / parts);
 
 /** Most bytes that V8 takes for an object or array besides its members: those of an empty one with room to grow. */
 const containerBytes = 64;

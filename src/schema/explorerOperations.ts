@@ -1,6 +1,9 @@
 const placeholders = { taxpayerId: 'a taxpayer id', jobId: 'a job id' };
 
-/** The operations that the explorers begin with: what a newcomer does, in this order. They show a job of the embedded sandbox, if it runs. */
+/**
+ * The operations that the explorers begin with: what a newcomer does, in this order. They show a job of the embedded sandbox, if it
+ * runs.
+ */
 export function explorerOperations({ taxpayerId, jobId } = placeholders): readonly string[] {
   return [
     `# A link to give to a taxpayer.

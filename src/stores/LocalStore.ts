@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { getHeapStatistics } from 'node:v8';
+import { heapPart } from '../process/BoundedCache.js';
 import type { Guard } from './guarded.js';
 import { copyOf, Journal, type JournalOptions, type Kept, readJournal } from './journal.js';
 import {
@@ -53,7 +53,7 @@ export class LocalStore implements Store {
   constructor(
     readonly kind: 'memory' | 'file' = 'memory',
     private readonly guard: Guard = {},
-    private readonly mostBytes = Math.min(1 << 27, Math.floor(getHeapStatistics().heap_size_limit / 4)),
+    private readonly mostBytes = Math.min(1 << 27, heapPart(4)),
   ) {}
 
   async acquire(place: Place, { refused }: Wish): Promise<Turn> {
