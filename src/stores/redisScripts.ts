@@ -2,7 +2,7 @@ import { hourMs } from './Store.js';
 
 /** How long a record with nothing but a lease or a failure lives. With a job it lives an hour, with a `token` as long as that. */
 const leaseLifeMs = 10_000;
-/** With more fields than this, a new job replaces the others. */
+/** With more fields than this, a new job replaces the others, with their leases. */
 const mostFields = 100;
 
 /**
@@ -56,10 +56,7 @@ export const redisScripts = {
     else redis.call('hdel', key, name .. ':lease') end
     if redis.call('hlen', key) <= ${mostFields} then return 1 end
     for _, each in ipairs(redis.call('hkeys', key)) do
-      local isKept = each == name or each == 'token' or each == 'forgotten'
-      local field = string.gsub(each, ':lease$', '')
-      local _, till = lease(field)
-      if not isKept and not isHeld(till, ${hourMs}) then redis.call('hdel', key, each) end
+      if each ~= name and string.match(each, '^job') then redis.call('hdel', key, each) end
     end
     return 1`,
   gatewayForget: `${common}
