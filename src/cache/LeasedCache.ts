@@ -1,7 +1,7 @@
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache, heapPart, heldBytes } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
-import type { Place, Turn, Wish } from '../stores/Store.js';
+import type { Place, Turn } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import { knownForMs, type MemoryKeeper } from './Forgets.js';
 import type { CacheTier, InPlace, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
@@ -27,20 +27,10 @@ const atOnce: InPlace = async (work) => work();
 
 interface Reader<Value> {
   readonly id: string;
-  /** Names the reader as the owner of the lease that it takes. */
-  readonly owner: string;
   readonly acceptable: (entry: Entry<Value>) => boolean;
   readonly fetch: () => Promise<Entry<Value>>;
   /** Whether memory may keep the result: not when the subject was forgotten during the read. */
   readonly mayKeep: () => boolean;
-  /** Whether `fetch` gives an entry that was fetched before: it is offered to the store, once and without waiting. */
-  readonly isAgain?: true;
-}
-
-/** A read in flight. */
-interface Flight<Value> {
-  readonly reader: Reader<Value>;
-  readonly entry: Promise<Entry<Value>>;
 }
 
 interface Loaded<Value> {
@@ -58,12 +48,15 @@ interface Loaded<Value> {
 export class LeasedCache<Value> implements MemoryKeeper {
   /** The least recently used is evicted first. A value above the bound in bytes is not kept. */
   readonly #memory: BoundedCache<Entry<Value>>;
-  readonly #flights = new Map<string, Flight<Value>>();
+  /** The reads in flight. */
+  readonly #flights = new Map<string, Promise<Entry<Value>>>();
   readonly #writeBack: WriteBack;
+  /** Names this process as the owner of the leases that it takes. */
+  readonly #owner = newId();
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
     const { maxEntries, codec } = options;
-    this.#writeBack = new WriteBack((id, owner) => this.#save(id, owner), maxEntries);
+    this.#writeBack = new WriteBack((id) => this.#save(id), maxEntries);
     this.#memory = new BoundedCache({
       max: maxEntries,
       maxSize: heapPart(8),
@@ -102,26 +95,21 @@ export class LeasedCache<Value> implements MemoryKeeper {
     if (held !== undefined) return held;
     const askedAt = performance.now();
     const isFetchedMeanwhile = ({ readAt }: Entry<Value>) => readAt >= askedAt && readAt <= performance.now();
-    const reader: Reader<Value> = {
-      id,
-      owner: newId(),
-      acceptable: (entry) => request.acceptable(entry) || isFetchedMeanwhile(entry),
-      fetch: () => this.#fetch(request),
-      mayKeep: () => this.#flights.get(id)?.reader === reader,
-    };
+    const acceptable = (entry: Entry<Value>) => request.acceptable(entry) || isFetchedMeanwhile(entry);
+    const wanted = { id, acceptable, fetch: () => this.#fetch(request) };
     for (;;) {
       const underWay = this.#flights.get(id);
       if (underWay === undefined) {
-        const entry = await inPlace(() => this.#begin(reader));
+        const entry = await inPlace(() => this.#begin(wanted));
         if (entry !== undefined) return entry;
         continue; // another reader has begun a read meanwhile
       }
       // 2. Wait for the read in flight, then look again: its entry may be too old for this reader, and a refusal may
       // concern only the reader that began it.
-      const entry = await underWay.entry.catch((error) => {
+      const entry = await underWay.catch((error) => {
         if (!isRefusalOfAnother(error, holder)) throw error;
       });
-      if (entry && reader.acceptable(entry)) return entry;
+      if (entry && acceptable(entry)) return entry;
     }
   }
 
@@ -140,36 +128,37 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   /** 3. Registers and starts the read of a reader that has got its place. Undefined when another read is in flight by then. */
-  #begin(reader: Reader<Value>): Entry<Value> | Promise<Entry<Value>> | undefined {
-    const { id } = reader;
-    const held = this.held(id, reader.acceptable); // memory may have got one during the wait for a place
+  #begin(wanted: Omit<Reader<Value>, 'mayKeep'>): Entry<Value> | Promise<Entry<Value>> | undefined {
+    const { id } = wanted;
+    const held = this.held(id, wanted.acceptable); // memory may have got one during the wait for a place
     if (held !== undefined || this.#flights.has(id)) return held;
     const reason = this.#memory.has(id) ? 'outdated' : 'absent';
-    const entry = this.#load(reader)
+    const mayKeep = () => this.#flights.get(id) === flight;
+    const flight = this.#load({ ...wanted, mayKeep })
       .then((loaded) => {
         this.options.onRead?.(this.options.kind, loaded.tier, reason);
         return loaded.entry;
       })
       .finally(() => {
-        if (reader.mayKeep()) this.#flights.delete(id);
+        if (mayKeep()) this.#flights.delete(id);
       });
-    this.#flights.set(id, { reader, entry });
-    return entry;
+    this.#flights.set(id, flight);
+    return flight;
   }
 
   /** Asks the store again and again until it gives an acceptable entry, the failure of another process, or the lease. */
   async #load(reader: Reader<Value>): Promise<Loaded<Value>> {
     const { store, codec, workMs, fieldOf } = this.options;
     const waitsUntil = performance.now() + 2 * workMs + leaseMarginMs;
-    const { owner } = reader;
     const place = store.placeOf(fieldOf(reader.id));
     let refused: string | undefined;
     let awaited: string | undefined;
+    const ask = () => store.acquire(place, { owner: this.#owner, leaseMs, refused, awaited });
     const fetched = async (storeNow: number): Promise<Loaded<Value>> => {
-      return { entry: await this.#work(reader, place, { owner, leaseMs, refused }, storeNow), tier: 'fetched' };
+      return { entry: await this.#work(reader, place, ask, storeNow), tier: 'fetched' };
     };
     for (let pauseMs = firstPauseMs; ; ) {
-      const turn = await store.acquire(place, { owner, leaseMs, refused, awaited }).catch(takenWithoutStore);
+      const turn = await ask().catch(takenWithoutStore);
       switch (turn.state) {
         case 'found': {
           // 4. The store has an entry. Memory keeps an old one too: it can be shown when the service fails.
@@ -191,7 +180,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
         case 'held':
           // 6. Another process holds the lease.
           awaited = turn.owner;
-          if (reader.isAgain || performance.now() > waitsUntil) throw upstreamTimeout();
+          if (performance.now() > waitsUntil) throw upstreamTimeout();
           await pause(pauseMs * (0.5 + Math.random() / 2));
           pauseMs = Math.min(2 * pauseMs, longestPauseMs);
           break;
@@ -202,29 +191,29 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   /** Fetches, then writes the result and releases the lease. (A store that did not answer may have granted it all the same.) */
-  async #work(reader: Reader<Value>, place: Place, wish: Wish, storeNow: number): Promise<Entry<Value>> {
+  async #work(
+    reader: Reader<Value>,
+    place: Place,
+    renew: () => Promise<unknown>,
+    storeNow: number,
+  ): Promise<Entry<Value>> {
     const aheadMs = storeNow - performance.now();
     const { store } = this.options;
-    const { owner } = wish;
     // 7. This process has the lease, or the store does not answer. Losing the lease does not end the work.
-    const renewing = setInterval(() => store.acquire(place, wish).catch(() => undefined), renewEveryMs).unref();
+    const renewing = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
     try {
       const entry = await reader.fetch().finally(() => clearInterval(renewing));
       // 8. Write the entry and release the lease. What the store does not take is noted for step 10.
-      const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => undefined);
-      if (isSaved === false && !reader.isAgain) {
-        // The store answered: another process has taken the lease, and may have fetched later.
-        const newest = await this.#write(entry, reader).catch(() => undefined);
-        if (newest !== undefined) return newest;
-      }
+      const outcome = outcomeOf(entry, this.options, aheadMs);
+      const isSaved = await store.settle(place, this.#owner, outcome).catch(() => false);
       this.#keep(reader, entry);
-      if (!isSaved) this.#writeBack.later(reader.id, owner);
+      if (!isSaved) this.#writeBack.later(reader.id);
       return entry;
     } catch (error) {
       // 9. Leave the failure for those who wait, unless it is a bug or a refusal that concerns one caller alone.
       const isShared = error instanceof GatewayError && error.onlyFor === undefined;
       const failure = isShared ? encodeFailure(error) : undefined;
-      await store.settle(place, owner, { failure }).catch(() => undefined);
+      await store.settle(place, this.#owner, { failure }).catch(() => undefined);
       throw error;
     }
   }
@@ -240,17 +229,11 @@ export class LeasedCache<Value> implements MemoryKeeper {
    * 10. Offers the store again an entry that it did not take, if memory still has it, under the lease that may still be there.
    * Not an old one: the store may not know any more that the subject was forgotten since.
    */
-  async #save(id: string, owner: string): Promise<void> {
+  async #save(id: string): Promise<void> {
     const own = this.#memory.peek(id);
     if (own === undefined || !this.isYoungerThan(own, knownForMs)) return;
-    await this.#write(own, { id, owner, mayKeep: () => this.#memory.peek(id) === own });
-  }
-
-  /** Asks the store for an entry that was not fetched before the own one; given the lease, writes the own one. */
-  async #write(own: Entry<Value>, reader: Pick<Reader<Value>, 'id' | 'owner' | 'mayKeep'>): Promise<Entry<Value>> {
     const acceptable = (stored: Entry<Value>) => stored.version === own.version || !isFromBefore(stored, own);
-    const { entry } = await this.#load({ ...reader, acceptable, fetch: async () => own, isAgain: true });
-    return entry;
+    await this.#load({ id, acceptable, fetch: async () => own, mayKeep: () => this.#memory.peek(id) === own });
   }
 
   /** Keeps the store's entry, unless memory has the same version, with its readers' views, or one that was fetched later. */

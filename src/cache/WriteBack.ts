@@ -1,3 +1,4 @@
+import { BoundedCache } from '../process/BoundedCache.js';
 import { StoreError } from '../stores/StoreError.js';
 
 const everyMs = 1000;
@@ -6,20 +7,20 @@ const mostAtOnce = 25;
 
 /** Each second, saves again what the store did not take, until nothing is left. */
 export class WriteBack {
-  /** The ids of entries, each with the owner of the lease under which it was fetched. */
-  readonly #unsaved = new Map<string, string>();
+  /** The ids of entries. */
+  readonly #unsaved: BoundedCache<true>;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `save` calls `later` itself for what it could not write. `most`: how many are noted; the oldest is given up for one more. */
+  /** `save` calls `later` itself for what it could not write. `max`: how many are noted; the oldest is given up for one more. */
   constructor(
-    private readonly save: (id: string, owner: string) => Promise<void>,
-    private readonly most: number,
-  ) {}
+    private readonly save: (id: string) => Promise<void>,
+    max: number,
+  ) {
+    this.#unsaved = new BoundedCache({ max });
+  }
 
-  later(id: string, owner: string): void {
-    this.#unsaved.set(id, owner);
-    const [oldest = id] = this.#unsaved.keys();
-    if (this.#unsaved.size > this.most) this.#unsaved.delete(oldest);
+  later(id: string): void {
+    this.#unsaved.set(id, true);
     this.#workSoon();
   }
 
@@ -29,13 +30,11 @@ export class WriteBack {
 
   #work(): void {
     this.#timer = undefined;
-    let count = 0;
-    for (const [id, owner] of this.#unsaved) {
-      if (count++ === mostAtOnce) break;
+    for (const id of [...this.#unsaved.rkeys()].slice(0, mostAtOnce)) {
       this.#unsaved.delete(id);
       // Again, where another process held the lease for too long or failed. A StoreError comes only from a closed store.
-      this.save(id, owner).catch((error) => {
-        if (!(error instanceof StoreError)) this.later(id, owner);
+      this.save(id).catch((error) => {
+        if (!(error instanceof StoreError)) this.later(id);
       });
     }
     if (this.#unsaved.size > 0) this.#workSoon();
