@@ -80,7 +80,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   held(id: string, acceptable: (entry: Entry<Value>) => boolean): Entry<Value> | undefined {
     const entry = this.#memory.get(id);
     if (entry === undefined || !acceptable(entry)) return undefined;
-    this.options.onRead?.(this.options.kind, 'memory', 'held');
+    this.options.onRead?.(this.options.kind, 'memory');
     return entry;
   }
 
@@ -132,11 +132,10 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const { id } = wanted;
     const held = this.held(id, wanted.acceptable); // memory may have got one during the wait for a place
     if (held !== undefined || this.#flights.has(id)) return held;
-    const reason = this.#memory.has(id) ? 'outdated' : 'absent';
     const mayKeep = () => this.#flights.get(id) === flight;
     const flight = this.#load({ ...wanted, mayKeep })
       .then((loaded) => {
-        this.options.onRead?.(this.options.kind, loaded.tier, reason);
+        this.options.onRead?.(this.options.kind, loaded.tier);
         return loaded.entry;
       })
       .finally(() => {

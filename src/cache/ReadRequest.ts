@@ -21,9 +21,6 @@ export interface ReadRequest<Value> {
 
 export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
 
-/** What memory had: an acceptable entry, none, or one that is too old or refused. */
-export type ReadReason = 'held' | 'absent' | 'outdated';
-
 export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   readonly store: SealedStore;
   /** The label of metrics. */
@@ -35,5 +32,5 @@ export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   readonly fieldOf: (id: string) => SubjectField;
   /** Told of each entry that memory takes: one that was fetched, or a newer one of the store. */
   readonly onKept?: (id: string, entry: Entry<Value>) => void;
-  readonly onRead?: (kind: string, tier: CacheTier, reason: ReadReason) => void;
+  readonly onRead?: (kind: string, tier: CacheTier) => void;
 }

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { CacheTier, ReadReason } from '../cache/ReadRequest.js';
+import type { CacheTier } from '../cache/ReadRequest.js';
 import { packageVersion } from '../config/config.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { errorCodes } from '../errors/errors.js';
@@ -49,8 +49,8 @@ export class Metrics {
   readonly #cacheReads = this.#values(
     Counter,
     'gateway_cache_reads_total',
-    'Reads by kind of entry, the tier that answered, and why memory alone did not.',
-    'kind tier reason',
+    'Reads by kind of entry, and the tier that answered.',
+    'kind tier',
   );
   readonly #storeSeconds = this.#histogram(
     'gateway_store_seconds',
@@ -132,8 +132,7 @@ export class Metrics {
 
   onDecisionCall = (outcome: string, seconds: number): void => this.#decisionSeconds.observe({ outcome }, seconds);
   onStoreCommand = (command: string, seconds: number): void => this.#storeSeconds.observe({ command }, seconds);
-  onRead = (kind: string, tier: CacheTier, reason: ReadReason): void =>
-    this.#cacheReads.add(`${kind} ${tier} ${reason}`);
+  onRead = (kind: string, tier: CacheTier): void => this.#cacheReads.add(`${kind} ${tier}`);
   onTokenEvent = (event: TokenEvent): void => this.#tokenEvents.add(event);
   onBudget = (left: number, resetsInMs: number): void => {
     this.#budget = { left, until: performance.now() + resetsInMs };

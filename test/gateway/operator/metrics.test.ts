@@ -55,8 +55,8 @@ describe('Metrics', () => {
     for (let n = 0; n < 3; n += 1) await query(read);
     expectLines(
       await scrape(origin),
-      'gateway_cache_reads_total{kind="token",tier="fetched",reason="absent"} 1',
-      'gateway_cache_reads_total{kind="token",tier="memory",reason="held"} 2',
+      'gateway_cache_reads_total{kind="token",tier="fetched"} 1',
+      'gateway_cache_reads_total{kind="token",tier="memory"} 2',
       'gateway_token_budget_left 39',
       'gateway_token_budget_per_hour 40',
       'gateway_upstream_calls_total{endpoint="taxpayerToken",outcome="ok"} 1',
