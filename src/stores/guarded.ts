@@ -13,7 +13,7 @@ export interface Guard {
 /** Time limit of one operation, in milliseconds. To take and to end a lease must together fit into `leaseMarginMs`. */
 const limitMs = 250;
 const probeEveryMs = 1000;
-/** A store that refused counts as used again after this long without a refusal: one that is nearly full takes a probe. */
+/** A store that refused is probed after this long without a refusal: one that is nearly full takes a probe. */
 const quietMs = 5000;
 /** The store answered, but refused. */
 const refusals: readonly StoreTrouble[] = ['read-only', 'full', 'not-permitted', 'failed'];
@@ -23,49 +23,44 @@ const refusals: readonly StoreTrouble[] = ['read-only', 'full', 'not-permitted',
  * until a probe, a small write each second, succeeds. Nothing stands in for the store: callers know what to do without it.
  */
 export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Guard): Store {
-  /** `refusing`: operations go on, because a refusal costs no time and may concern writes alone. `silent`: none is made. */
-  let state: 'used' | 'refusing' | 'silent' = 'used';
-  let cause: StoreError | undefined;
+  /** Why no operation is made. A store that only refuses is asked on: that costs no time and may concern writes alone. */
+  let silence: StoreError | undefined;
   /** The error of the last operation, if it got no answer: a second one in a row often only follows from it. */
   let unanswered: StoreError | undefined;
-  let refusedAt = 0;
+  /** Runs while the store is silent or refuses. */
   let probing: NodeJS.Timeout | undefined;
 
   const probe = async () => {
     const key = `probe-${crypto.randomUUID()}`; // in a cluster, another server each time
     await timeLimit(store.put(key, Buffer.of(), probeEveryMs, 'always'), limitMs);
-    if (state === 'refusing' && performance.now() - refusedAt < quietMs) return;
     clearInterval(probing);
+    probing = silence = unanswered = undefined;
     onRecovered?.();
-    state = 'used';
-    unanswered = undefined;
   };
 
-  const degrade = (to: 'refusing' | 'silent', error: StoreError) => {
-    if (state === 'used') onDegraded?.(error);
-    state = to;
-    cause = error;
+  const probeEach = (ms: number, error: StoreError) => {
+    if (probing === undefined) onDegraded?.(error);
     clearInterval(probing);
-    probing = setInterval(() => void probe().catch(failed), probeEveryMs).unref();
+    probing = setInterval(() => void probe().catch(failed), ms).unref();
   };
 
   const failed = (error: StoreError) => {
     if (error.trouble === 'closed') return;
     if (refusals.includes(error.trouble)) {
-      refusedAt = performance.now();
-      unanswered = undefined; // it has answered
-      if (state !== 'refusing') degrade('refusing', error);
-      return;
+      silence = unanswered = undefined; // it has answered
+      return probeEach(quietMs, error);
     }
-    if (state === 'silent') return;
-    if (unanswered) degrade('silent', unanswered);
+    if (unanswered && !silence) {
+      silence = unanswered;
+      probeEach(probeEveryMs, silence);
+    }
     unanswered ??= error;
   };
 
   const guard =
     <Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>) =>
     async (...args: Args): Promise<T> => {
-      if (state === 'silent' && cause) throw new StoreError(cause.trouble, cause.message, cause.detail, false);
+      if (silence) throw new StoreError(silence.trouble, silence.message, silence.detail, false);
       const startedAt = performance.now();
       try {
         const answer = await timeLimit(work.apply(store, args as never), limitMs);
