@@ -5,8 +5,8 @@ const firstPauseMs = 1000;
 
 /** Consecutive failed reads of one id. */
 interface Failure {
-  readonly times: number;
   readonly error: GatewayError;
+  readonly pauseMs: number;
   /** End of the pause, in milliseconds of the monotonic clock. */
   readonly until: number;
 }
@@ -44,9 +44,8 @@ export class RepeatedFailures {
       return answer;
     } catch (error) {
       if (error instanceof GatewayError && wasCalled && error.code.startsWith('UPSTREAM_')) {
-        const times = (last?.times ?? 0) + 1;
-        const pauseMs = times === 1 ? 0 : Math.min(this.longestPauseMs, firstPauseMs * 2 ** (times - 2));
-        this.#failures.set(id, { times, error, until: performance.now() + pauseMs });
+        const pauseMs = last ? Math.min(this.longestPauseMs, Math.max(firstPauseMs, 2 * last.pauseMs)) : 0;
+        this.#failures.set(id, { error, pauseMs, until: performance.now() + pauseMs });
       }
       throw error;
     }
