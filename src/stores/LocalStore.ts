@@ -183,12 +183,12 @@ export class LocalStore implements Store {
       if (key.includes(separator)) void this.#drop(key);
     }
     if (this.#bytes < this.mostBytes) {
-      if (this.#fullUntil > 0 && !this.#journal?.isFailing) onRecovered?.();
+      if (this.#fullUntil > 0) onRecovered?.();
       this.#fullUntil = 0;
       return;
     }
     this.#fullUntil = now + lookAgainMs;
-    onDegraded?.(full); // again each second: when the disk recovers, the journal tells that the whole store has
+    onDegraded?.(full);
     throw full;
   }
 }

@@ -95,11 +95,6 @@ export class Journal {
     this.lock.assertHeld(mayBeDone);
   }
 
-  /** Whether writing fails, which was reported; its end will be. */
-  get isFailing(): boolean {
-    return this.#failure !== undefined;
-  }
-
   /** Resolves when the present state of `key` is written, or when writing has failed and that was reported. */
   async changed(key: string): Promise<void> {
     this.#changed.add(key);

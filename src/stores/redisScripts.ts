@@ -22,8 +22,6 @@ const common = `
   local function lease(name)
     return string.match(redis.call('hget', key, name .. ':lease') or '', '^(%S+) (%d+)\\n(.*)$')
   end
-  -- A lease with more left than its full length counts as over: the clock was set back.
-  local function isHeld(till, most) return till and tonumber(till) > now and till - now <= most end
   local function live(ms)
     local left = redis.call('pttl', key)
     if left < ms then redis.call('pexpire', key, text(ms)) end
@@ -37,7 +35,9 @@ export const redisScripts = {
     if version and version ~= refused then return { 'found', version, text(age), value } end
     local holder, till, failure = lease(name)
     if holder == awaited and failure ~= '' then return { 'failed', failure } end
-    if holder ~= owner and isHeld(till, tonumber(length)) then return { 'held', holder } end
+    -- A lease with more left than its full length counts as over: the clock was set back.
+    local left = till and till - now or 0
+    if holder ~= owner and left > 0 and left <= tonumber(length) then return { 'held', holder } end
     redis.call('hset', key, name .. ':lease', owner .. ' ' .. text(now + length) .. '\\n')
     live(${leaseLifeMs})
     return { 'taken', text(now) }`,
