@@ -4,7 +4,7 @@ import { pause } from '../process/pause.js';
 import type { Place, Turn } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import { knownForMs, type MemoryKeeper } from './Forgets.js';
-import type { CacheTier, InPlace, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
+import type { InPlace, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
 import { decodeFailure, type Entry, encodeFailure, entryOf, isFromBefore, leftMs, outcomeOf } from './StoredEntries.js';
 import { WriteBack } from './WriteBack.js';
 
@@ -31,11 +31,6 @@ interface Reader<Value> {
   readonly fetch: () => Promise<Entry<Value>>;
   /** Whether memory may keep the result: not when the subject was forgotten during the read. */
   readonly mayKeep: () => boolean;
-}
-
-interface Loaded<Value> {
-  readonly entry: Entry<Value>;
-  readonly tier: CacheTier;
 }
 
 /**
@@ -113,18 +108,14 @@ export class LeasedCache<Value> implements MemoryKeeper {
     }
   }
 
+  /** Also drops from memory the entries that have outlived their time to live in the store. */
   forget(isMeant: (subject: string) => boolean): void {
     const { fieldOf } = this.options;
-    this.dropExpired();
+    this.#memory.purgeStale();
     for (const known of [this.#memory, this.#flights]) {
       // Without its flight, a read keeps no result, and later readers start a new one.
       for (const id of [...known.keys()]) if (isMeant(fieldOf(id).subject)) known.delete(id);
     }
-  }
-
-  /** Drops from memory the entries that have outlived their time to live in the store. */
-  dropExpired(): void {
-    this.#memory.purgeStale();
   }
 
   /** 3. Registers and starts the read of a reader that has got its place. Undefined when another read is in flight by then. */
@@ -133,29 +124,21 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const held = this.held(id, wanted.acceptable); // memory may have got one during the wait for a place
     if (held !== undefined || this.#flights.has(id)) return held;
     const mayKeep = () => this.#flights.get(id) === flight;
-    const flight = this.#load({ ...wanted, mayKeep })
-      .then((loaded) => {
-        this.options.onRead?.(this.options.kind, loaded.tier);
-        return loaded.entry;
-      })
-      .finally(() => {
-        if (mayKeep()) this.#flights.delete(id);
-      });
+    const flight = this.#load({ ...wanted, mayKeep }).finally(() => {
+      if (mayKeep()) this.#flights.delete(id);
+    });
     this.#flights.set(id, flight);
     return flight;
   }
 
   /** Asks the store again and again until it gives an acceptable entry, the failure of another process, or the lease. */
-  async #load(reader: Reader<Value>): Promise<Loaded<Value>> {
-    const { store, codec, workMs, fieldOf } = this.options;
+  async #load(reader: Reader<Value>): Promise<Entry<Value>> {
+    const { store, codec, workMs, fieldOf, kind, onRead } = this.options;
     const waitsUntil = performance.now() + 2 * workMs + leaseMarginMs;
     const place = store.placeOf(fieldOf(reader.id));
     let refused: string | undefined;
     let awaited: string | undefined;
     const ask = () => store.acquire(place, { owner: this.#owner, leaseMs, refused, awaited });
-    const fetched = async (storeNow: number): Promise<Loaded<Value>> => {
-      return { entry: await this.#work(reader, place, ask, storeNow), tier: 'fetched' };
-    };
     for (let pauseMs = firstPauseMs; ; ) {
       const turn = await ask().catch(takenWithoutStore);
       switch (turn.state) {
@@ -163,9 +146,12 @@ export class LeasedCache<Value> implements MemoryKeeper {
           // 4. The store has an entry. Memory keeps an old one too: it can be shown when the service fails.
           const stored = entryOf(turn.stored, codec);
           const entry = stored && this.#keepStored(reader, stored);
-          if (entry && reader.acceptable(entry)) return { entry, tier: awaited === undefined ? 'store' : 'waited' };
+          if (entry && reader.acceptable(entry)) {
+            onRead?.(kind, awaited === undefined ? 'store' : 'waited');
+            return entry;
+          }
           // A store that gives the refused one again does not keep its word: go on as without it.
-          if (turn.stored.version === refused) return fetched(longAgo);
+          if (turn.stored.version === refused) return this.#work(reader, place, ask, longAgo);
           refused = turn.stored.version;
           break;
         }
@@ -184,7 +170,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
           pauseMs = Math.min(2 * pauseMs, longestPauseMs);
           break;
         case 'taken':
-          return fetched(turn.now);
+          return this.#work(reader, place, ask, turn.now);
       }
     }
   }
@@ -220,6 +206,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   async #fetch({ fetch }: ReadRequest<Value>): Promise<Entry<Value>> {
     const startedAt = performance.now();
     const value = await fetch(startedAt + this.options.workMs);
+    this.options.onRead?.(this.options.kind, 'fetched');
     const version = newId();
     return { version, value, readAt: performance.now(), fetchedAt: Date.now(), startedAt };
   }

@@ -57,10 +57,6 @@ export class RefreshJobs implements MemoryKeeper {
     this.#cache.forget(isMeant);
   }
 
-  dropExpired(): void {
-    this.#cache.dropExpired();
-  }
-
   /**
    * The status of a job, at most `maxAgeMs` old unless terminal; synchronously when memory has it. Gets the taxpayer's token
    * itself, and replaces a refused one by at most one fetch.

@@ -95,10 +95,6 @@ export class TokenBroker implements MemoryKeeper {
     this.#cache.forget(isMeant);
   }
 
-  dropExpired(): void {
-    this.#cache.dropExpired();
-  }
-
   /** The record in memory, of any age, as it is shown when the service cannot answer. */
   stale(id: TaxpayerId): TokenView | undefined {
     const held = this.#cache.peek(id);

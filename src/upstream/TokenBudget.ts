@@ -1,6 +1,7 @@
 import type { SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
+import { hourMs } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 
 export interface TokenBudgetOptions {
@@ -31,7 +32,6 @@ interface Limit {
   readonly key: string;
 }
 
-const hourMs = 3_600_000;
 /** The part of each limit that a process may use in an hour while the store does not answer. */
 const aloneShare = 1 / 8;
 /** When a caller should retry if the calls cannot be counted, in milliseconds. */
