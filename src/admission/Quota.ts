@@ -13,10 +13,11 @@ export interface Asker {
 
 const maxCallers = 100_000;
 
-/** The share of the event loop's time that one caller may take while others ask as well. */
-const share = 0.1;
-/** What a caller may take beyond its share at once. */
-const burstMs = 100;
+/**
+ * The milliseconds of work of one caller while others ask as well: a tenth of the event loop's time, and 100 ms at once. Work is
+ * noted when it is done, so it is always taken.
+ */
+const workRate = { atOnce: 100, everyMs: 10, longestMs: Number.POSITIVE_INFINITY };
 /** Shorter work counts against no share, in milliseconds: the limit on root fields bounds it. */
 const leastChargedMs = 1;
 /** How long after a caller's last operation others still make room for it. */
@@ -37,8 +38,7 @@ const maxRefused = 10_000;
 export class Quota {
   readonly #refusals = new BoundedCache<Pace>({ max: maxRefused, memoMethod: () => new Pace(refusalRate) });
   readonly #fields = new BoundedCache<Pace>({ max: maxCallers, memoMethod: () => new Pace(this.#fieldRate) });
-  /** Work of each caller beyond its share, as of `at` (of `performance.now()`). */
-  readonly #excess = new BoundedCache<{ readonly ms: number; readonly at: number }>({ max: maxCallers });
+  readonly #work = new BoundedCache<Pace>({ max: maxCallers, memoMethod: () => new Pace(workRate) });
   readonly #rounds = new Rounds();
   /** The holder of the last operation; null before the first. */
   #latestHolder: Holder | null = null;
@@ -107,8 +107,7 @@ export class Quota {
   spend(holder: Holder, ms: number): void {
     this.#rounds.note(holder, ms);
     if (holder === undefined) return;
-    const ran = ms * this.#load.measure().ranShare;
-    this.#excess.set(holder, { ms: this.#excessOf(holder) + ran, at: performance.now() });
+    this.#work.memo(holder).take(ms * this.#load.measure().ranShare);
   }
 
   /** What to wait for before an operation is read, if anything: see {@link Rounds.turnOf}. Refuses nothing. */
@@ -133,16 +132,11 @@ export class Quota {
   /** @throws GatewayError RATE_LIMITED (429) when the holder has used up its share of the time, and others are waiting */
   refuseBeyondShare(holder: Holder): void {
     if (holder === undefined) return;
-    const excessMs = this.#excessOf(holder);
+    const waitMs = this.#work.get(holder)?.take(0) ?? 0;
     const hasOthers = performance.now() - this.#othersSeenAt <= presentMs;
-    if (excessMs <= burstMs || !hasOthers || this.#load.measure().utilization < busyUtilization) return;
-    const retryAfterSeconds = Math.ceil((excessMs - burstMs) / (share * 1000));
+    if (waitMs === 0 || !hasOthers || this.#load.measure().utilization < busyUtilization) return;
+    const retryAfterSeconds = Math.ceil(waitMs / 1000);
     throw rateLimited('Your operations take too much of the time that all callers share', { retryAfterSeconds });
-  }
-
-  #excessOf(holder: string): number {
-    const { ms, at } = this.#excess.get(holder) ?? { ms: 0, at: 0 };
-    return Math.max(0, ms - share * (performance.now() - at));
   }
 }
 
