@@ -25,8 +25,6 @@ import { type RunningServices, startServices } from './services.js';
 export interface GatewayOptions {
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
-  /** Whether operations get plans. Default `on`; `off` is for tests. */
-  readonly plans?: 'on' | 'off';
   /** How long a client may take to read a short answer, in milliseconds; a long one gets more time. Default 30000. */
   readonly stallMs?: number;
   /** Heartbeat interval of an open stream, in milliseconds; for tests. Default 12000. */
@@ -73,7 +71,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 }
 
 async function start(config: Config, options: GatewayOptions, started: Started): Promise<Omit<Gateway, 'stop'>> {
-  const { logDestination = new StandardOutput(), plans, stallMs, keepAliveMs } = options;
+  const { logDestination = new StandardOutput(), stallMs, keepAliveMs } = options;
   const log = createLogger(config.logLevel, logDestination);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
@@ -85,7 +83,7 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const tracing = started(await startTracing(surroundings, upstream.baseUrl));
   const services = started(await startServices({ ...surroundings, upstream })); // first: its error must be the only line
   const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
-  const operations = operationsOf(surroundings, { ...services, decisions }, tracing, plans);
+  const operations = operationsOf(surroundings, { ...services, decisions }, tracing);
   await operations.start();
   started(operations); // only now: Apollo Server cannot be stopped before it has started
 
@@ -140,7 +138,6 @@ function operationsOf(
   { config, log, metrics }: Surroundings,
   services: RunningServices & Services,
   tracing: Tracing | undefined,
-  plans: GatewayOptions['plans'],
 ): Operations {
   const schema = buildSchema({
     resolvers,
@@ -171,7 +168,6 @@ function operationsOf(
     limits: config.limits,
     openSchema: config.introspection,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, lines }),
-    plans,
     hooks,
     log,
   });

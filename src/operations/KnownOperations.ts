@@ -53,8 +53,6 @@ interface KnownOperationsOptions {
   readonly limits: OperationLimits;
   readonly openSchema: boolean;
   readonly apollo: ApolloServer<OperationContext>;
-  /** Whether operations get plans: `off` is for tests. */
-  readonly plans: 'on' | 'off';
 }
 
 interface SizedDocument {
@@ -135,13 +133,13 @@ export class KnownOperations {
   }
 
   #operationOf({ document, sizeOf, isKept }: KnownDocument, operation: OperationDefinitionNode): KnownOperation {
-    const { schema, limits, openSchema, apollo, plans } = this.options;
+    const { schema, limits, openSchema, apollo } = this.options;
     const type = operation.operation;
     const { fields, rootFields } = sizeOf(operation);
     const roots = rootFieldsOf(document, operation);
     const entities = roots.filter(({ name }) => name.value === '_entities');
     const read = variableReader(schema, operation.variableDefinitions, openSchema);
-    const plan = isKept && plans === 'on' ? planOf(schema, document, operation) : undefined;
+    const plan = isKept ? planOf(schema, document, operation) : undefined;
     const way = type === 'subscription' ? 'events' : plan ? 'plan' : 'apollo';
     const run =
       plan ?? ((values, context) => executeByApollo(apollo, document, operation.name?.value, values, context));

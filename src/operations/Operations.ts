@@ -23,8 +23,6 @@ interface OperationsOptions extends SubscribeOptions, ExitOptions {
   /** Undefined where any document may run. */
   readonly trustedDocuments: TrustedDocuments | undefined;
   readonly log: Logger;
-  /** Whether operations get plans. Default `on`; `off` is for tests. */
-  readonly plans?: 'on' | 'off' | undefined;
 }
 
 /** Bytes of memory per character of a parsed request, and of its headers; and of each header's name or value besides. */
@@ -51,10 +49,10 @@ export class Operations {
   readonly #exit: Exit;
 
   constructor(private readonly options: OperationsOptions) {
-    const { schema, limits, quota, log, plans = 'on' } = options;
+    const { schema, limits, quota, log } = options;
     this.limits = limits;
     this.#apollo = createApolloServer(schema, log, quota);
-    this.#known = new KnownOperations({ ...options, plans, apollo: this.#apollo });
+    this.#known = new KnownOperations({ ...options, apollo: this.#apollo });
     this.#exit = new Exit(options);
   }
 

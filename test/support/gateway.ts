@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { type GatewayOptions, startGateway } from '../../src/server.js';
@@ -31,8 +32,8 @@ export type TestGateway = Awaited<ReturnType<typeof startTestGateway>>;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Every test must also pass without plans: `TEST_PLANS=off npm test`. */
-export const planMode = (process.env['TEST_PLANS'] ?? 'on') as 'on' | 'off';
+/** The same document in a text that never came before, so that Apollo executes it. */
+export const newText = (query: string): string => `${query}\n# ${randomUUID()}`;
 
 /** What no setting changes, for tests that need it small. */
 export type Bounds = { readonly [Part in 'limits' | 'service' | 'cache' | 'tokens' | 'jobs']?: Partial<Config[Part]> };
@@ -50,7 +51,6 @@ export function configWith(bounds: Bounds, env: Environment): Config {
 export async function startTestGateway(
   env: Environment = {},
   sandboxOptions: Partial<SandboxOptions> = {},
-  plans: 'on' | 'off' = planMode,
   { bounds = {}, ...options }: GatewayOptions & { readonly bounds?: Bounds } = {},
 ) {
   const sandbox = await startSandbox(sandboxOptions);
@@ -59,7 +59,6 @@ export async function startTestGateway(
   const config = configWith(bounds, { ...environmentFor(sandbox), ...env });
   const gateway = await startGateway(config, {
     ...options,
-    plans,
     logDestination: { write: (line) => logs.push(line) },
   });
   const stop = async () => {

@@ -3,7 +3,6 @@ import { executions } from '../../support/executions.js';
 import {
   environmentFor,
   type GatewayProcess,
-  planMode,
   postQuery,
   spawnGateway,
   startTestGateway,
@@ -35,7 +34,7 @@ describe('an answer that is too large is one error', () => {
   const refused = { errors: [error], data: null };
 
   beforeAll(async () => {
-    gateway = await startTestGateway(quickPolls, {}, planMode, { bounds: { limits: { answerBytes: maxBytes } } });
+    gateway = await startTestGateway(quickPolls, {}, { bounds: { limits: { answerBytes: maxBytes } } });
     id = gateway.sandbox.control.addTaxpayer({ metadata: { notes: 'é'.repeat(20_000) } }).id; // 40 kB
   });
 

@@ -311,7 +311,7 @@ describe('a gateway', () => {
   let gateway: TestGateway;
 
   beforeAll(async () => {
-    gateway = await startTestGateway({}, {}, 'on', { stallMs: 200 });
+    gateway = await startTestGateway({}, {}, { stallMs: 200 });
   });
 
   it('ends the connection of a reader who takes nothing of an answer', async () => {

@@ -36,7 +36,7 @@ const openStreams = (gateway: { origin: string }, transport: string) =>
 describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol) => {
   async function startImpatientGateway(stallMs: number) {
     const secure = protocol === 'https' ? await secureEnvironment() : undefined;
-    const gateway = await startTestGateway({ ...quickPolls, ...secure?.env }, {}, undefined, { stallMs });
+    const gateway = await startTestGateway({ ...quickPolls, ...secure?.env }, {}, { stallMs });
     return { gateway, origin: gateway.origin.replace('http', protocol), metrics: secure?.metrics ?? gateway };
   }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { environmentFor, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 
-const running = await startTestGateway({}, {}, 'on', { bounds: { cache: { maxEntries: 3 } } });
+const running = await startTestGateway({}, {}, { bounds: { cache: { maxEntries: 3 } } });
 
 async function reads(tier: 'memory' | 'store'): Promise<number> {
   const text = await (await fetch(`${running.origin}/metrics`)).text();

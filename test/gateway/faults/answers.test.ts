@@ -4,7 +4,7 @@ import { createServer as createTcpServer, type Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
-import { type Answer, codesOf, planMode, startTestGateway } from '../../support/gateway.js';
+import { type Answer, codesOf, startTestGateway } from '../../support/gateway.js';
 import { serve } from '../../support/serve.js';
 import { until } from '../../support/until.js';
 
@@ -12,7 +12,7 @@ const maxBytes = 10_000;
 
 const service = await startService();
 const env = { UPSTREAM_BASE_URL: service.url, BREAKER_RESET_MS: '1', TOKEN_BUDGET_PER_HOUR: '0' };
-const gateway = await startTestGateway(env, {}, planMode, { bounds: { service: { maxResponseBytes: maxBytes } } });
+const gateway = await startTestGateway(env, {}, { bounds: { service: { maxResponseBytes: maxBytes } } });
 beforeEach(() => {
   service.arrivals.length = 0;
   service.answer = (request, response) => response.end(recordOf(request.url));

@@ -19,7 +19,7 @@ import {
 } from '../../../packages/client/src/index.js';
 import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { environmentFor, planMode, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { environmentFor, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';
 import { serve } from '../../support/serve.js';
@@ -148,7 +148,7 @@ describe('A watch that outlives its connection', () => {
     provider = await startTrustedProvider();
     guarded = await startTestGateway({ ...provider.env, ...quickPolls });
     const bounds = { jobs: { watchMaxMs: 2000 } };
-    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1' }, {}, planMode, { bounds });
+    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1' }, {}, { bounds });
     atEnd(() => ending.abort());
   });
 

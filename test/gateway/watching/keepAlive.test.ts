@@ -49,7 +49,7 @@ it('a peer for whom bytes wait is not ended for a pong that is late, and is aske
   expect([ours.readyState, ours.bufferedAmount]).toEqual([WebSocket.OPEN, 0]);
 });
 
-const gatewayThatKeepsAlive = () => startTestGateway(quickPolls, {}, undefined, { keepAliveMs: everyMs });
+const gatewayThatKeepsAlive = () => startTestGateway(quickPolls, {}, { keepAliveMs: everyMs });
 
 it('the gateway ends a socket whose peer answers no ping', async () => {
   const { origin } = await gatewayThatKeepsAlive();
