@@ -65,8 +65,6 @@ export function variableReader(
 }
 
 function misfitting(violations: readonly Violation[]) {
-  const [first, ...others] = violations;
-  const least = violations.length === maxViolations ? 'at least ' : '';
-  const more = others.length > 0 ? ` (and ${least}${others.length} more)` : '';
-  return new GatewayError('BAD_USER_INPUT', `Variable ${first?.path} ${first?.message}${more}`, { violations });
+  const [first] = violations;
+  return new GatewayError('BAD_USER_INPUT', `Variable ${first?.path} ${first?.message}`, { violations });
 }

@@ -78,16 +78,16 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
   });
 
   it.each([
-    [19, 19, ' (and 18 more)'],
-    [40_000, 20, ' (and at least 19 more)'],
-  ])('of variables with %d mistakes name %d', async (mistakes, listed, more) => {
+    [19, 19],
+    [40_000, 20],
+  ])('of variables with %d mistakes name %d', async (mistakes, listed) => {
     const { errors, text } = await ask(
       'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }',
       { input: { settings: { transcripts: { w2: Array(mistakes).fill(1) } } } },
     );
     expect(errors).toHaveLength(1);
     expect(errors[0]?.message).toBe(
-      `Variable input.settings.transcripts.w2.0 does not have the expected type: expected String${more}`,
+      `Variable input.settings.transcripts.w2.0 does not have the expected type: expected String`,
     );
     expect(errors[0]?.extensions.violations).toHaveLength(listed);
     expect(text.length).toBeLessThan(3000);
