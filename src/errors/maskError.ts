@@ -23,25 +23,21 @@ const maxCauses = 3;
  */
 export function maskError(error: unknown, { requestId, openSchema }: MaskOptions): GraphQLFormattedError {
   const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};
-  const { message, code, violations, ...face } = publicFace(error, openSchema);
+  const { message, code, violations, retryAfterSeconds } = publicFace(error, openSchema);
   const { retryable } = errorCodes[code];
-  const retryAfterSeconds = retryable
-    ? Math.max(leastRetrySeconds, face.retryAfterSeconds ?? 0)
-    : face.retryAfterSeconds;
+  // Undefined members do not leave: `JSON.stringify` skips them.
   return {
     message: bounded(message),
-    ...(locations !== undefined && { locations: locations.slice(0, maxLocations) }),
-    ...(path !== undefined && { path }),
+    locations: locations?.slice(0, maxLocations),
+    path,
     extensions: {
       code,
       retryable,
-      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+      retryAfterSeconds: retryable ? Math.max(leastRetrySeconds, retryAfterSeconds ?? 0) : retryAfterSeconds,
       requestId,
-      ...(violations !== undefined && {
-        violations: violations.map((each) => ({ path: bounded(each.path), message: bounded(each.message) })),
-      }),
+      violations: violations?.map((each) => ({ path: bounded(each.path), message: bounded(each.message) })),
     },
-  };
+  } as GraphQLFormattedError;
 }
 
 /** Whether neither a caller nor the service caused an error. It is then masked, and has to be logged. */

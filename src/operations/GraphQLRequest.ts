@@ -64,8 +64,8 @@ export function badRequest(message: string, httpStatus?: number, allow?: string)
 
 /** The program that sent a request, as it calls itself. */
 export interface Client {
-  readonly client?: string;
-  readonly clientVersion?: string;
+  readonly client: string | undefined;
+  readonly clientVersion: string | undefined;
 }
 
 /** Longest name or version that is kept, in characters. */
@@ -76,9 +76,10 @@ const longestName = 64;
  * parameters of a socket; cut to 64 plain characters.
  */
 export function clientOf(headers: Readonly<Record<string, unknown>>): Client {
-  const client = plain(headers['apollographql-client-name'] ?? headers['graphql-client-name']);
-  const clientVersion = plain(headers['apollographql-client-version'] ?? headers['graphql-client-version']);
-  return { ...(client && { client }), ...(clientVersion && { clientVersion }) };
+  return {
+    client: plain(headers['apollographql-client-name'] ?? headers['graphql-client-name']),
+    clientVersion: plain(headers['apollographql-client-version'] ?? headers['graphql-client-version']),
+  };
 }
 
 function plain(text: unknown): string | undefined {
@@ -87,6 +88,6 @@ function plain(text: unknown): string | undefined {
     ? Buffer.from(text.slice(0, 4 * longestName))
         .toString()
         .replace(/[^\w .:/@+-]+/g, '')
-        .slice(0, longestName)
+        .slice(0, longestName) || undefined
     : undefined;
 }
