@@ -7,7 +7,7 @@ import * as z from 'zod';
 import { type Followed, follow } from '../config/files.js';
 import type { LineLimit } from '../observability/LineLimit.js';
 import { withoutByteOrderMark } from '../process/json.js';
-import { badRequest, type GraphQLRequest, isObject } from './GraphQLRequest.js';
+import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 import type { OperationFacts } from './Operation.js';
 
 interface TrustedDocumentsOptions {
@@ -24,7 +24,7 @@ export class TrustedDocuments {
   #listed = new Listed();
   #unwatch = () => {};
 
-  constructor(private readonly options: TrustedDocumentsOptions) {}
+  constructor(readonly options: TrustedDocumentsOptions) {}
 
   /** @throws Error in one line that names TRUSTED_DOCUMENTS_FILE */
   async start(): Promise<void> {
@@ -43,19 +43,9 @@ export class TrustedDocuments {
     this.#unwatch();
   }
 
-  /**
-   * The listed document that a request names by id (`documentId`, or `persistedQuery.sha256Hash` as Apollo's clients send
-   * it), by its text in any layout, or by both if they agree. Undefined when the request goes on as it is.
-   * @throws GatewayError BAD_USER_INPUT
-   */
-  resolve({ query, documentId, extensions }: GraphQLRequest): string | undefined {
-    const id = documentId ?? (extensions['persistedQuery'] as { readonly sha256Hash?: unknown } | null)?.sha256Hash;
-    const byId = this.#listed.byId.get(id);
-    const document = query === undefined ? byId : this.#listed.withText(query);
-    if (document !== undefined && (id === undefined || byId === document)) return document;
-    if (this.options.mode === 'report' && (query !== undefined || documentId === undefined)) return undefined;
-    const what = query === undefined ? 'This id is not' : 'This is not';
-    throw badRequest(`${what} a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here`);
+  /** The listed document that a request sends, by its text in any layout or, without a text, by its id. */
+  find(query: string | undefined, id: unknown): string | undefined {
+    return query === undefined ? this.#listed.byId.get(id) : this.#listed.withText(query);
   }
 
   /**
@@ -76,22 +66,21 @@ export class TrustedDocuments {
 }
 
 /**
- * The text of the document to run: the listed one, or the request's own where any document may run.
+ * The text of the document to run: the listed one, or the request's own where any document may run. An id is a `documentId`, or a
+ * `persistedQuery.sha256Hash` as Apollo's clients send it.
  * @throws GatewayError BAD_USER_INPUT
  */
-export function documentOf(request: GraphQLRequest, documents: TrustedDocuments | undefined) {
+export function documentOf(request: GraphQLRequest, trusted: TrustedDocuments | undefined) {
   const { query, documentId, extensions } = request;
-  // An automatic persisted query has an answer of its own, see below.
-  const hasId = Boolean(extensions['persistedQuery'] ?? (documents && documentId));
-  if (!query && !hasId) {
-    const hint = documentId ? ': without TRUSTED_DOCUMENTS_FILE, no documentId is known' : '';
-    throw badRequest(`The request must have a query${hint}`);
-  }
-  const listed = documents?.resolve(request);
-  const text = listed ?? query;
-  // Apollo's own message for a request with only a hash: its clients then send the text, some with the hash beside it.
-  if (!text) throw badRequest('PersistedQueryNotSupported', 200);
-  return { text, isListed: listed !== undefined };
+  const { sha256Hash } = (extensions['persistedQuery'] ?? {}) as { readonly sha256Hash?: unknown };
+  const listed = trusted?.find(query, documentId ?? sha256Hash);
+  if (listed !== undefined) return { text: listed, isListed: true };
+  if (query !== undefined && trusted?.options.mode !== 'enforce') return { text: query, isListed: false };
+  // Apollo's own message for a request with only a hash: its clients then send the text.
+  if (query === undefined && sha256Hash) throw badRequest('PersistedQueryNotSupported', 200);
+  if (query === undefined && !(trusted && documentId)) throw badRequest('The request must have a query');
+  const what = query === undefined ? 'This id' : 'This';
+  throw badRequest(`${what} is not a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here`);
 }
 
 /** A string, a comment or a number. A hash does not hide a short value such as an SSN: anybody can try them all. */
@@ -171,12 +160,8 @@ async function filesOf(path: string): Promise<readonly string[]> {
 
 async function addFile(listed: Listed, file: string): Promise<void> {
   const json: unknown = JSON.parse(withoutByteOrderMark(await readFile(file, 'utf8')));
-  const isManifest = isObject(json) && 'operations' in json;
-  const { error, data } = isManifest ? apolloManifest.safeParse(json) : textsByHash.safeParse(json);
-  if (data === undefined) {
-    const place = error?.issues[0]?.path.join('.').slice(0, 100) || 'the whole';
-    throw new Error(`is neither Apollo's persisted-query manifest nor { hash: text }, see ${place}`);
-  }
+  const { data } = z.union([apolloManifest, textsByHash]).safeParse(json);
+  if (data === undefined) throw new Error("is neither Apollo's persisted-query manifest nor { hash: text }");
   for (const [id, body] of data) listed.add(id, body);
 }
 
