@@ -22,7 +22,7 @@ import { BoundedCache, heapPart } from '../process/BoundedCache.js';
 import { executeByApollo } from './executeByApollo.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
 import type { OperationContext } from './Operation.js';
-import { maxSteps, planOf, type Run } from './plans/planOf.js';
+import { planOf, type Run } from './plans/planOf.js';
 import { excessOf, type OperationLimits, rootFieldsOf, sizeIn } from './size.js';
 import { variableReader } from './variables.js';
 
@@ -81,6 +81,8 @@ const characterBytes = 2;
 const tokenBytes = 525;
 /** A step of a plan. Measured: 740 to 990. */
 const stepBytes = 1000;
+/** Most fields of an operation with a plan, which has a step for each. Making a step takes ten times as long as executing it. */
+const maxPlanned = 2000;
 
 /** Most bytes that are kept of documents, and as many of requests: a thirty-second of the heap, at least 2 MiB. */
 export function keptBytes(): number {
@@ -139,7 +141,7 @@ export class KnownOperations {
     const roots = rootFieldsOf(document, operation);
     const entities = roots.filter(({ name }) => name.value === '_entities');
     const read = variableReader(schema, operation.variableDefinitions, openSchema);
-    const plan = isKept ? planOf(schema, document, operation) : undefined;
+    const plan = isKept && fields <= maxPlanned ? planOf(schema, document, operation) : undefined;
     const way = type === 'subscription' ? 'events' : plan ? 'plan' : 'apollo';
     const run =
       plan ?? ((values, context) => executeByApollo(apollo, document, operation.name?.value, values, context));
@@ -179,7 +181,7 @@ export function documentBytes({ tokenCount = 0 }: DocumentNode): number {
 function bytesOf({ document, sizeOf }: SizedDocument, text: string): number {
   let bytes = entryBytes + characterBytes * text.length + documentBytes(document);
   for (const one of document.definitions) {
-    if (one.kind === Kind.OPERATION_DEFINITION) bytes += stepBytes * Math.min(maxSteps, sizeOf(one).fields);
+    if (one.kind === Kind.OPERATION_DEFINITION) bytes += stepBytes * Math.min(maxPlanned, sizeOf(one).fields);
   }
   return bytes;
 }
