@@ -1,10 +1,7 @@
 import {
   coerceInputValue,
-  GraphQLID,
   type GraphQLInputType,
   type GraphQLSchema,
-  GraphQLString,
-  getNullableType,
   isNonNullType,
   typeFromAST,
   type VariableDefinitionNode,
@@ -34,8 +31,7 @@ export function variableReader(
   const expected = definitions.map(({ variable, type: typeNode, defaultValue }) => {
     const type = typeFromAST(schema, typeNode as never) as GraphQLInputType;
     const otherwise = defaultValue && valueFromAST(defaultValue, type);
-    const isText = [GraphQLID, GraphQLString].some((text) => text === getNullableType(type));
-    return { name: variable.name.value, type, isText, otherwise };
+    return { name: variable.name.value, type, otherwise };
   });
   return (given) => {
     let values = given; // copied only if coercion changes a value, which it never does for ids and strings
@@ -46,14 +42,13 @@ export function variableReader(
       violations.push(isOpen ? { path, message } : { path: path.split('.', 1)[0] ?? path, message: misfit });
       if (!isOpen || violations.length === maxViolations) throw misfitting(violations);
     };
-    for (const { name, type, isText, otherwise } of expected) {
+    for (const { name, type, otherwise } of expected) {
       const value = Object.hasOwn(given, name) ? given[name] : undefined;
       if (value === undefined) {
         if (otherwise !== undefined) values = { ...values, [name]: otherwise };
         else if (isNonNullType(type)) violate(name, `${missing} expected ${type}`);
         continue;
       }
-      if (isText && typeof value === 'string') continue; // the usual case, without the cost of coercion
       const input = coerceInputValue(value, type, (path, _, { message }) =>
         violate([name, ...path].join('.'), aboutValue(message)),
       );
