@@ -16,7 +16,6 @@ type Begin = (release: Release) => void;
 export class CallQueue {
   /** The calls of each holder in order of arrival. Holders take turns: one whose call begins moves to the end. */
   readonly #waiting = new Map<Holder, Begin[]>();
-  #whenIdle: (() => void)[] = [];
 
   constructor(private readonly options: CallQueueOptions) {}
 
@@ -39,11 +38,6 @@ export class CallQueue {
   /** How many calls of a holder are under way or wait. */
   callsOf(holder: Holder): number {
     return this.options.places.held('calls', holder) + (this.#waiting.get(holder)?.length ?? 0);
-  }
-
-  /** Resolves once no call is under way or waits. */
-  async whenIdle(): Promise<void> {
-    if (this.options.places.heldByAll('calls') > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
 
   #place(holder: Holder): Promise<Release> {
@@ -78,6 +72,5 @@ export class CallQueue {
       begin?.(places.take('calls', holder));
       return;
     }
-    if (places.heldByAll('calls') === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 }
