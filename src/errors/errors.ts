@@ -4,8 +4,14 @@ export { type ErrorCode, errorCodes };
 
 /** Codes of errors for which the gateway or the service is to blame: they use up the error budget. */
 export const failureCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  ...(['UPSTREAM_TIMEOUT', 'UPSTREAM_UNAVAILABLE', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_RATE_LIMITED'] as const),
-  ...(['UPSTREAM_CREDENTIALS_REJECTED', 'OUTCOME_UNKNOWN', 'AUTH_UNAVAILABLE', 'INTERNAL_SERVER_ERROR'] as const),
+  'UPSTREAM_TIMEOUT',
+  'UPSTREAM_UNAVAILABLE',
+  'UPSTREAM_INVALID_RESPONSE',
+  'UPSTREAM_RATE_LIMITED',
+  'UPSTREAM_CREDENTIALS_REJECTED',
+  'OUTCOME_UNKNOWN',
+  'AUTH_UNAVAILABLE',
+  'INTERNAL_SERVER_ERROR',
 ]);
 
 /** One thing wrong with the input: where (`input.settings.flowType`) and what was expected, never the value sent. */
