@@ -23,7 +23,7 @@ import { executeByApollo } from './executeByApollo.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
 import type { OperationContext } from './Operation.js';
 import { planOf, type Run } from './plans/planOf.js';
-import { excessOf, type OperationLimits, rootFieldsOf, sizeIn } from './size.js';
+import { type OperationLimits, refuseExcess, rootFieldsOf, sizeIn } from './size.js';
 import { variableReader } from './variables.js';
 
 /** An operation of a document that is valid and within all limits. */
@@ -100,7 +100,7 @@ export class KnownOperations {
 
   constructor(private readonly options: KnownOperationsOptions) {}
 
-  /** @throws GraphQLError, GatewayError, or AggregateError of all mistakes or of all exceeded limits */
+  /** @throws GraphQLError, GatewayError, or AggregateError of all mistakes */
   find(text: string, operationName: string | undefined): KnownOperation {
     const known = this.#kept.get(text) ?? this.#read(text);
     const node = getOperationAST(known.document, operationName);
@@ -118,10 +118,9 @@ export class KnownOperations {
     const document = parse(text, { maxTokens: limits.tokens });
     refuseManyLines(document, limits.tokens);
     const sizeOf = sizeIn(document);
-    const excess = document.definitions.flatMap((one) =>
-      one.kind === Kind.OPERATION_DEFINITION ? excessOf(sizeOf(one), one, limits) : [],
-    );
-    if (excess.length > 0) throw new AggregateError(excess.slice(0, maxMistakes));
+    for (const one of document.definitions) {
+      if (one.kind === Kind.OPERATION_DEFINITION) refuseExcess(sizeOf(one), one, limits);
+    }
     if (!openSchema) visit(document, { Field: refuseIntrospection });
     const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw openSchema ? new AggregateError(errors) : withoutSchema(errors);

@@ -77,8 +77,8 @@ function fragmentIn({ definitions }: DocumentNode, name: string): FragmentDefini
   return definitions.find(isIt) as FragmentDefinitionNode | undefined;
 }
 
-/** One error for each limit that an operation exceeds, with its setting if it has one. They reveal nothing of the schema. */
-export function excessOf(size: Size, { operation }: OperationDefinitionNode, limits: OperationLimits): GatewayError[] {
+/** @throws GatewayError for the first limit that an operation exceeds; it reveals nothing of the schema */
+export function refuseExcess(size: Size, { operation }: OperationDefinitionNode, limits: OperationLimits): void {
   const rules: (readonly [counted: string, count: number, most: number])[] = [
     ['levels of fields (MAX_DEPTH)', size.depth, limits.depth],
     ['aliases (MAX_ALIASES)', size.aliases, limits.aliases],
@@ -88,11 +88,9 @@ export function excessOf(size: Size, { operation }: OperationDefinitionNode, lim
   // Without its root field a subscription has nothing to send; graphql-js would fail.
   if (operation === 'subscription') rules.push(['directives at the root of a subscription', size.rootDirectives, 0]);
   if (operation === 'mutation') rules.push(['fields in a mutation', size.rootFields, maxMutationFields]);
-  return rules.flatMap(([counted, count, most]) => {
-    if (count <= most) return [];
-    return new GatewayError(
-      'GRAPHQL_VALIDATION_FAILED',
-      `The document must have ${most === 0 ? 'no' : `at most ${most}`} ${counted}`,
-    );
-  });
+  for (const [counted, count, most] of rules) {
+    if (count <= most) continue;
+    const message = `The document must have ${most === 0 ? 'no' : `at most ${most}`} ${counted}`;
+    throw new GatewayError('GRAPHQL_VALIDATION_FAILED', message);
+  }
 }
