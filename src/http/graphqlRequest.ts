@@ -29,7 +29,7 @@ export async function readGraphQLRequest(
     const { url = '' } = request;
     return requestOf('GET', parametersOfQuery(url), url.length);
   }
-  if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405, 'GET, POST');
+  if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405);
   const contentType = request.headers['content-type'];
   if (contentType !== 'application/json') refuseOtherContentType(contentType); // the usual one needs no parsing
   const encoding = request.headers['content-encoding']?.toLowerCase();
