@@ -26,7 +26,6 @@ export interface ExitOptions {
 
 /** Bytes of an answer that the operating system takes at once; a larger answer needs room in the places. */
 const smallAnswer = 16_384;
-const noErrors: readonly GraphQLFormattedError[] = [];
 
 /** The one way out for every transport: makes the text of answers, and reports each operation's record at its end. */
 export class Exit {
@@ -57,15 +56,15 @@ export class Exit {
     if (data === undefined) return this.refusal(operation, errors ?? []);
     const { answerBytes } = this.options.limits;
     const masked = errors && this.#masked(errors, operation);
-    const answer = masked ? { errors: masked, data } : { data };
-    const text = leftAfter(answer, answerBytes) < 0 ? undefined : JSON.stringify(answer);
-    const bytes = text === undefined ? Number.POSITIVE_INFINITY : Buffer.byteLength(text);
-    if (text === undefined || bytes > answerBytes) {
+    const answer = { errors: masked, data }; // `JSON.stringify` skips `errors` where there are none
+    const text = leftAfter(answer, answerBytes) < 0 ? '' : JSON.stringify(answer);
+    const bytes = Buffer.byteLength(text);
+    if (text === '' || bytes > answerBytes) {
       const message = `The answer must have at most ${answerBytes} bytes`;
       return this.answer(operation, { data: null, errors: [new GatewayError('BAD_USER_INPUT', message)] });
     }
     if (masked) note(operation, errors, masked);
-    return { kind: 'result', status: masked ? partialSuccess : 200, errors: masked ?? noErrors, text, bytes };
+    return { kind: 'result', status: masked ? partialSuccess : 200, errors: masked ?? [], text, bytes };
   }
 
   /** The answer to a request of which nothing was executed, and the last one of a stream that failed. */
