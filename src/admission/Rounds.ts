@@ -16,14 +16,14 @@ export class Rounds {
   #workOfAll = 0;
   /** What waits, by how to go on. */
   readonly #lines = new Map<Holder, (() => void)[]>();
-  /** Resolves at the end of the round; undefined while there was little work. */
-  #end: Promise<void> | undefined;
+  /** Whether the round will end, because there was enough work. */
+  #isEnding = false;
 
   /** Notes work of a caller, done or about to be done. */
   note(holder: Holder, ms: number): void {
     this.#work.set(holder, (this.#work.get(holder) ?? 0) + ms);
     this.#workOfAll += ms;
-    if (this.#workOfAll >= perRoundMs) this.#end ??= this.#endLater();
+    if (this.#workOfAll >= perRoundMs && !this.#isEnding) void this.#endLater();
   }
 
   /**
@@ -31,9 +31,10 @@ export class Rounds {
    * many may ask at the same time. What `hasBegun` comes before what has not, so that it does not pile up, the latest of it first.
    */
   turnOf(holder: Holder, hasBegun = false): Promise<void> | undefined {
+    const line = this.#lines.get(holder) ?? [];
     if (!this.#lines.has(holder) && !this.#isUsedUp(holder)) return undefined;
+    this.#lines.set(holder, line);
     return new Promise((goOn) => {
-      const line = this.#lines.get(holder) ?? this.#newLine(holder);
       if (hasBegun) line.unshift(goOn);
       else line.push(goOn);
     });
@@ -43,32 +44,23 @@ export class Rounds {
     return (this.#work.get(holder) ?? 0) >= perRoundMs;
   }
 
-  #newLine(holder: Holder): (() => void)[] {
-    const line: (() => void)[] = [];
-    this.#lines.set(holder, line);
-    void this.#lead(holder, line);
-    return line;
-  }
-
-  /** Lets those in a line go on, one after the other, as long as the holder has not used up its round. */
-  async #lead(holder: Holder, line: (() => void)[]): Promise<void> {
-    await this.#end;
-    while (line.length > 0) {
-      if (this.#isUsedUp(holder)) await this.#end;
-      else {
-        line.shift()?.();
-        await new Promise((resolve) => process.nextTick(resolve)); // comes after its work, which runs in microtasks
-      }
-    }
-    this.#lines.delete(holder);
-  }
-
   async #endLater(): Promise<void> {
+    this.#isEnding = true;
     let turns = 0;
     do await new Promise((resolve) => setImmediate(resolve));
     while (++turns < mostTurns && this.#lines.size > 0);
     this.#work.clear();
     this.#workOfAll = 0;
-    this.#end = undefined;
+    this.#isEnding = false;
+    for (const [holder, line] of this.#lines) void this.#lead(holder, line);
+  }
+
+  /** Lets those in a line go on, one after the other, until the holder has used up its round; the next one leads the rest. */
+  async #lead(holder: Holder, line: (() => void)[]): Promise<void> {
+    while (line.length > 0 && !this.#isUsedUp(holder)) {
+      line.shift()?.();
+      await new Promise((resolve) => process.nextTick(resolve)); // comes after its work, which runs in microtasks
+    }
+    if (line.length === 0) this.#lines.delete(holder);
   }
 }
