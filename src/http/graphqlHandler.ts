@@ -40,7 +40,6 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
       quota.admit(identified);
       // An EventSource cannot add the header that a GET must have: if it accepts only a stream, its page was checked instead.
       const asked = await readGraphQLRequest(request, holder, edge, takesNoJson);
-      operations.hold(record, identified, asked);
       const operation = operations.prepare(record, identified, asked, stream);
       if (operation.known.way === 'events') admitStream(edge, request, response, holder);
       const running = operations.run(operation);

@@ -9,7 +9,7 @@ import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import { shuttingDown } from '../http/EventStream.js';
 import type { Edge } from '../http/edge.js';
-import { clientOf, requestOf, type Variables } from '../operations/GraphQLRequest.js';
+import { bytesPerCharacter, clientOf, requestOf, type Variables } from '../operations/GraphQLRequest.js';
 import { type Answer, type OperationFacts, OperationRecord, type RequestFacts } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/pause.js';
@@ -173,7 +173,7 @@ export class SocketSession {
   }
 
   async #run(running: Running, facts: OperationFacts, parameters: Variables, size: number): Promise<void> {
-    const { operations, quota, streams } = this.edge;
+    const { operations, quota, places, streams } = this.edge;
     const { id, left } = running;
     const record = new OperationRecord(facts, 'ws');
     let result: Answer | ResultStream;
@@ -181,10 +181,9 @@ export class SocketSession {
       this.#refuseMore();
       quota.admit(facts);
       const request = requestOf('POST', parameters, size);
-      operations.hold(record, facts, request);
       const turn = quota.turnOf(this.#holder);
-      if (turn !== undefined) await turn;
-      if (left.signal.aborted) return record.release?.();
+      if (turn !== undefined) await turn.finally(places.take('bytes', this.#holder, bytesPerCharacter * size));
+      if (left.signal.aborted) return;
       const operation = operations.prepare(record, facts, request);
       running.isSubscription = operation.known.way === 'events';
       if (running.isSubscription && streams.draining) return record.release?.();

@@ -18,6 +18,9 @@ export interface GraphQLRequest {
   readonly size: number;
 }
 
+/** Bytes of memory per character of a parsed request. */
+export const bytesPerCharacter = 16;
+
 export const noValues: Variables = Object.freeze({});
 
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */

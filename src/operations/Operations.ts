@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { holderOf } from '../auth/caller.js';
 import { Exit, type ExitOptions } from './Exit.js';
 import { createApolloServer, type Logger } from './executeByApollo.js';
-import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
+import { badRequest, bytesPerCharacter, type GraphQLRequest } from './GraphQLRequest.js';
 import { documentBytes, KnownOperations, keptBytes } from './KnownOperations.js';
 import type {
   Answer,
@@ -25,8 +25,8 @@ interface OperationsOptions extends SubscribeOptions, ExitOptions {
   readonly log: Logger;
 }
 
-/** Bytes of memory per character of a parsed request, and of its headers; and of each header's name or value besides. */
-const [bytesPerCharacter, bytesPerHeaderCharacter, bytesPerHeaderText] = [16, 3, 60] as const;
+/** Bytes of memory per character of a request's headers, and of each header's name or value besides. */
+const [bytesPerHeaderCharacter, bytesPerHeaderText] = [3, 60] as const;
 /** What takes at most so many bytes is not counted in the places: the number of operations bounds it. */
 const uncountedBytes = 4096;
 
@@ -34,7 +34,7 @@ const uncountedBytes = 4096;
 const longestKept = 2048;
 
 /**
- * The path of every operation, on any transport, once {@link Quota.admit} has let its caller in: {@link hold}, {@link prepare}
+ * The path of every operation, on any transport, once {@link Quota.admit} has let its caller in: {@link prepare}
  * (what is asked, and is it valid?), {@link run} (perform it, and leave by the one exit). Each has one {@link OperationRecord}.
  */
 export class Operations {
@@ -67,17 +67,12 @@ export class Operations {
     return this.#apollo.stop();
   }
 
-  /** Counts a request as held until its record ends. @throws GatewayError RATE_LIMITED when there is no room for it */
-  hold(record: OperationRecord, facts: OperationFacts, asked: GraphQLRequest): void {
-    this.#hold(record, facts, bytesOf(asked, facts));
-  }
-
   /**
-   * Finds the operation that a request asks for, and checks its variables. `streamAs`: the transport of a subscription, if
-   * it differs from that of other operations. @throws what {@link refuse} answers
+   * Finds the operation that a request asks for, counts what it holds until its record ends, and checks its variables.
+   * `streamAs`: the transport of a subscription, if it differs from that of other operations. @throws what {@link refuse} answers
    */
   prepare(record: OperationRecord, facts: OperationFacts, asked: GraphQLRequest, streamAs?: Transport): Operation {
-    const { quota, contextFor } = this.options;
+    const { quota, places, contextFor } = this.options;
     const holder = holderOf(facts.caller);
     // A router that presents its secret writes its own documents, which no list has.
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
@@ -86,7 +81,8 @@ export class Operations {
       record.request = asked;
       const known = this.#known.find(text, asked.operationName);
       record.known = known;
-      if (!known.isKept) this.#hold(record, facts, documentBytes(known.document)); // a kept one is shared
+      const bytes = bytesOf(asked, facts) + (known.isKept ? 0 : documentBytes(known.document)); // a kept one is shared
+      if (bytes > uncountedBytes) record.release = places.take('bytes', holder, bytes);
       if (known.type === 'subscription') record.transport = streamAs ?? record.transport;
       refuseWrongWay(asked.method, known.type, record.transport);
       record.values = known.read(asked.variables);
@@ -127,16 +123,6 @@ export class Operations {
   turnAway(record: OperationRecord, cause: string): void {
     record.causes = [cause];
     this.options.hooks.onEnd(record);
-  }
-
-  #hold(record: OperationRecord, { caller }: OperationFacts, bytes: number): void {
-    if (bytes <= uncountedBytes) return;
-    const { release: before } = record;
-    const release = this.options.places.take('bytes', holderOf(caller), bytes);
-    record.release = () => {
-      before?.();
-      release();
-    };
   }
 
   #keep(asked: GraphQLRequest): void {
