@@ -56,18 +56,17 @@ export class DecisionPoint {
 
   constructor(private readonly options: DecisionPointOptions) {}
 
-  /** The cached decision, if it is still valid. */
-  known(caller: Caller, question: Question): Decision | undefined {
-    const decision = this.#decisions.get(keyOf(caller, question));
-    return decision !== undefined && performance.now() < decision.until ? decision : undefined;
-  }
-
-  /**
-   * Joins an equal question in flight, or else calls `decide`. Takes no cached decision: ask {@link DecisionPoint.known} first.
-   * Rejects as `decide` does.
-   */
-  ask(caller: Caller, question: Question, decide: () => Promise<Decision>): Promise<Decision> {
-    return this.#decisions.forceFetch(keyOf(caller, question), { context: decide, forceRefresh: true });
+  /** The cached decision while it is valid. Otherwise joins an equal question in flight, or else calls `decide`; rejects as it does. */
+  decisionOn(
+    { action, taxpayer }: Question,
+    { propertiesKey }: Caller,
+    decide: () => Promise<Decision>,
+  ): Decision | Promise<Decision> {
+    // All that the answer may depend on. Only the last part can contain a line break, so no two keys collide.
+    const key = `${propertiesKey}\n${action}\n${taxpayer}`;
+    const known = this.#decisions.get(key);
+    if (known !== undefined && performance.now() < known.until) return known;
+    return this.#decisions.forceFetch(key, { context: decide, forceRefresh: true });
   }
 
   /** Decides all questions with one call. @throws GatewayError AUTH_UNAVAILABLE */
@@ -128,8 +127,3 @@ export class DecisionPoint {
 }
 
 const decided = z.object({ evaluations: z.array(z.object({ decision: z.boolean() })) });
-
-/** All that the answer may depend on. Only the last part can contain a line break, so no two keys collide. */
-function keyOf({ propertiesKey }: Caller, { action, taxpayer }: Question): string {
-  return `${propertiesKey}\n${action}\n${taxpayer}`;
-}

@@ -95,13 +95,16 @@ export class RequestContext implements OperationContext, ReadCall {
       if (decision.isAllowed) return decision;
       throw this.refusal(question.taxpayer, 'decision point: denied');
     };
-    const known = decisions.known(this.caller, question);
-    if (known !== undefined) return allowing(known);
-    // No cache here: the decision point remembers decisions, which may expire before the request ends.
-    this.questions ??= new DataLoader<Question, Decision>((batch) => this.callFor(decisions, batch), { cache: false });
-    const { caller, questions } = this;
-    return decisions
-      .ask(caller, question, () => questions.load(question))
+    const ask = () => {
+      // No cache here: the decision point remembers decisions, which may expire before the request ends.
+      this.questions ??= new DataLoader<Question, Decision>((batch) => this.callFor(decisions, batch), {
+        cache: false,
+      });
+      return this.questions.load(question);
+    };
+    const decision = decisions.decisionOn(question, this.caller, ask);
+    if (!(decision instanceof Promise)) return allowing(decision);
+    return decision
       .finally(() => this.goOn())
       .then(allowing, (error: GatewayError) => {
         if (error.code === 'AUTH_UNAVAILABLE') {
