@@ -55,6 +55,6 @@ export class Authenticator {
 }
 
 /** Whether a verified token still counts: its time is not over, and its issuer's keys are the ones that verified it. */
-function isGood({ caller: { expiresAt }, keys, version }: VerifiedToken): boolean {
-  return keys.version === version && keys.fresh && Date.now() < expiresAt;
+function isGood({ caller: { expiresAt }, keys, verifiedBy }: VerifiedToken): boolean {
+  return keys.current === verifiedBy && Date.now() < expiresAt;
 }

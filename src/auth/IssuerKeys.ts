@@ -5,14 +5,15 @@ import { isNestedWithin } from '../process/json.js';
 import { pause } from '../process/pause.js';
 import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
 
+/** The keys of an issuer at one moment; gives those that fit the `alg` and `kid` of a header. */
+export type KeySet = (header: JWSHeaderParameters) => Promise<readonly (CryptoKey | Uint8Array)[]>;
+
 /** The keys that may sign for one issuer. */
 export interface KeySource {
-  /** Changes whenever the keys do: a token verified under another version must be verified again. */
-  readonly version: number;
-  /** Whether the keys were confirmed recently enough to be used. */
-  readonly fresh: boolean;
-  /** The keys that fit the header's `alg` and `kid`. @throws GatewayError AUTH_UNAVAILABLE when there are no usable keys */
-  find(header: JWSHeaderParameters): Promise<readonly (CryptoKey | Uint8Array)[]>;
+  /** Another one whenever the keys change; undefined while they were not confirmed recently enough to be used. */
+  readonly current: KeySet | undefined;
+  /** The same, read first if there is none. @throws GatewayError AUTH_UNAVAILABLE when there is none then */
+  usable(): Promise<KeySet>;
   /**
    * Reads the keys again, for a token that none of them has signed; false when they were read a moment ago.
    * @throws GatewayError AUTH_UNAVAILABLE when they cannot be read: such a token may be signed with a new key
@@ -48,26 +49,25 @@ const maxCandidates = 8;
  * the background, and when no key fits. Keys serve through an outage of the provider, for a bounded time.
  */
 export class IssuerKeys implements KeySource {
-  version = 0;
   readonly #stopped = new AbortController();
-  #set: ReturnType<typeof createLocalJWKSet> | undefined;
+  #set: KeySet | undefined;
   /** The JSON that the set was made of, to notice a change. */
   #published = '';
-  #confirmedAt: number | undefined;
-  readonly #beganAt = Date.now();
+  /** When the provider last confirmed the keys or, before that, this process began to read them. */
+  #confirmedAt = Date.now();
   #failure: NoAnswer | undefined;
   #notBefore = -Infinity;
   #reading: Promise<boolean> | undefined;
 
   constructor(private readonly options: IssuerKeysOptions) {}
 
-  get fresh(): boolean {
-    return this.#confirmedAt !== undefined && this.ageMs < this.options.maxAgeMs;
+  get current(): KeySet | undefined {
+    return this.ageMs < this.options.maxAgeMs ? this.#set : undefined;
   }
 
   /** How long ago the provider last confirmed the keys or, before that, this process began to read them; in milliseconds. */
   get ageMs(): number {
-    return Date.now() - (this.#confirmedAt ?? this.#beganAt);
+    return Date.now() - this.#confirmedAt;
   }
 
   /** Reads the keys at once, and again at intervals until stopped. Does not keep the process alive. */
@@ -75,8 +75,7 @@ export class IssuerKeys implements KeySource {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       const isRead = await this.#look();
-      const everyMs = Math.min(refreshMs, this.options.maxAgeMs / 2);
-      await pause(isRead ? everyMs : this.#waitMs(), { ref: false, signal });
+      await pause(isRead ? Math.min(refreshMs, this.options.maxAgeMs / 2) : retryMs, { ref: false, signal });
     }
   }
 
@@ -84,18 +83,10 @@ export class IssuerKeys implements KeySource {
     this.#stopped.abort();
   }
 
-  async find({ alg, kid }: JWSHeaderParameters): Promise<readonly CryptoKey[]> {
-    if (!this.fresh) await this.#look();
-    if (!this.fresh) throw this.#unavailable();
-    const keys: CryptoKey[] = [];
-    try {
-      const key = await this.#set?.({ alg, kid } as JWSHeaderParameters); // without a key that the token brings along
-      if (key) keys.push(key);
-    } catch (error) {
-      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return keys;
-      for await (const key of error) if (keys.push(key) === maxCandidates) break;
-    }
-    return keys;
+  async usable(): Promise<KeySet> {
+    if (!this.current) await this.#look();
+    if (!this.current) throw this.#unavailable();
+    return this.current;
   }
 
   async lookAgain(): Promise<boolean> {
@@ -118,17 +109,14 @@ export class IssuerKeys implements KeySource {
   }
 
   async #read(): Promise<boolean> {
-    if (this.#waitMs() > 0) return false;
+    if (performance.now() < this.#notBefore) return false;
     try {
       const keys = await readIssuerKeys(this.options);
-      const text = JSON.stringify(keys);
-      if (text !== this.#published) {
-        this.#set = createLocalJWKSet(keys);
-        this.#published = text;
-        this.version += 1;
-      }
       // The first read looked for no newer key, so the first such look need not wait.
-      this.#notBefore = this.#confirmedAt === undefined ? -Infinity : performance.now() + lookAgainMs;
+      if (this.#set !== undefined) this.#notBefore = performance.now() + lookAgainMs;
+      const text = JSON.stringify(keys);
+      if (text !== this.#published) this.#set = keySetOf(keys);
+      this.#published = text;
       this.#confirmedAt = Date.now();
       this.#failure = undefined;
     } catch (error) {
@@ -138,23 +126,33 @@ export class IssuerKeys implements KeySource {
     this.options.onRead(this.#failure);
     return this.#failure === undefined;
   }
+}
 
-  #waitMs(): number {
-    return Math.max(0, this.#notBefore - performance.now());
-  }
+function keySetOf(keys: JSONWebKeySet): KeySet {
+  const choose = createLocalJWKSet(keys);
+  return async ({ alg, kid }) => {
+    const fitting: CryptoKey[] = [];
+    try {
+      fitting.push(await choose({ alg, kid } as JWSHeaderParameters)); // without a key that the token brings along
+    } catch (error) {
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return fitting;
+      for await (const key of error) if (fitting.push(key) === maxCandidates) break;
+    }
+    return fitting;
+  };
 }
 
 /** Deepest nesting of a key set, in levels: `JSON.stringify` overflows the stack at some thousand. */
 const maxKeyDepth = 20;
 
-const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
+const publishedKeys = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
 
 /** Reads the key set of an issuer. @throws NoAnswer */
 export async function readIssuerKeys({ issuer, jwksUrl, agentFor: agent }: KeyPlace): Promise<JSONWebKeySet> {
   const headers = { accept: 'application/json, application/jwk-set+json' };
   const endsAt = performance.now() + deadlineMs;
   const get: Get = (url) => fetchJson(url, endsAt - performance.now(), { headers, agent });
-  const read = keySet.safeParse(await get(jwksUrl ?? (await discover(issuer, get))));
+  const read = publishedKeys.safeParse(await get(jwksUrl ?? (await discover(issuer, get))));
   if (!read.success || !isNestedWithin(read.data, maxKeyDepth)) {
     throw new NoAnswer('answer', 'the answer is no JSON Web Key Set with a key');
   }

@@ -8,7 +8,8 @@ export const developer = {
   /** Public, which gives nobody a right: in developer mode a caller without a token may do everything. */
   key: new TextEncoder().encode('the key of the developer mode, known to all'),
 };
-const keys = { version: 0, fresh: true, find: async () => [developer.key], lookAgain: async () => false };
+const current = async () => [developer.key];
+const keys = { current, usable: async () => current, lookAgain: async () => false };
 
 /** Verifies tokens of `npm run dev:token`, which let the local developer do no more than they say. For AUTH_MODE=developer. */
 export const developerPolicy: TokenPolicy = {

@@ -35,7 +35,7 @@ export function startAuthentication(surroundings: Surroundings) {
     decisions: decisionPoint(surroundings),
     /** Why no caller can be authenticated: no key was ever read, or the last read is too long ago. */
     reasonNotReady: () => {
-      const isUsable = issuers.length === 0 || issuers.some(({ keys }) => keys.fresh);
+      const isUsable = issuers.length === 0 || issuers.some(({ keys }) => keys.current);
       return isUsable ? undefined : 'there is no usable key of the identity provider';
     },
     stop: () => {

@@ -2,7 +2,7 @@ import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } 
 import { unauthenticated } from '../errors/errors.js';
 import { isNestedWithin } from '../process/json.js';
 import { type Caller, callerKey } from './caller.js';
-import type { KeySource } from './IssuerKeys.js';
+import type { KeySet, KeySource } from './IssuerKeys.js';
 import { claimAt, type RightsRules, rightsIn } from './rights.js';
 
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
@@ -29,8 +29,7 @@ interface TrustedIssuer {
 export interface VerifiedToken {
   readonly caller: Caller;
   readonly keys: KeySource;
-  /** The version of the keys that verified it. */
-  readonly version: number;
+  readonly verifiedBy: KeySet;
 }
 
 const toleranceSeconds = 5;
@@ -60,7 +59,7 @@ const wrongClaims = {
  * message that holds nothing of the token, or AUTH_UNAVAILABLE without usable keys of its issuer.
  */
 export async function verifyToken(token: string, policy: TokenPolicy): Promise<VerifiedToken> {
-  const { header, payload, issuer, keys, version } = await verifySignature(token, policy);
+  const { header, payload, issuer, keys, verifiedBy } = await verifySignature(token, policy);
   if (!isNestedWithin(payload, maxClaimsDepth)) throw unauthenticated(malformed);
   // jose lets through what it does not compare: an empty or huge `sub`, and times that are no finite number (`1e999`).
   const { sub: subject, exp = Infinity, iat = 0 } = payload;
@@ -79,7 +78,7 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   const propertiesKey = properties && callerKey(key, JSON.stringify(properties));
   const expiresAt = exp * 1000;
   const caller: Caller = { kind: 'bearer', key, subject, ...rights, properties, propertiesKey, expiresAt };
-  return { caller, keys, version };
+  return { caller, keys, verifiedBy };
 }
 
 async function verifySignature(token: string, { algorithms = signatureAlgorithms, tokenTypes, issuers }: TokenPolicy) {
@@ -96,11 +95,11 @@ async function verifySignature(token: string, { algorithms = signatureAlgorithms
   const { keys, audience } = trusted;
   const expected = { algorithms, issuer, audience, clockTolerance: toleranceSeconds };
   for (let looked = false; ; looked = true) {
-    const { version } = keys; // before the keys: if they change meanwhile, the token is verified again
-    for (const key of await keys.find(header)) {
+    const verifiedBy = await keys.usable();
+    for (const key of await verifiedBy(header)) {
       try {
         const { payload } = await jwtVerify(token, key, { ...expected, currentDate: new Date(Date.now()) });
-        return { header, payload, issuer, keys, version };
+        return { header, payload, issuer, keys, verifiedBy };
       } catch (error) {
         if (!(error instanceof errors.JWSSignatureVerificationFailed || error instanceof TypeError)) {
           throw unauthenticated(refusalOf(error));
