@@ -80,7 +80,7 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const upstream = sandbox ? { baseUrl: sandbox.url, ...embeddedSandbox } : (config.upstream as UpstreamCredentials);
   const agents = started(startAgents(config, log));
   const surroundings = { config, log, metrics, agents };
-  const tracing = started(await startTracing(surroundings, upstream.baseUrl));
+  const tracing = started(await startTracing(surroundings));
   const services = started(await startServices({ ...surroundings, upstream })); // first: its error must be the only line
   const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
   const operations = operationsOf(surroundings, { ...services, decisions }, tracing);
@@ -120,11 +120,11 @@ async function drain(
 }
 
 /** Loaded only where it is configured. */
-async function startTracing(surroundings: Surroundings, serviceUrl: string): Promise<Tracing | undefined> {
+async function startTracing(surroundings: Surroundings): Promise<Tracing | undefined> {
   const { traces } = surroundings.config;
   if (traces === undefined) return undefined;
   const { Tracing } = await import('./observability/Tracing.js');
-  return new Tracing(surroundings, traces.url, serviceUrl);
+  return new Tracing(surroundings, traces.url);
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. */

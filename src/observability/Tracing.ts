@@ -15,28 +15,16 @@ import { episodes, type See } from './episodes.js';
 /** How long the end of the process waits for the collector, in milliseconds. */
 const stopMs = 2000;
 
-/** Server, method and path of each call, with a placeholder for ids, which stay out of traces. */
-const routes: Readonly<Record<string, readonly [server: 'service' | 'decisions', method: string, path: string]>> = {
-  createClientLink: ['service', 'POST', '/client-links'],
-  taxpayerToken: ['service', 'GET', '/auth/tax-payer/{id}/token'],
-  refreshJob: ['service', 'GET', '/tax-payer/{taxpayerId}/refresh/{jobId}'],
-  evaluation: ['decisions', 'POST', '/access/v1/evaluation'],
-  evaluations: ['decisions', 'POST', '/access/v1/evaluations'],
-};
-
 /**
- * Makes the spans of an operation and of the calls made for it, from its record, when it has ended. They are named by
- * OpenTelemetry's semantic conventions and continue the caller's trace, whose context is never sent to the service. Attributes
- * are numbers and values of closed sets. Loaded only if a collector is configured; the SDK reads the other `OTEL_` variables.
+ * Makes the spans of an operation and of the calls made for it, from its record, when it has ended. They continue the caller's
+ * trace, whose context is never sent to the service. Names and attributes are numbers and values of closed sets. Loaded only if a collector is configured; the SDK reads the other `OTEL_` variables.
  */
 export class Tracing {
   readonly #provider;
   readonly #tracer;
-  readonly #servers: Readonly<Record<'service' | 'decisions', URL>>;
 
   /** Spans are posted to `url`. */
-  constructor({ config: { auth }, log, agents }: Surroundings, url: string, serviceUrl: string) {
-    this.#servers = { service: new URL(serviceUrl), decisions: new URL(auth.decision?.url ?? serviceUrl) };
+  constructor({ log, agents }: Surroundings, url: string) {
     const agent = agents.others.agentFor(new URL(url));
     const exporter = new OTLPTraceExporter({ url, ...(agent && { httpAgentOptions: () => agent }) });
     const see = episodes({
@@ -58,20 +46,17 @@ export class Tracing {
   /** Makes the spans of an operation that has ended. Returns the id of its trace, if it has one. */
   onEnd({ facts, transport, label, type, outcome, status, codes, context }: OperationRecord): string | undefined {
     const { request, startedAt } = facts;
-    const http = request && httpOf(request);
     const attributes: Attributes = {
-      ...http?.attributes,
-      'network.protocol.name': transport === 'ws' ? 'websocket' : undefined,
       'http.response.status_code': status,
       'graphql.operation.type': type === 'none' ? undefined : type,
       'gateway.operation': label,
+      'gateway.transport': transport,
       'gateway.outcome': outcome,
       'gateway.codes': codes.size > 0 ? [...codes.keys()] : undefined,
       // Mistakes of callers are no errors of this service.
       'error.type': outcome === 'failed' ? [...codes.keys()].join() : undefined,
     };
-    // The request of a socket carries many operations, so its name would not tell them apart.
-    const name = transport === 'ws' && type !== 'none' ? type : (http?.name ?? 'HTTP');
+    const name = type === 'none' ? 'refused request' : `${type} ${label}`;
     const caller = callerOf(request);
     const begin = { kind: SpanKind.SERVER, startTime: startedAt, attributes };
     const span = this.#tracer.startSpan(name, begin, caller);
@@ -83,24 +68,15 @@ export class Tracing {
   }
 
   #called({ endpoint, result, startedAt, ms, status, reason, repetition = 0 }: CallMade, parent: Context): void {
-    const [server, method, path] = routes[endpoint] ?? ['service', '_OTHER', ''];
-    const { href, hostname, port, protocol } = this.#servers[server];
-    const cause = status !== undefined && status >= 400 ? String(status) : (reason ?? result);
-    const failure = result === 'ok' ? undefined : cause;
+    const failure = result === 'ok' ? undefined : (reason ?? result);
     const attributes: Attributes = {
-      'http.request.method': method,
-      'url.full': href.replace(/\/$/, '') + path.replace(/\{\w+\}/g, 'REDACTED'),
-      'url.template': path,
-      'server.address': hostname,
-      'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+      'peer.service': endpoint.startsWith('evaluation') ? 'decision-point' : 'taxpayer-service',
       'http.response.status_code': status,
       'http.request.resend_count': repetition > 0 ? repetition : undefined,
       'error.type': failure,
-      'gateway.endpoint': endpoint,
       'gateway.outcome': result,
     };
-    const begin = { kind: SpanKind.CLIENT, startTime: startedAt, attributes };
-    const span = this.#tracer.startSpan(`${method} ${path}`, begin, parent);
+    const span = this.#tracer.startSpan(endpoint, { kind: SpanKind.CLIENT, startTime: startedAt, attributes }, parent);
     if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
     span.end(startedAt + ms);
   }
@@ -109,18 +85,6 @@ export class Tracing {
   async stop(): Promise<void> {
     await Promise.race([this.#provider.shutdown().catch(() => {}), pause(stopMs, { ref: false })]);
   }
-}
-
-/** The name of a request's span, and what the conventions require of it. Requests for other paths have no span. */
-function httpOf({ method = '', url = '', socket }: IncomingMessage) {
-  const route = url.split('?', 1)[0]?.endsWith('/stream') ? '/graphql/stream' : '/graphql';
-  const attributes: Attributes = {
-    'http.request.method': method, // one that Node.js knows
-    'http.route': route,
-    'url.path': route,
-    'url.scheme': 'encrypted' in socket ? 'https' : 'http',
-  };
-  return { name: `${method} ${route}`, attributes };
 }
 
 /** The caller's trace (W3C Trace Context, section 3.2); the root when there is none that can be used. */

@@ -171,7 +171,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
 
   test('in spans', () => {
     const names = new Set(collector.spans.map(({ name }) => name));
-    const seen = ['POST /graphql', 'POST /client-links', 'GET /auth/tax-payer/{id}/token'];
+    const seen = ['mutation createClientLink', 'createClientLink', 'taxpayerToken', 'refused request'];
     expect([...names]).toEqual(expect.arrayContaining(seen));
     expect(collector.spans.filter(({ status }) => status === 2).length).toBeGreaterThan(kind === 'redis' ? 100 : 10);
     expect(findCanaries(collector.requests.map(({ body }) => body).join('\n'), found)).toEqual([]);

@@ -178,7 +178,7 @@ describe('of what stays open', () => {
     expect(/"level":"info".*"msg":"operation"/.test(logs)).toBe(['trace', 'debug', 'info'].includes(level));
     if (level !== 'silent') expect(logs).toContain('"audit":"token-revealed"');
     const spans = collector.requests.map(({ body }) => body).join('\n');
-    for (const span of ['GET /graphql/stream', 'POST /graphql/stream', 'subscription']) {
+    for (const span of ['subscription refreshJobUpdated', 'subscription taxpayerTokenUpdated', 'refreshJob']) {
       expect(collector.spans.map((one) => one.name)).toContain(span);
     }
     for (const [where, text] of Object.entries({ metrics, logs, spans })) {
