@@ -43,8 +43,8 @@ export class Tracing {
     this.#tracer = this.#provider.getTracer('taxpayer-gateway', version);
   }
 
-  /** Makes the spans of an operation that has ended. Returns the id of its trace, if it has one. */
-  onEnd({ facts, transport, label, type, outcome, status, codes, context }: OperationRecord): string | undefined {
+  /** Makes the spans of an operation that has ended. Returns the id of its trace. */
+  onEnd({ facts, transport, label, type, outcome, status, codes, context }: OperationRecord): string {
     const { request, startedAt } = facts;
     const attributes: Attributes = {
       'http.response.status_code': status,
@@ -57,14 +57,12 @@ export class Tracing {
       'error.type': outcome === 'failed' ? [...codes.keys()].join() : undefined,
     };
     const name = type === 'none' ? 'refused request' : `${type} ${label}`;
-    const caller = callerOf(request);
     const begin = { kind: SpanKind.SERVER, startTime: startedAt, attributes };
-    const span = this.#tracer.startSpan(name, begin, caller);
-    const isSampled = span.isRecording(); // false once it has ended
+    const span = this.#tracer.startSpan(name, begin, callerOf(request));
     if (outcome === 'failed') span.setStatus({ code: SpanStatusCode.ERROR });
-    for (const call of (isSampled && context?.trail.calls) || []) this.#called(call, trace.setSpan(ROOT_CONTEXT, span));
+    for (const call of context?.trail.calls ?? []) this.#called(call, trace.setSpan(ROOT_CONTEXT, span));
     span.end(performance.now());
-    return isSampled || caller !== ROOT_CONTEXT ? span.spanContext().traceId : undefined;
+    return span.spanContext().traceId;
   }
 
   #called({ endpoint, result, startedAt, ms, status, reason, repetition = 0 }: CallMade, parent: Context): void {
