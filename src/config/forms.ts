@@ -22,23 +22,17 @@ export const integer = (min: number, max: number) => {
   return fitting(fits, `must be a whole number from ${min} to ${max}`).transform(Number);
 };
 
-export const share = fitting(
-  (number) => /^(0?\.\d+|[01](\.0+)?)$/.test(number),
-  'must be a number from 0 to 1',
-).transform(Number);
+export const share = text.regex(/^(0?\.\d+|[01](\.0+)?)$/, 'must be a number from 0 to 1').transform(Number);
 
-/** A file or folder that can be read now; what it holds is checked where it is used. `shown`: how to tell its path, if at all. */
-const readable = (shown: (path: string) => string) =>
-  text.superRefine((path, context) => {
-    try {
-      accessSync(path, constants.R_OK);
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      context.addIssue({ code: 'custom', message: `cannot be read (${code})${shown(path)}` });
-    }
-  });
-export const file = readable(() => '');
-export const listedFile = readable((path) => `: ${path}`);
+/** A file or folder that can be read now; what it holds is checked where it is used. */
+export const file = text.superRefine((path, context) => {
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    context.addIssue({ code: 'custom', message: `cannot be read (${code})` });
+  }
+});
 
 /** Items separated by commas or line breaks. Only the items are checked. */
 export function list<T>(item: z.ZodType<T, string>) {
@@ -71,11 +65,8 @@ export const scopesMap = z.string().transform((json, context) => {
   }
 });
 
-/** An app's own scheme, as in `capacitor://localhost`; `URL` gives its origin as `null`, browsers send it as it is. */
-const appOrigin = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\*]+$/;
-export const origin = fitting(
-  (address) =>
-    appOrigin.test(address) || (!address.includes('*') && URL.canParse(address) && new URL(address).origin === address),
+export const origin = text.regex(
+  /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\*]+$/,
   'must be origins as browsers send them, such as https://app.example or capacitor://localhost, without a slash at the end and without *, separated by commas',
 );
 
@@ -99,8 +90,8 @@ function isProxy(address: string): boolean {
   }
 }
 
-export const proxyException = fitting(
-  (entry) => entry === '*' || /^([^\s/*[\]:]+|[\da-f.:]+)$/i.test(entry),
+export const proxyException = text.regex(
+  /^(\*|[^\s/*[\]:]+|[\da-f.:]+)$/i,
   'must be host names and addresses, without ports, brackets and *., separated by commas; ranges such as 10.0.0.0/8 are not supported',
 );
 
@@ -117,23 +108,18 @@ export const addressRange = fitting(
   'must be addresses and ranges such as 10.0.0.0/8, separated by commas',
 );
 
-export const base64Key = fitting(
-  (key) => /^[A-Za-z0-9+/_-]+={0,2}$/.test(key) && Buffer.from(key, 'base64').length === 32,
-  'must be 32 bytes in base64',
-);
+export const base64Key = text.regex(/^[A-Za-z0-9+/_-]{43}=?$/, 'must be 32 bytes in base64');
 
 export const routerSecrets = list(text.min(16, 'must have at least 16 characters')).transform((all) => all.join(','));
 
 /** What an Authorization header can carry: a token, or a scheme and a token (RFC 9110 section 11.4). */
-export const decisionToken = fitting(
-  (token) => /^[\x21-\x7e]+( [\x21-\x7e]+)?$/.test(token),
+export const decisionToken = text.regex(
+  /^[\x21-\x7e]+( [\x21-\x7e]+)?$/,
   'must be a token, or a scheme and a token such as "Basic dXNlcjpwYXNz", in printable ASCII',
 );
 
-export const storeUrl = text
-  .regex(
-    /^(memory:|file:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
-    'must be memory:, file:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
-  )
-  // After `file:`, `//host` names no host and no shell expands `~`: both would become directories that nobody meant.
-  .regex(/^(?!file:(\/\/|~))/, 'must be file: and a directory without // or ~, such as file:/var/lib/gateway');
+/** After `file:`, `//host` names no host and no shell expands `~`: both would become directories that nobody meant. */
+export const storeUrl = text.regex(
+  /^(memory:|file:(?!\/\/|~).+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
+  'must be memory:, file:<directory> (without // or ~), redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
+);
