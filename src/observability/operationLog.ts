@@ -61,12 +61,11 @@ function denialIn({ codes, label }: OperationRecord): 'token-refused' | 'access-
 
 /** The fields of one operation alone. */
 function ownFields({ context, events }: OperationRecord, ms: number, traceId: string | undefined) {
-  const { calls, callCount = 0, tokenCalls = 0 } = context?.trail ?? {};
+  const { calls, tokenCalls = 0 } = context?.trail ?? {};
   return {
     ms,
     events,
     calls: calls?.map(({ endpoint, ms, result }) => ({ endpoint, ms: Math.round(ms), result })),
-    callCount: callCount > (calls?.length ?? 0) ? callCount : undefined,
     tokenCalls: tokenCalls > 0 ? tokenCalls : undefined,
     traceId,
   };

@@ -14,20 +14,17 @@ export interface CallMade {
   readonly repetition?: number;
 }
 
-/** Most calls that one record lists; further ones are only counted. */
+/** Most calls that one record lists. */
 const maxCalls = 10;
 
 /** The calls made on behalf of one operation. */
 export class Trail {
   /** The first calls; undefined while there is none. */
   calls: CallMade[] | undefined;
-  /** All calls, including those that {@link Trail.calls} has no room for. */
-  callCount = 0;
   /** Calls to the token endpoint that the operation took from the budget, whether they have ended or not. */
   tokenCalls = 0;
 
   call(call: CallMade): void {
-    this.callCount += 1;
     this.calls ??= [];
     if (this.calls.length < maxCalls) this.calls.push(call);
   }
