@@ -79,14 +79,9 @@ export class SealedStore {
     return { forgotten: notes.map((note) => this.#open(list, note) as Forgotten | undefined), mark };
   }
 
-  /** What is stored about the subject. */
-  async fields(subject: string): Promise<readonly (Omit<Field, 'value'> & { readonly value: unknown })[]> {
-    const record = this.#recordOf(subject);
-    const fields = await this.options.store.fields(record);
-    return fields.map((each) => ({
-      ...each,
-      value: this.#open(this.#valueName({ record, field: each.name }, each.version), each.value),
-    }));
+  /** What is stored about the subject, still sealed. */
+  fields(subject: string): Promise<readonly Field[]> {
+    return this.options.store.fields(this.#recordOf(subject));
   }
 
   async get(name: ItemName): Promise<Item<unknown> | undefined> {

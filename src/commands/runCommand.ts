@@ -19,7 +19,7 @@ const help = [
   '  taxpayer-gateway check',
   '      tests the configuration and whether everything it names can be reached; sends the service no credentials',
   '  taxpayer-gateway inspect <taxpayerId>',
-  '      shows what is stored about a taxpayer: ages, freshness and cool-downs, never a token, a name or a status',
+  '      shows what is stored about a taxpayer: ages and cool-downs, never a token, a name or a status',
   '  taxpayer-gateway forget <taxpayerId>',
   '      erases what is stored about a taxpayer, and within 5 seconds what the processes of the fleet hold in memory.',
   '      After a failure repeat it: not everything is erased. With CACHE_URL=file:<directory>, stop the gateway, run',

@@ -72,7 +72,7 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     const taxpayer = addTaxpayer();
     for (const each of fleet) expect(await ask(each, taxpayer)).toEqual(['before', 'before']);
     expect((await commandJson(env, 'inspect', taxpayer.id)).entries).toMatchObject([
-      { what: expect.stringMatching(/^(token record|final job status)$/) },
+      { what: expect.stringMatching(/^(token record|job status)$/) },
       { what: expect.any(String) },
     ]);
     startLoad(Array.from({ length: 5 }, addTaxpayer));
