@@ -65,12 +65,11 @@ export class Tracing {
     return span.spanContext().traceId;
   }
 
-  #called({ endpoint, result, startedAt, ms, status, reason, repetition = 0 }: CallMade, parent: Context): void {
+  #called({ endpoint, result, startedAt, ms, status, reason }: CallMade, parent: Context): void {
     const failure = result === 'ok' ? undefined : (reason ?? result);
     const attributes: Attributes = {
       'peer.service': endpoint.startsWith('evaluation') ? 'decision-point' : 'taxpayer-service',
       'http.response.status_code': status,
-      'http.request.resend_count': repetition > 0 ? repetition : undefined,
       'error.type': failure,
       'gateway.outcome': result,
     };

@@ -10,8 +10,6 @@ export interface CallMade {
   readonly status?: number | undefined;
   /** Why it failed, as in the error; of a small set. */
   readonly reason?: string | undefined;
-  /** 0 for the first try. */
-  readonly repetition?: number;
 }
 
 /** Most calls that one record lists. */

@@ -99,7 +99,7 @@ export class ResilientFetch {
       await request.beforeTry?.();
       if (performance.now() >= endsAt) throw upstreamTimeout();
       try {
-        return await this.#try(endsAt, request, repetition);
+        return await this.#try(endsAt, request);
       } catch (error) {
         const pauseMs = this.#pauseAfter(repetition, error);
         const isLast = body !== undefined || repetition === maxTries - 1;
@@ -111,7 +111,7 @@ export class ResilientFetch {
     }
   }
 
-  async #try<T>(endsAt: number, request: ServiceRequest<T>, repetition: number): Promise<ServiceAnswer<T>> {
+  async #try<T>(endsAt: number, request: ServiceRequest<T>): Promise<ServiceAnswer<T>> {
     const { endpoint, url, headers, body, decode, trail } = request;
     const { fetch = nodeFetch, timeoutMs, maxResponseBytes, agents, onTry } = this.options;
     const startedAt = performance.now();
@@ -148,7 +148,7 @@ export class ResilientFetch {
       endLimit();
       once?.destroy();
       const ms = performance.now() - startedAt;
-      trail?.call({ endpoint, result: outcome, startedAt, ms, status, reason, repetition });
+      trail?.call({ endpoint, result: outcome, startedAt, ms, status, reason });
       onTry?.(endpoint, outcome, ms / 1000);
     }
   }

@@ -97,7 +97,7 @@ describe('Traces', () => {
     });
   });
 
-  it('say what failed, of which kind, and at which try', async () => {
+  it('say what failed and of which kind, once for each try', async () => {
     const { spans } = await traced(async ({ sandbox, query }) => {
       const { id } = sandbox.control.addTaxpayer({});
       sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
@@ -109,9 +109,6 @@ describe('Traces', () => {
     });
     const tries = spans.filter(({ name }) => name === readToken);
     expect(tries.map(({ status }) => status)).toEqual(Array(maxTries).fill(2));
-    expect(tries.map(({ attributes }) => attributes['http.request.resend_count'] ?? 0)).toEqual([
-      ...Array(maxTries).keys(),
-    ]);
     const failed = {
       'http.response.status_code': 503,
       'error.type': 'HTTP 503',
