@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/config.js';
 import { tokenRequired, unauthenticated } from '../errors/errors.js';
-import { anyone, type Caller, localDeveloper } from './caller.js';
+import { anyone, type Caller } from './caller.js';
 import { developerPolicy } from './developerPolicy.js';
 import { boundRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';
 
@@ -23,7 +23,7 @@ export class Authenticator {
   readonly #verified: LRUCache<string, VerifiedToken>;
 
   constructor({ mode, rights, tokenTypes, decision }: Config['auth'], issuers: TokenPolicy['issuers']) {
-    this.#unnamed = mode === 'disabled' ? anyone : mode === 'developer' ? localDeveloper : undefined;
+    this.#unnamed = mode === 'jwt' ? undefined : anyone;
     const policy = mode === 'developer' ? developerPolicy : { issuers, rights, tokenTypes };
     if (mode !== 'disabled') this.#policy = { ...policy, decisionClaims: decision?.claims };
     this.#verified = new LRUCache({

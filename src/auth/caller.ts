@@ -16,7 +16,7 @@ export type TaxpayerScope = Extract<Scope, 'taxpayers:read' | 'taxpayer-tokens:r
 
 /** Who is calling and what they may do. Made only from a verified token, or by a mode that asks for none. */
 export interface Caller {
-  readonly kind: 'bearer' | 'developer' | 'anyone' | 'router';
+  readonly kind: 'bearer' | 'anyone' | 'router';
   /** Tells callers apart (issuer and subject together) without naming them: for rate limits and idempotency. */
   readonly key: string;
   /** The `sub` claim. Unique within one issuer only, so compare callers by {@link Caller.key}; never log it. */
@@ -32,11 +32,8 @@ export interface Caller {
   readonly expiresAt: number;
 }
 
-/** The caller of `AUTH_MODE=disabled`. */
+/** The caller of `AUTH_MODE=disabled`, and of the developer mode who sends no token. */
 export const anyone = withoutToken('anyone', allScopes, 'any');
-
-/** The caller of the developer mode who sends no token. */
-export const localDeveloper = withoutToken('developer', allScopes, 'any');
 
 /** A federation router that presented its secret and no user's token: it may read the subgraph's schema and no taxpayer. */
 export const router = withoutToken('router', [], new Set());
