@@ -65,8 +65,11 @@ export const scopesMap = z.string().transform((json, context) => {
   }
 });
 
-export const origin = text.regex(
-  /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\*]+$/,
+/** An app's own scheme, as in `capacitor://localhost`; `URL` gives its origin as `null`, browsers send it as it is. */
+const appOrigin = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\*]+$/;
+export const origin = fitting(
+  (address) =>
+    appOrigin.test(address) || (!address.includes('*') && URL.canParse(address) && new URL(address).origin === address),
   'must be origins as browsers send them, such as https://app.example or capacitor://localhost, without a slash at the end and without *, separated by commas',
 );
 
