@@ -42,9 +42,6 @@ export function writeJson(response: ServerResponse, answer: Answer, dialect: Dia
   response.writeHead(status, headers).end(text, bytes === text.length ? 'latin1' : 'utf8');
 }
 
-/** Idle timeout of a connection that a page is sent on, in milliseconds. */
-const pageStallMs = 30_000;
-
 export const notKept: readonly string[] = ['cache-control', 'no-store'];
 
 /** Writes a page. `headers`: names and values that say how long it may be cached. */
@@ -55,8 +52,5 @@ export function writePage(
   page: string | Buffer,
   headers: readonly string[] = notKept,
 ): void {
-  response
-    .setTimeout(pageStallMs)
-    .writeHead(status, ['content-type', type, ...headers])
-    .end(page);
+  response.writeHead(status, ['content-type', type, ...headers]).end(page);
 }

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import { prometheusContentType } from 'prom-client';
-import { Pace } from '../admission/Pace.js';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
@@ -118,13 +117,15 @@ function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
   ];
 }
 
-/** Metrics, written at most ten times a second, which takes milliseconds: whoever asks meanwhile shares the next text. */
+/** How long a request for metrics waits for others that share its answer, in milliseconds: writing them takes a few. */
+const metricsEveryMs = 100;
+
+/** Metrics, written at most ten times a second. */
 function metricsRoute(parts: HttpParts): Routes[number] {
   const { registry } = parts.metrics;
-  const pace = new Pace({ atOnce: 1, everyMs: 100, longestMs: 100 });
   let next: Promise<Buffer> | undefined;
   const write = async () => {
-    await pause(pace.take());
+    await pause(metricsEveryMs);
     next = undefined;
     return Buffer.from(await registry.metrics()); // one copy, however many have not read it yet
   };
