@@ -37,7 +37,7 @@ export class Agents {
     if (log === undefined) return;
     this.#unfollow = followPemFiles(files, this.#pem, log, (renewed) => {
       this.#pem = renewed;
-      for (const agent of this.#shared.values()) this.#retire(agent);
+      for (const [origin, agent] of this.#shared) this.#retire(origin, agent);
     });
   }
 
@@ -55,7 +55,7 @@ export class Agents {
     agent.reuseSocket = (socket, request) => {
       reuse(socket, request);
       request.once('error', () => {
-        if (!request.aborted) this.#retire(agent);
+        if (!request.aborted) this.#retire(url.origin, agent);
       });
     };
     return agent;
@@ -74,15 +74,15 @@ export class Agents {
   }
 
   /** Has new calls make new connections. Requests in flight finish on theirs, which then end. */
-  #retire(agent: HttpAgent): void {
+  #retire(origin: string, agent: HttpAgent): void {
     agent.maxFreeSockets = 0;
     for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
-    for (const [origin, shared] of this.#shared) if (shared === agent) this.#shared.delete(origin);
+    if (this.#shared.get(origin) === agent) this.#shared.delete(origin);
   }
 
   /** Loopback addresses are always reached directly. A name in NO_PROXY covers its subdomains; `*` covers every host. */
   #proxyFor({ protocol, hostname }: URL): Proxy | undefined {
-    const host = plainHost(hostname.replace(/^\[|\]$/g, ''));
+    const host = plainHost(hostname);
     if (isLoopback(host)) return undefined;
     const isDirect = this.#proxies.direct.some((name) => name === '*' || host === name || host.endsWith(`.${name}`));
     return isDirect ? undefined : this.#proxies[protocol as 'http:' | 'https:'];
@@ -165,9 +165,7 @@ function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   return agent;
 }
 
-/** The canonical form of a host: `.EXAMPLE.com.` becomes `example.com`, and `2001:db8:0::7` becomes `2001:db8::7`. */
+/** `.EXAMPLE.com.` becomes `example.com`, and `[2001:db8::7]` becomes `2001:db8::7`. */
 function plainHost(entry: string): string {
-  const name = entry.toLowerCase().replace(/^\.|\.$/g, '');
-  const asAddress = `http://[${name}]`;
-  return URL.canParse(asAddress) ? new URL(asAddress).hostname.slice(1, -1) : name;
+  return entry.toLowerCase().replace(/^[.[]|[.\]]$/g, '');
 }
