@@ -129,7 +129,7 @@ describe('a caller of an event stream', () => {
     const unread = await startTrustedProvider();
     unread.outage(true);
     const cut = await startTestGateway(unread.env);
-    const headers = { 'x-request-id': 'the-same', accept: '*/*' };
+    const headers = { 'x-request-id': 'the-same', accept: '*/*, text/event-stream' };
     const refusals: readonly [TestGateway, number, Headers][] = [
       [guarded, 401, headers],
       [guarded, 415, { ...headers, authorization: await provider.watcherOf([]), 'content-type': 'text/plain' }],
@@ -150,7 +150,10 @@ describe('a caller of an event stream', () => {
       expect(plain?.status).toBe(status);
       expect(live).toEqual(plain);
     }
-    const other = await fetch(`${guarded.origin}/graphql/stream`, { method: 'PUT' });
+    const other = await fetch(`${guarded.origin}/graphql/stream`, {
+      method: 'PUT',
+      headers: { accept: 'text/event-stream' },
+    });
     expect([other.status, other.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
   });
 
