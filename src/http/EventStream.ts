@@ -2,7 +2,6 @@ import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../errors/errors.js';
 import type { Answer } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
-import { atTime } from '../process/pause.js';
 import type { StreamTransport } from './accept.js';
 import type { Edge } from './edge.js';
 
@@ -43,9 +42,6 @@ function part(json: string): string {
   return `\r\ncontent-type: application/json\r\n\r\n${json}\r\n--graphql`;
 }
 
-/** How long a stream may stay open after its caller's token has expired, to say so, in milliseconds. */
-const lastWordsMs = 1000;
-
 /** Writes the answers of a subscription, after the usual `headers`. Resolves when the stream has ended. */
 export async function writeStream(
   result: ResultStream,
@@ -53,7 +49,7 @@ export async function writeStream(
   headers: readonly string[],
   { unread, streams, keepAliveMs }: Edge,
 ): Promise<void> {
-  const { transport, facts, context } = result.operation;
+  const { transport, context } = result.operation;
   const form = transport as StreamTransport;
   const { contentType, opening, answer, heartbeat, interruption, completion } = streamFormats[form];
   /** Resolves when the system has taken all of `text`, so that a slow reader builds no queue, or when the stream is over. */
@@ -74,14 +70,11 @@ export async function writeStream(
 
   if (response.destroyed) return; // the client has left, which has ended `result` as well
   const remove = streams.add(form, () => end(interruption));
-  // Closes the connection even if the client does not read.
-  const forgetExpiry = atTime(facts.caller.expiresAt + lastWordsMs, () => response.destroy());
   const beating = setInterval(() => {
     if (response.writableLength === 0) void write(heartbeat);
   }, keepAliveMs);
   response.once('close', () => {
     clearInterval(beating);
-    forgetExpiry();
     remove();
   });
   response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
