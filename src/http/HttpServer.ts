@@ -29,10 +29,8 @@ interface HttpServerOptions {
   readonly tls: Pem | undefined;
   /** By exact path, for every method. */
   readonly routes: ReadonlyMap<string, Handler>;
-  /** What a request waits for before it is looked at, if anything. */
-  readonly turn?: (request: IncomingMessage) => Promise<void> | undefined;
-  /** Runs before every route; returns true when it has answered (preflights, refused origins). */
-  readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** Runs before every route; gives true when it has answered (preflights, refused origins). */
+  readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean | Promise<boolean>;
   readonly upgrade?: UpgradeHandler;
   readonly log: Pick<Logger, 'error'>;
   readonly timeouts?: Pick<ServerOptions, 'headersTimeout' | 'requestTimeout' | 'connectionsCheckingInterval'>;
@@ -166,9 +164,8 @@ export class HttpServer {
     if (this.#closingListener !== undefined) await this.#closingListener;
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;
-    const turn = this.options.turn?.(request);
-    if (turn !== undefined) await turn;
-    if (this.options.before?.(request, response)) return;
+    const answered = this.options.before?.(request, response);
+    if (answered instanceof Promise ? await answered : answered) return;
     const end = url.indexOf('?');
     const handler = this.options.routes.get(end === -1 ? url : url.slice(0, end)) ?? answerNotFound;
     await handler(request, response);

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import { prometheusContentType } from 'prom-client';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
@@ -31,15 +31,14 @@ export async function startMetricsServer(parts: HttpParts): Promise<HttpServer |
 
 /** Starts the server of PORT. @throws Error in one plain line */
 export async function startHttp(parts: HttpParts): Promise<{ readonly server: HttpServer; readonly port: number }> {
-  const { config, log, origins, upgrade } = parts;
+  const { config, log, upgrade } = parts;
   const routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
   if (config.metricsPort === undefined) routes.push(metricsRoute(parts));
   if (config.introspection) routes.push(...explorerRoutes(parts.explorer).map((route) => counted(parts, route)));
   const { host, port, tls: files } = config;
-  const before = origins.answer.bind(origins);
   const tls = files && readPemFiles(files);
-  const turn = turnByAddress(parts);
-  const server = new HttpServer({ host, port, tls, routes: new Map(routes), turn, before, upgrade, log });
+  const before = beforeRoutes(parts);
+  const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, upgrade, log });
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');
   if (files && tls) {
@@ -74,11 +73,15 @@ function refusedCertificates(log: Logger): (error: NodeJS.ErrnoException, socket
 /** Estimated time of a request that is no operation, in milliseconds. */
 const shortWorkMs = 0.1;
 
-/** Requests that are no operation have no caller and no pace: those of each address come in turn, so that no flood fills the loop. */
-function turnByAddress({ quota, addressOf }: HttpParts) {
-  return (request: IncomingMessage): Promise<void> | undefined => {
+/**
+ * Lets requests that are no operation come in turn, by address: they have no caller and no pace, so a flood would fill the
+ * loop. Then answers preflights.
+ */
+function beforeRoutes({ quota, addressOf, origins }: HttpParts) {
+  return (request: IncomingMessage, response: ServerResponse): boolean | Promise<boolean> => {
     const isOperation = request.method !== 'OPTIONS' && /^\/graphql(\/stream)?(\?|$)/.test(request.url ?? '');
-    return isOperation ? undefined : quota.begin(addressOf(request), shortWorkMs);
+    if (isOperation) return origins.answer(request, response);
+    return quota.begin(addressOf(request), shortWorkMs).then(() => origins.answer(request, response));
   };
 }
 
