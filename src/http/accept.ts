@@ -73,13 +73,7 @@ function acceptedBy(accept: string): Accepted {
   return { json: isOld ? oldJson : json, streams };
 }
 
-/** Whether a Content-Type is JSON; its charset does not matter. */
+/** Whether a Content-Type is JSON. Its charset does not matter: a body that is not UTF-8 is no JSON. */
 export function isJson(contentType = ''): boolean {
-  return contentType.split(';', 1)[0]?.trim().toLowerCase() === jsonType;
-}
-
-/** Whether a Content-Type says UTF-8 wherever it says a charset: JSON is UTF-8 by default. */
-export function isBodyInUtf8(contentType: string): boolean {
-  const [, ...parameters] = contentType.split(';');
-  return parameters.every((one) => !/charset/i.test(one) || /^\s*charset\s*=\s*("utf-?8"|utf-?8)\s*$/i.test(one));
+  return contentType === jsonType || contentType.split(';', 1)[0]?.trim().toLowerCase() === jsonType;
 }

@@ -3,14 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import type { Holder, Release } from '../admission/Places.js';
 import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
 import { parseJson } from '../process/json.js';
-import { isBodyInUtf8, isJson } from './accept.js';
+import { isJson } from './accept.js';
 import type { Edge } from './edge.js';
 
 /** `places` count the bytes of a body that is not complete with its first piece. */
 type ReadOptions = Pick<Edge, 'places' | 'operations' | 'quota'>;
-
-/** From this size in bytes on, the time to parse a body is charged to its caller. */
-const largeBody = 16_384;
 
 /**
  * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`, and parses it when the holder's turn comes: perform it in the
@@ -30,8 +27,7 @@ export async function readGraphQLRequest(
     return requestOf('GET', parametersOfQuery(url), url.length);
   }
   if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405);
-  const contentType = request.headers['content-type'];
-  if (contentType !== 'application/json') refuseOtherContentType(contentType); // the usual one needs no parsing
+  if (!isJson(request.headers['content-type'])) throw badRequest('The Content-Type must be application/json', 415);
   const encoding = request.headers['content-encoding']?.toLowerCase();
   if (encoding !== undefined && encoding !== 'identity') throw badRequest('The body must not be compressed', 415);
   const bytes = await readBody(request, holder, options);
@@ -41,13 +37,7 @@ export async function readGraphQLRequest(
     await turn.finally(release);
     if (request.socket.destroyed) throw endedTooEarly(); // nobody waits for the answer
   }
-  const read = () => requestOfBody(bytes, options);
-  return bytes.length < largeBody ? read() : options.quota.timed(holder, read);
-}
-
-function refuseOtherContentType(contentType = ''): void {
-  if (!isJson(contentType)) throw badRequest('The Content-Type must be application/json', 415);
-  if (!isBodyInUtf8(contentType)) throw badRequest('The charset of the Content-Type must be utf-8', 415);
+  return options.quota.timed(holder, () => requestOfBody(bytes, options));
 }
 
 /** CSRF prevention as in Apollo Server: without a preflight, a page of another origin can GET, but not add such a header. */
