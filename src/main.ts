@@ -1,15 +1,7 @@
 #!/usr/bin/env node
 import { existsSync, readFileSync } from 'node:fs';
-import module from 'node:module';
-import { fileURLToPath } from 'node:url';
 import { parseEnv } from 'node:util';
 import { withoutByteOrderMark } from './process/json.js';
-
-// Newer Node.js can keep compiled code for the next start: beside the build, because others may write to its default place,
-// a temporary directory.
-(module as { enableCompileCache?(directory: string): unknown }).enableCompileCache?.(
-  fileURLToPath(new URL('compiled', import.meta.url)),
-);
 
 // Libraries that find it when they are loaded print what they send, passwords included.
 delete process.env['DEBUG'];
