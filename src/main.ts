@@ -1,18 +1,14 @@
 #!/usr/bin/env node
-import { existsSync, readFileSync } from 'node:fs';
-import { parseEnv } from 'node:util';
-import { withoutByteOrderMark } from './process/json.js';
-
-// Libraries that find it when they are loaded print what they send, passwords included.
-delete process.env['DEBUG'];
+import { existsSync } from 'node:fs';
 
 // A signal must not open a debugger in a production process.
 process.on('SIGUSR1', () => {});
 
 // Variables that are already set take precedence over the file.
-if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) {
-  Object.assign(process.env, { ...parseEnv(withoutByteOrderMark(readFileSync('.env', 'utf8'))), ...process.env });
-}
+if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) process.loadEnvFile();
+
+// Libraries that find it when they are loaded print what they send, passwords included.
+delete process.env['DEBUG'];
 
 const args = process.argv.slice(2);
 try {
