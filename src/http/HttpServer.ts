@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
-import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
+import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Pem } from '../network/pemFiles.js';
@@ -83,10 +83,7 @@ export class HttpServer {
     this.server =
       tls === undefined
         ? createServer(limits, listener)
-        : createTlsServer(
-            { ...limits, handshakeTimeout, ...contextOf(tls), requestCert: tls.ca !== undefined },
-            listener,
-          );
+        : createTlsServer({ ...limits, handshakeTimeout, ...tls, requestCert: tls.ca !== undefined }, listener);
     this.server.maxHeadersCount = maxHeaders;
     this.server.on('checkExpectation', listener); // Node.js would answer 417 itself, without counting the request
     this.server.on('upgrade', (request, socket, head) => {
@@ -108,11 +105,6 @@ export class HttpServer {
   async listen(): Promise<number> {
     await once(this.server.listen(this.options.port, this.options.host), 'listening');
     return (this.server.address() as AddressInfo).port;
-  }
-
-  /** Uses another certificate for connections from now on. */
-  renewTls(tls: Pem): void {
-    if (this.server instanceof TlsServer) this.server.setSecureContext(contextOf(tls));
   }
 
   /**
@@ -198,7 +190,3 @@ export class HttpServer {
 }
 
 const answerNotFound: Handler = (_, response) => response.writeHead(404, plainText).end('Not found\n');
-
-function contextOf(tls: Pem) {
-  return { ...tls, minVersion: 'TLSv1.2' } as const;
-}

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server as HttpsServer } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import { prometheusContentType } from 'prom-client';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
@@ -42,7 +43,9 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');
   if (files && tls) {
-    const unfollow = followPemFiles(files, tls, log, (renewed) => server.renewTls(renewed));
+    const unfollow = followPemFiles(files, tls, log, (renewed) =>
+      (server.server as HttpsServer).setSecureContext(renewed),
+    );
     server.server.once('close', unfollow);
   }
   return { server, port: listeningOn };
