@@ -43,7 +43,9 @@ export class RepeatedFailures {
       this.#failures.delete(id);
       return answer;
     } catch (error) {
-      if (error instanceof GatewayError && wasCalled && error.code.startsWith('UPSTREAM_')) {
+      // After a 429 the whole endpoint pauses, for longer than this record may.
+      const isOfRecord = error instanceof GatewayError && /^UPSTREAM_(?!RATE_LIMITED)/.test(error.code);
+      if (wasCalled && isOfRecord) {
         const pauseMs = last ? Math.min(this.longestPauseMs, Math.max(firstPauseMs, 2 * last.pauseMs)) : 0;
         this.#failures.set(id, { error, pauseMs, until: performance.now() + pauseMs });
       }

@@ -17,7 +17,8 @@ const stopMs = 2000;
 
 /**
  * Makes the spans of an operation and of the calls made for it, from its record, when it has ended. They continue the caller's
- * trace, whose context is never sent to the service. Names and attributes are numbers and values of closed sets. Loaded only if a collector is configured; the SDK reads the other `OTEL_` variables.
+ * trace, whose context is never sent to the service. Names and attributes are numbers and values of closed sets. Loaded only if a
+ * collector is configured; the SDK reads the other `OTEL_` variables.
  */
 export class Tracing {
   readonly #provider;

@@ -75,4 +75,17 @@ describe('a record that the service cannot give', () => {
     expect(await outcomeOf(member().broker.record(id))).toBe('answered');
     expect(calls()).toBe(4);
   });
+
+  it('waits as long as the service asks for when the service asks for fewer calls', async () => {
+    const { control, id, fail, member, calls } = await scene();
+    fail();
+    await outcomeOf(member().broker.record(id));
+    control.disarmAll();
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers: { 'retry-after': '60' } } });
+    for (let n = 0; n < 2; n += 1) {
+      const refusal = { code: 'UPSTREAM_RATE_LIMITED', retryAfterSeconds: 60 };
+      await expect(member().broker.record(id)).rejects.toMatchObject(refusal);
+    }
+    expect(calls()).toBe(2);
+  });
 });
