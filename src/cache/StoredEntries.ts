@@ -36,6 +36,12 @@ export function entryOf<Value>(
   }
 }
 
+/** Whether the entry was fetched less than `ageMs` ago. One from the future (the store's clock was set back) is not young. */
+export function isYoungerThan(entry: Entry<unknown>, ageMs: number): boolean {
+  const age = performance.now() - entry.readAt;
+  return age < ageMs && age >= 0;
+}
+
 /** Whether `stored` was fetched before the fetch of `own` began. */
 export const isFromBefore = <Value>(stored: Entry<Value>, own: Entry<Value>): boolean =>
   stored.readAt < (own.startedAt ?? own.readAt);

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
-import type { Entry } from '../cache/StoredEntries.js';
+import { type Entry, isYoungerThan } from '../cache/StoredEntries.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
 import type { TokenBroker } from './TokenBroker.js';
@@ -90,7 +90,7 @@ export class RefreshJobs implements MemoryKeeper {
   }
 
   #isCurrent(entry: JobView, maxAgeMs: number): boolean {
-    return isTerminal(entry.value.job) || this.#cache.isYoungerThan(entry, maxAgeMs);
+    return isTerminal(entry.value.job) || isYoungerThan(entry, maxAgeMs);
   }
 
   #observationOf(id: string, job: JobStatus): Observation {

@@ -1,6 +1,7 @@
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { InPlace } from '../cache/ReadRequest.js';
+import { isYoungerThan } from '../cache/StoredEntries.js';
 import type { Secret } from '../config/secret.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import { inTime } from '../process/pause.js';
@@ -134,7 +135,7 @@ export class TokenBroker implements MemoryKeeper {
    */
   credential(id: TaxpayerId, refused: ReadonlySet<string> = new Set(), call: ReadCall = {}): Promise<TokenEntry> {
     const acceptable: Acceptable = (entry) =>
-      !refused.has(entry.version) && (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, absenceMs));
+      !refused.has(entry.version) && (entry.value.kind === 'record' || isYoungerThan(entry, absenceMs));
     return this.#read(id, acceptable, call);
   }
 
@@ -210,7 +211,7 @@ export class TokenBroker implements MemoryKeeper {
 
   #isFresh(entry: TokenEntry, maxAgeMs: number): boolean {
     const freshMs = entry.value.kind === 'record' ? this.#viewOf(entry).freshMs : absenceMs;
-    return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
+    return isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 
   /** Always the same object for one entry, so that `Vocabulary` translates it once. */
