@@ -15,7 +15,6 @@ import {
   leftMs,
   outcomeOf,
 } from './StoredEntries.js';
-import { WriteBack } from './WriteBack.js';
 
 /** How long a lease lasts without renewal, in milliseconds. Others wait this long for a holder that died. */
 const leaseMs = 3000;
@@ -24,6 +23,13 @@ const renewEveryMs = 1000; // one renewal may be lost, and the next one late
 export const leaseMarginMs = 2000;
 /** Pause between two looks at a lease that another process holds, in milliseconds: less with jitter. */
 const lookEveryMs = 100;
+
+/** Least pause before an entry that the store did not take is offered again, in milliseconds; longer if more of them wait. */
+const saveAgainMs = 1000;
+/** Most entries that a cache offers again each second: after an outage a whole fleet does so at once. */
+const mostSavesPerSecond = 25;
+/** Most entries that wait for that; others would have to be read again by another process. */
+const mostUnsaved = 10_000;
 
 /** Of an entry besides its id and its value: its version, times, view and place in the cache. Measured: 640 to 760. */
 const entryBytes = 700;
@@ -53,13 +59,13 @@ export class LeasedCache<Value> implements MemoryKeeper {
   readonly #memory: BoundedCache<Entry<Value>>;
   /** The reads in flight. */
   readonly #flights = new Map<string, Promise<Entry<Value>>>();
-  readonly #writeBack: WriteBack;
+  /** The ids of entries that wait to be offered to the store again. */
+  readonly #unsaved = new Set<string>();
   /** Names this process as the owner of the leases that it takes. */
   readonly #owner = newId();
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
     const { maxEntries, codec } = options;
-    this.#writeBack = new WriteBack((id) => this.#save(id), maxEntries);
     this.#memory = new BoundedCache({
       max: maxEntries,
       maxSize: heapPart(8),
@@ -193,7 +199,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
       const outcome = outcomeOf(entry, this.options, aheadMs);
       const isSaved = await store.settle(place, this.#owner, outcome).catch(() => false);
       this.#keep(reader, entry);
-      if (!isSaved) this.#writeBack.later(reader.id);
+      if (!isSaved) void this.#saveLater(reader.id);
       return entry;
     } catch (error) {
       // 9. Leave the failure for those who wait, unless it is a bug or a refusal that concerns one caller alone.
@@ -213,14 +219,22 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   /**
-   * 10. Offers the store again an entry that it did not take, if memory still has it, under the lease that may still be there.
+   * 10. Offers the store again and again an entry that it did not take, if memory still has it, under the lease that may still be there.
    * Not an old one: the store may not know any more that the subject was forgotten since.
    */
-  async #save(id: string): Promise<void> {
+  async #saveLater(id: string): Promise<void> {
+    if (this.#unsaved.has(id) || this.#unsaved.size === mostUnsaved) return;
+    this.#unsaved.add(id);
+    await pause(Math.max(saveAgainMs, (1000 * this.#unsaved.size) / mostSavesPerSecond), { ref: false });
+    this.#unsaved.delete(id);
     const own = this.#memory.peek(id);
     if (own === undefined || !isYoungerThan(own, knownForMs)) return;
     const acceptable = (stored: Entry<Value>) => stored.version === own.version || !isFromBefore(stored, own);
-    await this.#load({ id, acceptable, fetch: async () => own, mayKeep: () => this.#memory.peek(id) === own });
+    const mayKeep = () => this.#memory.peek(id) === own;
+    await this.#load({ id, acceptable, fetch: async () => own, mayKeep }).catch((error) => {
+      // Again, where another process held the lease for too long or failed. A StoreError comes only from a closed store.
+      if (!(error instanceof StoreError)) void this.#saveLater(id);
+    });
   }
 
   /** Keeps the store's entry, unless memory has the same version, with its readers' views, or one that was fetched later. */
