@@ -131,9 +131,16 @@ export class TokenBroker implements MemoryKeeper {
    * A token to use, of any age, except the versions `refused`. A refusal deletes nothing, so a late refusal cannot evict a
    * newer token, and the old record can still be shown while the token endpoint is down.
    *
-   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
+   * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
-  credential(id: TaxpayerId, refused: ReadonlySet<string> = new Set(), call: ReadCall = {}): Promise<TokenEntry> {
+  async credential(id: TaxpayerId, refused: ReadonlySet<string> = new Set(), call: ReadCall = {}): Promise<TokenEntry> {
+    const { store, onEvent } = this.options;
+    if (refused.size > 0) {
+      const mark = await store.mark(refusalName(id));
+      const isCoolingDown = refused.has(mark?.value as string);
+      onEvent(isCoolingDown ? 'refetch-cool-down' : 'credential-replaced');
+      if (isCoolingDown) throw notAuthorized();
+    }
     const acceptable: Acceptable = (entry) =>
       !refused.has(entry.version) && (entry.value.kind === 'record' || isYoungerThan(entry, absenceMs));
     return this.#read(id, acceptable, call);
@@ -151,16 +158,15 @@ export class TokenBroker implements MemoryKeeper {
     { endsAt, ...call }: ReadCall & { readonly endsAt: number },
     read: (token: Secret) => Promise<T>,
   ): Promise<T> {
-    // A read that takes longer goes on: others may be waiting for it.
-    const beforeEnd = (token: Promise<TokenEntry>) => inTime(endsAt - performance.now(), token, upstreamTimeout);
-    const refused = new Set<string>();
-    let entry = await beforeEnd(this.credential(id, refused, call));
     const beganAt = performance.now();
+    const refused = new Set<string>();
     for (;;) {
+      const leftMs = endsAt - performance.now();
+      // A read of a token that takes longer goes on: others may be waiting for it.
+      const entry = await inTime(leftMs, this.credential(id, refused, call), upstreamTimeout);
       const { value, version, readAt, startedAt = readAt } = entry;
-      const { accessToken } = knownOf(value).record;
       try {
-        return await read(accessToken);
+        return await read(knownOf(value).record.accessToken);
       } catch (error) {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
@@ -171,18 +177,7 @@ export class TokenBroker implements MemoryKeeper {
         await this.options.store.setMark(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();
       }
-      entry = await beforeEnd(this.#replace(id, refused, call));
     }
-  }
-
-  async #replace(id: TaxpayerId, refused: ReadonlySet<string>, call: ReadCall) {
-    const mark = await this.options.store.mark(refusalName(id));
-    if (mark !== undefined && refused.has(mark.value as string)) {
-      this.options.onEvent('refetch-cool-down');
-      throw notAuthorized();
-    }
-    this.options.onEvent('credential-replaced');
-    return this.credential(id, refused, call);
   }
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, inPlace?: InPlace) {
