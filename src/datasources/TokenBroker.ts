@@ -4,11 +4,11 @@ import type { InPlace } from '../cache/ReadRequest.js';
 import { isYoungerThan } from '../cache/StoredEntries.js';
 import type { Secret } from '../config/secret.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { inTime } from '../process/pause.js';
 import { TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, unchangedForMs } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
-import { RepeatedFailures } from './RepeatedFailures.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
 import { AccessTokenRefused } from './TaxpayerService.js';
 import {
@@ -44,6 +44,17 @@ const freshnessFloorMs = 60_000; // lowest maximum age that callers can ask for;
 const refetchCoolDownMs = 60_000; // after a new token was refused, no other is fetched for the taxpayer
 const mostRefused = 3; // in one read: the token in memory, the one in the store, and a new one
 
+/** The first failure to read a record has no effect; the next begins a pause of this length, and each further one doubles it. */
+const firstPauseMs = 1000;
+
+/** The last of the failures in a row to read a record. */
+interface Failure {
+  readonly error: GatewayError;
+  readonly pauseMs: number;
+  /** End of the pause, in milliseconds of the monotonic clock. */
+  readonly until: number;
+}
+
 type Acceptable = (entry: TokenEntry) => boolean;
 
 /**
@@ -54,11 +65,12 @@ type Acceptable = (entry: TokenEntry) => boolean;
 export class TokenBroker implements MemoryKeeper {
   readonly #cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
-  readonly #failures: RepeatedFailures;
+  /** Of records that cannot be read. Per process: an outage puts no load on the store. */
+  readonly #failures: BoundedCache<Failure>;
 
   constructor(private readonly options: TokenBrokerOptions) {
     const { store, onEvent } = options;
-    this.#failures = new RepeatedFailures(options.cache.maxEntries, options.longestPauseMs);
+    this.#failures = new BoundedCache({ max: options.cache.maxEntries });
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'token',
@@ -92,7 +104,7 @@ export class TokenBroker implements MemoryKeeper {
   }
 
   forget(isMeant: (id: string) => boolean): void {
-    this.#failures.forget(isMeant);
+    for (const id of [...this.#failures.keys()]) if (isMeant(id)) this.#failures.delete(id);
     this.#cache.forget(isMeant);
   }
 
@@ -185,23 +197,40 @@ export class TokenBroker implements MemoryKeeper {
     return this.#cache.read(id, { holder: call.holder, acceptable, fetch, inPlace });
   }
 
-  #fetch(id: TaxpayerId, endsAt: number, call: ReadCall): Promise<TokenAnswer> {
+  /** @throws GatewayError during the pause of a record that keeps failing, the last error with the time that is left */
+  async #fetch(id: TaxpayerId, endsAt: number, call: ReadCall): Promise<TokenAnswer> {
+    const { service, longestPauseMs, onEvent } = this.options;
     const { holder, trail } = call;
-    return this.#failures.run(id, async (onCall) => {
-      const beforeTry = async () => {
-        await this.#budget.spend(call); // for each try, because the service counts tries
-        if (trail) trail.tokenCalls += 1;
-        onCall();
-      };
-      try {
-        const record = await this.options.service.tokenRecord(id, { holder, trail, endsAt, beforeTry });
-        return { kind: 'record', record, unchangedForMs: unchangedForMs(record, this.#cache.peek(id)) };
-      } catch (error) {
-        if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
-        this.options.onEvent('absent-remembered');
+    const last = this.#failures.get(id);
+    const leftMs = (last?.until ?? 0) - performance.now();
+    if (last && leftMs > 0) {
+      const { code, message, reason } = last.error;
+      throw new GatewayError(code, message, { reason, retryAfterSeconds: Math.ceil(leftMs / 1000) });
+    }
+    let wasCalled = false;
+    const beforeTry = async () => {
+      await this.#budget.spend(call); // for each try, because the service counts tries
+      if (trail) trail.tokenCalls += 1;
+      wasCalled = true;
+    };
+    try {
+      const record = await service.tokenRecord(id, { holder, trail, endsAt, beforeTry });
+      this.#failures.delete(id);
+      return { kind: 'record', record, unchangedForMs: unchangedForMs(record, this.#cache.peek(id)) };
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      if (error.code === 'NOT_FOUND') {
+        this.#failures.delete(id);
+        onEvent('absent-remembered');
         return { kind: 'no-such-taxpayer' };
       }
-    });
+      // After a 429 the whole endpoint pauses, for longer than this record may.
+      if (wasCalled && /^UPSTREAM_(?!RATE_LIMITED)/.test(error.code)) {
+        const pauseMs = last ? Math.min(longestPauseMs, Math.max(firstPauseMs, 2 * last.pauseMs)) : 0;
+        this.#failures.set(id, { error, pauseMs, until: performance.now() + pauseMs });
+      }
+      throw error;
+    }
   }
 
   #isFresh(entry: TokenEntry, maxAgeMs: number): boolean {
