@@ -19,7 +19,8 @@ const maxCauses = 3;
 
 /**
  * The one exit of errors, on every transport. Coded errors leave as they are. Errors of graphql-js about a document leave
- * without the values they quote and the ends of long names. Everything else becomes INTERNAL_SERVER_ERROR.
+ * without the values they quote and the ends of long names. Everything else is a bug: it becomes INTERNAL_SERVER_ERROR, and has to
+ * be logged.
  */
 export function maskError(error: unknown, { requestId, openSchema }: MaskOptions): GraphQLFormattedError {
   const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};
@@ -38,11 +39,6 @@ export function maskError(error: unknown, { requestId, openSchema }: MaskOptions
       violations: violations?.map((each) => ({ path: bounded(each.path), message: bounded(each.message) })),
     },
   } as GraphQLFormattedError;
-}
-
-/** Whether neither a caller nor the service caused an error. It is then masked, and has to be logged. */
-export function isBug(error: unknown): boolean {
-  return publicFace(error, false) === bug;
 }
 
 /**

@@ -2,7 +2,7 @@ import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import type { Places } from '../admission/Places.js';
 import { type ErrorCode, failureCodes, GatewayError } from '../errors/errors.js';
-import { causesOf, isBug, maskError } from '../errors/maskError.js';
+import { causesOf, maskError } from '../errors/maskError.js';
 import {
   type Answer,
   noCauses,
@@ -92,8 +92,9 @@ export class Exit {
   #masked(errors: readonly unknown[], { facts: { requestId } }: OperationRecord): readonly GraphQLFormattedError[] {
     const { openSchema, hooks } = this.options;
     return errors.map((error) => {
-      if (isBug(error)) hooks.onBug(error, requestId);
-      return maskError(error, { requestId, openSchema });
+      const masked = maskError(error, { requestId, openSchema });
+      if (masked.extensions?.['code'] === 'INTERNAL_SERVER_ERROR') hooks.onBug(error, requestId);
+      return masked;
     });
   }
 }
