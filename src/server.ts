@@ -71,7 +71,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 }
 
 async function start(config: Config, options: GatewayOptions, started: Started): Promise<Omit<Gateway, 'stop'>> {
-  const { logDestination = new StandardOutput(), stallMs, keepAliveMs } = options;
+  const { logDestination = new StandardOutput(), ...waits } = options;
   const log = createLogger(config.logLevel, logDestination);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
@@ -88,7 +88,7 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   started(operations); // only now: Apollo Server cannot be stopped before it has started
 
   const { places, quota } = services;
-  const edge = edgeOf(surroundings, { operations, quota, identify, places, stallMs, keepAliveMs });
+  const edge = edgeOf(surroundings, { operations, quota, identify, places, ...waits });
   const parts = {
     ...edge,
     ...surroundings,

@@ -112,7 +112,6 @@ export class HttpServer {
    * `timeoutMs`.
    */
   async drain(timeoutMs: number): Promise<void> {
-    if (this.#draining) return;
     this.#draining = true;
     const startedAt = performance.now();
     // New connections are still accepted, so that load balancers see the readiness probe fail.

@@ -47,13 +47,9 @@ export function edgeOf({ config, log, metrics }: Surroundings, options: EdgeOpti
 /** All open sockets and streams: counted, and told when the process drains. */
 class OpenStreams {
   readonly #open = new Set<() => void>();
-  #draining = false;
+  draining = false;
 
   constructor(private readonly onChange: (transport: LiveTransport, change: 1 | -1) => void) {}
-
-  get draining(): boolean {
-    return this.#draining;
-  }
 
   /**
    * Adds a stream; returns a function that removes it, which may be called more than once. `shutDown`: closes the stream with a
@@ -69,7 +65,7 @@ class OpenStreams {
 
   /** Shuts every stream down. Those that take too long end with their connections. */
   shutDown(): void {
-    this.#draining = true;
+    this.draining = true;
     for (const shutDown of [...this.#open]) shutDown();
   }
 }

@@ -73,7 +73,7 @@ export class SocketSession {
     socket.on('pong', (data) => this.#keepPace(data.length));
     socket.on('ping', (data) => {
       this.#keepPace(data.length);
-      void this.#write(data.length, (taken) => socket.pong(data, false, taken));
+      void this.#write((taken) => socket.pong(data, false, taken));
     });
     socket.once('close', () => {
       clearTimeout(initTimer);
@@ -256,15 +256,15 @@ export class SocketSession {
   }
 
   #send(text: string): Promise<void> {
-    return this.#write(Buffer.byteLength(text), (taken) => this.socket.send(text, taken));
+    return this.#write((taken) => this.socket.send(text, taken));
   }
 
   /** Resolves when the system has taken the message, so that senders wait for a slow peer. */
-  async #write(bytes: number, write: (taken: () => void) => void): Promise<void> {
+  async #write(write: (taken: () => void) => void): Promise<void> {
     if (!this.#isOpen) return;
+    const before = this.socket.bufferedAmount;
     const taken = new Promise<void>((resolve) => write(resolve));
-    const waiting = Math.min(bytes, this.socket.bufferedAmount);
-    const release = this.edge.unread.hold(this.request.socket, this.#holder, waiting);
+    const release = this.edge.unread.hold(this.request.socket, this.#holder, this.socket.bufferedAmount - before);
     await taken;
     release?.();
   }
