@@ -31,6 +31,8 @@ export class GatewayError extends Error {
   readonly reason?: string | undefined;
   /** The HTTP status of the whole answer, when nothing of the request was carried out. */
   readonly httpStatus?: number | undefined;
+  /** With status 405: the allowed methods, as in the header Allow. */
+  readonly allow?: string | undefined;
 
   constructor(
     readonly code: ErrorCode,

@@ -72,12 +72,12 @@ export class Exit {
     const [first] = errors;
     const masked = this.#masked(errors, record);
     note(record, errors, masked);
-    const { httpStatus }: Partial<GatewayError> = first instanceof GatewayError ? first : {};
+    const { httpStatus, allow }: Partial<GatewayError> = first instanceof GatewayError ? first : {};
     const status = httpStatus ?? statusOfError(masked[0]);
     const isMistake = record.request !== undefined && httpStatus === undefined && status !== 500;
     const text = JSON.stringify({ errors: masked });
     const kind = isMistake ? 'mistake' : 'refusal';
-    return { kind, status, errors: masked, text, bytes: Buffer.byteLength(text) };
+    return { kind, status, allow, errors: masked, text, bytes: Buffer.byteLength(text) };
   }
 
   /** Reports how an operation ended, judged by its last answer. Returns that answer. */

@@ -61,8 +61,8 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** A refusal. With `httpStatus`: the request itself is at fault. Without: it was read, but cannot be executed. */
-export function badRequest(message: string, httpStatus?: number): GatewayError {
-  return new GatewayError('BAD_USER_INPUT', message, { httpStatus });
+export function badRequest(message: string, httpStatus?: number, allow?: string): GatewayError {
+  return new GatewayError('BAD_USER_INPUT', message, { httpStatus, allow });
 }
 
 /** The program that sent a request, as it calls itself. */

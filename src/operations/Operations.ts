@@ -146,5 +146,5 @@ function refuseWrongWay(method: GraphQLRequest['method'], type: OperationType, t
     throw badRequest(`A subscription needs a stream: ${another}`);
   }
   if (method === 'POST' || type === 'query' || (type === 'subscription' && transport !== 'http')) return;
-  throw badRequest(`GET requests only support query operations, not ${type} operations`, 405);
+  throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, 'POST');
 }
