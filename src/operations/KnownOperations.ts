@@ -33,7 +33,6 @@ export interface KnownOperation {
   readonly type: `${OperationTypeNode}`;
   /** See {@link nameToLog}. */
   readonly name: string | undefined;
-  /** How many, also where one is selected twice under one name. */
   readonly rootFields: number;
   /** Whether the text of the document came before, so that the document is kept. */
   readonly isKept: boolean;
@@ -140,9 +139,11 @@ export class KnownOperations {
   #operationOf({ document, sizeOf, isKept }: KnownDocument, operation: OperationDefinitionNode): KnownOperation {
     const { schema, limits, openSchema, apollo } = this.options;
     const type = operation.operation;
-    const { fields, rootFields } = sizeOf(operation);
+    const { fields } = sizeOf(operation);
     const roots = rootFieldsOf(document, operation);
-    const entities = roots.filter(({ name }) => name.value === '_entities');
+    // Validation has found the fields of one response key to be the same.
+    const byKey = new Map(roots.map((field) => [(field.alias ?? field.name).value, field]));
+    const entities = [...byKey.values()].filter(({ name }) => name.value === '_entities');
     const read = variableReader(schema, operation.variableDefinitions, openSchema);
     const plan = isKept && fields <= maxPlanned ? planOf(schema, document, operation) : undefined;
     const way = type === 'subscription' ? 'events' : plan ? 'plan' : 'apollo';
@@ -166,7 +167,7 @@ export class KnownOperations {
     };
     const name = nameToLog(operation.name?.value);
     const label = operationLabel(roots);
-    return { label, type, name, rootFields, isKept, document, way, read, fieldsFor, run };
+    return { label, type, name, rootFields: byKey.size, isKept, document, way, read, fieldsFor, run };
   }
 }
 
