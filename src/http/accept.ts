@@ -25,12 +25,10 @@ export const plainJson: Dialect = {
 /** For clients that name only `application/json`: they predate {@link responseType} and expect 200 for a refused document. */
 const oldJson: Dialect = {
   contentType: plainJson.contentType,
-  statusOf: (answer) => (answer.kind === 'mistake' ? 200 : plainJson.statusOf(answer)),
-};
-/** Where a client accepts both equally, as by a wildcard, it gets the first. */
-const dialects: Readonly<Record<string, Dialect>> = {
-  [plainJson.contentType]: plainJson,
-  [responseJson.contentType]: responseJson,
+  statusOf: (answer) => {
+    const status = plainJson.statusOf(answer);
+    return answer.kind === 'mistake' && status === 400 ? 200 : status;
+  },
 };
 
 export type StreamTransport = 'multipart' | 'sse';
@@ -43,8 +41,10 @@ const streamTypes: Readonly<Record<string, StreamTransport>> = { [multipartType]
 export interface Accepted {
   /** Undefined when the client accepts no JSON. */
   readonly json: Dialect | undefined;
-  /** The streams that the client names, best first; one that sends only a wildcard expects an answer that ends. */
-  readonly streams: readonly StreamTransport[];
+  /** The stream that the client prefers of those it names; a client that sends only a wildcard expects an answer that ends. */
+  readonly stream: StreamTransport | undefined;
+  /** Whether the client accepts event streams: `sse` when it names them. */
+  readonly events: 'sse' | 'by-wildcard' | undefined;
 }
 
 /** How many characters of an Accept header are read: more than any client sends. */
@@ -59,14 +59,21 @@ export function readAccept(accept = '*/*'): Accepted {
 
 function acceptedBy(accept: string): Accepted {
   const negotiator = new Negotiator({ headers: { accept } });
-  const names = (text: string) => accept.toLowerCase().includes(text);
+  const names = (type: string) => accept.toLowerCase().includes(type);
   const streams = negotiator
     .mediaTypes(Object.keys(streamTypes))
-    .filter((type) => names(type === eventsType ? eventsType : 'subscriptionspec'))
-    .flatMap((type) => streamTypes[type] ?? []);
-  const json = dialects[negotiator.mediaType(Object.keys(dialects)) ?? ''];
-  const isOld = json === plainJson && names(jsonType) && !names(responseType);
-  return { json: isOld ? oldJson : json, streams };
+    .filter((type) => names(type === eventsType ? eventsType : 'subscriptionspec'));
+  const takesEvents = negotiator.mediaType([eventsType]) !== undefined;
+  const events = streams.includes(eventsType) ? 'sse' : takesEvents ? 'by-wildcard' : undefined;
+  return { json: dialectFor(negotiator, names), stream: streamTypes[streams[0] ?? ''], events };
+}
+
+function dialectFor(negotiator: Negotiator, names: (type: string) => boolean): Dialect | undefined {
+  const [first, second] = negotiator.mediaTypes([responseJson.contentType, plainJson.contentType]);
+  const isNamed = names(responseType);
+  if (first === responseJson.contentType && (isNamed || second === undefined)) return responseJson;
+  if (first === undefined) return undefined;
+  return names(jsonType) && !isNamed ? oldJson : plainJson;
 }
 
 /** Whether a Content-Type is JSON. Its charset does not matter: a body that is not UTF-8 is no JSON. */

@@ -6,7 +6,7 @@ import type { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { type Answer, OperationRecord } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
-import { plainJson, readAccept, type StreamTransport } from './accept.js';
+import { type Accepted, plainJson, readAccept, type StreamTransport } from './accept.js';
 import { headersOf, refuseInTurn, writeJson } from './answering.js';
 import { shuttingDown, writeAsStream, writeStream } from './EventStream.js';
 import type { Edge } from './edge.js';
@@ -25,12 +25,12 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
     const { json, stream } = formsFor(request, eventsOnly);
     const takesNoJson = json === undefined; // then even the answer to a query is a stream
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
-    const record = new OperationRecord(facts, (takesNoJson && stream) || 'http');
+    const record = new OperationRecord(facts, takesNoJson ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http');
     let holder: Holder;
     let result: Answer | ResultStream;
     try {
+      if (takesNoJson && stream === undefined) throw notAcceptable(eventsOnly);
       if (takesNoJson) {
-        if (stream === undefined) throw notAcceptable(eventsOnly);
         origins.refuseForeignPage(request);
         refuseOtherGets(request);
       }
@@ -56,11 +56,13 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
   };
 }
 
-/** How a client can be answered: on `/graphql/stream` by events alone, and by multipart only after a POST. */
-function formsFor({ method, headers }: IncomingMessage, eventsOnly: boolean) {
-  const { json, streams } = readAccept(headers.accept);
-  const stream = streams.find((form) => form === 'sse' || !(eventsOnly || method === 'GET'));
-  return { json: eventsOnly ? undefined : json, stream };
+/** The forms in which a client can be answered: on `/graphql/stream` events alone, and multipart only after a POST. */
+function formsFor({ method, headers }: IncomingMessage, eventsOnly: boolean): Pick<Accepted, 'json' | 'stream'> {
+  const { json, stream, events } = readAccept(headers.accept);
+  // A GET gets a stream only if it names the type, as an EventSource does: a browser's GET for an image accepts anything.
+  const named = events === 'sse' ? events : undefined;
+  if (eventsOnly) return { json: undefined, stream: method !== 'GET' && events ? 'sse' : named };
+  return { json, stream: method === 'GET' ? named : stream };
 }
 
 /** @throws GatewayError when a subscription may not begin now, or not for this page, or has no place */
@@ -79,6 +81,6 @@ function admitStream(
 }
 
 function notAcceptable(eventsOnly: boolean): GatewayError {
-  const types = eventsOnly ? 'name text/event-stream' : 'allow application/graphql-response+json or application/json';
+  const types = eventsOnly ? 'be text/event-stream' : 'allow application/graphql-response+json or application/json';
   return badRequest(`The Accept header must ${types}`, 406);
 }
