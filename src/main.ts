@@ -4,14 +4,12 @@ import { existsSync } from 'node:fs';
 // A signal must not open a debugger in a production process.
 process.on('SIGUSR1', () => {});
 
-// Variables that are already set take precedence over the file.
-if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) process.loadEnvFile();
-
-// Libraries that find it when they are loaded print what they send, passwords included.
-delete process.env['DEBUG'];
-
 const args = process.argv.slice(2);
 try {
+  // Variables that are already set take precedence over the file.
+  if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) process.loadEnvFile();
+  // Libraries that find it when they are loaded print what they send, passwords included.
+  delete process.env['DEBUG'];
   // Loads only the code that is needed: that of the gateway, or that of the commands.
   if (args.length === 0) await (await import('./commands/serve.js')).serve();
   else process.exitCode = await (await import('./commands/runCommand.js')).runCommand(args);

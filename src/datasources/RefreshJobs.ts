@@ -8,7 +8,7 @@ import type { TokenBroker } from './TokenBroker.js';
 import { type JobStatus, jobStatus } from './wire.js';
 
 /** A job's status, and for how long it had been the same when it was read, in milliseconds. */
-export const storedObservation = z.object({ job: jobStatus, unchangedForMs: z.number() });
+const storedObservation = z.object({ job: jobStatus, unchangedForMs: z.number() });
 type Observation = z.output<typeof storedObservation>;
 
 /** An observation, and when it was read. The same object for as long as memory holds it, so that it is translated once. */

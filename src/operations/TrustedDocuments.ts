@@ -77,7 +77,10 @@ export function documentOf(request: GraphQLRequest, trusted: TrustedDocuments | 
   if (query !== undefined && trusted?.options.mode !== 'enforce') return { text: query, isListed: false };
   // Apollo's own message for a request with only a hash: its clients then send the text.
   if (query === undefined && sha256Hash) throw badRequest('PersistedQueryNotSupported', 200);
-  if (query === undefined && !(trusted && documentId)) throw badRequest('The request must have a query');
+  if (query === undefined && !(trusted && documentId)) {
+    const hint = documentId ? ': without TRUSTED_DOCUMENTS_FILE, no documentId is known' : '';
+    throw badRequest(`The request must have a query${hint}`);
+  }
   const what = query === undefined ? 'This id' : 'This';
   throw badRequest(`${what} is not a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here`);
 }
