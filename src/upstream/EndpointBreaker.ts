@@ -47,23 +47,11 @@ export class EndpointBreaker {
   begin(about: BreakerCall): (outcome: Outcome) => void {
     const refusal = this.refusalOf(about.holder);
     if (refusal !== undefined) throw refusal;
-    const { holder, subject = Symbol('a call by itself'), taxpayer = subject } = about;
-    const all = this.#all;
-    const own = this.#ownOf(holder);
-    const onTrial = [all, own].filter((breaker) => breaker.isOpen);
+    const onTrial = [this.#all, this.#ownOf(about.holder)].filter((breaker) => breaker.isOpen);
     for (const breaker of onTrial) breaker.openUntil = performance.now() + this.resetMs;
     return (outcome) => {
-      const at = performance.now();
-      if (outcome === 'not-made') {
-        for (const breaker of onTrial) breaker.openUntil = at; // it proved nothing: the next call may try
-        return;
-      }
-      const hasFailed = outcome === 'failed';
-      this.#failedLast = hasFailed && all.isOpen ? holder : null;
-      if (hasFailed) {
-        own.noteFailure({ at, by: subject, about: subject }, this.resetMs);
-        all.noteFailure({ at, by: holder, about: taxpayer }, this.resetMs);
-      } else for (const breaker of [all, own]) breaker.close();
+      if (outcome !== 'not-made') this.#settle(about, outcome === 'failed');
+      else for (const breaker of onTrial) breaker.openUntil = performance.now(); // it proved nothing: the next call may try
     };
   }
 
@@ -79,6 +67,19 @@ export class EndpointBreaker {
 
   #ownOf(holder: string | undefined): Breaker {
     return this.#holders.memo(holder ?? '');
+  }
+
+  #settle({ holder, subject: given, taxpayer }: BreakerCall, hasFailed: boolean): void {
+    const subject = given ?? Symbol('a call by itself');
+    const own = this.#ownOf(holder);
+    this.#failedLast = hasFailed && this.#all.isOpen ? holder : null;
+    if (hasFailed) {
+      const at = performance.now();
+      own.noteFailure({ at, by: subject, about: subject }, this.resetMs);
+      this.#all.noteFailure({ at, by: holder, about: taxpayer ?? subject }, this.resetMs);
+    } else {
+      for (const breaker of [this.#all, own]) breaker.close();
+    }
   }
 }
 
