@@ -3,7 +3,7 @@ import type { Secret } from '../config/secret.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import type { Pauses } from '../upstream/Pauses.js';
 import type { CallOptions, Endpoint, ResilientFetch, ServiceRequest } from '../upstream/ResilientFetch.js';
-import { failureIn, type TryFailure } from '../upstream/readAnswer.js';
+import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall } from './reading.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
@@ -58,10 +58,7 @@ export class TaxpayerService {
     return this.#call({ ...call, endpoint: 'refreshJob', path, taxpayer, token, decode });
   }
 
-  /**
-   * Reports to `onOutcome` a success or a failure of the service; other errors, such as NOT_FOUND, are not reported. Nor are
-   * refused client credentials: a 403 may concern one caller alone, and a 401 begins a pause, which is reported by itself.
-   */
+  /** Reports to `onOutcome` a success or a failure of the service; other errors, such as NOT_FOUND, are not reported. */
   async #call<T>(call: Call<T>): Promise<T> {
     const { onOutcome } = this.options;
     try {
@@ -126,3 +123,10 @@ export function serviceUrl(baseUrl: string, ...segments: readonly string[]): str
 
 const noAccess = 'The service refuses access to this taxpayer';
 const unknownToIt = 'The service knows no such taxpayer or job';
+
+function failureIn(error: unknown): TryFailure | undefined {
+  const own = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN' ? error.cause : error;
+  // Refused client credentials are not reported here: a 403 may concern one caller alone, and a 401 begins a pause, which is
+  // reported by itself.
+  return own instanceof TryFailure ? own : undefined;
+}

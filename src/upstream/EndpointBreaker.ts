@@ -11,8 +11,10 @@ interface BreakerCall {
   readonly taxpayer?: string | undefined;
 }
 
-/** `not-made`: nothing was sent, so the call says nothing about the endpoint. */
-type Outcome = 'not-made' | 'answered' | 'failed';
+/** Set by the call while it runs. `not-made`: nothing was sent, so the call says nothing about the endpoint. */
+export interface CallRecord {
+  outcome: 'not-made' | 'answered' | 'failed';
+}
 
 /** A holder's breaker opens when its calls about this many subjects fail, with no answer between. */
 const subjectsInARow = 5;
@@ -40,19 +42,19 @@ export class EndpointBreaker {
     return [this.#all, ...this.#holders.values()].some(({ isOpen }) => isOpen);
   }
 
-  /**
-   * Begins a call; returns what is to be told its outcome.
-   * @throws GatewayError UPSTREAM_UNAVAILABLE in place of a call that is not to be made
-   */
-  begin(about: BreakerCall): (outcome: Outcome) => void {
+  /** @throws GatewayError UPSTREAM_UNAVAILABLE in place of a call that is not made; whatever `call` throws */
+  async run<T>(about: BreakerCall, call: (record: CallRecord) => Promise<T>): Promise<T> {
     const refusal = this.refusalOf(about.holder);
     if (refusal !== undefined) throw refusal;
     const onTrial = [this.#all, this.#ownOf(about.holder)].filter((breaker) => breaker.isOpen);
     for (const breaker of onTrial) breaker.openUntil = performance.now() + this.resetMs;
-    return (outcome) => {
-      if (outcome !== 'not-made') this.#settle(about, outcome === 'failed');
+    const record: CallRecord = { outcome: 'not-made' };
+    try {
+      return await call(record);
+    } finally {
+      if (record.outcome !== 'not-made') this.#settle(about, record.outcome === 'failed');
       else for (const breaker of onTrial) breaker.openUntil = performance.now(); // it proved nothing: the next call may try
-    };
+    }
   }
 
   /** Why a call of the holder would not be made now; undefined when it would be. */

@@ -1,13 +1,13 @@
 import type { Agent, ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import nodeFetch from 'node-fetch';
-import { outcomeUnknown, upstreamTimeout } from '../errors/errors.js';
+import { outcomeUnknown } from '../errors/errors.js';
 import type { Agents } from '../network/agents.js';
 import { giveUpAfter, pause } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
 import type { Trail } from '../process/Trail.js';
-import { EndpointBreaker } from './EndpointBreaker.js';
-import { failureIn, nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
+import { type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
+import { nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
 /** The endpoints of the service (interface, part 4); also labels of metrics, and names of pauses and breakers. */
 export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
@@ -74,32 +74,22 @@ export class ResilientFetch {
   }
 
   /**
-   * @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived, UPSTREAM_TIMEOUT when no time is left
-   *   for a try, or UPSTREAM_UNAVAILABLE from an open breaker; whatever `beforeTry` throws
+   * @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived, or UPSTREAM_UNAVAILABLE from an open
+   *   breaker; whatever `beforeTry` throws
    */
-  async call<T>(request: ServiceRequest<T>): Promise<ServiceAnswer<T>> {
+  call<T>(request: ServiceRequest<T>): Promise<ServiceAnswer<T>> {
     const endsAt = Math.min(performance.now() + this.options.deadlineMs, request.endsAt ?? Infinity);
     const about = { ...request, subject: request.body === undefined ? request.url : undefined };
-    const settle = this.#breakers[request.endpoint].begin(about);
-    try {
-      const answer = await this.#callWithin(endsAt, request);
-      settle(answer.status === 403 && request.isAsClient ? 'failed' : 'answered');
-      return answer;
-    } catch (error) {
-      const kind = failureIn(error)?.kind;
-      // An answer that breaks the contract still shows that the service is alive.
-      settle(kind === undefined ? 'not-made' : kind === 'invalid' ? 'answered' : 'failed');
-      throw error;
-    }
+    return this.#breakers[request.endpoint].run(about, (record) => this.#callWithin(endsAt, request, record));
   }
 
-  async #callWithin<T>(endsAt: number, request: ServiceRequest<T>): Promise<ServiceAnswer<T>> {
+  async #callWithin<T>(endsAt: number, request: ServiceRequest<T>, record: CallRecord): Promise<ServiceAnswer<T>> {
     const { endpoint, body, holder } = request;
     for (let repetition = 0; ; repetition += 1) {
       await request.beforeTry?.();
-      if (performance.now() >= endsAt) throw upstreamTimeout();
+      if (performance.now() >= endsAt) throw new TryFailure('timeout', { reason: 'no time left for a try' });
       try {
-        return await this.#try(endsAt, request);
+        return await this.#try(endsAt, request, record);
       } catch (error) {
         const pauseMs = this.#pauseAfter(repetition, error);
         const isLast = body !== undefined || repetition === maxTries - 1;
@@ -111,8 +101,8 @@ export class ResilientFetch {
     }
   }
 
-  async #try<T>(endsAt: number, request: ServiceRequest<T>): Promise<ServiceAnswer<T>> {
-    const { endpoint, url, headers, body, decode, trail } = request;
+  async #try<T>(endsAt: number, request: ServiceRequest<T>, record: CallRecord): Promise<ServiceAnswer<T>> {
+    const { endpoint, isAsClient, url, headers, body, decode, trail } = request;
     const { fetch = nodeFetch, timeoutMs, maxResponseBytes, agents, onTry } = this.options;
     const startedAt = performance.now();
     const limit = new AbortController();
@@ -137,12 +127,15 @@ export class ResilientFetch {
       const answer = await readAnswer(response, limit, decode);
       // The proxy gave this answer and forwarded nothing (RFC 9110, section 15.5.8).
       if (status === 407) throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, status);
+      record.outcome = status === 403 && isAsClient ? 'failed' : 'answered';
       if (status >= 400) outcome = 'client-error';
       return answer;
     } catch (error) {
       if (error instanceof TypeError) throw error; // a bug of ours
       const failure = failureOf(error, limit.signal.aborted);
       ({ kind: outcome, reason } = failure);
+      // For the breaker, an answer that breaks the contract still shows that the service is alive.
+      record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
       throw mayHaveArrived && !isSurelyUndone(failure) ? outcomeUnknown(failure) : failure;
     } finally {
       endLimit();

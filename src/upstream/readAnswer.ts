@@ -31,12 +31,6 @@ export class TryFailure extends GatewayError {
   }
 }
 
-/** The failed try behind an error of a call, if that was its reason. */
-export function failureIn(error: unknown): TryFailure | undefined {
-  const own = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN' ? error.cause : error;
-  return own instanceof TryFailure ? own : undefined;
-}
-
 /** A longer wait counts as this one: nothing silences the gateway for longer. */
 const longestWaitSeconds = 3600;
 /** A wait above a day is not believed: it is rather a time since 1970, or milliseconds. */
