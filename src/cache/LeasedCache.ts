@@ -41,10 +41,14 @@ const atOnce: InPlace = async (work) => work();
 
 interface Reader<Value> {
   readonly id: string;
+  /** Names the reader as the owner of the lease that it takes. */
+  readonly owner: string;
   readonly acceptable: (entry: Entry<Value>) => boolean;
   readonly fetch: () => Promise<Entry<Value>>;
   /** Whether memory may keep the result: not when the subject was forgotten during the read. */
   readonly mayKeep: () => boolean;
+  /** Whether `fetch` gives an entry that was fetched before: it is offered to the store, once and without waiting. */
+  readonly isAgain?: true;
 }
 
 /**
@@ -61,8 +65,6 @@ export class LeasedCache<Value> implements MemoryKeeper {
   readonly #flights = new Map<string, Promise<Entry<Value>>>();
   /** The ids of entries that wait to be offered to the store again. */
   readonly #unsaved = new Set<string>();
-  /** Names this process as the owner of the leases that it takes. */
-  readonly #owner = newId();
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
     const { maxEntries, codec } = options;
@@ -99,7 +101,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const askedAt = performance.now();
     const isFetchedMeanwhile = ({ readAt }: Entry<Value>) => readAt >= askedAt && readAt <= performance.now();
     const acceptable = (entry: Entry<Value>) => request.acceptable(entry) || isFetchedMeanwhile(entry);
-    const wanted = { id, acceptable, fetch: () => this.#fetch(request) };
+    const wanted = { id, owner: newId(), acceptable, fetch: () => this.#fetch(request) };
     for (;;) {
       const underWay = this.#flights.get(id);
       if (underWay === undefined) {
@@ -146,7 +148,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const place = store.placeOf(fieldOf(reader.id));
     let refused: string | undefined;
     let awaited: string | undefined;
-    const ask = () => store.acquire(place, { owner: this.#owner, leaseMs, refused, awaited });
+    const ask = () => store.acquire(place, { owner: reader.owner, leaseMs, refused, awaited });
     for (;;) {
       let turn = await ask().catch(takenWithoutStore);
       // A store that gives the refused entry again does not keep its word: go on as without it.
@@ -173,7 +175,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
         case 'held':
           // 6. Another process holds the lease.
           awaited = turn.owner;
-          if (performance.now() > waitsUntil) throw upstreamTimeout();
+          if (reader.isAgain || performance.now() > waitsUntil) throw upstreamTimeout();
           await pause(lookEveryMs * (0.5 + Math.random() / 2));
           break;
         case 'taken':
@@ -191,21 +193,27 @@ export class LeasedCache<Value> implements MemoryKeeper {
   ): Promise<Entry<Value>> {
     const aheadMs = storeNow - performance.now();
     const { store } = this.options;
+    const { owner } = reader;
     // 7. This process has the lease, or the store does not answer. Losing the lease does not end the work.
     const renewing = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
     try {
       const entry = await reader.fetch().finally(() => clearInterval(renewing));
       // 8. Write the entry and release the lease. What the store does not take is noted for step 10.
       const outcome = outcomeOf(entry, this.options, aheadMs);
-      const isSaved = await store.settle(place, this.#owner, outcome).catch(() => false);
+      const isSaved = await store.settle(place, owner, outcome).catch(() => undefined);
+      if (isSaved === false && !reader.isAgain) {
+        // The store answered: another process has taken the lease, and may have fetched later.
+        const newest = await this.#offer(entry, reader).catch(() => undefined);
+        if (newest !== undefined) return newest;
+      }
       this.#keep(reader, entry);
-      if (!isSaved) void this.#saveLater(reader.id);
+      if (!isSaved) void this.#saveLater(reader);
       return entry;
     } catch (error) {
       // 9. Leave the failure for those who wait, unless it is a bug or a refusal that concerns one caller alone.
       const isShared = error instanceof GatewayError && error.onlyFor === undefined;
       const failure = isShared ? encodeFailure(error) : undefined;
-      await store.settle(place, this.#owner, { failure }).catch(() => undefined);
+      await store.settle(place, owner, { failure }).catch(() => undefined);
       throw error;
     }
   }
@@ -219,22 +227,26 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   /**
-   * 10. Offers the store again and again an entry that it did not take, if memory still has it, under the lease that may still be there.
-   * Not an old one: the store may not know any more that the subject was forgotten since.
+   * 10. Offers the store again and again an entry that it did not take, if memory still has it, under the lease that may still be
+   * there. Not an old one: the store may not know any more that the subject was forgotten since.
    */
-  async #saveLater(id: string): Promise<void> {
+  async #saveLater({ id, owner }: Pick<Reader<Value>, 'id' | 'owner'>): Promise<void> {
     if (this.#unsaved.has(id) || this.#unsaved.size === mostUnsaved) return;
     this.#unsaved.add(id);
     await pause(Math.max(saveAgainMs, (1000 * this.#unsaved.size) / mostSavesPerSecond), { ref: false });
     this.#unsaved.delete(id);
     const own = this.#memory.peek(id);
     if (own === undefined || !isYoungerThan(own, knownForMs)) return;
-    const acceptable = (stored: Entry<Value>) => stored.version === own.version || !isFromBefore(stored, own);
-    const mayKeep = () => this.#memory.peek(id) === own;
-    await this.#load({ id, acceptable, fetch: async () => own, mayKeep }).catch((error) => {
+    await this.#offer(own, { id, owner, mayKeep: () => this.#memory.peek(id) === own }).catch((error) => {
       // Again, where another process held the lease for too long or failed. A StoreError comes only from a closed store.
-      if (!(error instanceof StoreError)) void this.#saveLater(id);
+      if (!(error instanceof StoreError)) void this.#saveLater({ id, owner });
     });
+  }
+
+  /** Asks the store for an entry that was not fetched before the own one; given the lease, writes the own one. */
+  #offer(own: Entry<Value>, reader: Pick<Reader<Value>, 'id' | 'owner' | 'mayKeep'>): Promise<Entry<Value>> {
+    const acceptable = (stored: Entry<Value>) => stored.version === own.version || !isFromBefore(stored, own);
+    return this.#load({ ...reader, acceptable, fetch: async () => own, isAgain: true });
   }
 
   /** Keeps the store's entry, unless memory has the same version, with its readers' views, or one that was fetched later. */

@@ -104,8 +104,8 @@ describe('processes over one Redis', () => {
       const [newer] = await Promise.all(others.map(tokenOf));
       sandbox.control.release('held');
       holder.child.kill('SIGCONT');
-      await late; // the one that it was told itself
-      await until(async () => (await tokenOf(holder)) === newer);
+      expect(await late).toBe(newer); // not the one that it was told itself
+      expect(await tokenOf(holder)).toBe(newer);
       expect(await tokenOf(await start())).toBe(newer);
       expect(sandbox.control.tokenCalls(id)).toBe(2);
     },
