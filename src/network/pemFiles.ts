@@ -1,6 +1,5 @@
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createSecureContext } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../config/config.js';
 import { follow } from '../config/files.js';
@@ -27,11 +26,18 @@ export type Pem = { readonly [Which in Kind]?: Buffer };
  */
 export function readPemFiles(files: PemFiles): Pem {
   const pem: Pem = Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : [])));
+  const { ca, cert, key } = pem;
+  const [certSetting, keySetting] = [files.cert?.setting, files.key?.setting];
   let problem = `${files.ca?.setting} does not hold certificates in PEM`;
   try {
-    if (pem.ca) checkCertificates(pem.ca);
-    problem = `${files.cert?.setting} and ${files.key?.setting} do not hold a certificate in PEM and its private key without a passphrase`;
-    createSecureContext(pem);
+    if (ca) certificatesIn(ca);
+    if (!cert || !key) return pem;
+    problem = `${certSetting} does not hold a certificate in PEM`;
+    const [own] = certificatesIn(cert);
+    problem = `${keySetting} does not hold a private key in PEM without a passphrase`;
+    const privateKey = createPrivateKey(key);
+    problem = `${keySetting} does not hold the private key of the first certificate in ${certSetting}`;
+    if (!own?.checkPrivateKey(privateKey)) throw new Error('another key');
     return pem;
   } catch {
     throw new ConfigError([problem]);
@@ -53,10 +59,10 @@ export function followPemFiles(files: PemFiles, present: Pem, log: Logger, use: 
 }
 
 /** @throws Error when there is none, or one cannot be read */
-function checkCertificates(pem: Buffer): void {
+function certificatesIn(pem: Buffer): X509Certificate[] {
   const blocks = pem.toString('latin1').match(/-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]*-----END[^-]*-----/g);
   if (blocks === null) throw new Error('no certificate');
-  for (const block of blocks) new X509Certificate(block);
+  return blocks.map((block) => new X509Certificate(block));
 }
 
 function read({ setting, file }: NamedFile): Buffer {

@@ -88,7 +88,7 @@ describe('the service', () => {
     try {
       await until(() => clients.length > 0);
       writeFileSync(inUse.certFile, 'half a certificate');
-      const problem = 'UPSTREAM_CERT_FILE and UPSTREAM_KEY_FILE do not hold a certificate in PEM';
+      const problem = 'UPSTREAM_CERT_FILE does not hold a certificate in PEM';
       await until(() => logs.some((line) => line.includes(problem)));
       expect(new Set(clients)).toEqual(new Set(['CN=first']));
       install(second);
@@ -166,6 +166,6 @@ test('a key that does not belong to its certificate ends the start with one line
   const files = { UPSTREAM_CERT_FILE: server.certFile, UPSTREAM_KEY_FILE: other.keyFile };
   const settings = environmentFor({ ...service, url: 'https://service.example' });
   await expect(startGateway(loadConfig({ ...settings, ...files, LOG_LEVEL: 'error' }))).rejects.toThrow(
-    'UPSTREAM_CERT_FILE and UPSTREAM_KEY_FILE do not hold a certificate in PEM and its private key',
+    'UPSTREAM_KEY_FILE does not hold the private key of the first certificate in UPSTREAM_CERT_FILE',
   );
 });

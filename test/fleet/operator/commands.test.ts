@@ -212,7 +212,7 @@ describe('check', () => {
     [
       'configuration',
       { TLS_CERT_FILE: import.meta.filename, TLS_KEY_FILE: import.meta.filename },
-      /^TLS_CERT_FILE and TLS_KEY_FILE do not hold a certificate in PEM and its private key/,
+      /^TLS_CERT_FILE does not hold a certificate in PEM$/,
     ],
     [
       'store',
