@@ -121,7 +121,7 @@ export class IssuerKeys implements KeySource {
       this.#failure = undefined;
     } catch (error) {
       this.#failure = error as NoAnswer;
-      this.#notBefore = performance.now() + retryMs;
+      this.#notBefore = performance.now() + retryMs - 1; // the timer of `start` may be a moment early
     }
     this.options.onRead(this.#failure);
     return this.#failure === undefined;
