@@ -20,13 +20,15 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
   const seen: Store = Object.assign(Object.create(store), {
     acquire: (...wish) => (changes.acquire ?? store.acquire).apply(store, wish),
     settle: (...outcome) => (changes.settle ?? store.settle).apply(store, outcome),
-  } satisfies Leases);
+    forget: (...forgotten) => store.forget(...forgotten),
+  } satisfies Leases & Pick<Store, 'forget'>);
   const kept: string[] = [];
+  const sealed = new SealedStore({
+    ...{ store: seen, sealer: new Sealer(new Secret('planted-secret')) },
+    ...{ client: { baseUrl: '', clientId: '' }, apiVersion: '' },
+  });
   const cache = new LeasedCache<string>({
-    store: new SealedStore({
-      ...{ store: seen, sealer: new Sealer(new Secret('planted-secret')) },
-      ...{ client: { baseUrl: '', clientId: '' }, apiVersion: '' },
-    }),
+    store: sealed,
     ...{ kind: 'token', maxEntries: 9, workMs: 60_000, ttlMs: () => 3_600_000 },
     codec: { encode: String, decode: String },
     fieldOf: (subject) => ({ subject, kind: 'token' }),
@@ -34,7 +36,7 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
   });
   const read = async (fetch: () => Promise<string>) =>
     (await cache.read('id', { acceptable: () => false, fetch })).value;
-  return { cache, kept, read };
+  return { cache, kept, read, sealed };
 }
 
 const after = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
@@ -175,6 +177,84 @@ it('Memory keeps what was fetched later than what the store has', async () => {
   await expect(one.read(async () => Promise.reject(new GatewayError('UPSTREAM_TIMEOUT', 'x')))).rejects.toThrow('x');
   expect(one.cache.peek('id')?.value).toBe('new');
 });
+
+/** A service that takes 600 ms for an answer: T1, T2 and so on. */
+function slowService() {
+  const calls: string[] = [];
+  const fetch = async () => {
+    const token = `T${calls.push('')}`;
+    await after(600);
+    return token;
+  };
+  return { calls, fetch };
+}
+
+it('A store that is emptied during a call has the answer as soon as it is there', async () => {
+  let store = new SharedStore();
+  const changes: Partial<Leases> = {
+    acquire: (...wish) => store.acquire(...wish),
+    settle: (...outcome) => store.settle(...outcome),
+  };
+  const { calls, fetch } = slowService();
+  const first = processOn(store, changes).read(fetch);
+  await pass(300);
+  store = new SharedStore();
+  await pass(400);
+  const acceptable = () => true;
+  const second = processOn(store, changes).cache.read('id', { acceptable, fetch });
+  await pass(1000);
+  expect([await first, (await second).value]).toEqual(['T1', 'T1']);
+  expect(calls).toHaveLength(1);
+});
+
+it('A write-back does not end the lease of a read of its process', async () => {
+  const store = new SharedStore();
+  const changes: Partial<Leases> = { acquire: away, settle: away };
+  const { calls, fetch } = slowService();
+  const one = processOn(store, changes);
+  const first = one.read(fetch);
+  await pass(600);
+  expect(await first).toBe('T1');
+  delete changes.acquire;
+  delete changes.settle;
+  await pass(600);
+  const acceptable = ({ value }: { readonly value: string }) => value !== 'T1'; // it was refused
+  const reads = [one.cache.read('id', { acceptable, fetch })];
+  await pass(100);
+  reads.push(processOn(store).cache.read('id', { acceptable, fetch }));
+  await pass(3000);
+  expect((await Promise.all(reads)).map(({ value }) => value)).toEqual(['T2', 'T2']);
+  expect(calls).toHaveLength(2);
+});
+
+it.each(['is answered', 'fails'])(
+  'A read that %s after its subject was forgotten does not end the lease of the next',
+  async (end) => {
+    const store = new SharedStore();
+    const { calls, fetch } = slowService();
+    const [one, another] = [processOn(store), processOn(store)];
+    const old = one.cache.read('id', {
+      acceptable: () => true,
+      fetch: async () => {
+        const token = await fetch();
+        if (end === 'fails') throw new GatewayError('UPSTREAM_UNAVAILABLE', 'planted');
+        return token;
+      },
+    });
+    const ended = old.catch(() => undefined);
+    await pass(300);
+    await one.sealed.forget({ id: 'request', subject: 'id' });
+    await pass(50);
+    one.cache.forget(() => true);
+    const reads = [one.cache.read('id', { acceptable: () => true, fetch })];
+    await pass(end === 'fails' ? 100 : 400);
+    reads.push(another.cache.read('id', { acceptable: () => true, fetch }));
+    await pass(3000);
+    await ended;
+    expect((await Promise.all(reads)).map(({ value }) => value)).toEqual(['T2', 'T2']);
+    expect(calls).toHaveLength(2);
+  },
+);
 
 it('What is forgotten while it is written back is not kept again', async () => {
   const store = new SharedStore();

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -162,10 +163,19 @@ describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a priva
   });
 });
 
-test('a key that does not belong to its certificate ends the start with one line', async () => {
-  const files = { UPSTREAM_CERT_FILE: server.certFile, UPSTREAM_KEY_FILE: other.keyFile };
-  const settings = environmentFor({ ...service, url: 'https://service.example' });
-  await expect(startGateway(loadConfig({ ...settings, ...files, LOG_LEVEL: 'error' }))).rejects.toThrow(
-    'UPSTREAM_KEY_FILE does not hold the private key of the first certificate in UPSTREAM_CERT_FILE',
-  );
-});
+test.each(['of the same type', 'of another type'])(
+  'a key %s that does not belong to its certificate ends the start with one line',
+  async (type) => {
+    const otherType = file('rsa.key');
+    writeFileSync(
+      otherType,
+      generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    );
+    const key = type === 'of another type' ? otherType : other.keyFile;
+    const files = { UPSTREAM_CERT_FILE: server.certFile, UPSTREAM_KEY_FILE: key };
+    const settings = environmentFor({ ...service, url: 'https://service.example' });
+    await expect(startGateway(loadConfig({ ...settings, ...files, LOG_LEVEL: 'error' }))).rejects.toThrow(
+      'UPSTREAM_KEY_FILE does not hold the private key of the first certificate in UPSTREAM_CERT_FILE',
+    );
+  },
+);

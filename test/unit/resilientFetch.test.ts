@@ -1,0 +1,30 @@
+import { expect, it } from '@jest/globals';
+import nodeFetch from 'node-fetch';
+import { GatewayError } from '../../src/errors/errors.js';
+import { Agents } from '../../src/network/agents.js';
+import { ResilientFetch } from '../../src/upstream/ResilientFetch.js';
+import { atEnd } from '../support/atEnd.js';
+import { freePort } from '../support/freePort.js';
+
+it('a failed try counts for the breaker, also where the budget ends before the next', async () => {
+  const agents = new Agents({ httpsProxy: undefined, httpProxy: undefined, noProxy: [] });
+  atEnd(() => agents.stop());
+  const times = { timeoutMs: 500, deadlineMs: 2000, breakerResetMs: 10_000, maxResponseBytes: 1000 };
+  let tries = 0;
+  const fetch: typeof nodeFetch = (...request) => {
+    tries += 1;
+    return nodeFetch(...request);
+  };
+  const http = new ResilientFetch({ ...times, agents, fetch });
+  const origin = `http://127.0.0.1:${await freePort()}`;
+  for (let caller = 0; caller < 5; caller += 1) {
+    const left = ['a call'];
+    const beforeTry = async () => {
+      if (left.pop() === undefined) throw new GatewayError('TOKEN_BUDGET_EXHAUSTED', 'spent');
+    };
+    const call = { endpoint: 'taxpayerToken', isAsClient: true, headers: {}, decode: (json: unknown) => json } as const;
+    const about = { url: `${origin}/${caller}`, holder: `caller ${caller}`, taxpayer: `taxpayer ${caller}` };
+    await http.call({ ...call, ...about, beforeTry }).catch(() => {});
+  }
+  expect([tries, http.isOpen('taxpayerToken')]).toEqual([3, true]);
+});
