@@ -170,12 +170,13 @@ export class TokenBroker implements MemoryKeeper {
     { endsAt, ...call }: ReadCall & { readonly endsAt: number },
     read: (token: Secret) => Promise<T>,
   ): Promise<T> {
-    const beganAt = performance.now();
+    let beganAt: number | undefined;
     const refused = new Set<string>();
     for (;;) {
       const leftMs = endsAt - performance.now();
       // A read of a token that takes longer goes on: others may be waiting for it.
       const entry = await inTime(leftMs, this.credential(id, refused, call), upstreamTimeout);
+      beganAt ??= performance.now();
       const { value, version, readAt, startedAt = readAt } = entry;
       try {
         return await read(knownOf(value).record.accessToken);
