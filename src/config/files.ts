@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { withoutByteOrderMark } from '../process/json.js';
 
 /** How often files are looked at, in milliseconds: by name, because mounted secrets are replaced through a symbolic link. */
 const lookEveryMs = 1000;
@@ -72,5 +73,5 @@ export function readValue(path: string): string {
 
 /** The value in a variable or a file, without the line break that shells and editors add. */
 export function valueIn(content: string): string {
-  return content.replace(/\r?\n$/, '');
+  return withoutByteOrderMark(content).replace(/\r?\n$/, '');
 }

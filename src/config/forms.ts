@@ -8,7 +8,7 @@ import { allScopes } from '../auth/caller.js';
 export type Text = z.ZodType<string, string>;
 
 const control = 'must not contain line breaks, tabs or other control characters';
-export const text = z.string().refine((value) => !/[\p{Cc}\uFEFF]/u.test(value), { error: control });
+export const text = z.string().refine((value) => !/\p{Cc}/u.test(value), { error: control });
 const fitting = (fits: (text: string) => boolean, error: string) => text.refine(fits, { error });
 
 export function oneOf<const Word extends string>(...words: Word[]) {

@@ -6,6 +6,7 @@ import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
 import { type Followed, follow } from '../config/files.js';
 import type { LineLimit } from '../observability/LineLimit.js';
+import { withoutByteOrderMark } from '../process/json.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 import type { OperationFacts } from './Operation.js';
 
@@ -161,7 +162,7 @@ async function filesOf(path: string): Promise<readonly string[]> {
 }
 
 async function addFile(listed: Listed, file: string): Promise<void> {
-  const json: unknown = JSON.parse(await readFile(file, 'utf8'));
+  const json: unknown = JSON.parse(withoutByteOrderMark(await readFile(file, 'utf8')));
   const { data } = z.union([apolloManifest, textsByHash]).safeParse(json);
   if (data === undefined) throw new Error("is neither Apollo's persisted-query manifest nor { hash: text }");
   for (const [id, body] of data) listed.add(id, body);

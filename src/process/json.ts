@@ -1,3 +1,8 @@
+/** The text of a file without the byte order mark that some editors begin it with. */
+export function withoutByteOrderMark(text: string): string {
+  return text.startsWith('\uFEFF') ? text.slice(1) : text;
+}
+
 /** Where a JSON text may hold an integer of 16 digits or more: a double holds every shorter one. */
 const longInteger = /[-[:,\s]\d{16}/;
 

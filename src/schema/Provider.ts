@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
+import { withoutByteOrderMark } from '../process/json.js';
 import { openEnum } from './Vocabulary.js';
 
 /** One value of the `Provider` enum: the service's `value` (interface, 2.4) under the `name` the schema shows. */
@@ -46,7 +47,7 @@ const providersFile = z
 export function readProviders(file: string): readonly ProviderEntry[] {
   let json: unknown;
   try {
-    json = JSON.parse(readFileSync(file, 'utf8'));
+    json = JSON.parse(withoutByteOrderMark(readFileSync(file, 'utf8')));
   } catch (error) {
     if (error instanceof SyntaxError) throw new Error('PROVIDERS_FILE is not JSON');
     throw new Error(`PROVIDERS_FILE cannot be read (${(error as NodeJS.ErrnoException).code})`);

@@ -215,7 +215,7 @@ describe('A mistake', () => {
   });
 
   it.each(controlled)('in %s that is a control character is refused by name', (name) => {
-    for (const character of ['\n', '\t', '\u0001', '\u0085', '\uFEFF']) {
+    for (const character of ['\n', '\t', '\u0001', '\u0085']) {
       const { example, fallback } = settings[name];
       const env = { ...open, [name]: `${example || fallback}${character}${planted}` };
       expect(problemsOf(env)).toEqual([`${name} must not contain line breaks, tabs or other control characters`]);
@@ -311,11 +311,11 @@ describe('A secret from a file', () => {
     return path;
   };
 
-  it.each(secrets)('is possible for %s; one line break at its end is not part of it', (name) => {
+  it.each(secrets)('is possible for %s; a byte order mark and one line break at its end are not part of it', (name) => {
     const value = goodValue[name as SettingName] ?? 'a-secret-of-some-length';
     const rest = beside[name as SettingName] ?? {};
     const direct = JSON.stringify(revealed(loadConfig({ ...rest, [name]: value })));
-    for (const content of [value, `${value}\n`, `${value}\r\n`]) {
+    for (const content of [value, `${value}\n`, `${value}\r\n`, `\uFEFF${value}`]) {
       const config = loadConfig({ ...rest, [`${name}_FILE`]: file('one', content) });
       expect(JSON.stringify(revealed(config))).toBe(direct);
     }

@@ -24,7 +24,7 @@ function write(name: string, content: unknown): string {
   return file;
 }
 
-const file = write('manifest.json', JSON.stringify(manifest));
+const file = write('manifest.json', `\uFEFF${JSON.stringify(manifest)}`); // as some editors write it
 const gateway = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: file, FEDERATION_SHARED_SECRET: routerSecret });
 
 async function send(body: object, headers: Readonly<Record<string, string>> = {}) {
