@@ -23,10 +23,19 @@ export function parseJson(text: string): unknown {
   return JSON.parse(withInfinities);
 }
 
-/** Whether a number, as JSON or GraphQL writes it, is an integer that JSON would write differently: a double cannot hold it. */
+/** Whether a number, as JSON or GraphQL writes it, is an integer that a double cannot hold. */
 export function isLostInteger(number: string): boolean {
+  if (!/^-?\d+(?:[eE]\+?\d+)?$/.test(number)) return false;
   const value = Number(number);
-  return /^-?\d+$/.test(number) && !Number.isSafeInteger(value) && String(value) !== number;
+  if (Number.isSafeInteger(value)) return false;
+  return !Number.isFinite(value) || significantDigits(number) !== significantDigits(String(value));
+}
+
+function significantDigits(number: string): string {
+  return number
+    .replace(/e.*$/i, '')
+    .replace(/[-.]/g, '')
+    .replace(/(?<!0)0+$/, '');
 }
 
 /** The path of the first infinity, as `crm.ids.0`; undefined when there is none. It recurses: for bounded nesting only. */
