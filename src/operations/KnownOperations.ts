@@ -217,10 +217,14 @@ function withoutSchema(errors: readonly GraphQLError[]): GatewayError {
 
 /**
  * The name of an operation in metrics and traces, never the name a client gave: its root field as the schema spells it, or
- * `several`.
+ * `several`. Of several fields, one that waits (`waitSeconds`) gives the name, because the operation is slow on purpose.
  */
 function operationLabel(roots: readonly FieldNode[]): string {
   const [name = '', ...more] = new Set(roots.map((root) => root.name.value));
-  if (more.length > 0) return 'several';
+  if (more.length > 0) return roots.find(isLongPoll)?.name.value ?? 'several';
   return name.startsWith('__') ? 'introspection' : name;
+}
+
+function isLongPoll({ arguments: given }: FieldNode): boolean {
+  return given?.some(({ name }) => name.value === 'waitSeconds') ?? false;
 }

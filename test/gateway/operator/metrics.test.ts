@@ -27,6 +27,9 @@ describe('Metrics', () => {
     }
     await query(`query SsnOf900001234 { mine: taxpayerToken(taxpayerId: "${id}") { status } }`);
     await query(`{ a: taxpayer(id: "${id}") { id } b: taxpayerToken(taxpayerId: "${id}") { status } }`);
+    const wait = `refreshJob(taxpayerId: "${id}", jobId: "none", waitSeconds: 1) { status }`;
+    await query(`{ ${wait} a: taxpayer(id: "${id}") { id } }`);
+    await query(`query { ...F a: taxpayer(id: "${id}") { id } } fragment F on Query { ${wait} }`);
     await query('{ __typename }');
     await query('{ noSuchField900001234 }');
     await query('{ a: taxpayer(id: " ") { id } b: taxpayer(id: " ") { id } }');
@@ -35,6 +38,8 @@ describe('Metrics', () => {
       page,
       'gateway_operations_total{operation="taxpayerToken",transport="http",outcome="ok"} 1',
       'gateway_operations_total{operation="several",transport="http",outcome="ok"} 1',
+      // slow on purpose, so that it is told apart from what has to be quick
+      'gateway_operations_total{operation="refreshJob",transport="http",outcome="errors"} 2',
       'gateway_operations_total{operation="introspection",transport="http",outcome="ok"} 1',
       'gateway_operations_total{operation="none",transport="http",outcome="refused"} 1',
       'gateway_errors_total{code="BAD_USER_INPUT"} 2',
