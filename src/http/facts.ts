@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isIP } from 'node:net';
+import { isIP, SocketAddress } from 'node:net';
 import proxyaddr from 'proxy-addr';
 import type { Caller } from '../auth/caller.js';
 import type { Identity } from '../auth/identify.js';
@@ -27,15 +27,19 @@ const mostProxies = 20;
 export function addressReader(trustedProxies: readonly string[] | undefined): AddressOf {
   if (trustedProxies === undefined) return ({ socket }) => socket.remoteAddress;
   const isTrusted = proxyaddr.compile([...trustedProxies]);
-  const trust = (address: string, hop: number) => hop < mostProxies && isTrusted(addressIn(address) ?? address, hop);
-  return (request) => proxyaddr.all(request, trust).map(addressIn).findLast(Boolean);
+  const trust = (address: string, hop: number) => hop < mostProxies && isTrusted(canonical(address) ?? address, hop);
+  return (request) => proxyaddr.all(request, trust).map(canonical).findLast(Boolean);
 }
 
-/** An address without its port; undefined for text that is not an address. */
-function addressIn(text: string): string | undefined {
+/**
+ * The canonical text of an address (RFC 5952), without its port, so that equal addresses are equal texts. An IPv4 address in
+ * IPv6 form, as a socket that listens on IPv6 shows its peer, becomes plain IPv4. Undefined for text that is not an address.
+ */
+function canonical(text: string): string | undefined {
   const [, inBrackets, plain] = /^(?:\[(.*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? [];
   const address = inBrackets ?? plain ?? text;
-  return isIP(address) === 0 ? undefined : address;
+  if (isIP(address) !== 6) return isIP(address) === 4 ? address : undefined;
+  return new SocketAddress({ family: 'ipv6', address }).address.replace(/^::ffff:(?=\d+\.)/, '');
 }
 
 /** The facts of an HTTP request. Most requests need no abort signal, so it is created on first use. */
