@@ -1,5 +1,7 @@
 #!/usr/bin/env node
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import { withoutByteOrderMark } from './process/json.js';
 
 // A signal must not open a debugger in a production process.
 process.on('SIGUSR1', () => {});
@@ -7,7 +9,10 @@ process.on('SIGUSR1', () => {});
 const args = process.argv.slice(2);
 try {
   // Variables that are already set take precedence over the file.
-  if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) process.loadEnvFile();
+  if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) {
+    const given = parseEnv(withoutByteOrderMark(readFileSync('.env', 'utf8')));
+    Object.assign(process.env, { ...given, ...process.env });
+  }
   // Libraries that find it when they are loaded print what they send, passwords included.
   delete process.env['DEBUG'];
   // Loads only the code that is needed: that of the gateway, or that of the commands.

@@ -111,7 +111,7 @@ export const addressRange = fitting(
   'must be addresses and ranges such as 10.0.0.0/8, separated by commas',
 );
 
-export const base64Key = text.regex(/^[A-Za-z0-9+/_-]{43}=?$/, 'must be 32 bytes in base64');
+export const base64Key = text.regex(/^[A-Za-z0-9+/_-]{43}={0,2}$/, 'must be 32 bytes in base64');
 
 export const routerSecrets = list(text.min(16, 'must have at least 16 characters')).transform((all) => all.join(','));
 

@@ -67,7 +67,8 @@ export class Tracing {
   }
 
   #called({ endpoint, result, startedAt, ms, status, reason }: CallMade, parent: Context): void {
-    const failure = result === 'ok' ? undefined : (reason ?? result);
+    const cause = status !== undefined && status >= 400 ? String(status) : (reason ?? result);
+    const failure = result === 'ok' ? undefined : cause;
     const attributes: Attributes = {
       'peer.service': endpoint.startsWith('evaluation') ? 'decision-point' : 'taxpayer-service',
       'http.response.status_code': status,
