@@ -82,7 +82,7 @@ export class Agents {
 
   /** Loopback addresses are always reached directly. A name in NO_PROXY covers its subdomains; `*` covers every host. */
   #proxyFor({ protocol, hostname }: URL): Proxy | undefined {
-    const host = plainHost(hostname);
+    const host = plainHost(hostname.replace(/^\[|\]$/g, ''));
     if (isLoopback(host)) return undefined;
     const isDirect = this.#proxies.direct.some((name) => name === '*' || host === name || host.endsWith(`.${name}`));
     return isDirect ? undefined : this.#proxies[protocol as 'http:' | 'https:'];
@@ -165,7 +165,9 @@ function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   return agent;
 }
 
-/** `.EXAMPLE.com.` becomes `example.com`, and `[2001:db8::7]` becomes `2001:db8::7`. */
+/** The canonical form of a host: `.EXAMPLE.com.` becomes `example.com`, and `2001:db8:0::7` becomes `2001:db8::7`. */
 function plainHost(entry: string): string {
-  return entry.toLowerCase().replace(/^[.[]|[.\]]$/g, '');
+  const name = entry.toLowerCase().replace(/^\.|\.$/g, '');
+  const asAddress = `http://[${name}]`;
+  return URL.canParse(asAddress) ? new URL(asAddress).hostname.slice(1, -1) : name;
 }

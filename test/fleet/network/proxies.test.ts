@@ -228,7 +228,7 @@ describe('is reached directly:', () => {
     ['not a name that only ends alike', 'example.com', 'https://notexample.com/', false],
     ['everything', '*', 'https://example.com/', true],
     ['not a pattern in a name', '*.example.com', 'https://a.example.com/', false],
-    ['an IPv6 address', '2001:DB8::7', 'https://[2001:db8::7]/', true],
+    ['an IPv6 address', '2001:DB8:0::7', 'https://[2001:db8::7]/', true],
   ])('%s', (_, noProxy, url, expected) => {
     expect(isDirect(url, [noProxy])).toBe(expected);
   });

@@ -111,7 +111,7 @@ describe('Traces', () => {
     expect(tries.map(({ status }) => status)).toEqual(Array(maxTries).fill(2));
     const failed = {
       'http.response.status_code': 503,
-      'error.type': 'HTTP 503',
+      'error.type': '503',
       'gateway.outcome': 'server-error',
     };
     expect(tries[0]?.attributes).toMatchObject(failed);
