@@ -16,7 +16,7 @@ export type RunningServices = Awaited<ReturnType<typeof startServices>>;
 
 /** Estimated time that one call to the service, with all its steps, keeps the event loop busy, in milliseconds. */
 const readWorkMs = 0.5;
-/** How often expired entries are removed from memory, as each forget does, in milliseconds. */
+/** How often expired entries are removed from memory, in milliseconds. */
 const cleanEveryMs = 600_000;
 
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
@@ -32,7 +32,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const { broker, jobs, forgets, http } = datasources;
   if (store.kind === 'redis') await forgets.start();
   const cleaning = setInterval(() => {
-    for (const each of [broker, jobs]) each.forget(() => false);
+    for (const each of [broker, jobs]) each.forget(() => false); // forgets nobody, but drops what has expired
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => http.isOpen(endpoint));

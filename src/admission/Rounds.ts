@@ -31,8 +31,9 @@ export class Rounds {
    * many may ask at the same time. What `hasBegun` comes before what has not, so that it does not pile up, the latest of it first.
    */
   turnOf(holder: Holder, hasBegun = false): Promise<void> | undefined {
-    const line = this.#lines.get(holder) ?? [];
-    if (!this.#lines.has(holder) && !this.#isUsedUp(holder)) return undefined;
+    const waiting = this.#lines.get(holder);
+    if (waiting === undefined && !this.#isUsedUp(holder)) return undefined;
+    const line = waiting ?? [];
     this.#lines.set(holder, line);
     return new Promise((goOn) => {
       if (hasBegun) line.unshift(goOn);
