@@ -50,8 +50,9 @@ export class ResultStream implements AsyncIterable<Answer> {
     private readonly options: SubscribeOptions,
   ) {
     const { caller, signal } = operation.facts;
-    // Also when nobody reads: the source must not run on for an expired token.
-    this.#forgetExpiry = atTime(caller.expiresAt, () => void source.return?.());
+    // Also when nobody reads: the source must not run on for an expired token. A socket ends all its streams itself.
+    const endsAt = operation.transport === 'ws' ? Infinity : caller.expiresAt;
+    this.#forgetExpiry = atTime(endsAt, () => void source.return?.());
     signal.addEventListener('abort', () => this.#end());
     if (signal.aborted) this.#end();
   }

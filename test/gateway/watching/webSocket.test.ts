@@ -229,12 +229,13 @@ describe('a caller on a socket', () => {
     expect(socket.received).toEqual([]);
   });
 
-  it('is disconnected when the token expires', async () => {
+  it('is disconnected when the token expires, which ends all its subscriptions', async () => {
     const job = addJob(guarded);
     const socket = await initSocket(guarded, { authorization: await provider.watcherOf([job.taxpayerId], 2) });
-    socket.subscribe(watching(job));
-    await socket.message('next');
+    for (let id = 0; id < 20; id += 1) socket.subscribe(watching(job), `${id}`);
     expect(await socket.closed).toEqual({ code: 4403, reason: 'The access token has expired' });
+    const [, ...nexts] = socket.received.map(({ payload }) => payload);
+    expect(nexts).toEqual(Array(20).fill(update(job.jobId, 'PROCESSING')));
     await whenMetric(guarded, 'gateway_watchers{kind="job"}', 0);
   });
 });
