@@ -4,7 +4,7 @@ import { measure } from './measure.js';
 import { quantile } from './quantile.js';
 import { round, table } from './report.js';
 
-export const baselines = ['apolloExpress', 'mercuriusJit', 'rawHttp'];
+export const baselines = ['rawHttp', 'apolloExpress', 'mercuriusJit'];
 
 /**
  * Warms the targets up, then measures all of them in turn in each round, so that a slow moment of the machine affects all.

@@ -16,13 +16,13 @@ export const scenarios = [
   {
     name: 'hot-token',
     title: 'Token record of one taxpayer, asked for before',
-    meant: { apolloExpress: 12, mercuriusJit: 1, rawHttp: 0.77 },
+    meant: { apolloExpress: 1, mercuriusJit: 1, rawHttp: 0.56 },
     operations: ({ taxpayerIds }) => [tokenOf(taxpayerIds[0])],
   },
   {
     name: 'job-status',
     title: 'Status of 100 jobs of 20 taxpayers in turn',
-    meant: { apolloExpress: 12, mercuriusJit: 1 },
+    meant: { apolloExpress: 1, mercuriusJit: 1 },
     operations: ({ jobs }) => jobs.map(statusOf),
   },
   {
@@ -43,21 +43,21 @@ export const scenarios = [
   {
     name: 'cold-record',
     title: 'First read of a taxpayer',
-    meant: { apolloExpress: 1.5 },
+    meant: { apolloExpress: 1 },
     asksOnce: true,
     operations: async (service, count) => (await newTaxpayers(service, count)).map(tokenOf),
   },
   {
     name: 'cold-job',
     title: 'First status of a job of a taxpayer never asked for',
-    meant: { apolloExpress: 1.5 },
+    meant: { apolloExpress: 1 },
     asksOnce: true,
     operations: newStatuses,
   },
   {
     name: 'cold-job-known',
     title: 'First status of a job of a taxpayer asked for before',
-    meant: { apolloExpress: 1.5 },
+    meant: { apolloExpress: 1 },
     asksOnce: true,
     operations: newStatuses,
     before: (operations) => operations.map(({ variables }) => tokenOf(variables.taxpayerId)),
