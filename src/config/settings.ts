@@ -77,7 +77,7 @@ const own = {
   LOG_LEVEL: setting(oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'), 'info',
     'Least severe level to log. Operation lines are info; audit lines are logged at all levels but silent.'),
   LOG_OPERATIONS: setting(oneOf('notable', 'all', 'none'), 'notable',
-    'Which operations get a log line when they end: notable means those that are refused, fail, take longer than a second, are mutations or called the token endpoint; all; or none.'),
+    'Which operations get a log line when they end: notable means those that have an error, take longer than a second, are mutations or called the token endpoint; all; or none.'),
   AUDIT: setting(oneOf('decisions', 'all'), 'decisions',
     'Which events get an audit line. decisions: refused callers, access tokens shown, links created and taxpayers erased. all: also every token record and job status shown.'),
   UPSTREAM_BASE_URL: optional(baseUrl, 'none (the embedded sandbox stands in for it)', 'https://api.service.example/v1',
