@@ -15,7 +15,7 @@ import { withStore } from './withStore.js';
 /** Longest time for one part, in milliseconds. */
 const limitMs = 5000;
 
-/** Tests the configuration and whether everything it names can be reached, without credentials and without a token call. */
+/** Tests the configuration and whether all but the trace collector can be reached, without credentials and without a token call. */
 export const check: Command = {
   async run() {
     const parts = await Promise.all(partsOf(loadConfig()));

@@ -17,7 +17,7 @@ const help = [
   '  taxpayer-gateway',
   '      starts the gateway',
   '  taxpayer-gateway check',
-  '      tests the configuration and whether everything it names can be reached; sends the service no credentials',
+  '      tests the configuration and whether all but the trace collector can be reached; sends the service no credentials',
   '  taxpayer-gateway inspect <taxpayerId>',
   '      shows what is stored about a taxpayer: ages and cool-downs, never a token, a name or a status',
   '  taxpayer-gateway forget <taxpayerId>',
