@@ -129,7 +129,7 @@ export class Quota {
     this.spend(holder, ms);
   }
 
-  /** @throws GatewayError RATE_LIMITED (429) when the holder has used up its share of the time, and others are waiting */
+  /** @throws GatewayError RATE_LIMITED (429) when the holder has used up its share, others are active and the process is busy */
   refuseBeyondShare(holder: Holder): void {
     if (holder === undefined) return;
     const waitMs = this.#work.get(holder)?.take(0) ?? 0;
