@@ -168,6 +168,10 @@ describe('check', () => {
     };
   });
 
+  it('says that the sandbox would serve where nothing is configured', async () => {
+    expect((await runCommand({}, ['check'])).stdout).toContain('configuration: complete, for the embedded sandbox\n');
+  });
+
   it('tries store, key set and service, without credentials and without a call of the API', async () => {
     const before = sandbox.control.counters();
     const { ok, parts } = await commandJson(configured, 'check');
