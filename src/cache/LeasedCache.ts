@@ -200,9 +200,9 @@ export class LeasedCache<Value> implements MemoryKeeper {
       const entry = await reader.fetch().finally(() => clearInterval(renewing));
       // 8. Write the entry and release the lease. What the store does not take is noted for step 10.
       const outcome = outcomeOf(entry, this.options, aheadMs);
-      const isSaved = await store.settle(place, owner, outcome).catch(() => undefined);
+      const isSaved = storeNow > -Infinity && (await store.settle(place, owner, outcome).catch(() => undefined));
       if (isSaved === false && !reader.isAgain) {
-        // The store answered: another process has taken the lease, and may have fetched later.
+        // Without its lease this process writes nothing: another may have taken it, and have fetched later.
         const newest = await this.#offer(entry, reader).catch(() => undefined);
         if (newest !== undefined) return newest;
       }

@@ -90,6 +90,21 @@ it('An entry whose write is lost is written back under the lease that is still t
   expect(await Promise.race([waiting, 'still waiting'])).toBe('first');
 });
 
+it('An entry under a lease that was granted unheard is stored, also of a subject that was forgotten before', async () => {
+  const store = new SharedStore();
+  const changes: Partial<Leases> = {};
+  const one = processOn(store, changes);
+  await one.sealed.forget({ id: '1', subject: 'id' });
+  await pass(1);
+  changes.acquire = (...wish) => {
+    delete changes.acquire;
+    return store.acquire(...wish).then(away);
+  };
+  await one.read(async () => 'first');
+  const second = processOn(store).cache.read('id', { acceptable: () => true, fetch: async () => 'second' });
+  expect((await second).value).toBe('first');
+});
+
 it('What is written back tells of a newer entry that the store has by then', async () => {
   const store = new SharedStore();
   const changes: Partial<Leases> = { acquire: away, settle: away };

@@ -217,6 +217,8 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
         }
         expect(await peer.settle(place, 'you', value('new', { begunAt: now }))).toBe(true);
         expect(await peer.acquire(place, wish('you'))).toEqual(found('new'));
+        await peer.acquire(place, wish('me', 'new'));
+        expect(await peer.settle(place, 'me', { failure: bytes('why') })).toBe(true);
       }
     });
 
