@@ -16,6 +16,8 @@ export type RunningServices = Awaited<ReturnType<typeof startServices>>;
 
 /** Estimated time that one call to the service, with all its steps, keeps the event loop busy, in milliseconds. */
 const readWorkMs = 0.5;
+/** Bytes of an entry that take another millisecond to read, unpack and check. */
+const bytesPerMs = 100_000;
 /** How often expired entries are removed from memory, in milliseconds. */
 const cleanEveryMs = 600_000;
 
@@ -28,7 +30,8 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const audit = (event: AuditEvent) => lines.pass(auditLine(event));
   const quota = new Quota(config.limits.requestsPerMinute);
   const onCall = (holder: Holder) => quota.goOn(holder, readWorkMs);
-  const datasources = startDatasources({ ...surroundings, store, sealer, audit, onCall });
+  const onBytes = (holder: Holder, bytes: number) => quota.spend(holder, bytes / bytesPerMs);
+  const datasources = startDatasources({ ...surroundings, store, sealer, audit, onCall, onBytes });
   const { broker, jobs, forgets, http } = datasources;
   if (store.kind === 'redis') await forgets.start();
   const cleaning = setInterval(() => {

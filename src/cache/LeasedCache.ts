@@ -1,5 +1,5 @@
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
-import { BoundedCache, heapPart, heldBytes } from '../process/BoundedCache.js';
+import { BoundedCache, heapPart, heldBytes, ownText } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
 import type { Place } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
@@ -35,12 +35,13 @@ const mostUnsaved = 10_000;
 const entryBytes = 700;
 
 /** A random id. It is copied, because `randomUUID` makes it of parts that take 490 bytes in memory. */
-const newId = (): string => Buffer.from(crypto.randomUUID()).toString();
+const newId = (): string => ownText(crypto.randomUUID());
 
 const atOnce: InPlace = async (work) => work();
 
 interface Reader<Value> {
   readonly id: string;
+  readonly holder?: string | undefined;
   /** Names the reader as the owner of the lease that it takes. */
   readonly owner: string;
   readonly acceptable: (entry: Entry<Value>) => boolean;
@@ -67,13 +68,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   readonly #unsaved = new Set<string>();
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
-    const { maxEntries, codec } = options;
-    this.#memory = new BoundedCache({
-      max: maxEntries,
-      maxSize: heapPart(8),
-      // The size of the encoded value, because a secret hides its text.
-      sizeCalculation: ({ value }, id) => entryBytes + heldBytes(id) + heldBytes(codec.encode(value)),
-    });
+    this.#memory = new BoundedCache({ max: options.maxEntries, maxSize: heapPart(8) });
   }
 
   /** The entry in memory, of any age. */
@@ -101,7 +96,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const askedAt = performance.now();
     const isFetchedMeanwhile = ({ readAt }: Entry<Value>) => readAt >= askedAt && readAt <= performance.now();
     const acceptable = (entry: Entry<Value>) => request.acceptable(entry) || isFetchedMeanwhile(entry);
-    const wanted = { id, owner: newId(), acceptable, fetch: () => this.#fetch(request) };
+    const wanted = { id, holder, owner: newId(), acceptable, fetch: () => this.#fetch(request) };
     for (;;) {
       const underWay = this.#flights.get(id);
       if (underWay === undefined) {
@@ -257,10 +252,14 @@ export class LeasedCache<Value> implements MemoryKeeper {
     return stored;
   }
 
-  #keep({ id, mayKeep }: Reader<Value>, entry: Entry<Value>): void {
+  #keep({ id, holder, mayKeep }: Reader<Value>, entry: Entry<Value>): void {
+    const { codec, onKept, onBytes } = this.options;
     if (!mayKeep()) return;
-    this.#memory.set(id, entry, { ttl: leftMs(entry, this.options) });
-    this.options.onKept?.(id, entry);
+    // The size of the encoded value, because a secret hides its text.
+    const size = entryBytes + heldBytes(id) + heldBytes(codec.encode(entry.value));
+    this.#memory.set(id, entry, { ttl: leftMs(entry, this.options), size });
+    onBytes?.(holder, size);
+    onKept?.(id, entry);
   }
 }
 

@@ -34,7 +34,9 @@ function partsOf({ auth, cache, providersFile, proxies, service, tls, trustedDoc
     found('configuration', async () => {
       if (tls) readPemFiles(tls);
       if (providersFile !== undefined) readProviders(providersFile);
-      return [upstream === 'embedded-sandbox' ? 'complete, for the embedded sandbox' : 'complete', ...warnings].join('; ');
+      return [upstream === 'embedded-sandbox' ? 'complete, for the embedded sandbox' : 'complete', ...warnings].join(
+        '; ',
+      );
     }),
     trustedDocuments &&
       found('trusted documents', async () => `${(await readListed(trustedDocuments.paths)).byId.size} in all lists`),

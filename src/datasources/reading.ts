@@ -10,7 +10,7 @@ export interface ReadingOptions {
   readonly store: SealedStore;
   /** The queue of reads that memory cannot answer. */
   readonly calls: CallQueue;
-  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead'>;
+  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead' | 'onBytes'>;
   /** Longest time that anything about a taxpayer is kept, in milliseconds. */
   readonly keepMs: number;
 }

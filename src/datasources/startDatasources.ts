@@ -2,6 +2,7 @@ import { CallQueue } from '../admission/CallQueue.js';
 import { boundsFor, type Holder, Places } from '../admission/Places.js';
 import { Forgets } from '../cache/Forgets.js';
 import { leaseMarginMs } from '../cache/LeasedCache.js';
+import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import { SealedStore } from '../cache/SealedStore.js';
 import type { Sealer } from '../cache/sealing.js';
 import type { UpstreamCredentials } from '../config/config.js';
@@ -23,6 +24,8 @@ interface DatasourcesOptions extends Surroundings {
   readonly upstream: UpstreamCredentials;
   /** Called for each creation, and each read that memory cannot answer; it begins when this resolves. */
   readonly onCall?: (holder: Holder) => Promise<void>;
+  /** Called for each entry that memory takes: see {@link LeasedCacheOptions}. */
+  readonly onBytes?: LeasedCacheOptions<unknown>['onBytes'];
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
   readonly audit?: (event: AuditEvent) => void;
@@ -45,7 +48,7 @@ export function startDatasources(options: DatasourcesOptions) {
   const service = taxpayerService(options, http, sealed);
   const places = new Places(boundsFor(config.limits));
   const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onBegin: options.onCall });
-  const cache = { maxEntries, workMs: deadlineMs, onRead: metrics.onRead };
+  const cache = { maxEntries, workMs: deadlineMs, onRead: metrics.onRead, onBytes: options.onBytes };
   const shared = { service, store: sealed, calls, keepMs, cache };
   const broker = new TokenBroker({
     ...shared,

@@ -79,7 +79,7 @@ export async function writeStream(
   });
   response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
   void write(opening);
-  for await (const { text } of result) await write(answer(text));
+  await result.sendTo(({ text }) => write(answer(text)));
   // Its source has ended, also where the drain stopped it; a stream that began during the drain was not told to end.
   end(streams.draining ? interruption : completion);
 }

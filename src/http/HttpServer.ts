@@ -51,6 +51,9 @@ const quietMs = 30;
 /** Further headers of a request are ignored: each takes a multiple of its bytes, also before they are complete. */
 const maxHeaders = 200;
 
+/** Longest write over TLS: OpenSSL's own records hold as much. */
+const pieceBytes = 16_000;
+
 const plainText = ['content-type', 'text/plain; charset=utf-8'];
 
 const ownPolicy = 'content-security-policy';
@@ -98,7 +101,10 @@ export class HttpServer {
       this.#accepted += 1;
       remember(socket);
     });
-    this.server.on('secureConnection', remember); // the same connection, by what was sent over TLS
+    this.server.on('secureConnection', (socket: Socket) => {
+      remember(socket); // the same connection, by what was sent over TLS
+      writeInPieces(socket);
+    });
   }
 
   /** Listens; returns the port. @throws Error with the system's code, such as EADDRINUSE */
@@ -186,6 +192,22 @@ export class HttpServer {
     if (response.headersSent) response.destroy();
     else response.writeHead(500, plainText).end('Internal server error\n');
   }
+}
+
+/** OpenSSL's buffer is as large as the longest write for as long as the connection is open, so a long one goes in pieces. */
+function writeInPieces(socket: Socket): void {
+  const write = socket._write.bind(socket);
+  const ofBytes = 'buffer' as BufferEncoding; // what streams pass for bytes
+  socket._write = (data: Buffer | string, encoding, taken) => {
+    const bytes = typeof data === 'string' ? Buffer.from(data, encoding) : data;
+    const rest = bytes.subarray(pieceBytes);
+    const goOn = (error?: Error | null) => {
+      if (error || rest.length === 0) taken(error);
+      else socket._write(rest, ofBytes, taken);
+    };
+    write(bytes.subarray(0, pieceBytes), ofBytes, goOn);
+  };
+  Object.assign(socket, { _writev: null });
 }
 
 const answerNotFound: Handler = (_, response) => response.writeHead(404, plainText).end('Not found\n');

@@ -197,9 +197,10 @@ export class SocketSession {
       last = { id, type: MessageType.Error, payload: result.errors };
     } else {
       const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
-      for await (const { text } of result.kind === 'stream' ? result : [result]) {
+      const send = async ({ text }: Answer) => {
         if (!left.signal.aborted) await this.#send(`${head}${text}}`);
-      }
+      };
+      await (result.kind === 'stream' ? result.sendTo(send) : send(result));
     }
     if (left.signal.aborted) return;
     running.id = undefined;

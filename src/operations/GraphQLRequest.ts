@@ -1,4 +1,5 @@
 import { badInput, GatewayError } from '../errors/errors.js';
+import { ownText } from '../process/BoundedCache.js';
 import { isNestedWithin, maxMetadataDepth } from '../process/json.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
@@ -86,11 +87,7 @@ export function clientOf(headers: Readonly<Record<string, unknown>>): Client {
 }
 
 function plain(text: unknown): string | undefined {
-  // Copied: a part of a string keeps the whole in memory.
-  return typeof text === 'string'
-    ? Buffer.from(text.slice(0, 4 * longestName))
-        .toString()
-        .replace(/[^\w .:/@+-]+/g, '')
-        .slice(0, longestName) || undefined
-    : undefined;
+  if (typeof text !== 'string') return undefined;
+  const start = ownText(text.slice(0, 4 * longestName));
+  return start.replace(/[^\w .:/@+-]+/g, '').slice(0, longestName) || undefined;
 }

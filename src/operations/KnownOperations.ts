@@ -6,10 +6,12 @@ import {
   type GraphQLError,
   type GraphQLSchema,
   getOperationAST,
+  type IntValueNode,
   Kind,
   type OperationDefinitionNode,
   type OperationTypeNode,
   parse,
+  type StringValueNode,
   specifiedRules,
   validate,
   valueFromASTUntyped,
@@ -18,7 +20,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import { badInput, GatewayError } from '../errors/errors.js';
 import { causesOf } from '../errors/maskError.js';
-import { BoundedCache, heapPart } from '../process/BoundedCache.js';
+import { BoundedCache, heapPart, ownText } from '../process/BoundedCache.js';
 import { executeByApollo } from './executeByApollo.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
 import type { OperationContext } from './Operation.js';
@@ -124,7 +126,7 @@ export class KnownOperations {
     for (const one of document.definitions) {
       if (one.kind === Kind.OPERATION_DEFINITION) refuseExcess(sizeOf(one), one, limits);
     }
-    if (!openSchema) visit(document, { Field: refuseIntrospection });
+    visit(document, { StringValue: ownValue, IntValue: ownValue, ...(!openSchema && { Field: refuseIntrospection }) });
     const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw openSchema ? new AggregateError(errors) : withoutSchema(errors);
     // Texts that differ only in lone surrogates have one digest, which does no harm: the second is kept at its first use.
@@ -173,7 +175,7 @@ export class KnownOperations {
 
 /** A client's name of an operation, shortened; undefined for one with four digits in a row, which may belong to an id. */
 function nameToLog(name: string | undefined): string | undefined {
-  return name === undefined || /\d{4}/.test(name) ? undefined : name.slice(0, 64);
+  return name === undefined || /\d{4}/.test(name) ? undefined : ownText(name.slice(0, 64));
 }
 
 /** About how many bytes a parsed document takes. */
@@ -201,6 +203,11 @@ function unknownOperation({ definitions }: DocumentNode, operationName: string |
     return badRequest('operationName must name one of the operations in the document');
   }
   return badRequest(`The document has ${count} operations: set operationName`);
+}
+
+/** Gives a value a text of its own: it may be an id that is kept for longer than the document. */
+function ownValue(node: IntValueNode | StringValueNode): void {
+  Object.assign(node, { value: ownText(node.value) });
 }
 
 /** Refuses introspection. The message reveals nothing about the schema, so callers get it although the schema is hidden. */

@@ -37,7 +37,7 @@ function argumentsOf({ known, request, values }: Operation, { schema }: Subscrib
  * when the caller's token expires; never rejects. Backpressure: it reads its source only when it is read itself, so a slow
  * reader builds no queue.
  */
-export class ResultStream implements AsyncIterable<Answer> {
+export class ResultStream {
   readonly kind = 'stream';
   readonly #forgetExpiry: () => void;
   #events = 0;
@@ -57,25 +57,29 @@ export class ResultStream implements AsyncIterable<Answer> {
     if (signal.aborted) this.#end();
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Answer, void> {
+  /** Sends each answer, one after the other. Keeps none of them while it waits for the next. */
+  async sendTo(send: (answer: Answer) => Promise<void>): Promise<void> {
     try {
-      for (;;) {
-        const { value, done } = await this.source.next();
-        const answer = done ? undefined : await this.#answer(value);
-        if (this.#ended) return;
-        if (Date.now() >= this.operation.facts.caller.expiresAt)
-          throw new GatewayError('UNAUTHENTICATED', tokenExpired);
-        if (answer === undefined) return;
-        this.#events += 1;
-        yield answer;
-      }
+      while (await this.#sendNext(send));
     } catch (error) {
       if (this.#ended) return;
       this.#events += 1;
-      yield this.exit.refusal(this.operation, [error]);
+      await send(this.exit.refusal(this.operation, [error]));
     } finally {
       this.#end();
     }
+  }
+
+  /** Returns whether an answer came. A function of its own, because one that waits keeps what is in its variables. */
+  async #sendNext(send: (answer: Answer) => Promise<void>): Promise<boolean> {
+    const { value, done } = await this.source.next();
+    const answer = done ? undefined : await this.#answer(value);
+    if (this.#ended) return false;
+    if (Date.now() >= this.operation.facts.caller.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
+    if (answer === undefined) return false;
+    this.#events += 1;
+    await send(answer);
+    return true;
   }
 
   /** Ends it at once, also while an answer is awaited, which is then dropped. */

@@ -2,6 +2,7 @@ import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
 
 type Thing = NonNullable<unknown>;
+type Json = Readonly<Record<string, unknown>>;
 
 /** Looks up the clock at each call: lru-cache would keep the one that it imported, which tests and the simulator replace. */
 const perf = { now: () => performance.now() };
@@ -26,10 +27,16 @@ export class BoundedCache<Value extends Thing, Key extends Thing = string> exten
 /** The bytes of one of so many equal parts of the heap (`--max-old-space-size`). */
 export const heapPart = (parts: number): number => Math.floor(getHeapStatistics().heap_size_limit / parts);
 
+/** How many things of so many bytes may be remembered: those that fit into a sixteenth of the heap, at most 100,000. */
+export const mostOf = (bytes: number): number => Math.min(100_000, Math.floor(heapPart(16) / bytes));
+
+/** A copy of a text, to be kept for longer: V8 keeps the whole text of which another is a part. */
+export const ownText = (text: string): string => Buffer.from(text).toString();
+
 /** Most bytes that V8 takes for an object or array besides its members: those of an empty one with room to grow. */
 const containerBytes = 64;
 const scalarBytes = 16; // a number or, rounded up, a boolean or null
-const slotBytes = 8; // a slot that holds a member
+const slotBytes = 8; // a slot that holds a member or its key
 const textHeaderBytes = 16;
 
 /**
@@ -40,8 +47,9 @@ export function heldBytes(value: unknown): number {
   if (typeof value === 'string') return textBytes(value);
   if (typeof value !== 'object' || value === null) return scalarBytes;
   let bytes = containerBytes;
-  for (const member of Object.values(value)) bytes += slotBytes + heldBytes(member);
-  if (!Array.isArray(value)) for (const key of Object.keys(value)) bytes += slotBytes + textBytes(key);
+  if (Array.isArray(value)) for (const item of value) bytes += slotBytes + heldBytes(item);
+  // Takes a third of the time of `Object.entries`.
+  else for (const key in value) bytes += 2 * slotBytes + textBytes(key) + heldBytes((value as Json)[key]);
   return bytes;
 }
 
