@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { startTestGateway } from '../../support/gateway.js';
 import { whenMetric } from '../../support/liveJob.js';
@@ -51,7 +52,13 @@ describe('an unauthenticated socket', () => {
     socket.send({ type: 'ping', payload: { filler: 'x'.repeat(20_000) } });
     expect((await socket.closed).code).toBe(1009);
     expect(socket.received).toEqual([]);
-    const known = await initSocket(gateway, { authorization: `Bearer ${'x'.repeat(8000)}` });
+    const known = rawSocket(gateway.origin);
+    await known.opened;
+    for (let n = 0; n < 200; n += 1) {
+      known.socket.ping('x'.repeat(100));
+      await once(known.socket, 'pong');
+    }
+    await known.init({ authorization: `Bearer ${'x'.repeat(8000)}` });
     known.send({ type: 'ping', payload: { filler: 'x'.repeat(20_000) } });
     await known.message('pong');
   });
