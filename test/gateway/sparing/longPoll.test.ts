@@ -61,16 +61,19 @@ describe('A query that waits for a job', () => {
     expect(await (await wait(300)).json()).toEqual(shown('PROCESSING'));
   });
 
-  it('ends at once when its client leaves, and so do the polls', async () => {
+  it.each(['waits', 'asks first'])('ends when its client leaves while it %s, and so do the polls', async (during) => {
     const { control, wait } = await scene();
+    if (during !== 'waits') control.arm({ endpoint: 'refreshJob', fault: { gate: 'first' }, times: 1 });
     const client = new AbortController();
     const answer = wait(300, client.signal);
-    await whenWatchers(1);
+    await (during === 'waits' ? whenWatchers(1) : control.whenCalled('refreshJob', 1));
     client.abort();
     await expect(answer).rejects.toThrow();
-    await whenWatchers(0);
+    for (let n = 0; n < 3; n += 1) await watchers(); // meanwhile the gateway hears of it
+    control.release('first');
+    await whenMetric(gateway, 'gateway_operations_total{operation="refreshJob",transport="http",outcome="ok"}', 1);
     const polls = control.counters().refreshJob;
-    for (let n = 0; n < 20; n += 1) await watchers();
+    for (let n = 0; n < 3; n += 1) await watchers();
     expect(control.counters().refreshJob).toBeLessThanOrEqual(polls + 1);
   });
 
