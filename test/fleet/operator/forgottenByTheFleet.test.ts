@@ -34,8 +34,12 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
   beforeAll(async () => {
     sandbox = await startSandbox();
     redis = await startRedis();
-    env = { ...environmentFor(sandbox), CACHE_URL: redis.url, TOKEN_BUDGET_PER_HOUR: '0' };
+    const [key, newer] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'));
+    const keys = { CACHE_ENCRYPTION_KEY: key };
+    env = { ...environmentFor(sandbox), ...keys, CACHE_URL: redis.url, TOKEN_BUDGET_PER_HOUR: '0' };
     fleet = await Promise.all(Array.from({ length: 4 }, () => spawnGateway(env)));
+    // A note that they cannot read does not hide those that follow.
+    await commandJson({ ...env, CACHE_ENCRYPTION_KEY: `${newer},${key}` }, 'forget', 'somebody');
   }, 120_000);
 
   afterEach(async () => {
@@ -102,8 +106,11 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     const reading = ask(each, taxpayer);
     await until(() => callsFor(taxpayer.id) === 1);
     rename(taxpayer);
+    const told = () => each.output().split('"taxpayer-forgotten"').length;
+    const before = told();
     const { request } = await commandJson(env, 'forget', taxpayer.id);
     await until(() => each.output().includes(request), withinMs);
+    expect(told()).toBe(before + 1); // and the notes before it are not heeded again
     sandbox.control.release('read');
     expect(await reading).toEqual(['before', 'after']);
     expect(await ask(each, taxpayer)).toEqual(['after', 'after']);
