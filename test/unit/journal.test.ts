@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, it, jest } from '@jest/globals';
 import { LocalStore } from '../../src/stores/LocalStore.js';
@@ -47,4 +48,43 @@ it('A clock that was set back prolongs nothing', async () => {
   jest.restoreAllMocks();
   const kept = await inStore(directory, (store) => store.get('key'));
   expect(kept?.leftMs).toBeLessThanOrEqual(60_000);
+});
+
+/** The methods of every open file. */
+async function fileMethods(): Promise<FileHandle> {
+  const file = await open(import.meta.filename);
+  await file.close();
+  return Object.getPrototypeOf(file);
+}
+
+it.each(['can be cut off', 'cannot'])(
+  'What a full disk takes a part of is written once there is room, if that part %s',
+  async (end) => {
+    const directory = scratch();
+    const methods = await fileMethods();
+    const store = await LocalStore.open(directory, { waitMs: 0 });
+    const { appendFile } = methods;
+    jest.spyOn(methods, 'appendFile').mockImplementationOnce(async function (this: FileHandle, record) {
+      await appendFile.call(this, (record as Buffer).subarray(0, 20));
+      throw new Error('planted');
+    });
+    if (end === 'cannot') jest.spyOn(methods, 'truncate').mockRejectedValueOnce(new Error('planted'));
+    await store.put('key', value, 60_000, 'always');
+    await store.close();
+    expect(await inStore(directory, (next) => next.get('key'))).toMatchObject({ value });
+  },
+);
+
+it('A process that stood still while it wrote the file anew leaves that of its successor', async () => {
+  const directory = scratch();
+  const methods = await fileMethods();
+  const store = await LocalStore.open(directory, { waitMs: 0 });
+  await store.put('key', value, 60_000, 'always');
+  jest.spyOn(methods, 'datasync').mockImplementationOnce(async () => {
+    rmSync(join(directory, 'lock'));
+    for (const name of ['lock', 'journal']) writeFileSync(join(directory, name), 'of its successor');
+  });
+  await expect(store.forget('record')).rejects.toMatchObject({ detail: 'ELOCKED' });
+  await store.close();
+  expect(readFileSync(join(directory, 'journal'), 'utf8')).toBe('of its successor');
 });
