@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, update, watchJob, whenMetric } from '../../support/liveJob.js';
@@ -237,5 +237,13 @@ describe('a caller on a socket', () => {
     const [, ...nexts] = socket.received.map(({ payload }) => payload);
     expect(nexts).toEqual(Array(20).fill(update(job.jobId, 'PROCESSING')));
     await whenMetric(guarded, 'gateway_watchers{kind="job"}', 0);
+  });
+
+  it('is disconnected at its next operation when the clock was set beyond the end of its token', async () => {
+    const socket = await initSocket(guarded, { authorization: await provider.watcherOf([]) });
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 600_000);
+    socket.subscribe({ query: '{ __typename }' });
+    expect((await Promise.race([socket.closed, socket.answerTo('1')])) as object).toMatchObject({ code: 4403 });
+    clock.mockRestore();
   });
 });
