@@ -1,4 +1,5 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
+import { LRUCache } from 'lru-cache';
 import { startBoth } from '../../support/comparePlans.js';
 import { until } from '../../support/until.js';
 
@@ -190,4 +191,16 @@ it('a text that is no Unicode is refused, also after one that looks the same in 
     expect(await send('\ud800')).toContain('"code":"GRAPHQL_PARSE_FAILED"');
   }
   expect(both.logs.join('')).not.toContain('bug');
+});
+
+it('requests are kept parsed, but not those of mutations, which may hold personal data', async () => {
+  const set = jest.spyOn(LRUCache.prototype, 'set');
+  const query = 'query Q($id: ID!) { taxpayer(id: $id) { id } } # kept';
+  const mutation = 'mutation M($id: String) { createClientLink(input: { idempotencyKey: $id }) { replayed } }';
+  for (const sent of [query, query, mutation, mutation]) {
+    await both.byPlan({ query: sent, variables: { id: ids[0] } }, authorization);
+  }
+  const kept = set.mock.calls.map(([key]) => String(key)).filter((key) => key.startsWith('{"query":'));
+  set.mockRestore();
+  expect(kept.map((body) => JSON.parse(body).query)).toEqual([query]);
 });
