@@ -140,12 +140,24 @@ describe('a proxy that', () => {
     },
   );
 
-  test('never answers is named, and costs no more than the time for a call', async () => {
+  test('never answers is named, and costs no more than the time for a call; meanwhile the tunnels of another stay open', async () => {
+    let tunnels = 0;
+    const another = await startProxy((...asked) => {
+      tunnels += 1;
+      openTunnel(...asked);
+    });
+    const fine = await start({ HTTPS_PROXY: another });
     const silent = { HTTPS_PROXY: await startProxy(() => {}) };
     const [patient, hasty] = [await start(silent), await start({ ...silent, UPSTREAM_TIMEOUT_MS: '200' })];
+    const [before = '', after = ''] = service.control
+      .addTaxpayers(2)
+      .map((id) => `{ taxpayerToken(taxpayerId: "${id}") { status } }`);
+    expect(codesOf(await fine.query(before))).toEqual([]);
     expect(codesOf(await hasty.query(link))).toEqual(['UPSTREAM_TIMEOUT']);
     expect(codesOf(await patient.query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
     expect(patient.logs.join('')).toContain('PROXY_TIMEOUT');
+    expect(codesOf(await fine.query(after))).toEqual([]);
+    expect(tunnels).toBe(1);
   });
 
   test('refuses a plain request with 407 is named, and a creation did not arrive', async () => {
