@@ -154,8 +154,11 @@ describe('a gateway that is told to end', () => {
     expect(await stopped).toBe(0);
   });
 
-  it('does not wait for connections on which nothing was sent', async () => {
+  it('does not wait for connections that are idle or on which nothing was sent', async () => {
     await start({ DRAIN_TIMEOUT_MS: '30000' });
+    const idle = rawHttp(gateway.origin);
+    idle.write('GET /health/live HTTP/1.1', 'host: gateway', '', '');
+    expect(await idle.answer()).toMatchObject({ status: 200 });
     const { hostname, port } = new URL(gateway.origin);
     const silent = connect(Number(port), hostname).on('error', () => {});
     await once(silent, 'connect');
