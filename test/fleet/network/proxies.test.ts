@@ -70,10 +70,15 @@ function openTunnel(socket: Socket, target: string): Socket {
   return onward.on('error', () => socket.destroy());
 }
 
+/** Keeps the connection open for another try, as Squid does. */
 const answersWith =
   (status: string): OnConnect =>
-  (socket) =>
-    void socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 7\r\n\r\nplanted`);
+  (socket) => {
+    refused.push(new Promise((resolve) => socket.once('close', resolve)));
+    socket.resume().once('end', () => socket.end());
+    socket.write(`HTTP/1.1 ${status}\r\nContent-Length: 7\r\n\r\nplanted`);
+  };
+const refused: Promise<unknown>[] = [];
 
 describe('a proxy that', () => {
   test('wants a password is told it, by calls to the service, the key set, the decision point and the trace collector', async () => {
@@ -137,6 +142,7 @@ describe('a proxy that', () => {
       expect(codesOf(await query(token))).toEqual(['UPSTREAM_UNAVAILABLE']);
       expect(logs.join('')).toContain(reason);
       expect(service.control.counters()).toMatchObject({ createClientLink: 0, taxpayerToken: 0 });
+      await Promise.all(refused);
     },
   );
 
