@@ -3,6 +3,7 @@ import { Quota } from '../../../src/admission/Quota.js';
 import { anyone, type Caller } from '../../../src/auth/caller.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type AnswerError, startTestGateway } from '../../support/gateway.js';
+import { rawHttp } from '../../support/rawConnection.js';
 
 describe('The time that callers share', () => {
   const admit = (quota: Quota, key: string) =>
@@ -64,41 +65,34 @@ describe('The time that callers share', () => {
     const turnsAt = (count: number) => seen.filter((each) => each === count).length;
     expect([turnsAt(0), turnsAt(1), turnsAt(2)].every((turns) => turns >= 10)).toBe(true);
   });
-
-  it('refuses an operation that was let in before others used up the share', async () => {
-    const quota = new Quota(0);
-    await busy(spin);
-    for (const caller of ['honest', 'hostile']) admit(quota, caller);
-    quota.spend('hostile', 10_000); // a process that hardly gets a CPU is charged for little of it
-    expect(() => quota.refuseBeyondShare('honest')).not.toThrow();
-    expect(() => quota.refuseBeyondShare('hostile')).toThrow('too much of the time');
-  });
 });
 
 describe('A gateway without a rate limit', () => {
+  async function scene() {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
+    const scope = 'taxpayers:read taxpayers:any';
+    const of = async (sub: string) => ({ authorization: `Bearer ${await provider.token({ sub, scope })}` });
+    const [hostile, honest] = [await of('hostile'), await of('honest')];
+    const { id } = gateway.sandbox.control.addTaxpayer();
+    await gateway.query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`, {}, honest); // from now on in memory
+    const r = Array.from({ length: 200 }, () => ({ __typename: 'Taxpayer', id }));
+    return { gateway, hostile, honest, r };
+  }
   const aliases = (count: number, field: string, of = 'a') =>
     Array.from({ length: count }, (_, n) => `${of}${n}: ${field}`).join(' ');
   const entities = '_entities(representations: $r) { ... on Taxpayer';
 
+  const heavy = (n: number) =>
+    `query Q${n}($r: [_Any!]!) { ${entities} { ${aliases(12, 'token { ... @include(if: false) { status } }')} } } }`;
+
   it.each<[string, number, (n: number) => string]>([
     ['read', 500, (n) => `query Q { ${aliases(60, '__typename', `a${n}_${'x'.repeat(150)}_`)} }`],
-    [
-      'execute',
-      30,
-      (n) =>
-        `query Q${n}($r: [_Any!]!) { ${entities} { ${aliases(12, 'token { ... @include(if: false) { status } }')} } } }`,
-    ],
+    ['execute', 30, heavy],
   ])(
     'still refuses a caller whose documents take long to %s, while another asks as well',
     async (_, most, documentOf) => {
-      const provider = await startTrustedProvider();
-      const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
-      const scope = 'taxpayers:read taxpayers:any';
-      const of = async (sub: string) => ({ authorization: `Bearer ${await provider.token({ sub, scope })}` });
-      const [hostile, honest] = [await of('hostile'), await of('honest')];
-      const { id } = gateway.sandbox.control.addTaxpayer();
-      await gateway.query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`, {}, honest); // from now on in memory
-      const r = Array.from({ length: 200 }, () => ({ __typename: 'Taxpayer', id }));
+      const { gateway, hostile, honest, r } = await scene();
       let executed = 0;
       let refusal: AnswerError | undefined;
       for (let n = 0; refusal === undefined && n < 500; n += 4) {
@@ -117,4 +111,19 @@ describe('A gateway without a rate limit', () => {
       });
     },
   );
+
+  it('refuses also what was let in before its caller had used up the share', async () => {
+    const { gateway, hostile, honest, r } = await scene();
+    const requests = Array.from({ length: 60 }, (_, n) => {
+      const connection = rawHttp(gateway.origin);
+      const body = JSON.stringify({ query: heavy(n), variables: { r } });
+      const head = ['POST /graphql HTTP/1.1', 'host: gateway', 'content-type: application/json'];
+      connection.write(...head, `authorization: ${hostile.authorization}`, `content-length: ${body.length}`, '', '');
+      return { ...connection, body };
+    });
+    expect((await gateway.query('{ __typename }', {}, honest)).status).toBe(200); // by now all are let in
+    for (const { write, body } of requests) write(body);
+    const answers = await Promise.all(requests.map(({ answer }) => answer()));
+    expect(new Set(answers.map((each) => each?.status))).toEqual(new Set([200, 429]));
+  });
 });
