@@ -50,14 +50,16 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
 
   it('is cut off from a WebSocket, long before a ping would tell', async () => {
     const { gateway, origin, metrics } = await startImpatientGateway(400);
-    const client = rawSocket(origin);
-    await client.init();
+    const [reader, client] = [rawSocket(origin), rawSocket(origin)];
+    await Promise.all([reader.init(), client.init()]);
+    const read = (id: string) => ({ id, query: readLarge, variables: addLargeJob(gateway) });
+    reader.subscribe(read('1'));
+    await reader.message('complete');
     client.socket.pause();
-    for (const id of ['1', '2']) {
-      client.send({ type: 'subscribe', id, payload: { query: readLarge, variables: addLargeJob(gateway) } });
-    }
-    await until(async () => (await openStreams(metrics, 'ws')) === 1);
-    await until(async () => (await openStreams(metrics, 'ws')) === 0, 6000);
+    for (const id of ['1', '2']) client.subscribe(read(id), id);
+    await until(async () => (await openStreams(metrics, 'ws')) === 1, 6000);
+    reader.send({ type: 'ping' });
+    await reader.message('pong');
   });
 
   it('is distinguished from one that reads slowly', async () => {
