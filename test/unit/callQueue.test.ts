@@ -36,3 +36,23 @@ it('A call that waited too long costs the next holder no turn', async () => {
   expect(await next).toBe('answered');
   await first;
 });
+
+it('A call that has begun no longer counts how long it waited', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  const bounds = boundsFor({ connections: 10, answerBytes: 1000 });
+  const places = new Places({ ...bounds, calls: { perHolder: 1, perProcess: 1 } });
+  const queue = new CallQueue({ places, maxWaiting: 1, maxWaitMs: 300 });
+  const ends: (() => void)[] = [];
+  const ask = () => queue.run('alice', () => new Promise<void>((resolve) => ends.push(resolve)));
+  const calls = [ask(), ask()];
+  await jest.advanceTimersByTimeAsync(200);
+  ends[0]?.();
+  await jest.advanceTimersByTimeAsync(50);
+  calls.push(ask());
+  await jest.advanceTimersByTimeAsync(100);
+  ends[1]?.();
+  await jest.advanceTimersByTimeAsync(0);
+  expect(ends).toHaveLength(3);
+  ends[2]?.();
+  await Promise.all(calls);
+});
