@@ -175,6 +175,7 @@ describe('The line of an operation', () => {
       await socket.opened;
       return socket;
     };
+    (await initSocket(gateway, await headersOf())).end();
     (await open('silent')).end();
     const early = await open('early');
     early.subscribe({ query: '{ __typename }' });
