@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { linesWith, startTestGateway } from '../../support/gateway.js';
-import { watchJob, whenMetric } from '../../support/liveJob.js';
-import { initSocket } from '../../support/rawSocket.js';
+import { whenMetric } from '../../support/liveJob.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
@@ -76,19 +75,5 @@ describe('taxpayerTokenUpdated', () => {
     expect(audited() - before).toBe(2);
     expect(guarded.logs.join('\n')).not.toContain(accessToken);
     await Promise.all([without.cancel(), entitled.cancel()]);
-  });
-
-  it('counts among the watches of its caller', async () => {
-    const small = await startTestGateway({ ...provider.env, MAX_CONNECTIONS: '4' });
-
-    const { id } = small.sandbox.control.addTaxpayer({ status: 'CREATED' });
-    const { jobId } = small.sandbox.control.addJob({ taxpayerId: id, endsAs: null });
-    const socket = await initSocket(small, { authorization: await provider.watcherOf([id]) });
-    socket.subscribe({ query, variables: { taxpayerId: id } });
-    await socket.message('next');
-    socket.subscribe({ query: watchJob, variables: { taxpayerId: id, jobId } }, '2');
-    const refused = await socket.answerTo('2');
-    expect(refused.payload).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED' } }] });
-    socket.end();
   });
 });
