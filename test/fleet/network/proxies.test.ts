@@ -146,24 +146,9 @@ describe('a proxy that', () => {
     },
   );
 
-  test('never answers is named, and costs no more than the time for a call; meanwhile the tunnels of another stay open', async () => {
-    let tunnels = 0;
-    const another = await startProxy((...asked) => {
-      tunnels += 1;
-      openTunnel(...asked);
-    });
-    const fine = await start({ HTTPS_PROXY: another });
-    const silent = { HTTPS_PROXY: await startProxy(() => {}) };
-    const [patient, hasty] = [await start(silent), await start({ ...silent, UPSTREAM_TIMEOUT_MS: '200' })];
-    const [before = '', after = ''] = service.control
-      .addTaxpayers(2)
-      .map((id) => `{ taxpayerToken(taxpayerId: "${id}") { status } }`);
-    expect(codesOf(await fine.query(before))).toEqual([]);
-    expect(codesOf(await hasty.query(link))).toEqual(['UPSTREAM_TIMEOUT']);
-    expect(codesOf(await patient.query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
-    expect(patient.logs.join('')).toContain('PROXY_TIMEOUT');
-    expect(codesOf(await fine.query(after))).toEqual([]);
-    expect(tunnels).toBe(1);
+  test('never answers costs no more than the time for a call', async () => {
+    const { query } = await start({ HTTPS_PROXY: await startProxy(() => {}), UPSTREAM_TIMEOUT_MS: '200' });
+    expect(codesOf(await query(link))).toEqual(['UPSTREAM_TIMEOUT']);
   });
 
   test('refuses a plain request with 407 is named, and a creation did not arrive', async () => {
@@ -199,9 +184,13 @@ describe('a proxy that', () => {
     });
     const env = { HTTPS_PROXY: proxy, UPSTREAM_CA_FILE: authority.certFile };
     const { query } = await start(env);
-    for (const id of service.control.addTaxpayers(3)) {
+    const silent = await start({ HTTPS_PROXY: await startProxy(() => {}) });
+    for (const [n, id] of service.control.addTaxpayers(3).entries()) {
       expect(codesOf(await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`))).toEqual([]);
+      // Meanwhile one that never answers is named, after the time that a tunnel may take.
+      if (n === 1) expect(codesOf(await silent.query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
     }
+    expect(silent.logs.join('')).toContain('PROXY_TIMEOUT');
     expect(tunnels).toBe(1);
     const account = environmentFor({ ...service, url: named(secured.url) });
     const loud = { DEBUG: '*', HTTPS_PROXY: proxy.replace('//', `//${credentials}@`) };
