@@ -113,15 +113,6 @@ describe('server-sent events', () => {
     expect(answers[1]).toBe(answers[0]);
     expect(executions(gateway.logs.join(''), 'plan') - before).toBe(1);
   });
-
-  it('leave no watcher behind when the caller goes', async () => {
-    const events = eventReader(await stream(gateway, { query: watchJob, variables: addJob(gateway) }));
-    await events.next();
-    expect(await metric(gateway, 'gateway_watchers{kind="job"}')).toBe(1);
-    await events.cancel();
-    await whenMetric(gateway, 'gateway_watchers{kind="job"}', 0);
-    await whenMetric(gateway, 'gateway_open_streams{transport="sse"}', 0);
-  });
 });
 
 describe('a caller of an event stream', () => {

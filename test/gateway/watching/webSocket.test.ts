@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, jest } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway } from '../../support/gateway.js';
-import { addJob, metric, quickPolls, update, watchJob, whenMetric } from '../../support/liveJob.js';
+import { addJob, quickPolls, update, watchJob, whenMetric } from '../../support/liveJob.js';
 import { initSocket, type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 
@@ -51,22 +51,6 @@ describe('subscriptions over WebSocket', () => {
     });
   });
 
-  it('leave no watcher behind, whether completed by the client or cut', async () => {
-    for (const leave of [
-      (socket: RawSocket) => socket.send({ type: 'complete', id: '1' }),
-      (socket: RawSocket) => socket.end(),
-    ]) {
-      const socket = await initSocket(gateway);
-      socket.subscribe(watching(addJob(gateway)));
-      await socket.message('next');
-      expect(await metric(gateway, 'gateway_watchers{kind="job"}')).toBe(1);
-      leave(socket);
-      await whenMetric(gateway, 'gateway_watchers{kind="job"}', 0);
-      socket.end();
-    }
-    await whenMetric(gateway, 'gateway_open_streams{transport="ws"}', 0);
-  });
-
   it.each([
     ['a syntax error', { query: '{' }, 'GRAPHQL_PARSE_FAILED'],
     ['an unknown field', { query: '{ nothing }' }, 'GRAPHQL_VALIDATION_FAILED'],
@@ -79,17 +63,6 @@ describe('subscriptions over WebSocket', () => {
       'error',
       [expect.objectContaining({ extensions: expect.objectContaining({ code, requestId: expect.any(String) }) })],
     ]);
-  });
-
-  it('are limited per socket', async () => {
-    const socket = await initSocket(gateway);
-    for (const id of ['1', '2', '3', '4']) socket.subscribe(watching(addJob(gateway)), id);
-    const { type, payload } = await socket.answerTo('4');
-    expect([type, payload]).toEqual([
-      'error',
-      [expect.objectContaining({ message: expect.stringContaining('MAX_SUBSCRIPTIONS') })],
-    ]);
-    await socket.message('next', '3');
   });
 
   it.each([
