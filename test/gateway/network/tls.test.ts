@@ -114,10 +114,9 @@ describe('a client that sends slowly on purpose', () => {
     const collectGarbage = runInNewContext('gc') as () => void;
     const http = new HttpServer(plain);
     const accepted = once(http.server, 'connection').then(([socket]) => new WeakRef(socket));
-    connectPlain(await http.listen(), '127.0.0.1').once('connect', function leave() {
-      this.destroy();
-    });
+    const client = connectPlain(await http.listen(), '127.0.0.1');
     const left = await accepted;
+    client.destroy();
     await until(() => {
       collectGarbage();
       return left.deref() === undefined;
