@@ -298,13 +298,34 @@ it('small bodies in chunks that wait for their turn take little more than their 
   expect(peakKiB() - before).toBeLessThan(150_000); // 2,000 times MAX_BODY_BYTES would be 500 MB
 });
 
-it('the pages that a failing service gives in place of answers are not kept with its failures', async () => {
-  const service = createServer((_, response) => response.end(`<html>${'x'.repeat(1_000_000)}`));
+it('nothing is kept of the events that open streams have sent', async () => {
+  const sandbox = await startSandbox();
+  const { id } = sandbox.control.addTaxpayer({ metadata: { notes: Array(9000).fill('x'.repeat(95)) } });
+  const gateway = await spawnGateway({ ...environmentFor(sandbox), NODE_OPTIONS: '--max-old-space-size=96' });
+  const fields = Array.from({ length: 8 }, (_, n) => `a${n}: metadata`).join(' ');
+  const query = `subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { ${fields} } }`;
+  const left = new AbortController();
+  for (let n = 0; n < 20; n += 1) {
+    const headers = { accept: 'text/event-stream' };
+    const stream = await post(`${gateway.origin}/graphql`, { query, variables: { id } }, headers, left);
+    const reader = stream.body?.getReader();
+    for (let bytes = 0; bytes < 7_000_000; ) {
+      const piece = await reader?.read();
+      expect(piece?.done).toBe(false);
+      bytes += piece?.value?.length ?? 0;
+    }
+  }
+  left.abort();
+});
+
+it('neither the pages of a failing service nor the documents with the ids are kept with its failures', async () => {
+  const service = createServer((_, response) => response.end(`<html>${'x'.repeat(300_000)}`));
   const env = environmentFor({ url: await serve(service), clientId: 'id', clientSecret: 'a secret of the test' });
-  const bounds = { TOKEN_BUDGET_PER_HOUR: '0', NODE_OPTIONS: '--max-old-space-size=96' };
+  const bounds = { TOKEN_BUDGET_PER_HOUR: '0', NODE_OPTIONS: '--max-old-space-size=64' };
   const gateway = await spawnGateway({ ...env, ...bounds });
-  for (let n = 0; n < 120; n += 1) {
-    const { errors } = await postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "t-${n}") { status } }`, {});
+  for (let n = 0; n < 250; n += 1) {
+    const query = `{ taxpayerToken(taxpayerId: "the-taxpayer-${n}") { status } } #${'x'.repeat(250_000)}`;
+    const { errors } = await postQuery(gateway.origin, query, {});
     expect(errors?.[0]?.extensions.code).toBe('UPSTREAM_INVALID_RESPONSE');
   }
 });

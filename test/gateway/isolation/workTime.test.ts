@@ -86,18 +86,20 @@ describe('A gateway without a rate limit', () => {
   const heavy = (n: number) =>
     `query Q${n}($r: [_Any!]!) { ${entities} { ${aliases(12, 'token { ... @include(if: false) { status } }')} } } }`;
 
-  it.each<[string, number, (n: number) => string]>([
+  it.each<[string, number, (n: number, large: readonly string[]) => string]>([
     ['read', 500, (n) => `query Q { ${aliases(60, '__typename', `a${n}_${'x'.repeat(150)}_`)} }`],
     ['execute', 30, heavy],
+    ['answer, by large records', 60, (n, large) => `{ taxpayerToken(taxpayerId: "${large[n]}") { status } }`],
   ])(
     'still refuses a caller whose documents take long to %s, while another asks as well',
     async (_, most, documentOf) => {
       const { gateway, hostile, honest, r } = await scene();
+      const large = gateway.sandbox.control.addTaxpayers(60, { metadata: { notes: Array(9000).fill('x'.repeat(95)) } });
       let executed = 0;
       let refusal: AnswerError | undefined;
       for (let n = 0; refusal === undefined && n < 500; n += 4) {
         const asked = await Promise.all([
-          ...[0, 1, 2, 3].map((m) => gateway.query(documentOf(n + m), { r }, hostile)),
+          ...[0, 1, 2, 3].map((m) => gateway.query(documentOf(n + m, large), { r }, hostile)),
           gateway.query('{ __typename }', {}, honest),
         ]);
         expect(asked.pop()?.errors).toBeUndefined();
