@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
 import type { Secret } from '../config/secret.js';
 import { authUnavailable } from '../errors/errors.js';
-import { mostOf } from '../process/BoundedCache.js';
+import { mostRemembered } from '../process/BoundedCache.js';
 import type { Trail } from '../process/Trail.js';
 import type { Caller, TaxpayerScope } from './caller.js';
 import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
@@ -51,7 +51,7 @@ const decisionBytes = 720;
 export class DecisionPoint {
   /** Decisions, made and in flight, by everything that they may depend on. An equal question joins one in flight. */
   readonly #decisions = new LRUCache<string, Decision, () => Promise<Decision>>({
-    max: mostOf(decisionBytes),
+    max: mostRemembered(decisionBytes),
     fetchMethod: (_key, _stale, { context: decide }) => decide(),
     ignoreFetchAbort: true, // a decision that is evicted still answers those who wait for it
   });

@@ -1,5 +1,6 @@
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
-import { BoundedCache, heapPart, heldBytes, ownText } from '../process/BoundedCache.js';
+import { BoundedCache, heapPart, heldBytes } from '../process/BoundedCache.js';
+import { ownText } from '../process/json.js';
 import { pause } from '../process/pause.js';
 import type { Place } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
@@ -179,14 +180,17 @@ export class LeasedCache<Value> implements MemoryKeeper {
     }
   }
 
-  /** Fetches, then writes the result and releases the lease. (A store that did not answer may have granted it all the same.) */
+  /**
+   * Fetches, then writes the result and releases the lease. `storeNow`: undefined where the store did not answer. It may have
+   * granted the lease all the same.
+   */
   async #work(
     reader: Reader<Value>,
     place: Place,
     renew: () => Promise<unknown>,
-    storeNow: number,
+    storeNow: number | undefined,
   ): Promise<Entry<Value>> {
-    const aheadMs = storeNow - performance.now();
+    const aheadMs = (storeNow ?? 0) - performance.now();
     const { store } = this.options;
     const { owner } = reader;
     // 7. This process has the lease, or the store does not answer. Losing the lease does not end the work.
@@ -194,10 +198,10 @@ export class LeasedCache<Value> implements MemoryKeeper {
     try {
       const entry = await reader.fetch().finally(() => clearInterval(renewing));
       // 8. Write the entry and release the lease. What the store does not take is noted for step 10.
-      const outcome = outcomeOf(entry, this.options, aheadMs);
-      const isSaved = storeNow > -Infinity && (await store.settle(place, owner, outcome).catch(() => undefined));
+      const write = () => store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => undefined);
+      const isSaved = storeNow !== undefined && (await write());
       if (isSaved === false && !reader.isAgain) {
-        // Without its lease this process writes nothing: another may have taken it, and have fetched later.
+        // This process does not know to have the lease: another may have taken it, and may have fetched later.
         const newest = await this.#offer(entry, reader).catch(() => undefined);
         if (newest !== undefined) return newest;
       }
@@ -254,7 +258,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
 
   #keep({ id, holder, mayKeep }: Reader<Value>, entry: Entry<Value>): void {
     const { codec, onKept, onBytes } = this.options;
-    if (!mayKeep()) return;
+    if (!mayKeep() || this.#memory.peek(id)?.version === entry.version) return;
     // The size of the encoded value, because a secret hides its text.
     const size = entryBytes + heldBytes(id) + heldBytes(codec.encode(entry.value));
     this.#memory.set(id, entry, { ttl: leftMs(entry, this.options), size });
@@ -263,8 +267,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 }
 
-/** Without the store, the reader fetches as if it had the lease, at a time when no record that is forgotten was. */
-const alone = { state: 'taken', now: -Infinity } as const;
+/** Without the store, the reader fetches as if it had the lease. */
+const alone = { state: 'taken', now: undefined } as const;
 
 function takenWithoutStore(error: unknown): typeof alone {
   if (error instanceof StoreError && error.trouble !== 'closed') return alone;

@@ -4,7 +4,7 @@ import type { InPlace } from '../cache/ReadRequest.js';
 import { isYoungerThan } from '../cache/StoredEntries.js';
 import type { Secret } from '../config/secret.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
-import { BoundedCache, mostOf } from '../process/BoundedCache.js';
+import { BoundedCache, mostRemembered } from '../process/BoundedCache.js';
 import { inTime } from '../process/pause.js';
 import { TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, unchangedForMs } from './freshness.js';
@@ -73,7 +73,7 @@ export class TokenBroker implements MemoryKeeper {
 
   constructor(private readonly options: TokenBrokerOptions) {
     const { store, onEvent } = options;
-    this.#failures = new BoundedCache({ max: mostOf(failureBytes) });
+    this.#failures = new BoundedCache({ max: mostRemembered(failureBytes) });
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'token',

@@ -51,7 +51,7 @@ const quietMs = 30;
 /** Further headers of a request are ignored: each takes a multiple of its bytes, also before they are complete. */
 const maxHeaders = 200;
 
-/** Longest write over TLS: OpenSSL's own records hold as much. */
+/** Longest write over TLS, in bytes: less than what one of its records can hold. */
 const pieceBytes = 16_000;
 
 const plainText = ['content-type', 'text/plain; charset=utf-8'];
@@ -198,8 +198,10 @@ export class HttpServer {
 function writeInPieces(socket: Socket): void {
   const write = socket._write.bind(socket);
   const ofBytes = 'buffer' as BufferEncoding; // what streams pass for bytes
+  const bytesOf = (data: Buffer | string, encoding: BufferEncoding) =>
+    typeof data === 'string' ? Buffer.from(data, encoding) : data;
   socket._write = (data: Buffer | string, encoding, taken) => {
-    const bytes = typeof data === 'string' ? Buffer.from(data, encoding) : data;
+    const bytes = bytesOf(data, encoding);
     const rest = bytes.subarray(pieceBytes);
     const goOn = (error?: Error | null) => {
       if (error || rest.length === 0) taken(error);
@@ -207,7 +209,9 @@ function writeInPieces(socket: Socket): void {
     };
     write(bytes.subarray(0, pieceBytes), ofBytes, goOn);
   };
-  Object.assign(socket, { _writev: null });
+  // Together, because a chunk has four parts, and a WebSocket message two: each alone would be a record and a packet.
+  socket._writev = (all, taken) =>
+    socket._write(Buffer.concat(all.map(({ chunk, encoding }) => bytesOf(chunk, encoding))), ofBytes, taken);
 }
 
 const answerNotFound: Handler = (_, response) => response.writeHead(404, plainText).end('Not found\n');

@@ -34,8 +34,8 @@ function argumentsOf({ known, request, values }: Operation, { schema }: Subscrib
 
 /**
  * The answers of a subscription, one per event, for one reader. Ends when its source ends, when the caller leaves, or
- * when the caller's token expires; never rejects. Backpressure: it reads its source only when it is read itself, so a slow
- * reader builds no queue.
+ * when the caller's token expires. Backpressure: it reads its source only when the last answer was taken, so a slow reader
+ * builds no queue.
  */
 export class ResultStream {
   readonly kind = 'stream';
@@ -57,29 +57,34 @@ export class ResultStream {
     if (signal.aborted) this.#end();
   }
 
-  /** Sends each answer, one after the other. Keeps none of them while it waits for the next. */
+  /** Sends each answer, one after the other. Keeps none of them while it waits for the next. Rejects only as `send` does. */
   async sendTo(send: (answer: Answer) => Promise<void>): Promise<void> {
     try {
       while (await this.#sendNext(send));
-    } catch (error) {
-      if (this.#ended) return;
-      this.#events += 1;
-      await send(this.exit.refusal(this.operation, [error]));
     } finally {
       this.#end();
     }
   }
 
-  /** Returns whether an answer came. A function of its own, because one that waits keeps what is in its variables. */
+  /** Returns whether more answers may follow. A function of its own, because one that waits keeps what is in its variables. */
   async #sendNext(send: (answer: Answer) => Promise<void>): Promise<boolean> {
-    const { value, done } = await this.source.next();
-    const answer = done ? undefined : await this.#answer(value);
-    if (this.#ended) return false;
-    if (Date.now() >= this.operation.facts.caller.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
+    let hasFailed = false;
+    const answer = await this.#next().catch((error) => {
+      hasFailed = true;
+      return this.#ended ? undefined : this.exit.refusal(this.operation, [error]);
+    });
     if (answer === undefined) return false;
     this.#events += 1;
     await send(answer);
-    return true;
+    return !hasFailed;
+  }
+
+  async #next(): Promise<Answer | undefined> {
+    const { value, done } = await this.source.next();
+    const answer = done ? undefined : await this.#answer(value);
+    if (this.#ended) return undefined;
+    if (Date.now() >= this.operation.facts.caller.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
+    return answer;
   }
 
   /** Ends it at once, also while an answer is awaited, which is then dropped. */

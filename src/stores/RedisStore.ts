@@ -71,7 +71,7 @@ export class RedisStore implements Store {
             outcome.version,
             wholeMs(outcome.ttlMs),
             wholeMs(outcome.ageMs),
-            Math.max(0, Math.floor(outcome.begunAt)), // rather too early than too late
+            Math.floor(outcome.begunAt), // rather too early than too late
           ];
     return (await this.#run('gatewaySettle', record, field, owner, ...how)) === 1;
   }

@@ -309,10 +309,15 @@ it('small bodies in chunks that wait for their turn take little more than their 
 it('nothing is kept of the events that open streams have sent, also over TLS', async () => {
   const sandbox = await startSandbox();
   const { id } = sandbox.control.addTaxpayer({ metadata: { notes: Array(9000).fill('x'.repeat(95)) } });
-  const [certFile, keyFile] = ['tls.crt', 'tls.key'].map((name) => join(scratch(), name)) as [string, string];
+  const certFile = join(scratch(), 'tls.crt');
+  const keyFile = join(scratch(), 'tls.key');
   issueCertificate('gateway', { certFile, keyFile });
-  const tls = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile };
-  const gateway = await spawnGateway({ ...environmentFor(sandbox), ...tls, NODE_OPTIONS: '--max-old-space-size=96' });
+  const gateway = await spawnGateway({
+    ...environmentFor(sandbox),
+    TLS_CERT_FILE: certFile,
+    TLS_KEY_FILE: keyFile,
+    NODE_OPTIONS: '--max-old-space-size=96',
+  });
   const fields = Array.from({ length: 8 }, (_, n) => `a${n}: metadata`).join(' ');
   const query = `subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { ${fields} } }`;
   const before = peakKiB(gateway);
