@@ -42,6 +42,7 @@ const atOnce: InPlace = async (work) => work();
 
 interface Reader<Value> {
   readonly id: string;
+  /** For whom it reads. */
   readonly holder?: string | undefined;
   /** Names the reader as the owner of the lease that it takes. */
   readonly owner: string;
@@ -201,7 +202,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
       const write = () => store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => undefined);
       const isSaved = storeNow !== undefined && (await write());
       if (isSaved === false && !reader.isAgain) {
-        // This process does not know to have the lease: another may have taken it, and may have fetched later.
+        // This process may not have the lease: another may have taken it, and have fetched later.
         const newest = await this.#offer(entry, reader).catch(() => undefined);
         if (newest !== undefined) return newest;
       }

@@ -34,9 +34,8 @@ function partsOf({ auth, cache, providersFile, proxies, service, tls, trustedDoc
     found('configuration', async () => {
       if (tls) readPemFiles(tls);
       if (providersFile !== undefined) readProviders(providersFile);
-      return [upstream === 'embedded-sandbox' ? 'complete, for the embedded sandbox' : 'complete', ...warnings].join(
-        '; ',
-      );
+      const state = upstream === 'embedded-sandbox' ? 'complete, for the embedded sandbox' : 'complete';
+      return [state, ...warnings].join('; ');
     }),
     trustedDocuments &&
       found('trusted documents', async () => `${(await readListed(trustedDocuments.paths)).byId.size} in all lists`),
