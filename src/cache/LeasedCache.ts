@@ -191,7 +191,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     renew: () => Promise<unknown>,
     storeNow: number | undefined,
   ): Promise<Entry<Value>> {
-    const aheadMs = (storeNow ?? 0) - performance.now();
+    const takenAt = performance.now();
     const { store } = this.options;
     const { owner } = reader;
     // 7. This process has the lease, or the store does not answer. Losing the lease does not end the work.
@@ -199,8 +199,9 @@ export class LeasedCache<Value> implements MemoryKeeper {
     try {
       const entry = await reader.fetch().finally(() => clearInterval(renewing));
       // 8. Write the entry and release the lease. What the store does not take is noted for step 10.
-      const write = () => store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => undefined);
-      const isSaved = storeNow !== undefined && (await write());
+      const write = (aheadMs: number) =>
+        store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => undefined);
+      const isSaved = storeNow !== undefined && (await write(storeNow - takenAt));
       if (isSaved === false && !reader.isAgain) {
         // This process may not have the lease: another may have taken it, and have fetched later.
         const newest = await this.#offer(entry, reader).catch(() => undefined);

@@ -45,7 +45,7 @@ export function heldBytes(value: unknown): number {
   if (typeof value !== 'object' || value === null) return scalarBytes;
   let bytes = containerBytes;
   if (Array.isArray(value)) for (const item of value) bytes += slotBytes + heldBytes(item);
-  // Takes a third of the time of `Object.entries`.
+  // `for in` takes a third of the time of `Object.entries`.
   else for (const key in value) bytes += 2 * slotBytes + textBytes(key) + heldBytes((value as Json)[key]);
   return bytes;
 }

@@ -46,8 +46,9 @@ export const redisScripts = {
     local name, owner, kind, value, version, ttl, age, begun = unpack(ARGV)
     if lease(name) ~= owner then return 0 end
     local forgotten = tonumber(redis.call('hget', key, 'forgotten') or '')
-    local isForgotten = forgotten and forgotten - now <= ${hourMs} and tonumber(begun or 0) <= forgotten
-    if kind == 'value' and not isForgotten then
+    local isValue = kind == 'value' -- a failure has no time at which its work began
+    local isForgotten = isValue and forgotten and forgotten - now <= ${hourMs} and tonumber(begun) <= forgotten
+    if isValue and not isForgotten then
       local head = text(now - age) .. ' ' .. text(now + ttl) .. ' ' .. version .. '\\n'
       redis.call('hset', key, name, head .. value)
       live(name == 'token' and math.max(tonumber(ttl), ${hourMs}) or ${hourMs})

@@ -12,7 +12,7 @@ const question = fc.record({
   field: fc.constantFrom('token', 'job:1'),
   owner: fc.constantFrom('me', 'you'),
   awaited: fc.constantFrom(undefined, 'me', 'you'),
-  coin: fc.boolean(),
+  coin: fc.boolean(), // which of two forms a question has
   when: fc.constantFrom('always', 'if-absent', 'if-longer'),
   ttlMs: fc.constantFrom(20_000, 40_000, 60_000),
 });
