@@ -50,6 +50,8 @@ function refuseSimpleRequest({ headers }: IncomingMessage): void {
   );
 }
 
+const noBytes = Buffer.of();
+
 const endedTooEarly = () => badRequest('The client left too early', 400);
 
 /**
@@ -62,7 +64,7 @@ function readBody(request: IncomingMessage, holder: Holder, { places, operations
   return new Promise((resolve, reject) => {
     const expected = Number(request.headers['content-length'] ?? maxBytes);
     if (expected > maxBytes) throw tooLarge();
-    let body: Buffer = Buffer.of();
+    let body: Buffer = noBytes;
     let size = 0;
     let release: Release | undefined;
     // The listeners would keep the body in memory until the request is answered.
