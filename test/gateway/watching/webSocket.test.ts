@@ -212,6 +212,14 @@ describe('a caller on a socket', () => {
     await whenMetric(guarded, 'gateway_watchers{kind="job"}', 0);
   });
 
+  it('leaves no timer behind', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const most = timers() + 5;
+    const authorization = await provider.watcherOf([]);
+    for (let count = 0; count < 10; count += 1) (await initSocket(guarded, { authorization })).end();
+    await until(() => timers() < most);
+  });
+
   it('is disconnected at its next operation when the clock was set beyond the end of its token', async () => {
     const socket = await initSocket(guarded, { authorization: await provider.watcherOf([]) });
     const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 600_000);
