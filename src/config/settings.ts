@@ -173,7 +173,7 @@ const own = {
   MAX_REPRESENTATIONS: setting(integer(1, 100_000), '200',
     'Most entities that a router may ask for in all _entities fields of one document together.'),
   MAX_CONNECTIONS: setting(integer(1, 1_000_000), '10000',
-    'Most WebSockets and event streams that one process keeps open, and, counted separately, most subscriptions and queries that wait (waitSeconds), which take about 20 kB of memory each, more with large metadata. One caller may hold a quarter of each.'),
+    'Most WebSockets and event streams that one process keeps open, and, counted separately, most subscriptions and queries that wait (waitSeconds), which take about 20 kB of memory each. One caller may hold a quarter of each.'),
   MAX_SUBSCRIPTIONS: setting(integer(1, 100_000), '100',
     'Most operations running at once on one WebSocket.'),
   METRICS_PORT: optional(integer(1, 65535), 'none (/metrics is on PORT)', '9464',

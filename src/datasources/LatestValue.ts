@@ -3,9 +3,8 @@
  * of a generator waits for a pending `await`, and an iterator that nobody reads any more must end at once.
  */
 export class LatestValue<T> implements AsyncIterableIterator<T> {
-  /** The value that the reader got last, or gets next. */
-  latest: T | undefined;
-  #isUnread = false;
+  /** The value that the reader gets next. None is kept that was read: there may be many readers, and large values. */
+  #unread: { readonly value: T } | undefined;
   #end: { readonly error?: unknown } | undefined;
   /** Wakes the calls of `next()` that wait for a value or the end. */
   readonly #waiting: (() => void)[] = [];
@@ -16,15 +15,13 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
   /** Offers a value; it replaces one that was not read yet. */
   push(value: T): void {
     if (this.#end !== undefined) return;
-    this.latest = value;
-    this.#isUnread = true;
+    this.#unread = { value };
     this.#wake();
   }
 
-  /** Forgets the value, also one that was not read yet. */
+  /** Forgets a value that was not read yet. */
   drop(): void {
-    this.latest = undefined;
-    this.#isUnread = false;
+    this.#unread = undefined;
   }
 
   /** Ends with an error; a value not read yet comes first. */
@@ -39,12 +36,13 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
   }
 
   async next(): Promise<IteratorResult<T>> {
-    while (!this.#isUnread && this.#end === undefined) {
+    while (this.#unread === undefined && this.#end === undefined) {
       await new Promise<void>((look) => this.#waiting.push(look));
     }
-    if (this.#isUnread) {
-      this.#isUnread = false;
-      return { value: this.latest as T, done: false };
+    if (this.#unread !== undefined) {
+      const { value } = this.#unread;
+      this.#unread = undefined;
+      return { value, done: false };
     }
     const end = this.#end ?? {};
     this.#end = {};

@@ -15,7 +15,8 @@ interface Watched<Key, View extends Timed> {
   read(key: Key, known: View | undefined, call: ReadCall): View | Promise<View>;
   /** The view that a new reader gets while reads fail. Default: that of the last successful read. */
   standIn?(key: Key): View | undefined;
-  isChange(from: View, to: View): boolean;
+  /** What a view tells: of views with the same news, one after the other, a reader gets the first. */
+  newsOf(view: View): string;
   isFinal(view: View): boolean;
   /** Time from when the view was read to the next poll, so that processes with the same view poll at the same moment. */
   intervalMs(view: View): number;
@@ -116,16 +117,23 @@ function idOf(key: unknown): string {
   return JSON.stringify(key);
 }
 
+interface Reader {
+  readonly call: ReadCall;
+  /** Of the last view that it was given. */
+  news: string | undefined;
+}
+
 /** The polls of one key. Runs while it has readers; leaves no timer behind. */
 class PollLoop<Key, View extends Timed> {
-  /** In the order in which polls are made on their behalf, each with the options of its calls. */
-  readonly #readers = new Map<LatestValue<View>, ReadCall>();
+  /** In the order in which polls are made on their behalf. */
+  readonly #readers = new Map<LatestValue<View>, Reader>();
   /**
    * Those who join before this time cause no poll: infinity after an answer; after a failure the first pause, or what the service
    * asked for. Undefined during a poll, and after one that was refused to every caller: another caller may get an answer.
    */
   #quietUntil: number | undefined;
-  #latest: View | undefined;
+  /** The view of the last answer, for as long as the cache keeps it, whose size is bounded. */
+  #latest: WeakRef<View> | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** When the first of the failures in a row was; undefined after an answer. */
   #failingSince: number | undefined;
@@ -142,9 +150,11 @@ class PollLoop<Key, View extends Timed> {
 
   join(reader: LatestValue<View>, call: ReadCall): void {
     const isNewCaller = this.#readerOf(call.holder) === undefined;
-    this.#readers.set(reader, call);
-    this.#give(this.#failingSince === undefined ? this.#latest : this.#standIn());
-    const mayPollAt = this.#quietUntil ?? (isNewCaller ? -Infinity : Infinity);
+    const state: Reader = { call, news: undefined };
+    this.#readers.set(reader, state);
+    this.#give(this.#failingSince === undefined ? this.#latest?.deref() : this.#standIn());
+    const isAnswerGone = this.#quietUntil === Infinity && state.news === undefined;
+    const mayPollAt = isAnswerGone ? -Infinity : (this.#quietUntil ?? (isNewCaller ? -Infinity : Infinity));
     const waitMs = mayPollAt - performance.now();
     if (waitMs <= 0) void this.#poll();
     else if (waitMs < Infinity) this.#schedule(waitMs); // the pause of those who saw the failure may be longer
@@ -156,14 +166,18 @@ class PollLoop<Key, View extends Timed> {
   }
 
   see(view: View): void {
-    if (this.#latest === undefined || view.readAt > this.#latest.readAt) this.#publish(view);
+    const latest = this.#latest?.deref();
+    if (latest === undefined || view.readAt > latest.readAt) this.#publish(view);
   }
 
   restart(): void {
     this.#restarts += 1;
     this.#quietUntil = undefined;
     this.#latest = undefined;
-    for (const reader of this.#readers.keys()) reader.drop();
+    for (const [reader, state] of this.#readers) {
+      reader.drop();
+      state.news = undefined;
+    }
     this.#schedule(0);
   }
 
@@ -186,11 +200,11 @@ class PollLoop<Key, View extends Timed> {
     for (const holder of this.#callers()) {
       const chosen = this.#readerOf(holder);
       if (chosen === undefined) continue; // it has left
-      const [reader, call] = chosen;
+      const [reader, state] = chosen;
       this.#readers.delete(reader);
-      this.#readers.set(reader, call);
+      this.#readers.set(reader, state);
       try {
-        const view = await this.watched.read(this.key, this.#latest, call);
+        const view = await this.watched.read(this.key, this.#latest?.deref(), state.call);
         if (!isOutdated()) this.#publish(view);
         return;
       } catch (error) {
@@ -205,12 +219,12 @@ class PollLoop<Key, View extends Timed> {
 
   /** The callers who watch, those with the fewest calls first. */
   #callers(): Holder[] {
-    const callers = new Set([...this.#readers.values()].map(({ holder }) => holder));
+    const callers = new Set([...this.#readers.values()].map(({ call }) => call.holder));
     return [...callers].sort((one, other) => this.callsOf(one) - this.callsOf(other));
   }
 
-  #readerOf(caller: Holder): readonly [LatestValue<View>, ReadCall] | undefined {
-    for (const reader of this.#readers) if (reader[1].holder === caller) return reader;
+  #readerOf(caller: Holder): readonly [LatestValue<View>, Reader] | undefined {
+    for (const reader of this.#readers) if (reader[1].call.holder === caller) return reader;
     return undefined;
   }
 
@@ -218,8 +232,8 @@ class PollLoop<Key, View extends Timed> {
   #publish(view: View): void {
     this.#quietUntil = Infinity;
     this.#failingSince = undefined;
-    this.#latest = view;
-    this.#give(view, (latest) => this.watched.isChange(latest, view));
+    this.#latest = new WeakRef(view);
+    this.#give(view, true);
     const intervalMs = this.watched.intervalMs(view);
     if (this.watched.isFinal(view)) this.end();
     else this.#schedule(Math.min(intervalMs, Math.max(0, view.readAt + intervalMs - performance.now())));
@@ -243,19 +257,22 @@ class PollLoop<Key, View extends Timed> {
     const { first, longest } = this.watched.retryMs;
     this.#failingSince ??= performance.now();
     const usualMs = Math.min(longest, Math.max(first, performance.now() - this.#failingSince));
-    if ([...this.#readers.keys()].some(({ latest }) => latest === undefined)) this.#give(this.#standIn());
+    if ([...this.#readers.values()].some(({ news }) => news === undefined)) this.#give(this.#standIn());
     this.#schedule(Math.max(withJitter(usualMs), leastMs));
   }
 
   #standIn(): View | undefined {
-    return this.watched.standIn ? this.watched.standIn(this.key) : this.#latest;
+    return this.watched.standIn ? this.watched.standIn(this.key) : this.#latest?.deref();
   }
 
-  /** Gives a view to the readers that have none yet, and to those for which it `isNews`. */
-  #give(view: View | undefined, isNews: (latest: View) => boolean = () => false): void {
+  /** Gives a view to the readers that have none yet; one that `isAnswer` also to those to whom it is news. */
+  #give(view: View | undefined, isAnswer = false): void {
     if (view === undefined) return;
-    for (const reader of this.#readers.keys()) {
-      if (reader.latest === undefined || isNews(reader.latest)) reader.push(view);
+    const news = this.watched.newsOf(view);
+    for (const [reader, state] of this.#readers) {
+      if (state.news !== undefined && (!isAnswer || state.news === news)) continue;
+      state.news = news;
+      reader.push(view);
     }
   }
 

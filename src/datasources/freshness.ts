@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import type { TokenEntry } from './tokenAnswer.js';
 import type { TokenRecord } from './wire.js';
@@ -40,14 +41,17 @@ export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs: unchang
 export function unchangedForMs(record: TokenRecord, before?: Pick<TokenEntry, 'value' | 'readAt'>): number {
   if (before?.value.kind === 'record') {
     const agoMs = Math.max(0, performance.now() - before.readAt);
-    return isSame(before.value.record, record) ? before.value.unchangedForMs + agoMs : 0;
+    return digestOf(before.value.record) === digestOf(record) ? before.value.unchangedForMs + agoMs : 0;
   }
   const createdAt = Date.parse((!record.faults && record.createdAt) || '');
   return Math.max(0, Date.now() - createdAt) || 0; // NaN without a date
 }
 
-/** Whether two records are equal as JSON but for the token, which may change at any time. */
-export function isSame(one: TokenRecord, other: TokenRecord): boolean {
-  const textOf = (record: TokenRecord) => stableStringify({ ...record, accessToken: undefined });
-  return textOf(one) === textOf(other);
+const digests = new WeakMap<TokenRecord, string>();
+
+/** A digest of a record as JSON, but for the token, which may change at any time. Made once for each record. */
+export function digestOf(record: TokenRecord): string {
+  const digest = digests.get(record) ?? hash('sha256', `${stableStringify({ ...record, accessToken: undefined })}`);
+  digests.set(record, digest);
+  return digest;
 }

@@ -1,4 +1,4 @@
-import { isFinal, isSame } from './freshness.js';
+import { digestOf, isFinal } from './freshness.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import { isTerminal, type JobView, type RefreshJobs, sharedMs } from './RefreshJobs.js';
 import type { TokenBroker } from './TokenBroker.js';
@@ -11,7 +11,7 @@ export function recordWatcher(broker: TokenBroker, options: WatcherOptions) {
     {
       read: (id, _, call) => broker.poll(id, call),
       standIn: (id) => broker.stale(id),
-      isChange: (from, to) => from.stale !== to.stale || !isSame(from.record, to.record),
+      newsOf: ({ record, stale }) => (stale ? 'stale' : digestOf(record)),
       isFinal: ({ record }) => isFinal(record),
       intervalMs: ({ freshMs }) => freshMs,
       retryMs: { first: 1000, longest: 900_000 },
@@ -32,7 +32,7 @@ export function jobWatcher(jobs: RefreshJobs, { pollMinMs, pollMaxMs, ...options
     {
       // Any status newer than `known` will do: another process may have polled in this interval.
       read: (ids, known, call) => jobs.status(...ids, known ? performance.now() - known.readAt : sharedMs, call),
-      isChange: (from, to) => from.value.job.status !== to.value.job.status,
+      newsOf: ({ value }) => value.job.status,
       isFinal: ({ value }) => isTerminal(value.job),
       intervalMs({ value: { unchangedForMs }, version }) {
         // Derived from the observation, so that the jitter is the same in every process.

@@ -17,7 +17,7 @@ import {
   type TestGateway,
 } from '../../support/gateway.js';
 import { post } from '../../support/post.js';
-import { rawSocket } from '../../support/rawSocket.js';
+import { initSocket, rawSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { serve } from '../../support/serve.js';
@@ -335,6 +335,20 @@ it('nothing is kept of the events that open streams have sent, also over TLS', a
     });
   }
   expect(peakKiB(gateway) - before).toBeLessThan(120_000); // 20 events have 144 MB
+});
+
+it('nothing is kept of the records that open subscriptions watch, which may be read again', async () => {
+  const sandbox = await startSandbox();
+  const bounds = { TOKEN_BUDGET_PER_HOUR: '0', TOKEN_FRESH_SECONDS: '3600', NODE_OPTIONS: '--max-old-space-size=64' };
+  const gateway = await spawnGateway({ ...environmentFor(sandbox), ...bounds });
+  const socket = await initSocket(gateway);
+  const metadata = { notes: Array(9000).fill('x'.repeat(95)) };
+  const ids = sandbox.control.addTaxpayers(60, { metadata });
+  for (const [n, id] of [...ids, ids[0]].entries()) {
+    const query = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
+    socket.subscribe({ query, variables: { id } }, `${n}`);
+    expect((await socket.answerTo(`${n}`)).type).toBe('next');
+  }
 });
 
 it('neither the pages of a failing service nor the documents with the ids are kept with its failures', async () => {

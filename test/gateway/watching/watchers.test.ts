@@ -291,7 +291,7 @@ describe('Watchers of a record', () => {
     const { forgets, recordWatches } = await start();
     const taxpayer = addTaxpayer();
     const reader = recordWatches.watch(taxpayer.id);
-    await answered(() => reader.latest !== undefined);
+    await answered(() => false); // what was read waits for the reader
     sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'late' } });
     taxpayer.become('CONSENT_RECEIVED');
     await running.sealed.forget({ id: 'request', subject: taxpayer.id });
