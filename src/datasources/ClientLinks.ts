@@ -106,6 +106,10 @@ export class ClientLinks {
     const begun: LinkRecord = { state: 'under-way', input };
     const withdraw = await store.claim(itemOf(name), begun, idempotencyTtlMs).catch(cannotTell);
     if (withdraw === undefined) return undefined;
+    if (this.#own.has(name)) {
+      await withdraw(); // another try of this process has begun, whose claim the store has lost
+      return undefined;
+    }
     const write = (record: LinkRecord) => {
       this.#own.set(name, record);
       return store.write(itemOf(name), record, idempotencyTtlMs);
