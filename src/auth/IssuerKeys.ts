@@ -70,12 +70,12 @@ export class IssuerKeys implements KeySource {
     return Date.now() - this.#confirmedAt;
   }
 
-  /** Reads the keys at once, and again at intervals until stopped. Does not keep the process alive. */
+  /** Reads the keys at once, and again at intervals until stopped. */
   async start(): Promise<void> {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       const isRead = await this.#look();
-      await pause(isRead ? Math.min(refreshMs, this.options.maxAgeMs / 2) : retryMs, { ref: false, signal });
+      await pause(isRead ? Math.min(refreshMs, this.options.maxAgeMs / 2) : retryMs, signal);
     }
   }
 

@@ -234,7 +234,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   async #saveLater({ id, owner }: Pick<Reader<Value>, 'id' | 'owner'>): Promise<void> {
     if (this.#unsaved.has(id) || this.#unsaved.size === mostUnsaved) return;
     this.#unsaved.add(id);
-    await pause(Math.max(saveAgainMs, (1000 * this.#unsaved.size) / mostSavesPerSecond), { ref: false });
+    await pause(Math.max(saveAgainMs, (1000 * this.#unsaved.size) / mostSavesPerSecond));
     this.#unsaved.delete(id);
     const own = this.#memory.peek(id);
     if (own === undefined || !isYoungerThan(own, knownForMs)) return;

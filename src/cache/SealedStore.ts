@@ -169,7 +169,7 @@ export class SealedStore {
       () => true,
       ({ trouble }: StoreError) => trouble === 'closed',
     );
-    if (!isDone) void pause(againMs, { ref: false }).then(() => this.#untilDone(work));
+    if (!isDone) void pause(againMs).then(() => this.#untilDone(work));
   }
 
   #seal(name: string, value: unknown): Buffer {

@@ -102,7 +102,7 @@ export class TaxpayerAccess {
 async function keepAsking(allowed: Allowed, ended: AbortSignal): Promise<void> {
   while (!ended.aborted) {
     const { until } = await allowed();
-    await pause(until - performance.now(), { ref: false, signal: ended });
+    await pause(until - performance.now(), ended);
   }
 }
 

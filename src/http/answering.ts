@@ -23,7 +23,7 @@ export async function refuseInTurn(
   const waitMs = quota.waitOfRefusal(facts);
   // Not `response.socket`: a pipelined response has none yet.
   if (waitMs === undefined) return void response.req.socket.destroy();
-  if (waitMs > 0) await pause(waitMs, { ref: false });
+  if (waitMs > 0) await pause(waitMs);
   if (response.headersSent || response.destroyed) return;
   const headers = headersOf(facts.requestId);
   const retryAfterSeconds = refusal.errors[0]?.extensions?.['retryAfterSeconds'];

@@ -6,7 +6,7 @@ import { defaultResource, detectResources, envDetector, resourceFromAttributes }
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { packageVersion } from '../config/config.js';
 import type { OperationRecord } from '../operations/Operation.js';
-import { pause } from '../process/pause.js';
+import { inTime } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
 import type { CallMade } from '../process/Trail.js';
 import type { Surroundings } from '../Surroundings.js';
@@ -82,7 +82,7 @@ export class Tracing {
 
   /** Sends the remaining spans, within a time limit. */
   async stop(): Promise<void> {
-    await Promise.race([this.#provider.shutdown().catch(() => {}), pause(stopMs, { ref: false })]);
+    await inTime(stopMs, this.#provider.shutdown(), Error).catch(() => {});
   }
 }
 

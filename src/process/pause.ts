@@ -1,12 +1,5 @@
-interface PauseOptions {
-  /** Ends the pause early when it aborts. */
-  readonly signal?: AbortSignal | undefined;
-  /** Whether it keeps the process alive. Default true. */
-  readonly ref?: boolean;
-}
-
-/** Resolves after `ms` milliseconds. Never rejects. */
-export function pause(ms: number, { signal, ref = true }: PauseOptions = {}): Promise<void> {
+/** Resolves after `ms` milliseconds, or when the signal aborts. Never rejects. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     const end = () => {
@@ -15,7 +8,6 @@ export function pause(ms: number, { signal, ref = true }: PauseOptions = {}): Pr
       resolve();
     };
     const timer = setTimeout(end, ms);
-    if (!ref) timer.unref();
     signal?.addEventListener('abort', end);
   });
 }
