@@ -41,10 +41,8 @@ export class DirectoryLock {
       if (state !== seen) {
         if (seen && state && now - beganAt >= waitMs) throw inUse(directory);
         [seen, movedAt] = [state, now];
-      } else if (now - movedAt >= deadAfterMs) {
-        await rm(path, { force: true });
-        await pause(lookEveryMs * Math.random()); // others that wait may be about to remove it, too
-      } else await pause(lookEveryMs);
+      } else if (now - movedAt >= deadAfterMs) await rm(path, { force: true });
+      await pause(lookEveryMs); // also after a removal: others that wait may be about to remove it, too
     }
     return lock;
   }
