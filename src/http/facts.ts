@@ -78,15 +78,13 @@ export class HttpFacts {
     return clientOf(this.response.req.headers);
   }
 
-  /** Aborts when the connection ends before the answer was written. */
+  /** Aborts when the answer was written, or the connection has ended. */
   get signal(): AbortSignal {
     if (this.#signal !== undefined) return this.#signal;
     const controller = new AbortController();
     this.#signal = controller.signal;
     if (this.response.destroyed) controller.abort();
-    this.response.once('close', () => {
-      if (!this.response.writableFinished) controller.abort();
-    });
+    this.response.once('close', () => controller.abort());
     return controller.signal;
   }
 }
