@@ -29,12 +29,11 @@ export class DirectoryLock {
   static async take(directory: string, waitMs: number): Promise<DirectoryLock> {
     const lock = new DirectoryLock(join(directory, 'lock'));
     const { path } = lock;
-    await makeDirectory(directory);
-    await access(`${directory}/.`, constants.W_OK | constants.X_OK); // where a lock exists, taking it would not show this
     const beganAt = performance.now();
     let seen: string | undefined;
     let movedAt = beganAt;
     while (!(await lock.takeIfFree())) {
+      await access(`${directory}/.`, constants.W_OK | constants.X_OK); // where a lock exists, taking it does not show this
       const found = await statOf(path);
       const state = found ? `${found.ino} ${found.mtimeMs}` : undefined; // changes with the holder and each renewal
       const now = performance.now();
