@@ -89,12 +89,12 @@ describe('A gateway without a rate limit', () => {
   it.each<[string, number, (n: number, large: readonly string[]) => string]>([
     ['read', 500, (n) => `query Q { ${aliases(60, '__typename', `a${n}_${'x'.repeat(150)}_`)} }`],
     ['execute', 30, heavy],
-    ['answer, by large records', 60, (n, large) => `{ taxpayerToken(taxpayerId: "${large[n]}") { status } }`],
+    ['answer, by large records', 120, (n, large) => `{ taxpayerToken(taxpayerId: "${large[n]}") { status } }`],
   ])(
     'still refuses a caller whose documents take long to %s, while another asks as well',
     async (_, most, documentOf) => {
       const { gateway, hostile, honest, r } = await scene();
-      const large = gateway.sandbox.control.addTaxpayers(60, { metadata: { notes: 'x'.repeat(900_000) } });
+      const large = gateway.sandbox.control.addTaxpayers(120, { metadata: { notes: 'x'.repeat(900_000) } });
       let executed = 0;
       let refusal: AnswerError | undefined;
       for (let n = 0; refusal === undefined && n < 500; n += 4) {
