@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { existsSync, readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import { withoutByteOrderMark } from './process/json.js';
+import { withoutByteOrderMark } from './process/files.js';
 
 // A signal must not open a debugger in a production process.
 process.on('SIGUSR1', () => {});

@@ -1,7 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { PemFiles } from '../network/pemFiles.js';
+import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
 import { isLoopback } from '../process/isLoopback.js';
-import { type Followed, follow, readValue, valueIn } from './files.js';
 import { audiencesOf, explorersAreOpen, type Facts, rules, warningsOf } from './rules.js';
 import { Secret } from './secret.js';
 import { type Parsed, rateLimitPerMinute, type Setting, type SettingName, settings } from './settings.js';
@@ -79,12 +80,17 @@ function readText(env: Environment, name: SettingName): string | undefined {
 function readFile(name: SettingName, path: string): string {
   let text: string;
   try {
-    text = readValue(path);
+    text = valueIn(readFileSync(path, 'utf8'));
   } catch (error) {
     throw new Error(`${name} cannot be read from its file (${(error as NodeJS.ErrnoException).code})`);
   }
   if (text === '') throw new Error(`${name} is missing: its file is empty`);
   return text;
+}
+
+/** The value in a variable or a file, without the line break that shells and editors add. */
+function valueIn(content: string): string {
+  return withoutByteOrderMark(content).replace(/\r?\n$/, '');
 }
 
 /** The secrets that are reloaded when their files change; the others stay as they were at the start. */

@@ -2,8 +2,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../config/config.js';
-import { follow } from '../config/files.js';
 import type { Logger } from '../observability/log.js';
+import { follow } from '../process/files.js';
 
 /** A file, and the setting that names it. */
 interface NamedFile {

@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
-import { type Followed, follow } from '../config/files.js';
 import type { LineLimit } from '../observability/LineLimit.js';
-import { withoutByteOrderMark } from '../process/json.js';
+import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 import type { OperationFacts } from './Operation.js';
 

@@ -1,8 +1,3 @@
-/** The text of a file without the byte order mark that some editors begin it with. */
-export function withoutByteOrderMark(text: string): string {
-  return text.startsWith('\uFEFF') ? text.slice(1) : text;
-}
-
 /** A copy of a text, to be kept for longer: V8 keeps the whole text of which another is a part. */
 export const ownText = (text: string): string => Buffer.from(text).toString();
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
-import { withoutByteOrderMark } from '../process/json.js';
+import { withoutByteOrderMark } from '../process/files.js';
 import { openEnum } from './Vocabulary.js';
 
 /** One value of the `Provider` enum: the service's `value` (interface, 2.4) under the `name` the schema shows. */

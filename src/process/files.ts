@@ -1,6 +1,5 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { withoutByteOrderMark } from '../process/json.js';
 
 /** How often files are looked at, in milliseconds: by name, because mounted secrets are replaced through a symbolic link. */
 const lookEveryMs = 1000;
@@ -66,12 +65,7 @@ function stateOf(path: string): string {
   }
 }
 
-/** The value in a file. @throws Error of the file system */
-export function readValue(path: string): string {
-  return valueIn(readFileSync(path, 'utf8'));
-}
-
-/** The value in a variable or a file, without the line break that shells and editors add. */
-export function valueIn(content: string): string {
-  return withoutByteOrderMark(content).replace(/\r?\n$/, '');
+/** The text of a file without the byte order mark that some editors begin it with. */
+export function withoutByteOrderMark(text: string): string {
+  return text.startsWith('\uFEFF') ? text.slice(1) : text;
 }
