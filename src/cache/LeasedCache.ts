@@ -1,6 +1,5 @@
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
-import { BoundedCache, heapPart, heldBytes } from '../process/BoundedCache.js';
-import { ownText } from '../process/json.js';
+import { BoundedCache, heapPart, heldBytes, ownText } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
 import type { Place } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';

@@ -1,5 +1,6 @@
 import { badInput, GatewayError } from '../errors/errors.js';
-import { isNestedWithin, maxMetadataDepth, ownText } from '../process/json.js';
+import { ownText } from '../process/BoundedCache.js';
+import { isNestedWithin, maxMetadataDepth } from '../process/json.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
 

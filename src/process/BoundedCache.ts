@@ -30,6 +30,9 @@ export const heapPart = (parts: number): number => Math.floor(getHeapStatistics(
 /** How many things of so many bytes may be remembered: those that fit into a sixteenth of the heap, at most 100,000. */
 export const mostRemembered = (bytes: number): number => Math.min(100_000, Math.floor(heapPart(16) / bytes));
 
+/** A copy of a text, to be kept for longer: V8 keeps the whole text of which another is a part. */
+export const ownText = (text: string): string => Buffer.from(text).toString();
+
 /** Most bytes that V8 takes for an object or array besides its members: those of an empty one with room to grow. */
 const containerBytes = 64;
 const scalarBytes = 16; // a number or, rounded up, a boolean or null

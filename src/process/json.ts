@@ -1,6 +1,3 @@
-/** A copy of a text, to be kept for longer: V8 keeps the whole text of which another is a part. */
-export const ownText = (text: string): string => Buffer.from(text).toString();
-
 /** Where a JSON text may hold an integer of 16 digits or more: a double holds every shorter one. */
 const longInteger = /[-[:,\s]\d{16}/;
 
