@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Holder, Places, Release } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
 import type { Identify } from '../auth/identify.js';
+import { GatewayError } from '../errors/errors.js';
 import type { LiveTransport } from '../operations/Operation.js';
 import type { Operations } from '../operations/Operations.js';
 import type { Surroundings } from '../Surroundings.js';
@@ -43,6 +44,12 @@ export function edgeOf({ config, log, metrics }: Surroundings, options: EdgeOpti
     maxOperations: config.limits.subscriptions,
   };
 }
+
+/** Refuses a stream, or an operation on an open socket, while the process drains. */
+export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', {
+  httpStatus: 503,
+  retryAfterSeconds: 1,
+});
 
 /** All open sockets and streams: counted, and told when the process drains. */
 class OpenStreams {

@@ -8,12 +8,12 @@ import { type Answer, OperationRecord } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import { type Accepted, plainJson, readAccept, type StreamTransport } from './accept.js';
 import { headersOf, refuseInTurn, writeJson } from './answering.js';
-import { shuttingDown, writeAsStream, writeStream } from './EventStream.js';
-import type { Edge } from './edge.js';
+import { type Edge, shuttingDown } from './edge.js';
 import { HttpFacts } from './facts.js';
-import { readGraphQLRequest } from './graphqlRequest.js';
 import type { Handler } from './HttpServer.js';
 import { refuseOtherGets } from './origins.js';
+import { readGraphQLRequest } from './readGraphQLRequest.js';
+import { writeAsStream, writeStream } from './writeStream.js';
 
 /**
  * `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. `eventsOnly`: for

@@ -1,15 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { GatewayError } from '../errors/errors.js';
 import type { Answer } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import type { StreamTransport } from './accept.js';
-import type { Edge } from './edge.js';
-
-/** Refuses a stream, or an operation on an open socket, while the process drains. */
-export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', {
-  httpStatus: 503,
-  retryAfterSeconds: 1,
-});
+import { type Edge, shuttingDown } from './edge.js';
 
 const { message, code, retryAfterSeconds } = shuttingDown;
 const interrupted = { payload: null, errors: [{ message, extensions: { code, retryable: true, retryAfterSeconds } }] };
