@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Answer } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
+import { atTime } from '../process/pause.js';
 import type { StreamTransport } from './accept.js';
 import { type Edge, shuttingDown } from './edge.js';
 
@@ -42,7 +43,7 @@ export async function writeStream(
   headers: readonly string[],
   { unread, streams, keepAliveMs }: Edge,
 ): Promise<void> {
-  const { transport, context } = result.operation;
+  const { transport, context, facts } = result.operation;
   const form = transport as StreamTransport;
   const { contentType, opening, answer, heartbeat, interruption, completion } = streamFormats[form];
   /** Resolves when the system has taken all of `text`, so that a slow reader builds no queue, or when the stream is over. */
@@ -66,9 +67,12 @@ export async function writeStream(
   const beating = setInterval(() => {
     if (response.writableLength === 0) void write(heartbeat);
   }, keepAliveMs);
+  // Also while the client reads nothing: the source must not run on for an expired token.
+  const forgetExpiry = atTime(facts.caller.expiresAt, () => result.endSource());
   response.once('close', () => {
     clearInterval(beating);
     remove();
+    forgetExpiry();
   });
   response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
   void write(opening);

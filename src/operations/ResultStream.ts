@@ -2,7 +2,6 @@ import { createSourceEventStream, execute, type GraphQLSchema } from 'graphql';
 import type { Quota } from '../admission/Quota.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
-import { atTime } from '../process/pause.js';
 import type { Trail } from '../process/Trail.js';
 import type { Exit } from './Exit.js';
 import type { Answer, Operation, OperationContext, OperationFacts } from './Operation.js';
@@ -33,13 +32,12 @@ function argumentsOf({ known, request, values }: Operation, { schema }: Subscrib
 }
 
 /**
- * The answers of a subscription, one per event, for one reader. Ends when its source ends, when the caller leaves, or
- * when the caller's token expires. Backpressure: it reads its source only when the last answer was taken, so a slow reader
- * builds no queue.
+ * The answers of a subscription, one per event, for one reader. Ends when its source ends, when the caller leaves, or with
+ * UNAUTHENTICATED after the caller's token has expired. Backpressure: it reads its source only when the last answer was taken,
+ * so a slow reader builds no queue.
  */
 export class ResultStream {
   readonly kind = 'stream';
-  readonly #forgetExpiry: () => void;
   #events = 0;
   #ended = false;
 
@@ -49,10 +47,7 @@ export class ResultStream {
     private readonly exit: Exit,
     private readonly options: SubscribeOptions,
   ) {
-    const { caller, signal } = operation.facts;
-    // Also when nobody reads: the source must not run on for an expired token. A socket ends all its streams itself.
-    const endsAt = operation.transport === 'ws' ? Infinity : caller.expiresAt;
-    this.#forgetExpiry = atTime(endsAt, () => void source.return?.());
+    const { signal } = operation.facts;
     signal.addEventListener('abort', () => this.#end());
     if (signal.aborted) this.#end();
   }
@@ -87,12 +82,16 @@ export class ResultStream {
     return answer;
   }
 
+  /** Lets the source run no further. For transports, when the token expires: a reader that waits then gets the last answer. */
+  endSource(): void {
+    void this.source.return?.();
+  }
+
   /** Ends it at once, also while an answer is awaited, which is then dropped. */
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#forgetExpiry();
-    void this.source.return?.();
+    this.endSource();
     this.operation.events = this.#events;
     this.exit.end(this.operation, { kind: 'result', status: 200 });
   }
