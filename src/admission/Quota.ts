@@ -85,9 +85,9 @@ export class Quota {
     throw rateLimited(message, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
   }
 
-  /** Takes turns for a refusal. Returns the milliseconds until it may be answered; undefined when too many wait already. */
-  waitOfRefusal(asker: Partial<Asker>, turns = 1): number | undefined {
-    const waitMs = this.#refusals.memo(keyOf(asker)).take(turns);
+  /** Counts `weight` refusals. Returns the milliseconds until they may be answered; undefined when too many wait already. */
+  waitOfRefusal(asker: Partial<Asker>, weight = 1): number | undefined {
+    const waitMs = this.#refusals.memo(keyOf(asker)).take(weight);
     return waitMs > refusalRate.longestMs ? undefined : waitMs;
   }
 

@@ -146,36 +146,36 @@ export class LeasedCache<Value> implements MemoryKeeper {
     let awaited: string | undefined;
     const ask = () => store.acquire(place, { owner: reader.owner, leaseMs, refused, awaited });
     for (;;) {
-      let turn = await ask().catch(takenWithoutStore);
+      let acquired = await ask().catch(takenWithoutStore);
       // A store that gives the refused entry again does not keep its word: go on as without it.
-      if (turn.state === 'found' && turn.stored.version === refused) turn = alone;
-      switch (turn.state) {
+      if (acquired.state === 'found' && acquired.stored.version === refused) acquired = alone;
+      switch (acquired.state) {
         case 'found': {
           // 4. The store has an entry. Memory keeps an old one too: it can be shown when the service fails.
-          const stored = entryOf(turn.stored, codec);
+          const stored = entryOf(acquired.stored, codec);
           const entry = stored && this.#keepStored(reader, stored);
           if (entry && reader.acceptable(entry)) {
             onRead?.(kind, awaited === undefined ? 'store' : 'waited');
             return entry;
           }
-          refused = turn.stored.version;
+          refused = acquired.stored.version;
           break;
         }
         case 'failed': {
           // 5. The holder that this reader waited for has failed.
-          const failure = decodeFailure(turn.failure);
+          const failure = decodeFailure(acquired.failure);
           if (failure !== undefined) throw failure;
           awaited = undefined;
           break;
         }
         case 'held':
           // 6. Another process holds the lease.
-          awaited = turn.owner;
+          awaited = acquired.owner;
           if (reader.isAgain || performance.now() > waitsUntil) throw upstreamTimeout();
           await pause(lookEveryMs * (0.5 + Math.random() / 2));
           break;
         case 'taken':
-          return this.#work(reader, place, ask, turn.now);
+          return this.#work(reader, place, ask, acquired.now);
       }
     }
   }

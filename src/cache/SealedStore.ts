@@ -1,6 +1,6 @@
 import { pause } from '../process/pause.js';
 import { LocalStore } from '../stores/LocalStore.js';
-import type { Field, Item, Outcome, Place, Store, Turn, Wish } from '../stores/Store.js';
+import type { Acquired, Field, Item, Outcome, Place, Store, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Sealer } from './sealing.js';
 
@@ -49,12 +49,12 @@ export class SealedStore {
     return this.options.store.kind;
   }
 
-  async acquire(place: Place, wish: Wish): Promise<Turn<unknown, unknown>> {
-    const turn = await this.options.store.acquire(place, wish);
-    if (turn.state === 'failed') return { state: 'failed', failure: this.#open(failureName(place), turn.failure) };
-    if (turn.state !== 'found') return turn;
-    const { version, value } = turn.stored;
-    return { state: 'found', stored: { ...turn.stored, value: this.#open(this.#valueName(place, version), value) } };
+  async acquire(place: Place, wish: Wish): Promise<Acquired<unknown, unknown>> {
+    const acquired = await this.options.store.acquire(place, wish);
+    if (acquired.state === 'failed') return { ...acquired, failure: this.#open(failureName(place), acquired.failure) };
+    if (acquired.state !== 'found') return acquired;
+    const { version, value } = acquired.stored;
+    return { ...acquired, stored: { ...acquired.stored, value: this.#open(this.#valueName(place, version), value) } };
   }
 
   settle(place: Place, owner: string, outcome: Outcome<unknown, object>): Promise<boolean> {

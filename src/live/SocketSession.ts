@@ -21,7 +21,7 @@ import {
   readMessage,
   tooBig,
   tryAgainLater,
-  turnsOf,
+  weightOf,
 } from './socketBounds.js';
 
 /** Further parameters of `connection_init` are ignored, as further headers are. */
@@ -271,12 +271,12 @@ export class SocketSession {
 
   /** Counts a message that is not an operation; beyond the free ones, charges it as a refusal. */
   #keepPace(characters: number): void {
-    if (this.#pace.take(turnsOf(characters)) > 0) this.#charge(characters);
+    if (this.#pace.take(weightOf(characters)) > 0) this.#charge(characters);
   }
 
   /** Charges a message as refusals; closes the socket when the caller has had too many. */
   #charge(characters: number): void {
-    const waitMs = this.edge.quota.waitOfRefusal(this.facts, turnsOf(characters));
+    const waitMs = this.edge.quota.waitOfRefusal(this.facts, weightOf(characters));
     if (waitMs === undefined) this.#close(tryAgainLater, 'Too many messages');
   }
 

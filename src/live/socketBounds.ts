@@ -15,8 +15,8 @@ export const initTimeoutMs = 3000;
 /** Messages other than operations, such as pings, that a socket may send without being charged for them. */
 export const freeMessages = { atOnce: 20, everyMs: 500, longestMs: 0 };
 
-/** How many turns (see {@link Quota.waitOfRefusal}) a message costs. */
-export function turnsOf(characters: number): number {
+/** As how many messages, or refusals, a message counts: a long one as several. */
+export function weightOf(characters: number): number {
   return Math.max(1, Math.ceil(characters / 16_384));
 }
 

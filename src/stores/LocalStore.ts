@@ -3,6 +3,7 @@ import { heapPart } from '../process/BoundedCache.js';
 import type { Guard } from './guarded.js';
 import { copyOf, Journal, type JournalOptions, type Kept, readJournal } from './journal.js';
 import {
+  type Acquired,
   type Field,
   type Item,
   type Outcome,
@@ -10,7 +11,6 @@ import {
   type PutWhen,
   type Store,
   type Stored,
-  type Turn,
   type Wish,
 } from './Store.js';
 import { StoreError } from './StoreError.js';
@@ -56,7 +56,7 @@ export class LocalStore implements Store {
     private readonly mostBytes = Math.min(1 << 27, heapPart(4)),
   ) {}
 
-  async acquire(place: Place, { refused }: Wish): Promise<Turn> {
+  async acquire(place: Place, { refused }: Wish): Promise<Acquired> {
     const stored = this.find(place, refused);
     return stored ? { state: 'found', stored } : { state: 'taken', now: performance.now() };
   }

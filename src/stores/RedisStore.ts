@@ -4,7 +4,7 @@ import { timeLimit } from './guarded.js';
 import { createRedisClient, parseRedisUrl } from './redisClient.js';
 import { closed, connectionFault, isOfAnotherType, storeErrorOf, wasNotSent } from './redisFaults.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
-import type { Field, Item, Outcome, Place, PutWhen, Store, Turn, Wish } from './Store.js';
+import type { Acquired, Field, Item, Outcome, Place, PutWhen, Store, Wish } from './Store.js';
 import { StoreError } from './StoreError.js';
 
 const connectWaitMs = 1000; // how long opening waits for a connection; after that, connecting goes on in the background
@@ -50,7 +50,7 @@ export class RedisStore implements Store {
     client.on('end', () => setTimeout(connect, givenUpMs).unref());
   }
 
-  async acquire({ record, field }: Place, { owner, leaseMs, refused = '', awaited = '' }: Wish): Promise<Turn> {
+  async acquire({ record, field }: Place, { owner, leaseMs, refused = '', awaited = '' }: Wish): Promise<Acquired> {
     const args = [field, owner, wholeMs(leaseMs), refused, awaited];
     const answer = await this.#run<Buffer[]>('gatewayAcquireBuffer', record, ...args);
     const [state, first = '', second] = answer.slice(0, 3).map(String);

@@ -23,7 +23,7 @@ export interface Stored<Value = Buffer> {
 }
 
 /** What {@link Store.acquire} found or took. `now` is the store's time, for `begunAt` of the {@link Outcome}. */
-export type Turn<Value = Buffer, Failure = Buffer> =
+export type Acquired<Value = Buffer, Failure = Buffer> =
   | { readonly state: 'found'; readonly stored: Stored<Value> }
   | { readonly state: 'failed'; readonly failure: Failure }
   | { readonly state: 'held'; readonly owner: string }
@@ -67,7 +67,7 @@ export interface Store {
    * Gives the value at `place`, or the failure of the holder that was waited for, or the lease, if nobody else holds it (the
    * owner's own is renewed); otherwise names the holder.
    */
-  acquire(place: Place, wish: Wish): Promise<Turn>;
+  acquire(place: Place, wish: Wish): Promise<Acquired>;
 
   /**
    * Writes the outcome and ends the lease; false when the owner does not have it, because another took it or the record was

@@ -1,4 +1,4 @@
-import type { Store, Turn, Wish } from '../../src/stores/Store.js';
+import type { Acquired, Store, Wish } from '../../src/stores/Store.js';
 import { StoreError } from '../../src/stores/StoreError.js';
 import type { NodeRuntime } from './NodeRuntime.js';
 import type { StoreFault } from './plan.js';
@@ -79,7 +79,7 @@ export class StoreLine implements Store {
         const result = (await this.store.do(operation, wish)) as T;
         this.#tell(what, shown(result), fate.error && 'its answer is lost');
         if (fate.error) return;
-        if (isReadOnly && (result as Turn).state === 'taken') fail('read-only');
+        if (isReadOnly && (result as Acquired).state === 'taken') fail('read-only');
         else runtime.receive(fate.answerMs, () => resolve(result));
       });
     });

@@ -1,5 +1,5 @@
 import { LocalStore } from '../../../src/stores/LocalStore.js';
-import { hourMs, type Outcome, type Place, type Turn, type Wish } from '../../../src/stores/Store.js';
+import { type Acquired, hourMs, type Outcome, type Place, type Wish } from '../../../src/stores/Store.js';
 
 interface Lease {
   readonly owner: string;
@@ -12,7 +12,7 @@ export class SharedStore extends LocalStore {
   readonly #leases = new Map<string, Lease>();
   readonly #forgotten = new Map<string, { readonly at: number; readonly list: string; readonly note: Buffer }>();
 
-  override async acquire(place: Place, { owner, leaseMs, refused, awaited }: Wish): Promise<Turn> {
+  override async acquire(place: Place, { owner, leaseMs, refused, awaited }: Wish): Promise<Acquired> {
     const key = JSON.stringify(place);
     const now = performance.now();
     const stored = this.find(place, refused);

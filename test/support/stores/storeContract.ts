@@ -43,8 +43,8 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       Promise.all(Array.from({ length: count }, (_, n) => ask(n % 2 ? store : peer, n)));
     /** Writes a value as the holder of a lease does. */
     const write = async (place: Place, text: string, more: Parameters<typeof value>[1] = {}) => {
-      const turn = await store.acquire(place, wish('writer'));
-      if (turn.state === 'found') await store.acquire(place, wish('writer', turn.stored.version));
+      const acquired = await store.acquire(place, wish('writer'));
+      if (acquired.state === 'found') await store.acquire(place, wish('writer', acquired.stored.version));
       expect(await store.settle(place, 'writer', value(text, more))).toBe(true);
     };
 
@@ -184,8 +184,8 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       const place = newPlace();
       await write(place, 'value', { ageMs: 5000 });
       await under.pass(300);
-      const turn = await peer.acquire(place, wish('you'));
-      const ageMs = turn.state === 'found' ? turn.stored.ageMs : Number.NaN;
+      const acquired = await peer.acquire(place, wish('you'));
+      const ageMs = acquired.state === 'found' ? acquired.stored.ageMs : Number.NaN;
       expect(ageMs).toBeGreaterThanOrEqual(5290);
       expect(ageMs).toBeLessThan(20_000);
     });
