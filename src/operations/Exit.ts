@@ -74,7 +74,7 @@ export class Exit {
     note(record, errors, masked);
     const { httpStatus, allow }: Partial<GatewayError> = first instanceof GatewayError ? first : {};
     const status = httpStatus ?? statusOfError(masked[0]);
-    const isMistake = record.request !== undefined && httpStatus === undefined && status !== 500;
+    const isMistake = record.asked !== undefined && httpStatus === undefined && status !== 500;
     const text = JSON.stringify({ errors: masked });
     const kind = isMistake ? 'mistake' : 'refusal';
     return { kind, status, allow, errors: masked, text, bytes: Buffer.byteLength(text) };

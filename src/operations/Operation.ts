@@ -71,8 +71,8 @@ export const noCauses: readonly string[] = [];
  * this and nothing else, so they cannot disagree.
  */
 export class OperationRecord {
-  /** The request, once it has a document. */
-  request: GraphQLRequest | undefined;
+  /** What was asked, once it has a document. (The request of HTTP is in the facts.) */
+  asked: GraphQLRequest | undefined;
   /** The operation that the document asks for, once it was found. */
   known: KnownOperation | undefined;
   /** The variables, with defaults. */
@@ -120,7 +120,7 @@ export type Outcome = 'ok' | 'errors' | 'failed' | 'refused';
 /** An operation that may run. */
 export interface Operation extends OperationRecord {
   readonly facts: OperationFacts;
-  readonly request: GraphQLRequest;
+  readonly asked: GraphQLRequest;
   readonly known: KnownOperation;
   readonly context: OperationContext;
 }

@@ -27,8 +27,8 @@ export async function subscribe(
   return new ResultStream(operation, source[Symbol.asyncIterator](), exit, options);
 }
 
-function argumentsOf({ known, request, values }: Operation, { schema }: SubscribeOptions) {
-  return { schema, document: known.document, operationName: request.operationName, variableValues: values };
+function argumentsOf({ known, asked, values }: Operation, { schema }: SubscribeOptions) {
+  return { schema, document: known.document, operationName: asked.operationName, variableValues: values };
 }
 
 /**
