@@ -60,7 +60,7 @@ export class HttpFacts {
   }
 
   /** Adds who the caller is, and returns the same facts. */
-  of({ caller, fromRouter }: Identity): OperationFacts {
+  identifiedAs({ caller, fromRouter }: Identity): OperationFacts {
     this.caller = caller;
     this.fromRouter = fromRouter;
     return this as OperationFacts;

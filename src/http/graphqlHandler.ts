@@ -25,7 +25,7 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
     const { json, stream } = formsFor(request, eventsOnly);
     const takesNoJson = json === undefined; // then even the answer to a query is a stream
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
-    const record = new OperationRecord(facts, takesNoJson ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http');
+    const record = new OperationRecord(facts, (takesNoJson && stream) || (eventsOnly ? 'sse' : 'http'));
     let holder: Holder;
     let result: Answer | ResultStream;
     try {
@@ -35,7 +35,7 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
         refuseOtherGets(request);
       }
       const identifying = identify(credentialsOf(request.headers));
-      const identified = facts.of(identifying instanceof Promise ? await identifying : identifying);
+      const identified = facts.identifiedAs(identifying instanceof Promise ? await identifying : identifying);
       holder = holderOf(identified.caller);
       quota.admit(identified);
       // An EventSource cannot add the header that a GET must have: if it accepts only a stream, its page was checked instead.

@@ -141,10 +141,11 @@ function bytesOf({ size }: GraphQLRequest, { request }: OperationFacts): number 
 }
 
 function refuseWrongWay(method: GraphQLRequest['method'], type: OperationType, transport: Transport): void {
-  if (type === 'subscription' && transport === 'http' && method === 'POST') {
-    const another = 'use a WebSocket on this path, or server-sent events on /graphql/stream';
-    throw badRequest(`A subscription needs a stream: ${another}`);
+  const lacksStream = type === 'subscription' && transport === 'http';
+  if (method === 'GET' && (lacksStream || type === 'mutation')) {
+    throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, 'POST');
   }
-  if (method === 'POST' || type === 'query' || (type === 'subscription' && transport !== 'http')) return;
-  throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, 'POST');
+  if (!lacksStream) return;
+  const another = 'use a WebSocket on this path, or server-sent events on /graphql/stream';
+  throw badRequest(`A subscription needs a stream: ${another}`);
 }
