@@ -33,15 +33,15 @@ interface SealedStoreOptions {
 /** Pause between the tries of a write that must not be lost, in milliseconds. */
 const againMs = 1000;
 const forgottenList = ['forgotten'];
-const ownMarksBytes = 4 << 20;
+const ownCoolDownsBytes = 4 << 20;
 
 /**
  * JSON values in a {@link Store} that sees neither names nor values: names are HMACs; values are encrypted and bound to their
  * names, those of fields also to their versions. One that does not decrypt (tampered with, foreign, moved) reads as undefined.
  */
 export class SealedStore {
-  /** The marks that this process wrote: the shared store may not have taken them. */
-  readonly #ownMarks = new LocalStore('memory', {}, ownMarksBytes);
+  /** The cool-downs that this process began: the shared store may not have taken them. */
+  readonly #ownCoolDowns = new LocalStore('memory', {}, ownCoolDownsBytes);
 
   constructor(private readonly options: SealedStoreOptions) {}
 
@@ -117,25 +117,25 @@ export class SealedStore {
     }
   }
 
-  /** Writes a mark, a value that holds back calls of the fleet for `ttlMs`, unless there is one that lasts longer. */
-  async setMark(name: ItemName, value: string, ttlMs: number): Promise<void> {
+  /** Begins a cool-down: a value that holds back calls of the fleet for `ttlMs`, unless there is one that lasts longer. */
+  async beginCoolDown(name: ItemName, value: string, ttlMs: number): Promise<void> {
     const key = this.keyOf(name);
     const bytes = this.#seal(key, { value, ttlMs });
     const put = (store: Store) => store.put(key, bytes, ttlMs, 'if-longer').catch(() => undefined);
-    await Promise.all([this.options.store, this.#ownMarks].map(put));
+    await Promise.all([this.options.store, this.#ownCoolDowns].map(put));
   }
 
   /**
-   * The fleet's mark, or else this process's own. A mark with more time left than its full length counts as over: the store's
+   * The fleet's cool-down, or else this process's own. One with more time left than its full length counts as over: the store's
    * clock was set back.
    */
-  async mark(name: ItemName): Promise<Item<unknown> | undefined> {
+  async coolDown(name: ItemName): Promise<Item<unknown> | undefined> {
     const key = this.keyOf(name);
-    for (const store of [this.options.store, this.#ownMarks]) {
+    for (const store of [this.options.store, this.#ownCoolDowns]) {
       const item = await store.get(key).catch(() => undefined);
-      const mark =
+      const begun =
         item && (this.#open(key, item.value) as { readonly value: unknown; readonly ttlMs: number } | undefined);
-      if (mark && item.leftMs <= mark.ttlMs) return { value: mark.value, leftMs: item.leftMs };
+      if (begun && item.leftMs <= begun.ttlMs) return { value: begun.value, leftMs: item.leftMs };
     }
     return undefined;
   }

@@ -22,7 +22,7 @@ export const inspect: Command = {
         ageSeconds: seconds(ageMs),
         keptForSeconds: seconds(leftMs),
       }));
-      const coolDown = await sealed.mark(refusalName(id));
+      const coolDown = await sealed.coolDown(refusalName(id));
       const coolDownSeconds = coolDown && seconds(coolDown.leftMs);
       const lines = entries.map(
         ({ what, ageSeconds, keptForSeconds }) => `  ${what}, ${ageSeconds} s old, kept for ${keptForSeconds} s`,

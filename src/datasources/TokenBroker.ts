@@ -151,8 +151,8 @@ export class TokenBroker implements MemoryKeeper {
   async credential(id: TaxpayerId, refused: ReadonlySet<string> = new Set(), call: ReadCall = {}): Promise<TokenEntry> {
     const { store, onEvent } = this.options;
     if (refused.size > 0) {
-      const mark = await store.mark(refusalName(id));
-      const isCoolingDown = refused.has(mark?.value as string);
+      const coolDown = await store.coolDown(refusalName(id));
+      const isCoolingDown = refused.has(coolDown?.value as string);
       onEvent(isCoolingDown ? 'refetch-cool-down' : 'credential-replaced');
       if (isCoolingDown) throw notAuthorized();
     }
@@ -190,7 +190,7 @@ export class TokenBroker implements MemoryKeeper {
       // If a token that was requested during this call is refused as well, the service accepts none. One that was requested
       // earlier may have been replaced since. (Of a token from another process, only the time of its answer is known.)
       if ((refused.size > 1 && startedAt >= beganAt) || refused.size === mostRefused) {
-        await this.options.store.setMark(refusalName(id), version, refetchCoolDownMs);
+        await this.options.store.beginCoolDown(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();
       }
     }

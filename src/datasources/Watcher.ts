@@ -29,7 +29,7 @@ export interface WatcherOptions {
   readonly callsOf: (holder: Holder) => number;
   /** A watch ends normally after this time, in milliseconds. */
   readonly watchMaxMs: number;
-  readonly onWatchers: (count: number) => void;
+  readonly onReaders: (count: number) => void;
 }
 
 export interface WatchOptions extends ReadCall {
@@ -51,7 +51,7 @@ const final: readonly ErrorCode[] = ['NOT_FOUND', 'TAXPAYER_NOT_AUTHORIZED', 'UP
  */
 export class Watcher<Key, View extends Timed> {
   readonly #loops = new Map<string, PollLoop<Key, View>>();
-  #watchers = 0;
+  #readerCount = 0;
   #stopped = false;
 
   constructor(
@@ -68,7 +68,7 @@ export class Watcher<Key, View extends Timed> {
     const reader = new LatestValue<View>(() => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', end);
-      this.options.onWatchers(--this.#watchers);
+      this.options.onReaders(--this.#readerCount);
       loop.leave(reader);
       onEnd?.();
     });
@@ -76,7 +76,7 @@ export class Watcher<Key, View extends Timed> {
     const timer = setTimeout(end, Math.min(maxMs, this.options.watchMaxMs)).unref();
     if (signal) setMaxListeners(0, signal); // each field of a request may wait
     signal?.addEventListener('abort', end);
-    this.options.onWatchers(++this.#watchers);
+    this.options.onReaders(++this.#readerCount);
     if (this.#stopped || signal?.aborted) end();
     else loop.join(reader, call);
     return reader;

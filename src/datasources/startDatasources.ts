@@ -67,7 +67,7 @@ export function startDatasources(options: DatasourcesOptions) {
   const watching = (kind: 'job' | 'record') => ({
     ...config.jobs,
     callsOf: (holder: Holder) => calls.callsOf(holder),
-    onWatchers: (count: number) => metrics.watchers.set(kind, count),
+    onReaders: (count: number) => metrics.watchers.set(kind, count),
   });
   const jobWatches = jobWatcher(jobs, watching('job'));
   const recordWatches = recordWatcher(broker, watching('record'));
@@ -93,7 +93,7 @@ export function startDatasources(options: DatasourcesOptions) {
   return { sealed, http, places, calls, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
 
-const silenceCauses = {
+const pauseCauses = {
   'rate-limited': 'HTTP 429: the fleet stops calling for as long as the service asks',
   'credentials-rejected': 'HTTP 401: the fleet stops calling for 30 s at a time',
 } as const;
@@ -120,7 +120,7 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
     store,
     onPause: (endpoint, reason) => {
       metrics.callsSilenced.add(`${endpoint} ${reason}`);
-      see[endpoint](reason, silenceCauses[reason]);
+      see[endpoint](reason, pauseCauses[reason]);
     },
   });
   return new TaxpayerService({

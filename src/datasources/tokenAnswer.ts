@@ -50,5 +50,5 @@ export function notAuthorized(): GatewayError {
   });
 }
 
-/** The name of the mark of a taxpayer's refused token. */
+/** The name of the cool-down that follows a refused token of a taxpayer. */
 export const refusalName = (id: string) => ['token', 'refused', id];

@@ -7,9 +7,9 @@ type Reason = 'rate-limited' | 'credentials-rejected';
 /** How long the fleet makes no call with client credentials that the service refused, in milliseconds. */
 const credentialsCoolDownMs = 30_000;
 /** Pause after a 429 without a believable `Retry-After`. */
-const defaultSilenceSeconds = 5;
+const defaultPauseSeconds = 5;
 /** Shortest pause after a 429, even with `Retry-After: 0`: the service did ask for fewer calls. */
-const shortestSilenceSeconds = 1;
+const shortestPauseSeconds = 1;
 
 interface PausesOptions {
   readonly store: SealedStore;
@@ -18,20 +18,20 @@ interface PausesOptions {
 
 /**
  * Keeps the whole fleet from calling an endpoint that asked for a pause (429) or refused our credentials (401). The shared
- * store holds a mark per endpoint and credentials, so that a rotated secret is not held up by an old mark.
+ * store holds a cool-down per endpoint and credentials, so that a rotated secret is not held up by that of the old one.
  */
 export class Pauses {
   constructor(private readonly options: PausesOptions) {}
 
   /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED during a pause */
   async check(endpoint: Endpoint, credential: string): Promise<void> {
-    const mark = await this.options.store.mark(nameOf(endpoint, credential));
-    if (mark !== undefined) throw refusalOf(mark.value as Reason, mark.leftMs);
+    const coolDown = await this.options.store.coolDown(nameOf(endpoint, credential));
+    if (coolDown !== undefined) throw refusalOf(coolDown.value as Reason, coolDown.leftMs);
   }
 
   /** Begins a pause after a 429 and returns the error for its caller. `seconds` is what the service asked for. */
-  rateLimited(endpoint: Endpoint, credential: string, seconds = defaultSilenceSeconds): Promise<GatewayError> {
-    return this.#begin([endpoint], credential, 'rate-limited', 1000 * Math.max(shortestSilenceSeconds, seconds));
+  rateLimited(endpoint: Endpoint, credential: string, seconds = defaultPauseSeconds): Promise<GatewayError> {
+    return this.#begin([endpoint], credential, 'rate-limited', 1000 * Math.max(shortestPauseSeconds, seconds));
   }
 
   /** Begins a pause of both endpoints that take the client credentials, and returns the error for the caller. */
@@ -47,7 +47,7 @@ export class Pauses {
   async #begin(paused: readonly Endpoint[], credential: string, reason: Reason, forMs: number) {
     const { store, onPause } = this.options;
     // A longer pause that was asked for earlier stays in force.
-    await Promise.all(paused.map((endpoint) => store.setMark(nameOf(endpoint, credential), reason, forMs)));
+    await Promise.all(paused.map((endpoint) => store.beginCoolDown(nameOf(endpoint, credential), reason, forMs)));
     for (const endpoint of paused) onPause(endpoint, reason);
     return refusalOf(reason, forMs);
   }
