@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import type { CallQueue } from '../admission/CallQueue.js';
-import type { InPlace } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache, heldBytes } from '../process/BoundedCache.js';
@@ -36,6 +35,7 @@ type LinkRecord = { readonly input: string } & (
 interface Attempt {
   readonly name: string;
   readonly input: string;
+  readonly holder: string | undefined;
   readonly create: () => Promise<ClientLink>;
 }
 
@@ -74,20 +74,22 @@ export class ClientLinks {
   ): Promise<CreatedLink> {
     const { calls, service } = this.options;
     const create = () => service.createClientLink(request, call);
-    const inPlace: InPlace = (work) => calls.run(call.holder, work);
-    if (idempotency === undefined) return { link: await inPlace(create), replayed: false };
+    const { holder } = call;
+    if (idempotency === undefined) return { link: await calls.run(holder, create), replayed: false };
     const name = JSON.stringify([idempotency.caller, idempotency.key]);
     // The hash covers the name, so that equal inputs under different keys look different.
     const input = hash('sha256', `${name} ${stableStringify(request)}`, 'base64url');
-    return this.#createOnce({ name, input, create }, inPlace);
+    return this.#createOnce({ name, input, holder, create });
   }
 
-  async #createOnce(attempt: Attempt, inPlace: InPlace): Promise<CreatedLink> {
+  async #createOnce(attempt: Attempt): Promise<CreatedLink> {
     let waitsUntil: number | undefined;
     for (let record: LinkRecord | undefined; ; ) {
       // While a record exists this only waits: it claims nothing and takes no place.
-      const link = record === undefined ? await inPlace(() => this.#createIfNew(attempt)) : undefined;
-      if (link !== undefined) return { link, replayed: false };
+      if (record === undefined) {
+        const link = await this.options.calls.run(attempt.holder, () => this.#createIfNew(attempt));
+        if (link !== undefined) return { link, replayed: false };
+      }
       record ??= await this.#recordOf(attempt);
       if (record && record.input !== attempt.input) {
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was already used with different input');
