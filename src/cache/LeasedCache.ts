@@ -4,7 +4,7 @@ import { pause } from '../process/pause.js';
 import type { Place } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import { knownForMs, type MemoryKeeper } from './Forgets.js';
-import type { InPlace, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
+import type { InQueue, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
 import {
   decodeFailure,
   type Entry,
@@ -16,10 +16,10 @@ import {
   outcomeOf,
 } from './StoredEntries.js';
 
-/** How long a lease lasts without renewal, in milliseconds. Others wait this long for a holder that died. */
+/** How long a lease lasts without renewal, in milliseconds. Others wait this long for an owner that died. */
 const leaseMs = 3000;
 const renewEveryMs = 1000; // one renewal may be lost, and the next one late
-/** Added to the time that others wait for the work of a holder, in milliseconds, for slow timers and a paused event loop. */
+/** Added to the time that others wait for the work of an owner, in milliseconds, for slow timers and a paused event loop. */
 export const leaseMarginMs = 2000;
 /** Pause between two looks at a lease that another process holds, in milliseconds: less with jitter. */
 const lookEveryMs = 100;
@@ -37,7 +37,7 @@ const entryBytes = 700;
 /** A random id. It is copied, because `randomUUID` makes it of parts that take 490 bytes in memory. */
 const newId = (): string => ownText(crypto.randomUUID());
 
-const atOnce: InPlace = async (work) => work();
+const atOnce: InQueue = async (work) => work();
 
 interface Reader<Value> {
   readonly id: string;
@@ -55,7 +55,7 @@ interface Reader<Value> {
 
 /**
  * A read-through cache in two tiers, memory and a shared store, that fetches a value only once. In a process, all readers join
- * the read in flight. In the fleet, only the holder of the lease fetches, and the other processes wait for the value.
+ * the read in flight. In the fleet, only the owner of the lease fetches, and the other processes wait for the value.
  * A failure is never cached: only readers that were already waiting get it, in this process and in others.
  *
  * A cold read has ten steps; the comments below number them.
@@ -90,7 +90,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
    * @throws what the fetch threw, here or in the process that held the lease; UPSTREAM_TIMEOUT when that wait is over
    */
   async read(id: string, request: ReadRequest<Value>): Promise<Entry<Value>> {
-    const { holder, inPlace = atOnce } = request;
+    const { holder, inQueue = atOnce } = request;
     // 1. Memory has an acceptable entry.
     const held = this.held(id, request.acceptable);
     if (held !== undefined) return held;
@@ -101,7 +101,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     for (;;) {
       const underWay = this.#flights.get(id);
       if (underWay === undefined) {
-        const entry = await inPlace(() => this.#begin(wanted));
+        const entry = await inQueue(() => this.#begin(wanted));
         if (entry !== undefined) return entry;
         continue; // another reader has begun a read meanwhile
       }
@@ -162,7 +162,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
           break;
         }
         case 'failed': {
-          // 5. The holder that this reader waited for has failed.
+          // 5. The owner that this reader waited for has failed.
           const failure = decodeFailure(acquired.failure);
           if (failure !== undefined) throw failure;
           awaited = undefined;

@@ -5,7 +5,7 @@ import type { Entry, Keeping } from './StoredEntries.js';
  * Runs work once there is a place for it.
  * @throws what the work throws, or GatewayError RATE_LIMITED when no place comes free in time
  */
-export type InPlace = <T>(work: () => T | Promise<T>) => Promise<T>;
+export type InQueue = <T>(work: () => T | Promise<T>) => Promise<T>;
 
 /** What a reader asks of a `LeasedCache`. */
 export interface ReadRequest<Value> {
@@ -14,7 +14,7 @@ export interface ReadRequest<Value> {
   /** Asks the service until `endsAt` (monotonic) at most. */
   readonly fetch: (endsAt: number) => Promise<Value>;
   /** Runs the read once there is a place for it. Readers that join a read in flight need none. Default: runs it at once. */
-  readonly inPlace?: InPlace | undefined;
+  readonly inQueue?: InQueue | undefined;
   /** Who reads. A refusal that concerns another holder is not shared with this one. */
   readonly holder?: string | undefined;
 }

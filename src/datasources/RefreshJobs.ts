@@ -85,7 +85,7 @@ export class RefreshJobs implements MemoryKeeper {
         );
         return this.#observationOf(id, job);
       },
-      inPlace: (work) => this.options.calls.run(holder, work),
+      inQueue: (work) => this.options.calls.run(holder, work),
     });
   }
 

@@ -1,6 +1,6 @@
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
-import type { InPlace } from '../cache/ReadRequest.js';
+import type { InQueue } from '../cache/ReadRequest.js';
 import { isYoungerThan } from '../cache/StoredEntries.js';
 import type { Secret } from '../config/secret.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
@@ -138,8 +138,8 @@ export class TokenBroker implements MemoryKeeper {
   }
 
   async #find(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
-    const inPlace: InPlace = (work) => this.options.calls.run(call.holder, work);
-    return this.#viewOf(await this.#read(id, acceptable, call, inPlace));
+    const inQueue: InQueue = (work) => this.options.calls.run(call.holder, work);
+    return this.#viewOf(await this.#read(id, acceptable, call, inQueue));
   }
 
   /**
@@ -196,9 +196,9 @@ export class TokenBroker implements MemoryKeeper {
     }
   }
 
-  #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, inPlace?: InPlace) {
+  #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, inQueue?: InQueue) {
     const fetch = (endsAt: number) => this.#fetch(id, endsAt, call);
-    return this.#cache.read(id, { holder: call.holder, acceptable, fetch, inPlace });
+    return this.#cache.read(id, { holder: call.holder, acceptable, fetch, inQueue });
   }
 
   /** @throws GatewayError during the pause of a record that keeps failing, the last error with the time that is left */

@@ -10,7 +10,7 @@ export interface Wish {
   readonly owner: string;
   readonly leaseMs: number;
   readonly refused?: string | undefined;
-  /** The holder this reader has waited for, whose failure it shares. */
+  /** The owner this reader has waited for, whose failure it shares. */
   readonly awaited?: string | undefined;
 }
 
@@ -64,8 +64,8 @@ export interface Store {
   readonly kind: 'memory' | 'file' | 'redis';
 
   /**
-   * Gives the value at `place`, or the failure of the holder that was waited for, or the lease, if nobody else holds it (the
-   * owner's own is renewed); otherwise names the holder.
+   * Gives the value at `place`, or the failure of the owner that was waited for, or the lease, if nobody else has it (the
+   * owner's own is renewed); otherwise names its owner.
    */
   acquire(place: Place, wish: Wish): Promise<Acquired>;
 
