@@ -20,7 +20,7 @@ export interface Decision {
 }
 
 /** The request that asks. */
-export interface Asker {
+interface AskingRequest {
   readonly requestId: string;
   /** The trail of its operation, which is told of each call. */
   readonly trail: Trail;
@@ -28,7 +28,7 @@ export interface Asker {
 
 interface DecisionPointOptions {
   readonly url: string;
-  readonly agent: AgentFor;
+  readonly agentFor: AgentFor;
   /** Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
   readonly token?: Secret | undefined;
   /** How long a permission is cached, in milliseconds. */
@@ -72,7 +72,7 @@ export class DecisionPoint {
   }
 
   /** Decides all questions with one call. @throws GatewayError AUTH_UNAVAILABLE */
-  async decide(caller: Caller, { requestId, trail }: Asker, questions: readonly Question[]) {
+  async decide(caller: Caller, { requestId, trail }: AskingRequest, questions: readonly Question[]) {
     const { ttlMs, onCall } = this.options;
     const endpoint = questions.length === 1 ? 'evaluation' : 'evaluations';
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
@@ -101,7 +101,7 @@ export class DecisionPoint {
     requestId: string,
     questions: readonly Question[],
   ) {
-    const { url, agent } = this.options;
+    const { url, agentFor: agent } = this.options;
     const token = this.options.token?.reveal();
     const evaluations = questions.map(({ action: name, taxpayer }) => ({
       action: { name },

@@ -4,8 +4,8 @@ import fetch, { type FetchError, type RequestInit } from 'node-fetch';
 import { giveUpAfter } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
 
-/** The agent for an address; undefined for Node's own. */
-export type AgentFor = (url: URL) => Agent | undefined;
+/** The agent for an address. */
+export type AgentFor = (url: URL) => Agent;
 
 /** Why there is no usable answer. The message says it in a few words, such as `HTTP 503`, without anything of the answer. */
 export class NoAnswer extends Error {

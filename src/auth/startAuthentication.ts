@@ -54,7 +54,7 @@ function decisionPoint({ config, log, metrics, agents }: Surroundings) {
   });
   return new DecisionPoint({
     ...decision,
-    agent: agents.others.agentFor,
+    agentFor: agents.others.agentFor,
     onCall: (failure, seconds) => {
       metrics.onDecisionCall(failure?.fault ?? 'ok', seconds);
       see(failure?.fault, failure?.message);

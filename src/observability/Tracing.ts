@@ -27,7 +27,7 @@ export class Tracing {
   /** Spans are posted to `url`. */
   constructor({ log, agents }: Surroundings, url: string) {
     const agent = agents.others.agentFor(new URL(url));
-    const exporter = new OTLPTraceExporter({ url, ...(agent && { httpAgentOptions: () => agent }) });
+    const exporter = new OTLPTraceExporter({ url, httpAgentOptions: () => agent });
     const see = episodes({
       log,
       begins: 'trace collector rejects spans',
