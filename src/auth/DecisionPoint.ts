@@ -52,26 +52,26 @@ export class DecisionPoint {
   /** Decisions, made and in flight, by everything that they may depend on. An equal question joins one in flight. */
   readonly #decisions = new LRUCache<string, Decision, () => Promise<Decision>>({
     max: mostRemembered(decisionBytes),
-    fetchMethod: (_key, _stale, { context: decide }) => decide(),
+    fetchMethod: (_key, _stale, { context: ask }) => ask(),
     ignoreFetchAbort: true, // a decision that is evicted still answers those who wait for it
   });
 
   constructor(private readonly options: DecisionPointOptions) {}
 
-  /** The cached decision while it is valid. Otherwise joins an equal question in flight, or else calls `decide`; rejects as it does. */
+  /** The cached decision while it is valid. Otherwise joins an equal question in flight, or else calls `ask`; rejects as it does. */
   decisionOn(
     { action, taxpayer }: Question,
     { propertiesKey }: Caller,
-    decide: () => Promise<Decision>,
+    ask: () => Promise<Decision>,
   ): Decision | Promise<Decision> {
     // All that the answer may depend on. Only the last part can contain a line break, so no two keys collide.
     const key = `${propertiesKey}\n${action}\n${taxpayer}`;
     const known = this.#decisions.get(key);
     if (known !== undefined && performance.now() < known.until) return known;
-    return this.#decisions.forceFetch(key, { context: decide, forceRefresh: true });
+    return this.#decisions.forceFetch(key, { context: ask, forceRefresh: true });
   }
 
-  /** Decides all questions with one call. @throws GatewayError AUTH_UNAVAILABLE */
+  /** Calls the decision point once for all questions. @throws GatewayError AUTH_UNAVAILABLE */
   async decide(caller: Caller, { requestId, trail }: AskingRequest, questions: readonly Question[]) {
     const { ttlMs, onCall } = this.options;
     const endpoint = questions.length === 1 ? 'evaluation' : 'evaluations';

@@ -84,20 +84,21 @@ export class RequestContext implements OperationContext, ReadCall {
       return use(new TaxpayerAccess(taxpayerId, this, this.services));
     const { decisions } = this.services;
     if (decisions === undefined || properties === undefined) throw this.refusal(taxpayerId, 'other taxpayer');
-    const decide = () => this.decide(decisions, { action: scope, taxpayer: taxpayerId });
-    const access = new TaxpayerAccess(taxpayerId, this, this.services, decide);
-    const decision = decide();
+    const allowed = () => this.allow(decisions, { action: scope, taxpayer: taxpayerId });
+    const access = new TaxpayerAccess(taxpayerId, this, this.services, allowed);
+    const decision = allowed();
     return decision instanceof Promise ? decision.then(() => use(access)) : use(access);
   }
 
-  private decide(decisions: DecisionPoint, question: Question): Decision | Promise<Decision> {
+  /** A decision that allows what is asked, remembered or new. Throws or rejects when there is none. */
+  private allow(decisions: DecisionPoint, question: Question): Decision | Promise<Decision> {
     const allowing = (decision: Decision) => {
       if (decision.isAllowed) return decision;
       throw this.refusal(question.taxpayer, 'decision point: denied');
     };
     const ask = () => {
       // No cache here: the decision point remembers decisions, which may expire before the request ends.
-      this.questions ??= new DataLoader<Question, Decision>((batch) => this.callFor(decisions, batch), {
+      this.questions ??= new DataLoader<Question, Decision>((batch) => this.askTogether(decisions, batch), {
         cache: false,
       });
       return this.questions.load(question);
@@ -114,8 +115,8 @@ export class RequestContext implements OperationContext, ReadCall {
       });
   }
 
-  /** @throws GatewayError RATE_LIMITED when there is no place for the call, or as {@link DecisionPoint.decide} */
-  private async callFor(decisions: DecisionPoint, questions: readonly Question[]) {
+  /** Asks all questions with one call. @throws GatewayError RATE_LIMITED when it has no place, or as {@link DecisionPoint.decide} */
+  private async askTogether(decisions: DecisionPoint, questions: readonly Question[]) {
     const { caller, facts, holder, trail } = this;
     const { places, quota } = this.services;
     quota.spend(holder, questionMs * questions.length);
