@@ -35,7 +35,7 @@ interface Running {
   /** Undefined once the client may use it again. */
   id: string | undefined;
   /** Aborts when the client completes it, and when we end it. */
-  readonly left: AbortController;
+  readonly ended: AbortController;
   isSubscription: boolean;
 }
 
@@ -155,9 +155,10 @@ export class SocketSession {
     if (this.#runningOf(id) !== undefined) {
       return this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     }
-    const running: Running = { id, left: new AbortController(), isSubscription: false };
-    const known = { requestId: crypto.randomUUID(), startedAt: performance.now(), signal: running.left.signal };
-    const facts = { ...this.facts, ...known, caller, fromRouter };
+    const running: Running = { id, ended: new AbortController(), isSubscription: false };
+    const { signal } = running.ended;
+    const requestId = crypto.randomUUID();
+    const facts = { ...this.facts, requestId, startedAt: performance.now(), signal, caller, fromRouter };
     this.#working.add(running);
     try {
       await this.#run(running, facts, parameters, size);
@@ -173,7 +174,7 @@ export class SocketSession {
 
   async #run(running: Running, facts: OperationFacts, parameters: Variables, size: number): Promise<void> {
     const { operations, quota, places, streams } = this.edge;
-    const { id, left } = running;
+    const { id, ended } = running;
     const record = new OperationRecord(facts, 'ws');
     let result: Answer | ResultStream;
     try {
@@ -182,7 +183,7 @@ export class SocketSession {
       const request = requestOf('POST', parameters, size);
       const turn = quota.turnOf(this.#holder);
       if (turn !== undefined) await turn.finally(places.take('bytes', this.#holder, bytesPerCharacter * size));
-      if (left.signal.aborted) return;
+      if (ended.signal.aborted) return;
       const operation = operations.prepare(record, facts, request);
       running.isSubscription = operation.known.way === 'events';
       if (running.isSubscription && streams.draining) return record.release?.();
@@ -197,11 +198,11 @@ export class SocketSession {
     } else {
       const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
       const send = async ({ text }: Answer) => {
-        if (!left.signal.aborted) await this.#send(`${head}${text}}`);
+        if (!ended.signal.aborted) await this.#send(`${head}${text}}`);
       };
       await (result.kind === 'stream' ? result.sendTo(send) : send(result));
     }
-    if (left.signal.aborted) return;
+    if (ended.signal.aborted) return;
     running.id = undefined;
     await this.#send(JSON.stringify(last));
   }
@@ -224,13 +225,13 @@ export class SocketSession {
     if (running === undefined) this.#keepPace(size);
     else {
       running.id = undefined;
-      running.left.abort();
+      running.ended.abort();
     }
   }
 
   /** Finishes queries and mutations; subscriptions are cut without `complete`, because they have not ended. */
   #shutDown(): void {
-    for (const { isSubscription, left } of this.#working) if (isSubscription) left.abort();
+    for (const { isSubscription, ended } of this.#working) if (isSubscription) ended.abort();
     this.#closeWhenDrained();
   }
 
@@ -249,7 +250,7 @@ export class SocketSession {
   /** Ends all operations. If the socket was not authenticated, logs the reason, once. */
   #end(reason: string): void {
     this.#forgetExpiry();
-    for (const { left } of this.#working) left.abort();
+    for (const { ended } of this.#working) ended.abort();
     if (this.#isTold || this.edge.streams.draining) return;
     this.#isTold = true;
     this.edge.operations.turnAway(new OperationRecord(this.facts, 'ws'), reason);
