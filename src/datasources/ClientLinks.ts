@@ -106,7 +106,7 @@ export class ClientLinks {
     const { store } = this.options;
     if (this.#own.has(name)) return undefined;
     const begun: LinkRecord = { state: 'under-way', input };
-    const withdraw = await store.claim(itemOf(name), begun, idempotencyTtlMs).catch(cannotTell);
+    const withdraw = await store.claim(itemNameOf(name), begun, idempotencyTtlMs).catch(cannotTell);
     if (withdraw === undefined) return undefined;
     if (this.#own.has(name)) {
       await withdraw(); // another try of this process has begun, whose claim the store has lost
@@ -114,7 +114,7 @@ export class ClientLinks {
     }
     const write = (record: LinkRecord) => {
       this.#own.set(name, record);
-      return store.write(itemOf(name), record, idempotencyTtlMs);
+      return store.write(itemNameOf(name), record, idempotencyTtlMs);
     };
     this.#own.set(name, begun);
     const link = await create().catch(async (error) => {
@@ -142,13 +142,13 @@ export class ClientLinks {
   async #recordOf({ name }: Attempt): Promise<LinkRecord | undefined> {
     const own = this.#own.get(name);
     if (own !== undefined) return own;
-    const item = await this.options.store.get(itemOf(name)).catch(cannotTell);
+    const item = await this.options.store.get(itemNameOf(name)).catch(cannotTell);
     if (item && item.value === undefined) throw unknown(); // tampered with, or foreign
     return item?.value as LinkRecord | undefined;
   }
 }
 
-const itemOf = (name: string) => ['client-link', name];
+const itemNameOf = (name: string) => ['client-link', name];
 
 function unknown(): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');

@@ -12,7 +12,7 @@ export interface FreshnessRule {
 }
 
 /** A record as it was read, and for how long it had been unchanged by then, in milliseconds. */
-export interface Reading {
+interface Reading {
   readonly record: TokenRecord;
   readonly unchangedForMs: number;
 }

@@ -1,7 +1,7 @@
 import { Ctx, FieldResolver, Query, Resolver, Root, Subscription } from 'type-graphql';
 import type { RequestContext } from '../context/RequestContext.js';
 import type { JobView } from '../datasources/RefreshJobs.js';
-import type { Key } from '../schema/asSubgraph.js';
+import type { KeyReader } from '../schema/asSubgraph.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer } from '../schema/Taxpayer.js';
 import type { Vocabulary } from '../schema/Vocabulary.js';
@@ -29,7 +29,7 @@ export class RefreshJobResolver {
     );
   }
 
-  reference(key: Key, context: RequestContext) {
+  reference(key: KeyReader, context: RequestContext) {
     context.require('refresh-jobs:read');
     return this.refreshJob(key('taxpayerId'), key('jobId'), context);
   }

@@ -2,7 +2,7 @@ import { Ctx, Directive, FieldResolver, Query, Resolver, Root, Subscription } fr
 import type { TaxpayerScope } from '../auth/caller.js';
 import type { RequestContext } from '../context/RequestContext.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
-import type { Key } from '../schema/asSubgraph.js';
+import type { KeyReader } from '../schema/asSubgraph.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer, TaxpayerToken } from '../schema/Taxpayer.js';
 import type { Vocabulary } from '../schema/Vocabulary.js';
@@ -25,7 +25,7 @@ export class TaxpayerResolver {
   }
 
   /** A caller needs the scope of any one of the taxpayer's fields; each field then checks its own. */
-  reference(key: Key, context: RequestContext) {
+  reference(key: KeyReader, context: RequestContext) {
     const { scopes } = context.caller;
     const isForJobs = scopes.has('refresh-jobs:read') && !scopes.has('taxpayers:read');
     const scope = isForJobs ? 'refresh-jobs:read' : 'taxpayers:read';
@@ -88,7 +88,7 @@ export class TaxpayerTokenResolver {
     );
   }
 
-  reference(key: Key, context: RequestContext) {
+  reference(key: KeyReader, context: RequestContext) {
     context.require('taxpayers:read');
     return this.taxpayerToken(key('taxpayerId'), context);
   }

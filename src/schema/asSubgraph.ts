@@ -4,7 +4,7 @@ import type { RequestContext } from '../context/RequestContext.js';
 import { badInput, GatewayError } from '../errors/errors.js';
 
 /** Finds an entity by the key with which another subgraph refers to it. */
-export type Reference = (key: Key, context: RequestContext) => Entity | Promise<Entity>;
+export type Reference = (key: KeyReader, context: RequestContext) => Entity | Promise<Entity>;
 
 /** graphql-js and plans read the type of an entity from this member. */
 interface Entity {
@@ -12,7 +12,7 @@ interface Entity {
 }
 
 /** Reads a member of the key by which another subgraph refers to an entity. @throws GatewayError BAD_USER_INPUT unless it is a string */
-export type Key = (member: string) => string;
+export type KeyReader = (member: string) => string;
 
 /** What a router queries. Composers know the definitions of the directives that `links` imports, so they are not repeated. */
 const definitions = `
