@@ -7,7 +7,7 @@ import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache, mostRemembered } from '../process/BoundedCache.js';
 import { inTime } from '../process/pause.js';
 import { TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
-import { type FreshnessRule, freshMsOf, unchangedForMs } from './freshness.js';
+import { type FreshnessRule, freshMsOf, unchangedTimeOf } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
 import { AccessTokenRefused } from './TaxpayerService.js';
@@ -220,7 +220,7 @@ export class TokenBroker implements MemoryKeeper {
     try {
       const record = await service.tokenRecord(id, { holder, trail, endsAt, beforeTry });
       this.#failures.delete(id);
-      return { kind: 'record', record, unchangedForMs: unchangedForMs(record, this.#cache.peek(id)) };
+      return { kind: 'record', record, unchangedForMs: unchangedTimeOf(record, this.#cache.peek(id)) };
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       if (error.code === 'NOT_FOUND') {

@@ -28,17 +28,17 @@ export function isFinal({ status }: TokenRecord): boolean {
 const faultyFreshMs = 5000;
 
 /** How long a record is fresh after it was read, in milliseconds. */
-export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs: unchangedMs }: Reading): number {
+export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs }: Reading): number {
   if (isFinal(record) && !record.faults) return rule.maxMs;
-  const usualMs = Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedMs));
-  return Math.round(record.faults ? Math.min(usualMs, Math.max(faultyFreshMs, unchangedMs)) : usualMs);
+  const usualMs = Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedForMs));
+  return Math.round(record.faults ? Math.min(usualMs, Math.max(faultyFreshMs, unchangedForMs)) : usualMs);
 }
 
 /**
  * For how long a record that is read now has been unchanged: since the first reading with the same content or, if this is the
  * first reading, since its creation.
  */
-export function unchangedForMs(record: TokenRecord, before?: Pick<TokenEntry, 'value' | 'readAt'>): number {
+export function unchangedTimeOf(record: TokenRecord, before?: Pick<TokenEntry, 'value' | 'readAt'>): number {
   if (before?.value.kind === 'record') {
     const agoMs = Math.max(0, performance.now() - before.readAt);
     return digestOf(before.value.record) === digestOf(record) ? before.value.unchangedForMs + agoMs : 0;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Cluster, Redis } from 'ioredis';
 import { timeLimit } from './guarded.js';
 import { createRedisClient, parseRedisUrl } from './redisClient.js';
-import { closed, connectionFault, isOfAnotherType, storeErrorOf, wasNotSent } from './redisFaults.js';
+import { closed, faultAfter, isOfAnotherType, storeErrorOf, wasNotSent } from './redisFaults.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
 import type { Acquired, Field, Item, Outcome, Place, PutWhen, Store, Wish } from './Store.js';
 import { StoreError } from './StoreError.js';
@@ -21,7 +21,7 @@ export class RedisStore implements Store {
   /** Why there is no connection; undefined while there is one. */
   #connectionFault: StoreError | undefined;
   readonly #onFault = (error: Error): void => {
-    this.#connectionFault = connectionFault(error, this.#connectionFault);
+    this.#connectionFault = faultAfter(error, this.#connectionFault);
   };
 
   /** Throws a `misconfigured` {@link StoreError} when `url` is wrong. Operations reject until the server can be reached. */

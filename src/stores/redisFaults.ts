@@ -18,7 +18,7 @@ export const storeErrorOf = (error: unknown, connectionFault: StoreError | undef
   saidBy(error) ?? connectionFault ?? new StoreError('unreachable');
 
 /** Why there is no connection, after one more `error` of it; `known` is the reason that earlier errors gave. */
-export function connectionFault(error: Error, known: StoreError | undefined): StoreError | undefined {
+export function faultAfter(error: Error, known: StoreError | undefined): StoreError | undefined {
   if (error instanceof StoreError) return known ?? error;
   const said = saidBy(error);
   if (said !== undefined) return said;

@@ -58,14 +58,14 @@ export async function readAnswer<T>(
   }
   limit.abort();
   if (status < 400) throw new TryFailure('invalid', { reason: `HTTP ${status}` });
-  const seconds = retryAfterSeconds(headers.get('retry-after'), Date.now());
-  if (status < 500 && !nothingDone.has(status)) return { status, retryAfterSeconds: seconds, value: undefined };
-  const asked = seconds !== undefined && { retryAfterSeconds: seconds };
+  const retryAfterSeconds = secondsIn(headers.get('retry-after'), Date.now());
+  if (status < 500 && !nothingDone.has(status)) return { status, retryAfterSeconds, value: undefined };
+  const asked = retryAfterSeconds !== undefined && { retryAfterSeconds };
   throw new TryFailure('server-error', { reason: `HTTP ${status}`, ...asked }, status);
 }
 
 /** The whole seconds of a `Retry-After` header (RFC 9110, section 10.2.3), if they can be believed; at most an hour. */
-export function retryAfterSeconds(header: string | null, now: number): number | undefined {
+export function secondsIn(header: string | null, now: number): number | undefined {
   if (header === null) return undefined;
   const text = header.trim();
   // Only the date forms of RFC 9110, section 5.6.7: `Date.parse` alone would take "-5" or "2040" for a date. The form that ends

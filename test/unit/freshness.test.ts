@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Secret } from '../../src/config/secret.js';
-import { type FreshnessRule, freshMsOf, unchangedForMs } from '../../src/datasources/freshness.js';
+import { type FreshnessRule, freshMsOf, unchangedTimeOf } from '../../src/datasources/freshness.js';
 import { tokenAnswerCodec } from '../../src/datasources/tokenAnswer.js';
 import type { TokenRecord } from '../../src/datasources/wire.js';
 
@@ -53,7 +53,7 @@ describe('How long a record is fresh', () => {
     const faults = { metadata: { message: 'broken', reason: 'broken' } };
     const broken = record({ status, metadata: null, faults });
     expect(freshMsOf(rule, { record: broken, unchangedForMs: brokenMs })).toBe(freshMs);
-    expect(unchangedForMs(broken)).toBe(0);
+    expect(unchangedTimeOf(broken)).toBe(0);
   });
 });
 
@@ -71,15 +71,15 @@ describe('For how long a record is unchanged', () => {
     ['not at all, when it was created in the future', (now) => new Date(now + day).toISOString(), 0],
     ['not at all, when it was created at no time there is', () => '2026-02-30T25:61:00Z', 0],
   ])('that nobody read before: since %s', (_, createdAt, forMs) => {
-    const found = unchangedForMs(record({ createdAt: createdAt(Date.now()) }));
+    const found = unchangedTimeOf(record({ createdAt: createdAt(Date.now()) }));
     expect(found).toBeGreaterThanOrEqual(forMs);
     expect(found).toBeLessThan(forMs + minute);
   });
 
   it('that was read before as it is: since then, whatever its token', () => {
-    expect(unchangedForMs(record(), before) / hour).toBeCloseTo(3);
-    expect(unchangedForMs(record({ accessToken: new Secret('another') }), before) / hour).toBeCloseTo(3);
-    expect(unchangedForMs(record(), readAgo(-day))).toBe(2 * hour); // the store's clock was set back
+    expect(unchangedTimeOf(record(), before) / hour).toBeCloseTo(3);
+    expect(unchangedTimeOf(record({ accessToken: new Secret('another') }), before) / hour).toBeCloseTo(3);
+    expect(unchangedTimeOf(record(), readAgo(-day))).toBe(2 * hour); // the store's clock was set back
   });
 
   it.each<Partial<TokenRecord>>([
@@ -90,8 +90,8 @@ describe('For how long a record is unchanged', () => {
     { metadata: { crm: { ids: [1, 2] } } },
     { metadata: null, faults: { metadata: { message: 'broken', reason: 'broken' } } },
   ])('that was read before as something else than %j: not at all', (change) => {
-    expect(unchangedForMs(record(change), before)).toBe(0);
-    expect(unchangedForMs(record({ ...change, accessToken: new Secret('another') }), before)).toBe(0);
+    expect(unchangedTimeOf(record(change), before)).toBe(0);
+    expect(unchangedTimeOf(record({ ...change, accessToken: new Secret('another') }), before)).toBe(0);
   });
 
   it.each<[string, Record<string, unknown>, Record<string, unknown>]>([
@@ -100,7 +100,7 @@ describe('For how long a record is unchanged', () => {
     ['with a member of a strange name', JSON.parse('{"__proto__":{"a":1}}'), JSON.parse('{"__proto__":{"a":1}}')],
   ])('whose metadata comes %s: as before', (_, stored, fetched) => {
     const was = readAgo(hour, record({ metadata: stored }));
-    expect(unchangedForMs(record({ metadata: fetched }), was) / hour).toBeCloseTo(3);
+    expect(unchangedTimeOf(record({ metadata: fetched }), was) / hour).toBeCloseTo(3);
   });
 });
 

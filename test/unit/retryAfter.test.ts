@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { retryAfterSeconds } from '../../src/upstream/readAnswer.js';
+import { secondsIn } from '../../src/upstream/readAnswer.js';
 
 const now = Date.parse('2024-05-06T07:08:09Z');
 
@@ -14,25 +14,25 @@ describe('Retry-After', () => {
     ['Mon May  6 07:08:39 2024 GMT', 30],
     ['Mon May  6 07:08:39 2024', 30], // the tests run in another time zone than UTC
   ])('%j is %d seconds', (header, seconds) => {
-    expect(retryAfterSeconds(header, now)).toBe(seconds);
+    expect(secondsIn(header, now)).toBe(seconds);
   });
 
   it.each(['3601', '7200', '86400', 'Mon, 06 May 2024 09:08:09 GMT', 'Tue, 07 May 2024 07:08:09 GMT'])(
     '%j counts as an hour, so that it is neither forgotten nor silences the gateway for longer',
     (header) => {
-      expect(retryAfterSeconds(header, now)).toBe(3600);
+      expect(secondsIn(header, now)).toBe(3600);
     },
   );
 
   it('counts a part of a second as a whole one, so that nobody comes back too early', () => {
-    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:39 GMT', now + 1)).toBe(30);
-    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:39 GMT', now + 999)).toBe(30);
+    expect(secondsIn('Mon, 06 May 2024 07:08:39 GMT', now + 1)).toBe(30);
+    expect(secondsIn('Mon, 06 May 2024 07:08:39 GMT', now + 999)).toBe(30);
   });
 
   it('is over when the date has passed on its way', () => {
-    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:09 GMT', now)).toBe(0);
-    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:09 GMT', now + 999)).toBe(0);
-    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:09 GMT', now + 1000)).toBeUndefined();
+    expect(secondsIn('Mon, 06 May 2024 07:08:09 GMT', now)).toBe(0);
+    expect(secondsIn('Mon, 06 May 2024 07:08:09 GMT', now + 999)).toBe(0);
+    expect(secondsIn('Mon, 06 May 2024 07:08:09 GMT', now + 1000)).toBeUndefined();
   });
 
   it.each([
@@ -49,6 +49,6 @@ describe('Retry-After', () => {
     'Mon, 99 May 2024 99:99:99 GMT',
     '1'.repeat(100_000),
   ])('%.40j is not believed', (header) => {
-    expect(retryAfterSeconds(header, now)).toBeUndefined();
+    expect(secondsIn(header, now)).toBeUndefined();
   });
 });
