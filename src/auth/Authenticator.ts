@@ -18,12 +18,12 @@ export class Authenticator {
   /** Undefined when tokens are ignored (AUTH_MODE=disabled). */
   readonly #policy: TokenPolicy | undefined;
   /** The caller of requests without a token, in a mode that allows them. */
-  readonly #unnamed: Caller | undefined;
+  readonly #tokenless: Caller | undefined;
   /** By token. Requests that bring a token while it is verified share the verification; a failed one is not kept. */
   readonly #verified: LRUCache<string, VerifiedToken>;
 
   constructor({ mode, rights, tokenTypes, decision }: Config['auth'], issuers: TokenPolicy['issuers']) {
-    this.#unnamed = mode === 'jwt' ? undefined : anyone;
+    this.#tokenless = mode === 'jwt' ? undefined : anyone;
     const policy = mode === 'developer' ? developerPolicy : { issuers, rights, tokenTypes };
     if (mode !== 'disabled') this.#policy = { ...policy, decisionClaims: decision?.claims };
     this.#verified = new LRUCache({
@@ -37,12 +37,12 @@ export class Authenticator {
 
   /**
    * Returns synchronously for a verified token: a request that needs no waiting should not wait.
-   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer. `tokenless` is the
+   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer. `otherwise` is the
    * caller of a request without a token, if the mode has no such caller of its own.
    */
-  authenticate(authorization: string | undefined, tokenless?: Caller): Caller | Promise<Caller> {
-    const unnamed = this.#unnamed ?? tokenless;
-    if (unnamed && (!this.#policy || authorization === undefined)) return unnamed;
+  authenticate(authorization: string | undefined, otherwise?: Caller): Caller | Promise<Caller> {
+    const tokenless = this.#tokenless ?? otherwise;
+    if (tokenless && (!this.#policy || authorization === undefined)) return tokenless;
     if (authorization === undefined) throw unauthenticated(tokenRequired);
     const prefix = scheme.exec(authorization);
     if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? boundRefused : malformedHeader);

@@ -22,7 +22,7 @@ export type Identify = (credentials: Credentials) => Identity | Promise<Identity
  * Tells who is calling. A router that presents one of its secrets, of which there are several while they are rotated, needs
  * no user's token to read the schema.
  */
-export function identifier(authenticator: Authenticator, secrets: Secret | undefined): Identify {
+export function identifyBy(authenticator: Authenticator, secrets: Secret | undefined): Identify {
   return ({ authorization, routerSecret }) => {
     const fromRouter = isRouter(routerSecret, secrets);
     const identity = (caller: Caller): Identity => ({ caller, fromRouter });

@@ -3,7 +3,7 @@ import type { Surroundings } from '../Surroundings.js';
 import { Authenticator } from './Authenticator.js';
 import { DecisionPoint } from './DecisionPoint.js';
 import { IssuerKeys } from './IssuerKeys.js';
-import { identifier } from './identify.js';
+import { identifyBy } from './identify.js';
 
 /** Starts what tells who is calling, and what decides about taxpayers that a token does not list, where that is configured. */
 export function startAuthentication(surroundings: Surroundings) {
@@ -31,7 +31,7 @@ export function startAuthentication(surroundings: Surroundings) {
   if (auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
   const authenticator = new Authenticator(auth, new Map(issuers.map((one) => [one.issuer, one])));
   return {
-    identify: identifier(authenticator, routerSecrets),
+    identify: identifyBy(authenticator, routerSecrets),
     decisions: decisionPoint(surroundings),
     /** Why no caller can be authenticated: no key was ever read, or the last read is too long ago. */
     reasonNotReady: () => {

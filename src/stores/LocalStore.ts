@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { heapPart } from '../process/BoundedCache.js';
-import type { Guard } from './guarded.js';
+import type { StoreHooks } from './guarded.js';
 import { copyOf, Journal, type JournalOptions, type Kept, readJournal } from './journal.js';
 import {
   type Acquired,
@@ -52,7 +52,7 @@ export class LocalStore implements Store {
 
   constructor(
     readonly kind: 'memory' | 'file' = 'memory',
-    private readonly guard: Guard = {},
+    private readonly hooks: StoreHooks = {},
     private readonly mostBytes = Math.min(1 << 27, heapPart(4)),
   ) {}
 
@@ -170,7 +170,7 @@ export class LocalStore implements Store {
    * rare. @throws StoreError `full` when items take all the room
    */
   #makeRoom(): void {
-    const { onDegraded, onRecovered } = this.guard;
+    const { onDegraded, onRecovered } = this.hooks;
     const isOver = this.#bytes >= this.mostBytes;
     if (!isOver && this.#fullUntil === 0 && this.#held.size < this.#sweepAt) return;
     const now = performance.now();

@@ -2,7 +2,8 @@ import { inTime } from '../process/pause.js';
 import type { Store } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 
-export interface Guard {
+/** What is told of a store's troubles. */
+export interface StoreHooks {
   /** The store cannot be used, or takes no writes; the error says why. */
   readonly onDegraded?: ((error: StoreError) => void) | undefined;
   readonly onRecovered?: (() => void) | undefined;
@@ -22,7 +23,7 @@ const refusals: readonly StoreTrouble[] = ['read-only', 'full', 'not-permitted',
  * Gives `store` a time limit and a circuit breaker: after two operations in a row without an answer, all are refused at once
  * until a probe, a small write each second, succeeds. Nothing stands in for the store: callers know what to do without it.
  */
-export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: Guard): Store {
+export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: StoreHooks): Store {
   /** Why no operation is made. A store that only refuses is asked on: that costs no time and may concern writes alone. */
   let silence: StoreError | undefined;
   /** The error of the last operation, if it got no answer: a second one in a row often only follows from it. */

@@ -2,7 +2,7 @@ import { access, constants, type FileHandle, open, readFile, rename, rm } from '
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { DirectoryLock, statOf } from './DirectoryLock.js';
-import type { Guard } from './guarded.js';
+import type { StoreHooks } from './guarded.js';
 import { StoreError } from './StoreError.js';
 
 /** A value that the map holds; times are of this process's monotonic clock. */
@@ -13,7 +13,7 @@ export interface Kept {
   readonly endsAt: number;
 }
 
-export interface JournalOptions extends Guard {
+export interface JournalOptions extends StoreHooks {
   /** How long to wait until another process that uses the directory ends, in milliseconds. */
   readonly waitMs: number;
   /** The file was damaged; what stood before the damage is used, and the file is written anew from that. */
