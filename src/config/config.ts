@@ -176,7 +176,7 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
       budgetCallerShare: s.TOKEN_BUDGET_CALLER_SHARE,
       budgetWatchShare: 0.5,
     },
-    jobs: {
+    watch: {
       pollMinMs: s.JOB_POLL_MIN_MS,
       pollMaxMs: Math.max(s.JOB_POLL_MAX_MS, s.JOB_POLL_MIN_MS),
       watchMaxMs: 3_600_000,
@@ -200,7 +200,7 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
       tokens: s.MAX_TOKENS,
       representations: s.MAX_REPRESENTATIONS,
       connections: s.MAX_CONNECTIONS,
-      subscriptions: s.MAX_SUBSCRIPTIONS,
+      operationsPerSocket: s.MAX_SUBSCRIPTIONS,
     },
     secretFiles: secretFilesOf(s, env),
     warnings: isOpen ? [...warnings, explorersAreOpen] : warnings,

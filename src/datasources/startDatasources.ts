@@ -65,7 +65,7 @@ export function startDatasources(options: DatasourcesOptions) {
   });
   const links = new ClientLinks({ ...shared, workMs: deadlineMs + leaseMarginMs });
   const watching = (kind: 'job' | 'record') => ({
-    ...config.jobs,
+    ...config.watch,
     callsOf: (holder: Holder) => calls.callsOf(holder),
     onReaders: (count: number) => metrics.watchers.set(kind, count),
   });
@@ -102,7 +102,7 @@ const pauseCauses = {
 function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, store: SealedStore): TaxpayerService {
   const { config, log, metrics, upstream } = options;
   // Longer than the pauses between queries of one record that keeps failing, beside others that work.
-  const quietMs = Math.max(config.service.breakerResetMs, config.jobs.pollMaxMs) + 5000;
+  const quietMs = Math.max(config.service.breakerResetMs, config.watch.pollMaxMs) + 5000;
   const of = (endpoint: Endpoint) =>
     episodes({
       log,

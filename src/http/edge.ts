@@ -27,8 +27,6 @@ export interface Edge extends EdgeOptions {
   readonly unread: Unread;
   readonly streams: OpenStreams;
   readonly origins: Origins;
-  /** Most operations at once on one socket. */
-  readonly maxOperations: number;
   readonly keepAliveMs: number;
 }
 
@@ -41,7 +39,6 @@ export function edgeOf({ config, log, metrics }: Surroundings, options: EdgeOpti
     unread: new Unread(places, stallMs),
     streams: new OpenStreams((transport, change) => metrics.openStreams.add(transport, change)),
     origins: new Origins({ allowed: config.corsOrigins, allowsLocal: config.auth.mode === 'developer', log }),
-    maxOperations: config.limits.subscriptions,
   };
 }
 

@@ -209,10 +209,11 @@ export class SocketSession {
 
   /** @throws GatewayError when no operation may begin now */
   #refuseMore(): void {
-    const { maxOperations, streams } = this.edge;
+    const { operations, streams } = this.edge;
+    const most = operations.limits.operationsPerSocket;
     if (streams.draining) throw shuttingDown;
-    if (this.#working.size <= maxOperations) return;
-    const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
+    if (this.#working.size <= most) return;
+    const message = `At most ${most} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
     throw new GatewayError('RATE_LIMITED', message);
   }
 

@@ -36,7 +36,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export const newText = (query: string): string => `${query}\n# ${randomUUID()}`;
 
 /** What no setting changes, for tests that need it small. */
-export type Bounds = { readonly [Part in 'limits' | 'service' | 'cache' | 'tokens' | 'jobs']?: Partial<Config[Part]> };
+export type Bounds = { readonly [Part in 'limits' | 'service' | 'cache' | 'tokens' | 'watch']?: Partial<Config[Part]> };
 
 export function configWith(bounds: Bounds, env: Environment): Config {
   const config = loadConfig(env);
