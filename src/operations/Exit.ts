@@ -41,14 +41,17 @@ export class Exit {
       // The transport takes the room, for what the client has not read.
       this.options.places.assertRoom('bytes', operation.context.holder, answer.bytes);
     }
-    return this.end(operation, answer);
+    this.end(operation, answer);
+    return answer;
   }
 
   /** Answers a refused request or operation. This replaces an answer that was made for it and could not leave. */
   refuse(record: OperationRecord, error: unknown): Answer {
     record.codes = noCodes;
     record.causes = noCauses;
-    return this.end(record, this.refusal(record, mistakesOf(error)));
+    const answer = this.refusal(record, mistakesOf(error));
+    this.end(record, answer);
+    return answer;
   }
 
   /** One answer of an operation, which may have further ones. */
@@ -74,19 +77,17 @@ export class Exit {
     note(record, errors, masked);
     const { httpStatus, allow }: Partial<GatewayError> = first instanceof GatewayError ? first : {};
     const status = httpStatus ?? statusOfError(masked[0]);
-    const isMistake = record.asked !== undefined && httpStatus === undefined && status !== 500;
+    const kind = record.asked && httpStatus === undefined && status !== 500 ? 'mistake' : 'refusal';
     const text = JSON.stringify({ errors: masked });
-    const kind = isMistake ? 'mistake' : 'refusal';
     return { kind, status, allow, errors: masked, text, bytes: Buffer.byteLength(text) };
   }
 
-  /** Reports how an operation ended, judged by its last answer. Returns that answer. */
-  end<Last extends Pick<Answer, 'kind' | 'status'>>(record: OperationRecord, answer: Last): Last {
+  /** Reports how an operation ended, judged by its last answer. */
+  end(record: OperationRecord, answer: Pick<Answer, 'kind' | 'status'>): void {
     record.release?.();
     record.outcome = outcomeOf(answer.kind, record.codes);
     record.status = statusFor(record, answer);
     this.options.hooks.onEnd(record);
-    return answer;
   }
 
   #masked(errors: readonly unknown[], { facts: { requestId } }: OperationRecord): readonly GraphQLFormattedError[] {
