@@ -63,8 +63,8 @@ function acceptedBy(accept: string): Accepted {
   const streams = negotiator
     .mediaTypes(Object.keys(streamTypes))
     .filter((type) => names(type === eventsType ? eventsType : 'subscriptionspec'));
-  const takesEvents = negotiator.mediaType([eventsType]) !== undefined;
-  const events = streams.includes(eventsType) ? 'sse' : takesEvents ? 'by-wildcard' : undefined;
+  const byWildcard = negotiator.mediaType([eventsType]) ? 'by-wildcard' : undefined;
+  const events = streams.includes(eventsType) ? 'sse' : byWildcard;
   return { json: dialectFor(negotiator, names), stream: streamTypes[streams[0] ?? ''], events };
 }
 

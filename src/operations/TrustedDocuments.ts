@@ -74,16 +74,19 @@ export function documentOf(request: GraphQLRequest, trusted: TrustedDocuments | 
   const { sha256Hash } = (extensions['persistedQuery'] ?? {}) as { readonly sha256Hash?: unknown };
   const listed = trusted?.find(query, documentId ?? sha256Hash);
   if (listed !== undefined) return { text: listed, isListed: true };
-  if (query !== undefined && trusted?.options.mode !== 'enforce') return { text: query, isListed: false };
-  // Apollo's own message for a request with only a hash: its clients then send the text.
-  if (query === undefined && sha256Hash) throw badRequest('PersistedQueryNotSupported', 200);
-  if (query === undefined && !(trusted && documentId)) {
-    const hint = documentId ? ': without TRUSTED_DOCUMENTS_FILE, no documentId is known' : '';
-    throw badRequest(`The request must have a query${hint}`);
+  if (query !== undefined) {
+    if (trusted?.options.mode === 'enforce') throw notTrusted('This');
+    return { text: query, isListed: false };
   }
-  const what = query === undefined ? 'This id' : 'This';
-  throw badRequest(`${what} is not a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here`);
+  // Apollo's own message for a request with only a hash: its clients then send the text.
+  if (sha256Hash) throw badRequest('PersistedQueryNotSupported', 200);
+  if (trusted && documentId) throw notTrusted('This id');
+  const hint = documentId ? ': without TRUSTED_DOCUMENTS_FILE, no documentId is known' : '';
+  throw badRequest(`The request must have a query${hint}`);
 }
+
+const notTrusted = (what: string) =>
+  badRequest(`${what} is not a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here`);
 
 /** A string, a comment or a number. A hash does not hide a short value such as an SSN: anybody can try them all. */
 const holdsValues = /["#]|(?<![\w$])\d/;
