@@ -8,7 +8,7 @@ process.on('SIGUSR1', () => {});
 
 const args = process.argv.slice(2);
 try {
-  // Variables that are already set take precedence over the file.
+  // Here, because libraries read variables when they are loaded. Those that are already set take precedence over the file.
   if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) {
     const given = parseEnv(withoutByteOrderMark(readFileSync('.env', 'utf8')));
     Object.assign(process.env, { ...given, ...process.env });

@@ -81,7 +81,8 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const agents = started(startAgents(config, log));
   const surroundings = { config, log, metrics, agents };
   const tracing = started(await startTracing(surroundings));
-  const services = started(await startServices({ ...surroundings, upstream })); // first: its error must be the only line
+  // Before authentication, which logs: an error of the store must be the only line.
+  const services = started(await startServices({ ...surroundings, upstream }));
   const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
   const operations = operationsOf(surroundings, { ...services, decisions }, tracing);
   await operations.start();

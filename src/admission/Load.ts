@@ -1,8 +1,8 @@
-import { performance } from 'node:perf_hooks';
+import { performance } from 'node:perf_hooks'; // the types of the global one lack `eventLoopUtilization`
 
 /** Shortest time between two measurements, in milliseconds: a shorter one tells little. */
 const leastMs = 100;
-/** What is left of an earlier utilization after each of these times: a flood has short breaks, in which more would be let in. */
+/** What is left of a higher utilization after each `leastMs`: a flood has short breaks, in which more would be let in. */
 const fading = 0.8;
 
 /** How busy the process has been lately, from counters of Node.js and the system that are read only on demand. */

@@ -200,6 +200,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
       // 8. Write the entry and release the lease. What the store does not take is noted for step 10.
       const write = (aheadMs: number) =>
         store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => undefined);
+      // False: not written, without a lease. Undefined: the store did not answer, and may have taken it.
       const isSaved = storeNow !== undefined && (await write(storeNow - takenAt));
       if (isSaved === false && !reader.isAgain) {
         // This process may not have the lease: another may have taken it, and have fetched later.

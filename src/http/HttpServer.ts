@@ -102,7 +102,7 @@ export class HttpServer {
       remember(socket);
     });
     this.server.on('secureConnection', (socket: Socket) => {
-      remember(socket); // the same connection, by what was sent over TLS
+      remember(socket); // the same connection: this `bytesRead` counts what was sent over TLS, without the handshake
       writeInPieces(socket);
     });
   }
