@@ -1,7 +1,7 @@
 import { GraphQLURL } from 'graphql-scalars';
 import { Directive, ID, InputType, ObjectType } from 'type-graphql';
 import { idempotencyHours } from '../datasources/ClientLinks.js';
-import { Always, JSONObject, Optional, Personal, PersonalText, personalData } from './Vocabulary.js';
+import { Always, JSONObject, Optional, Personal, PersonalText, personalData } from './fields.js';
 
 @ObjectType('ClientLink', {
   description:

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
 import { withoutByteOrderMark } from '../process/files.js';
-import { openEnum } from './Vocabulary.js';
+import { openEnum } from './fields.js';
 
 /** One value of the `Provider` enum: the service's `value` (interface, 2.4) under the `name` the schema shows. */
 export interface ProviderEntry {

@@ -1,7 +1,8 @@
 import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, ID, ObjectType } from 'type-graphql';
 import type { JobView } from '../datasources/RefreshJobs.js';
-import { Always, openEnum, Timestamp, unknownStatus, type Vocabulary } from './Vocabulary.js';
+import { Always, openEnum, Timestamp, unknownStatus } from './fields.js';
+import type { Vocabulary } from './Vocabulary.js';
 
 export const RefreshJobStatus = openEnum('RefreshJobStatus', "State of a job that refreshes a taxpayer's data.", {
   PROCESSING: 'The data is being refreshed.',

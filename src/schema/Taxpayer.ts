@@ -3,18 +3,9 @@ import { Directive, ID, ObjectType } from 'type-graphql';
 import type { Secret } from '../config/secret.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
 import { GatewayError } from '../errors/errors.js';
+import { Always, JSONObject, Optional, openEnum, Personal, PersonalText, Timestamp, unknownStatus } from './fields.js';
 import { Provider } from './Provider.js';
-import {
-  Always,
-  JSONObject,
-  Optional,
-  openEnum,
-  Personal,
-  PersonalText,
-  Timestamp,
-  unknownStatus,
-  type Vocabulary,
-} from './Vocabulary.js';
+import type { Vocabulary } from './Vocabulary.js';
 
 /** The service's statuses (interface, 3.1). */
 export const TaxpayerStatus = openEnum('TaxpayerStatus', 'State of the tax authorization of a taxpayer.', {
@@ -88,7 +79,7 @@ export class TaxpayerToken {
     this.name = faults?.name ? broken(faults.name) : name;
     this.metadata = faults?.metadata ? broken(faults.metadata) : metadata;
     this.createdAt = faults?.createdAt ? broken(faults.createdAt) : dateOf(createdAt);
-    this.provider = vocabulary.provider(record.providerId);
+    this.provider = vocabulary.nameOf('provider', vocabulary.providers, record.providerId);
     this.providerId = record.providerId;
     this.status = vocabulary.nameOf('taxpayer-status', TaxpayerStatus, record.status);
     this.fetchedAt = new Timestamp(fetchedAt);
