@@ -1,6 +1,6 @@
 import type { Holder } from './admission/Places.js';
 import { Quota } from './admission/Quota.js';
-import { Sealer } from './cache/sealing.js';
+import { Sealer } from './cache/Sealer.js';
 import { followSecrets, type UpstreamCredentials } from './config/config.js';
 import { startDatasources } from './datasources/startDatasources.js';
 import { type AuditEvent, auditLine } from './observability/auditLine.js';

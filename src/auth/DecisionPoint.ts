@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
-import type { Secret } from '../config/secret.js';
+import type { Secret } from '../config/Secret.js';
 import { authUnavailable } from '../errors/errors.js';
 import { mostRemembered } from '../process/BoundedCache.js';
 import type { Trail } from '../process/Trail.js';

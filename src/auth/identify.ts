@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { Secret } from '../config/secret.js';
+import type { Secret } from '../config/Secret.js';
 import type { Authenticator } from './Authenticator.js';
 import { type Caller, router } from './caller.js';
 

@@ -3,8 +3,6 @@ import { BoundedCache, heapPart, heldBytes, ownText } from '../process/BoundedCa
 import { pause } from '../process/pause.js';
 import type { Place } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
-import { knownForMs, type MemoryKeeper } from './Forgets.js';
-import type { InQueue, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
 import {
   decodeFailure,
   type Entry,
@@ -14,7 +12,9 @@ import {
   isYoungerThan,
   leftMs,
   outcomeOf,
-} from './StoredEntries.js';
+} from './Entry.js';
+import { knownForMs, type MemoryKeeper } from './Forgets.js';
+import type { InQueue, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
 
 /** How long a lease lasts without renewal, in milliseconds. Others wait this long for an owner that died. */
 const leaseMs = 3000;

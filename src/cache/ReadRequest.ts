@@ -1,5 +1,5 @@
+import type { Entry, Keeping } from './Entry.js';
 import type { SealedStore, SubjectField } from './SealedStore.js';
-import type { Entry, Keeping } from './StoredEntries.js';
 
 /**
  * Runs work once there is a place for it.

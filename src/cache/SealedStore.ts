@@ -2,7 +2,7 @@ import { pause } from '../process/pause.js';
 import { LocalStore } from '../stores/LocalStore.js';
 import type { Acquired, Field, Item, Outcome, Place, Store, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
-import type { Sealer } from './sealing.js';
+import type { Sealer } from './Sealer.js';
 
 /** A field about `subject` as readable parts; only their keyed hashes leave the process. */
 export interface SubjectField {

@@ -1,5 +1,5 @@
 import { callerKey } from '../auth/caller.js';
-import { Sealer } from '../cache/sealing.js';
+import { Sealer } from '../cache/Sealer.js';
 import { embeddedSandbox, loadConfig } from '../config/config.js';
 import { identifiers } from '../datasources/identifiers.js';
 import { refusalName } from '../datasources/tokenAnswer.js';

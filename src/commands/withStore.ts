@@ -1,5 +1,5 @@
 import { SealedStore } from '../cache/SealedStore.js';
-import { Sealer } from '../cache/sealing.js';
+import { Sealer } from '../cache/Sealer.js';
 import { type Config, ConfigError } from '../config/config.js';
 import { openExistingStore, shownStore } from '../stores/openStore.js';
 import type { Store } from '../stores/Store.js';

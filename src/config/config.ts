@@ -4,7 +4,7 @@ import type { PemFiles } from '../network/pemFiles.js';
 import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
 import { isLoopback } from '../process/isLoopback.js';
 import { audiencesOf, explorersAreOpen, type Facts, rules, warningsOf } from './rules.js';
-import { Secret } from './secret.js';
+import { Secret } from './Secret.js';
 import { type Parsed, rateLimitPerMinute, type Setting, type SettingName, settings } from './settings.js';
 
 /** The version in our package.json. */

@@ -20,7 +20,7 @@ import {
   text,
   webUrl,
 } from './forms.js';
-import { Secret } from './secret.js';
+import { Secret } from './Secret.js';
 
 /** One environment variable. */
 export interface Setting<T = unknown> {

@@ -1,7 +1,7 @@
 import * as z from 'zod';
+import { type Entry, isYoungerThan } from '../cache/Entry.js';
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
-import { type Entry, isYoungerThan } from '../cache/StoredEntries.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
 import type { TokenBroker } from './TokenBroker.js';

@@ -1,5 +1,5 @@
 import type { UpstreamCredentials } from '../config/config.js';
-import type { Secret } from '../config/secret.js';
+import type { Secret } from '../config/Secret.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import type { Pauses } from '../upstream/Pauses.js';
 import type { CallOptions, Endpoint, ResilientFetch, ServiceRequest } from '../upstream/ResilientFetch.js';

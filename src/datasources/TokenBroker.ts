@@ -1,8 +1,8 @@
+import { isYoungerThan } from '../cache/Entry.js';
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { InQueue } from '../cache/ReadRequest.js';
-import { isYoungerThan } from '../cache/StoredEntries.js';
-import type { Secret } from '../config/secret.js';
+import type { Secret } from '../config/Secret.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache, mostRemembered } from '../process/BoundedCache.js';
 import { inTime } from '../process/pause.js';

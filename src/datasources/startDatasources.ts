@@ -4,7 +4,7 @@ import { Forgets } from '../cache/Forgets.js';
 import { leaseMarginMs } from '../cache/LeasedCache.js';
 import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import { SealedStore } from '../cache/SealedStore.js';
-import type { Sealer } from '../cache/sealing.js';
+import type { Sealer } from '../cache/Sealer.js';
 import type { UpstreamCredentials } from '../config/config.js';
 import type { AuditEvent } from '../observability/auditLine.js';
 import { episodes } from '../observability/episodes.js';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Codec, Entry } from '../cache/StoredEntries.js';
+import type { Codec, Entry } from '../cache/Entry.js';
 import { GatewayError } from '../errors/errors.js';
 import { storedTokenRecord, type TokenRecord } from './wire.js';
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { Secret } from '../config/secret.js';
+import { Secret } from '../config/Secret.js';
 import { faultOfMetadata } from '../process/json.js';
 import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';

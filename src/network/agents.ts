@@ -3,7 +3,7 @@ import { Agent as HttpsAgent } from 'node:https';
 import { isIP, isIPv6 } from 'node:net';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import type { Config } from '../config/config.js';
-import type { Secret } from '../config/secret.js';
+import type { Secret } from '../config/Secret.js';
 import type { Logger } from '../observability/log.js';
 import { isLoopback } from '../process/isLoopback.js';
 import { followPemFiles, type Pem, type PemFiles, readPemFiles } from './pemFiles.js';

@@ -1,5 +1,5 @@
 import type { Caller } from '../auth/caller.js';
-import type { Sealer } from '../cache/sealing.js';
+import type { Sealer } from '../cache/Sealer.js';
 import type { Logger } from './log.js';
 
 /** A line about what somebody asked for. Values are of closed sets, keyed hashes and plain client names. */

@@ -1,6 +1,6 @@
 import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, ID, ObjectType } from 'type-graphql';
-import type { Secret } from '../config/secret.js';
+import type { Secret } from '../config/Secret.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
 import { GatewayError } from '../errors/errors.js';
 import { Always, JSONObject, Optional, openEnum, Personal, PersonalText, Timestamp, unknownStatus } from './fields.js';

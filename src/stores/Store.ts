@@ -55,7 +55,7 @@ export const hourMs = 3_600_000;
 
 /**
  * What the processes of a fleet share: records about subjects, and plain items. Each operation but `forget` is atomic. Values
- * are encrypted and names are keyed hashes (see `sealing.ts`). The store tells ages and times left by its own clock, in
+ * are encrypted and names are keyed hashes (see `Sealer.ts`). The store tells ages and times left by its own clock, in
  * milliseconds, so that no two machines' clocks are ever compared.
  *
  * Every method rejects with a `StoreError` when the store does not answer or refuses; the work may be done all the same.

@@ -1,7 +1,7 @@
 import { SealedStore } from '../../src/cache/SealedStore.js';
-import { Sealer } from '../../src/cache/sealing.js';
+import { Sealer } from '../../src/cache/Sealer.js';
 import type { Config } from '../../src/config/config.js';
-import { Secret } from '../../src/config/secret.js';
+import { Secret } from '../../src/config/Secret.js';
 import type { JobId, TaxpayerId } from '../../src/datasources/identifiers.js';
 import type { JobView } from '../../src/datasources/RefreshJobs.js';
 import { refusalName, type TokenView } from '../../src/datasources/tokenAnswer.js';

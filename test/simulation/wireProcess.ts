@@ -1,6 +1,6 @@
-import { Sealer } from '../../src/cache/sealing.js';
+import { Sealer } from '../../src/cache/Sealer.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
-import { Secret } from '../../src/config/secret.js';
+import { Secret } from '../../src/config/Secret.js';
 import { startDatasources } from '../../src/datasources/startDatasources.js';
 import { startAgents } from '../../src/network/agents.js';
 import { createLogger } from '../../src/observability/log.js';

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterAll, beforeAll } from '@jest/globals';
-import { Sealer } from '../../src/cache/sealing.js';
+import { Sealer } from '../../src/cache/Sealer.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
-import { Secret } from '../../src/config/secret.js';
+import { Secret } from '../../src/config/Secret.js';
 import type { FreshnessRule } from '../../src/datasources/freshness.js';
 import { identifiers, type TaxpayerId } from '../../src/datasources/identifiers.js';
 import { startDatasources } from '../../src/datasources/startDatasources.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { Secret } from '../../src/config/secret.js';
+import { Secret } from '../../src/config/Secret.js';
 import { type FreshnessRule, freshMsOf, unchangedTimeOf } from '../../src/datasources/freshness.js';
 import { tokenAnswerCodec } from '../../src/datasources/tokenAnswer.js';
 import type { TokenRecord } from '../../src/datasources/wire.js';

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { isYoungerThan } from '../../src/cache/Entry.js';
 import { LeasedCache } from '../../src/cache/LeasedCache.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
-import { isYoungerThan } from '../../src/cache/StoredEntries.js';
-import { Sealer } from '../../src/cache/sealing.js';
-import { Secret } from '../../src/config/secret.js';
+import { Sealer } from '../../src/cache/Sealer.js';
+import { Secret } from '../../src/config/Secret.js';
 import { GatewayError } from '../../src/errors/errors.js';
 import { LocalStore } from '../../src/stores/LocalStore.js';
 import type { Store } from '../../src/stores/Store.js';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { Sealer } from '../../src/cache/sealing.js';
-import { Secret } from '../../src/config/secret.js';
+import { Sealer } from '../../src/cache/Sealer.js';
+import { Secret } from '../../src/config/Secret.js';
 import { LineLimit } from '../../src/observability/LineLimit.js';
 import { createLogger } from '../../src/observability/log.js';
 

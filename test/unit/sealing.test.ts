@@ -2,8 +2,8 @@ import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { SealedStore } from '../../src/cache/SealedStore.js';
-import { Sealer } from '../../src/cache/sealing.js';
-import { Secret } from '../../src/config/secret.js';
+import { Sealer } from '../../src/cache/Sealer.js';
+import { Secret } from '../../src/config/Secret.js';
 import { LocalStore } from '../../src/stores/LocalStore.js';
 
 const clientSecret = new Secret('planted-secret');

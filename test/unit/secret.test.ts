@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { Secret } from '../../src/config/secret.js';
+import { Secret } from '../../src/config/Secret.js';
 
 describe('Secret', () => {
   const secret = new Secret('planted-text');

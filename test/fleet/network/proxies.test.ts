@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener, request, type
 import { Agent as HttpsAgent } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { Secret } from '../../../src/config/secret.js';
+import { Secret } from '../../../src/config/Secret.js';
 import { Agents } from '../../../src/network/agents.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
 import { atEnd } from '../../support/atEnd.js';

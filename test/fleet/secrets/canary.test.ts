@@ -64,7 +64,7 @@ test('the search finds a value in every encoding it looks for, within other text
 /*
  * Seen to fail, once for each of these, when it was taken away (and put back):
  *   the keyed hash in the audit line (services.ts)        → 'taxpayer id as it is' in what the process wrote
- *   the keyed hash of entry names (sealing.ts)            → 'taxpayer id as it is' in the store
+ *   the keyed hash of entry names (Sealer.ts)             → 'taxpayer id as it is' in the store
  *   the encryption of entries (SealedStore.ts)            → 'access token as it is' and all else of the record, in the store
  *   the rule for literals in syntax errors (maskError.ts) → 'social security number as it is' in errors
  * Seen not to fail, because another wall stands behind: `Secret.toJSON` (nothing logs or stores a Secret as it is) and the

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { SealedStore } from '../../../src/cache/SealedStore.js';
-import { Sealer } from '../../../src/cache/sealing.js';
-import { Secret } from '../../../src/config/secret.js';
+import { Sealer } from '../../../src/cache/Sealer.js';
+import { Secret } from '../../../src/config/Secret.js';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { TokenBudget } from '../../../src/upstream/TokenBudget.js';
 import { startTrustedProvider } from '../../support/authenticated.js';

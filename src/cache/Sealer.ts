@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
-import type { Secret } from '../config/secret.js';
+import type { Secret } from '../config/Secret.js';
 
 const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
