@@ -24,7 +24,7 @@ export class TaxpayerAccess {
   /** @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record} */
   token(maxAgeSeconds?: number): TokenView | Promise<TokenView> {
     const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
-    return this.shown('record-shown', this.services.broker.record(this.id, maxAgeMs, this.context));
+    return this.shown('record-shown', this.services.broker.record(this.id, this.context, maxAgeMs));
   }
 
   /** The token record now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
@@ -42,7 +42,7 @@ export class TaxpayerAccess {
   refreshJob(jobId: string, waitSeconds?: number): JobView | Promise<JobView> {
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
     const id = identifiers.jobId(jobId);
-    const view = this.services.jobs.status(this.id, id, undefined, this.context);
+    const view = this.services.jobs.status(this.id, id, this.context);
     return this.shown('job-shown', waitMs > 0 ? this.settled(id, view, waitMs) : view);
   }
 

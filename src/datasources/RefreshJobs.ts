@@ -63,7 +63,7 @@ export class RefreshJobs implements MemoryKeeper {
    *
    * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
-  status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs, call: ReadCall = {}): JobView | Promise<JobView> {
+  status(taxpayerId: TaxpayerId, jobId: JobId, call: ReadCall = {}, maxAgeMs = sharedMs): JobView | Promise<JobView> {
     const id = idOf(taxpayerId, jobId);
     const held = this.#cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
     if (held !== undefined) return held;

@@ -98,7 +98,7 @@ export class TokenBroker implements MemoryKeeper {
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code when there is nothing to show
    */
-  record(id: TaxpayerId, maxAgeMs = Infinity, call: ReadCall = {}): TokenView | Promise<TokenView> {
+  record(id: TaxpayerId, call: ReadCall = {}, maxAgeMs = Infinity): TokenView | Promise<TokenView> {
     const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
     const held = this.#cache.held(id, acceptable);
     if (held !== undefined) return this.#viewOf(held);

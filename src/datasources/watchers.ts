@@ -1,6 +1,6 @@
 import { digestOf, isFinal } from './freshness.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import { isTerminal, type JobView, type RefreshJobs, sharedMs } from './RefreshJobs.js';
+import { isTerminal, type JobView, type RefreshJobs } from './RefreshJobs.js';
 import type { TokenBroker } from './TokenBroker.js';
 import type { TokenView } from './tokenAnswer.js';
 import { Watcher, type WatcherOptions } from './Watcher.js';
@@ -31,7 +31,7 @@ export function jobWatcher(jobs: RefreshJobs, { pollMinMs, pollMaxMs, ...options
   return new Watcher<readonly [TaxpayerId, JobId], JobView>(
     {
       // Any status newer than `known` will do: another process may have polled in this interval.
-      read: (ids, known, call) => jobs.status(...ids, known ? performance.now() - known.readAt : sharedMs, call),
+      read: (ids, known, call) => jobs.status(...ids, call, known && performance.now() - known.readAt),
       newsOf: ({ value }) => value.job.status,
       isFinal: ({ value }) => isTerminal(value.job),
       intervalMs({ value: { unchangedForMs }, version }) {

@@ -154,14 +154,14 @@ export class Fleet {
       case 'read': {
         const { taxpayer, maxAgeMs } = step;
         const work = async () => {
-          const view = await wired.broker.record(this.#taxpayer(taxpayer), maxAgeMs, call);
+          const view = await wired.broker.record(this.#taxpayer(taxpayer), call, maxAgeMs);
           return { content: ofRecord(view), isStale: view.stale };
         };
         return ask(taxpayer, work, maxAgeMs === undefined ? {} : { maxAgeMs });
       }
       case 'job':
         return ask(step.job, async () => ({
-          content: ofJob(await wired.jobs.status(...this.#job(step.job), undefined, call)),
+          content: ofJob(await wired.jobs.status(...this.#job(step.job), call)),
         }));
       case 'link': {
         const { key, input } = step;

@@ -12,13 +12,13 @@ describe('A 403 of the service to the client credentials', () => {
     const [one, two] = fleet.members as [Member, Member];
     const ids = control.addTaxpayers(8).map((id) => fleet.ids.taxpayerId(id));
     const read = ({ broker }: Member, n: number, holder?: string) =>
-      outcomeOf(broker.record(ids[n] as (typeof ids)[number], undefined, { holder }));
+      outcomeOf(broker.record(ids[n] as (typeof ids)[number], { holder }));
     const create = ({ links }: Member, n: number, holder?: string) =>
       outcomeOf(links.create({ metadata: { n } }, undefined, { holder }));
     const readJob = ({ jobs }: Member, n: number, holder?: string) => {
       const taxpayerId = ids[n] as (typeof ids)[number];
       const { jobId } = control.addJob({ taxpayerId });
-      return outcomeOf(jobs.status(taxpayerId, fleet.ids.jobId(jobId), undefined, { holder }));
+      return outcomeOf(jobs.status(taxpayerId, fleet.ids.jobId(jobId), { holder }));
     };
     return { one, two, control, ids, read, create, readJob };
   }

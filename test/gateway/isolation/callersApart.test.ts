@@ -61,9 +61,7 @@ describe('An outage of an endpoint', () => {
     const ids = fleet.addTaxpayers(20, { status: 'AUTHORIZED' });
     for (const id of ids) await one.broker.record(id);
     /** Each of twenty callers reads a job of a taxpayer of its own. */
-    const reads = ids.map(
-      (id, n) => () => outcomeOf(one.jobs.status(id, fleet.addJob(id), undefined, { holder: `caller-${n}` })),
-    );
+    const reads = ids.map((id, n) => () => outcomeOf(one.jobs.status(id, fleet.addJob(id), { holder: `caller-${n}` })));
     const outcomesOf = async (run: () => Promise<string[]>) => {
       const before = control.counters().refreshJob;
       const outcomes = [...new Set(await run())];
@@ -101,7 +99,7 @@ describe('The breaker of a caller', () => {
     const [good, ...bad] = addTaxpayers(6) as [TaxpayerId, ...TaxpayerId[]];
     for (const taxpayerId of bad) control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { status: 500 } });
     const read = (id: TaxpayerId, holder = 'one') =>
-      outcomeOf(one.jobs.status(id, id === good ? addJob(id) : ids.jobId('bad'), undefined, { holder }));
+      outcomeOf(one.jobs.status(id, id === good ? addJob(id) : ids.jobId('bad'), { holder }));
     const fail = async (ids: readonly TaxpayerId[]) => {
       for (const id of ids) expect(await read(id)).toBe('UPSTREAM_UNAVAILABLE');
     };
@@ -128,7 +126,7 @@ describe('A trial that a pause of the fleet refuses', () => {
     const read = async ({ jobs, broker }: Member, n: number) => {
       const id = taxpayers[n] as TaxpayerId;
       await broker.record(id);
-      return outcomeOf(jobs.status(id, fleet.addJob(id), undefined, { holder: `caller-${n}` }));
+      return outcomeOf(jobs.status(id, fleet.addJob(id), { holder: `caller-${n}` }));
     };
     const outage = control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
     for (const n of [0, 1, 2]) expect(await read(one, n)).toBe('UPSTREAM_UNAVAILABLE');
@@ -300,8 +298,7 @@ describe('A read that a refused caller began', () => {
   it('is made again for another who waited for it', async () => {
     const { one, control, addTaxpayer, addJob } = await startFleet({ breakerResetMs: 60_000 });
     const id = addTaxpayer({ status: 'AUTHORIZED' });
-    const readAs = (holder: string | undefined, job = addJob(id)) =>
-      outcomeOf(one.jobs.status(id, job, undefined, { holder }));
+    const readAs = (holder: string | undefined, job = addJob(id)) => outcomeOf(one.jobs.status(id, job, { holder }));
     control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
     for (let n = 0; n < 5; n += 1) expect(await readAs('hostile')).toBe('UPSTREAM_UNAVAILABLE');
     control.disarmAll();

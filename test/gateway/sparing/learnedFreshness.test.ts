@@ -49,10 +49,10 @@ describe('A record that does not change', () => {
     const { id, member, calls } = await scene({ createdAgoMs: 300 * day });
     await member(0).broker.record(id);
     fleet.advance(minute - 1);
-    await member(1).broker.record(id, 0);
+    await member(1).broker.record(id, {}, 0);
     expect(calls()).toBe(1);
     fleet.advance(1);
-    await member(1).broker.record(id, 0);
+    await member(1).broker.record(id, {}, 0);
     expect(calls()).toBe(2);
     fleet.advance(day - 1);
     await member(1).broker.record(id);

@@ -20,7 +20,7 @@ async function read(readers: number, holder?: string, members = fleet.members, h
   const outcomes: string[] = [];
   const readInTurn = async ({ broker }: Member) => {
     for (let id = ids.pop(); id !== undefined; id = ids.pop()) {
-      const reading = how === 'poll' ? broker.poll(id, { holder }) : broker.record(id, Infinity, { holder });
+      const reading = how === 'poll' ? broker.poll(id, { holder }) : broker.record(id, { holder });
       outcomes.push(await outcomeOf(reading));
     }
   };
@@ -62,7 +62,7 @@ describe("one caller's share of the hourly budget", () => {
     fleet = await startFleet({ size: 2, budgetPerHour: 64, budgetCallerShare: 0.25 });
     for (let n = 0; n < 100; n += 1) {
       const { broker } = fleet.members[n % 2] as Member;
-      await outcomeOf(broker.record(fleet.ids.taxpayerId(`nobody-${n}`), Infinity, { holder: 'hostile' }));
+      await outcomeOf(broker.record(fleet.ids.taxpayerId(`nobody-${n}`), { holder: 'hostile' }));
     }
     expect(calls()).toBe(16);
     expect(await read(100, 'honest')).toBe(16);
@@ -91,7 +91,7 @@ describe("one caller's share of the hourly budget", () => {
     await broker.record(id);
     fleet.advance(hour);
     expect(await read(1, 'one')).toBe(1);
-    expect(await broker.record(id, Infinity, { holder: 'one' })).toMatchObject({ stale: true });
+    expect(await broker.record(id, { holder: 'one' })).toMatchObject({ stale: true });
   });
 });
 

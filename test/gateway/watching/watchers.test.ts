@@ -193,7 +193,7 @@ describe('Watchers of a job', () => {
     const { jobs } = await start({ BREAKER_RESET_MS: '3600000' });
     control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
     for (let n = 0; n < 5; n += 1) {
-      const failed = jobs.status(...addJob().ids, undefined, { holder: 'hostile' }) as Promise<unknown>;
+      const failed = jobs.status(...addJob().ids, { holder: 'hostile' }) as Promise<unknown>;
       let isOver = false;
       failed.catch(() => {}).finally(() => (isOver = true));
       await pass(() => isOver);
@@ -219,7 +219,7 @@ describe('Watchers of a job', () => {
     const [taxpayerId] = others.ids;
     control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
     const reads = Array.from({ length: 33 }, async (_, n) =>
-      jobs.status(taxpayerId, `made-up-${n}` as JobId, 0, { holder: 'busy' }),
+      jobs.status(taxpayerId, `made-up-${n}` as JobId, { holder: 'busy' }, 0),
     );
     const busy = watch(job, 'busy');
     const honest = watch(job, 'honest');
