@@ -4,13 +4,13 @@ import { type Caller, holderOf, type Scope, type TaxpayerScope } from '../auth/c
 import type { Decision, DecisionPoint, Question } from '../auth/DecisionPoint.js';
 import type { CreatedLink } from '../datasources/ClientLinks.js';
 import { checkIdempotencyKey, identifiers } from '../datasources/identifiers.js';
+import { faultOfMetadata } from '../datasources/metadata.js';
 import type { ReadCall } from '../datasources/reading.js';
 import type { Datasources } from '../datasources/startDatasources.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError, tokenRequired } from '../errors/errors.js';
 import type { AuditEvent } from '../observability/auditLine.js';
 import type { OperationContext, OperationFacts } from '../operations/Operation.js';
-import { faultOfMetadata } from '../process/json.js';
 import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 

@@ -1,8 +1,9 @@
 import * as z from 'zod';
 import { Secret } from '../config/Secret.js';
-import { faultOfMetadata } from '../process/json.js';
+import { isObject } from '../process/json.js';
 import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
+import { faultOfMetadata } from './metadata.js';
 
 /** Request body of client link creation, in the service's words (interface, 2.2). Absent members stay absent. */
 export type ClientLinkRequest = Readonly<Partial<Record<'metadata' | 'settings', Readonly<Record<string, unknown>>>>>;
@@ -20,9 +21,7 @@ const accessToken = z
 /** A value of an enum that the service may extend: a longer one is none. */
 const word = z.string().max(1000);
 
-const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
-  (v) => typeof v === 'object' && v !== null && !Array.isArray(v),
-);
+const jsonObject = z.custom<Readonly<Record<string, unknown>>>(isObject);
 
 /**
  * RFC 3339, also with a space before the time or an offset without a colon, as some services write it; UTC where no zone is

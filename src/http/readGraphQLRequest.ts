@@ -1,8 +1,8 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Holder, Release } from '../admission/Places.js';
-import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
-import { parseJson } from '../process/json.js';
+import { badRequest, type GraphQLRequest, requestOf } from '../operations/GraphQLRequest.js';
+import { isObject, parseJson } from '../process/json.js';
 import { isJson } from './accept.js';
 import type { Edge } from './edge.js';
 

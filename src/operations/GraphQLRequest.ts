@@ -1,6 +1,6 @@
 import { badInput, GatewayError } from '../errors/errors.js';
 import { ownText } from '../process/BoundedCache.js';
-import { isNestedWithin, maxMetadataDepth } from '../process/json.js';
+import { isNestedWithin, isObject, maxMetadataDepth } from '../process/json.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
 
@@ -55,10 +55,6 @@ export function requestOf(
     extensions: extensions ?? noValues,
     size,
   };
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A refusal. With `httpStatus`: the request itself is at fault. Without: it was read, but cannot be executed. */

@@ -6,7 +6,7 @@ const tokens = /\\.|"|(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;
 
 /**
  * As `JSON.parse`, but an integer that a double cannot hold becomes an infinity, as a number that is too large does anyway:
- * {@link faultOfMetadata} finds both. @throws SyntaxError
+ * `faultOfMetadata` finds both. @throws SyntaxError
  */
 export function parseJson(text: string): unknown {
   if (!longInteger.test(text)) return JSON.parse(text);
@@ -33,51 +33,17 @@ function significantDigits(number: string): string {
     .replace(/(?<!0)0+$/, '');
 }
 
-/** The path of the first infinity, as `crm.ids.0`; undefined when there is none. It recurses: for bounded nesting only. */
-function pathOfInfinity(value: unknown): string | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
-  for (const [key, member] of Object.entries(value)) {
-    if (member === Infinity || member === -Infinity) return key;
-    const below = pathOfInfinity(member);
-    if (below !== undefined) return `${key}.${below}`;
-  }
-  return undefined;
-}
-
-/** The deepest nesting of metadata, in levels. */
-export const maxMetadataDepth = 20;
-const maxMetadataValues = 10_000;
-
-/**
- * Why metadata is not passed on, as a caller sends it or as the service returns it: a place in it, such as `.crm.ids.0`, and a
- * message about that place. Undefined when it can be.
- */
-export function faultOfMetadata(metadata: unknown): { readonly place: string; readonly message: string } | undefined {
-  if (!isNestedWithin(metadata, maxMetadataDepth)) {
-    return { place: '', message: `must be nested at most ${maxMetadataDepth} levels` };
-  }
-  if (valuesIn(metadata, maxMetadataValues) > maxMetadataValues) {
-    return { place: '', message: `must have at most ${maxMetadataValues} values` };
-  }
-  const lost = pathOfInfinity(metadata);
-  if (lost === undefined) return undefined;
-  return { place: `.${lost}`, message: 'must be a string: it would not stay unchanged as a JSON number' };
-}
-
-/** How many values a JSON value holds, itself included; stops counting above `most`. */
-function valuesIn(value: unknown, most: number): number {
-  let count = 1;
-  if (typeof value !== 'object' || value === null) return count;
-  for (const member of Object.values(value)) {
-    if (count > most) break;
-    count += valuesIn(member, most - count);
-  }
-  return count;
-}
-
 /** Whether a JSON value nests at most `levels` levels. Unlike an unbounded walk, it cannot overflow the stack. */
 export function isNestedWithin(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true;
   const members = Object.values(value);
   return members.length === 0 || (levels > 0 && members.every((member) => isNestedWithin(member, levels - 1)));
 }
+
+/** Whether a value is a JSON object. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The deepest nesting of metadata, in levels. Requests are bounded by it, too, before anybody knows what in them is metadata. */
+export const maxMetadataDepth = 20;

@@ -1,0 +1,41 @@
+import { isNestedWithin, maxMetadataDepth } from '../process/json.js';
+
+const maxMetadataValues = 10_000;
+
+/**
+ * Why metadata is not passed on, as a caller sends it or as the service returns it: a place in it, such as `.crm.ids.0`, and a
+ * message about that place. Undefined when it can be.
+ */
+export function faultOfMetadata(metadata: unknown): { readonly place: string; readonly message: string } | undefined {
+  if (!isNestedWithin(metadata, maxMetadataDepth)) {
+    return { place: '', message: `must be nested at most ${maxMetadataDepth} levels` };
+  }
+  if (valuesIn(metadata, maxMetadataValues) > maxMetadataValues) {
+    return { place: '', message: `must have at most ${maxMetadataValues} values` };
+  }
+  const lost = pathOfInfinity(metadata);
+  if (lost === undefined) return undefined;
+  return { place: `.${lost}`, message: 'must be a string: it would not stay unchanged as a JSON number' };
+}
+
+/** The path of the first infinity, as `crm.ids.0`; undefined when there is none. It recurses: for bounded nesting only. */
+function pathOfInfinity(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [key, member] of Object.entries(value)) {
+    if (member === Infinity || member === -Infinity) return key;
+    const below = pathOfInfinity(member);
+    if (below !== undefined) return `${key}.${below}`;
+  }
+  return undefined;
+}
+
+/** How many values a JSON value holds, itself included; stops counting above `most`. */
+function valuesIn(value: unknown, most: number): number {
+  let count = 1;
+  if (typeof value !== 'object' || value === null) return count;
+  for (const member of Object.values(value)) {
+    if (count > most) break;
+    count += valuesIn(member, most - count);
+  }
+  return count;
+}
