@@ -27,8 +27,9 @@ export class Rounds {
   }
 
   /**
-   * What to wait for before work begins, if anything. Then begin at once, without another `await`, and note the work at its end:
-   * many may ask at the same time. What `hasBegun` comes before what has not, so that it does not pile up, the latest of it first.
+   * What to wait for before work begins, if anything. Begin right after it, without another `await`, and note the work at its
+   * end: those who ask meanwhile must find it. Operations that have begun (`hasBegun`) come before those that have not, the
+   * latest of them first, so that they do not pile up.
    */
   turnOf(holder: Holder, hasBegun = false): Promise<void> | undefined {
     const waiting = this.#lines.get(holder);

@@ -46,7 +46,7 @@ interface Running {
 export class SocketSession {
   readonly #pace = new Pace(freeMessages);
   #hasInit = false;
-  /** Whether the socket was authenticated, or the log says why not. */
+  /** Whether nothing is left to tell about authentication: it succeeded, or the log says why not. */
   #isTold = false;
   #forgetExpiry = () => {};
   /** All operations; one that the client has completed counts until its work has ended. */

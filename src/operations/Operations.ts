@@ -78,7 +78,7 @@ export class Operations {
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     return quota.timed(holder, () => {
       const { text, isListed } = documentOf(asked, trusted);
-      record.asked = asked;
+      record.asked = asked; // from here on an error without a status of its own is a mistake in the document
       const known = this.#known.find(text, asked.operationName);
       record.known = known;
       const bytes = bytesOf(asked, facts) + (known.isKept ? 0 : documentBytes(known.document)); // a kept one is shared

@@ -78,7 +78,7 @@ export class Journal {
   static async open(directory: string, map: Map<string, Kept>, options: JournalOptions): Promise<Journal> {
     const lock = await DirectoryLock.take(directory, options.waitMs).catch((error) => unusable(directory, error));
     const journal = new Journal(directory, lock, map, options);
-    journal.#lookSoon();
+    journal.#lookSoon(); // renews the lock while the file is read
     try {
       if (await readJournal(directory, map)) options.onDamaged?.();
       await lock.renew().catch((error) => unusable(directory, error)); // a long read may outlast the last renewal

@@ -31,7 +31,7 @@ const maxHolders = 500;
 export class EndpointBreaker {
   readonly #holders = new BoundedCache<Breaker>({ max: maxHolders, memoMethod: () => new Breaker(subjectsInARow) });
   readonly #all = new Breaker(holdersInARow);
-  /** The holder of the last failed trial for all, or null. Others may try before it: no holder can keep the breaker open. */
+  /** The holder whose trial for all failed last; null if it did not. Others may try before it: none can keep the breaker open. */
   #failedLast: string | undefined | null = null;
 
   /** @param resetMs how long calls are refused once there were too many failures */
