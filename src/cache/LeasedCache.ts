@@ -114,10 +114,13 @@ export class LeasedCache<Value> implements MemoryKeeper {
     }
   }
 
-  /** Also drops from memory the entries that have outlived their time to live in the store. */
+  /** Drops from memory the entries that have outlived their time to live in the store. */
+  dropExpired(): void {
+    this.#memory.purgeStale();
+  }
+
   forget(isMeant: (subject: string) => boolean): void {
     const { fieldOf } = this.options;
-    this.#memory.purgeStale();
     for (const known of [this.#memory, this.#flights]) {
       // Without its flight, a read keeps no result, and later readers start a new one.
       for (const id of [...known.keys()]) if (isMeant(fieldOf(id).subject)) known.delete(id);

@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { type Entry, isYoungerThan } from '../cache/Entry.js';
-import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
@@ -31,12 +30,12 @@ export function isTerminal(job: JobStatus): boolean {
 }
 
 /** Statuses of refresh jobs, read with the taxpayer's token and shared like the tokens themselves. */
-export class RefreshJobs implements MemoryKeeper {
-  readonly #cache: LeasedCache<Observation>;
+export class RefreshJobs {
+  readonly cache: LeasedCache<Observation>;
 
   constructor(private readonly options: RefreshJobsOptions) {
     const { cache, store, keepMs } = options;
-    this.#cache = new LeasedCache({
+    this.cache = new LeasedCache({
       ...cache,
       kind: 'job',
       store,
@@ -53,10 +52,6 @@ export class RefreshJobs implements MemoryKeeper {
     });
   }
 
-  forget(isMeant: (taxpayerId: string) => boolean): void {
-    this.#cache.forget(isMeant);
-  }
-
   /**
    * The status of a job, at most `maxAgeMs` old unless terminal; synchronously when memory has it. Gets the taxpayer's token
    * itself, and replaces a refused one by at most one fetch.
@@ -65,7 +60,7 @@ export class RefreshJobs implements MemoryKeeper {
    */
   status(taxpayerId: TaxpayerId, jobId: JobId, call: ReadCall = {}, maxAgeMs = sharedMs): JobView | Promise<JobView> {
     const id = idOf(taxpayerId, jobId);
-    const held = this.#cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
+    const held = this.cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
     if (held !== undefined) return held;
     const look = () => this.#read(taxpayerId, jobId, maxAgeMs, call);
     return call.once?.(`job ${id}`, look) ?? look();
@@ -75,7 +70,7 @@ export class RefreshJobs implements MemoryKeeper {
     const { service, broker } = this.options;
     const { holder, trail } = call;
     const id = idOf(taxpayerId, jobId);
-    return this.#cache.read(id, {
+    return this.cache.read(id, {
       holder,
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
       fetch: async (endsAt) => {
@@ -94,7 +89,7 @@ export class RefreshJobs implements MemoryKeeper {
   }
 
   #observationOf(id: string, job: JobStatus): Observation {
-    const before = this.#cache.peek(id);
+    const before = this.cache.peek(id);
     if (before?.value.job.status !== job.status) return { job, unchangedForMs: 0 };
     return { job, unchangedForMs: before.value.unchangedForMs + Math.max(0, performance.now() - before.readAt) };
   }

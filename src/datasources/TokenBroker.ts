@@ -111,6 +111,11 @@ export class TokenBroker implements MemoryKeeper {
     this.#cache.forget(isMeant);
   }
 
+  /** As {@link LeasedCache.dropExpired}. */
+  dropExpired(): void {
+    this.#cache.dropExpired();
+  }
+
   /** The record in memory, of any age, as it is shown when the service cannot answer. */
   stale(id: TaxpayerId): TokenView | undefined {
     const held = this.#cache.peek(id);

@@ -75,7 +75,7 @@ export function startDatasources(options: DatasourcesOptions) {
     store: sealed,
     keepers: [
       broker,
-      jobs,
+      jobs.cache,
       { forget: (isMeant) => jobWatches.forget(([taxpayerId]) => isMeant(taxpayerId)) },
       recordWatches,
     ],
