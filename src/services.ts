@@ -28,7 +28,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const store = await openWatchedStore(surroundings);
   const lines = new LineLimit(log, sealer, config.trustedProxies !== undefined);
   const audit = (event: AuditEvent) => lines.pass(auditLine(event));
-  const quota = new Quota(config.limits.requestsPerMinute);
+  const quota = new Quota(config.limits.rootFieldsPerMinute);
   const onCall = (holder: Holder) => quota.goOn(holder, readWorkMs);
   const onBytes = (holder: Holder, bytes: number) => quota.spend(holder, bytes / bytesPerMs);
   const datasources = startDatasources({ ...surroundings, store, sealer, audit, onCall, onBytes });
@@ -38,7 +38,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
     for (const each of [broker, jobs.cache]) each.dropExpired();
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
-  metrics.showBreakers((endpoint) => http.isOpen(endpoint));
+  metrics.showBreakers((endpoint) => http.hasOpenBreaker(endpoint));
   const unfollow = followSecrets(config, log, (setting) => {
     // Without encryption keys, entries are sealed with keys derived from the client secret.
     if (setting !== 'UPSTREAM_CLIENT_SECRET' || config.cache.encryptionKeys.length > 0) return;

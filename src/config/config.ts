@@ -193,7 +193,7 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
     limits: {
       /** Not a setting: nobody needs another. */
       answerBytes: 8 * 1024 * 1024,
-      requestsPerMinute: s.RATE_LIMIT_PER_MINUTE ?? (s.mode === 'jwt' ? rateLimitPerMinute : 0),
+      rootFieldsPerMinute: s.RATE_LIMIT_PER_MINUTE ?? (s.mode === 'jwt' ? rateLimitPerMinute : 0),
       bodyBytes: s.MAX_BODY_BYTES,
       depth: s.MAX_DEPTH,
       aliases: s.MAX_ALIASES,

@@ -69,7 +69,7 @@ export class ResilientFetch {
   }
 
   /** As {@link EndpointBreaker.isOpen}. */
-  isOpen(endpoint: Endpoint): boolean {
+  hasOpenBreaker(endpoint: Endpoint): boolean {
     return this.#breakers[endpoint].isOpen;
   }
 

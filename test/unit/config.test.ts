@@ -46,7 +46,7 @@ describe('Without any variable', () => {
       upstream: 'embedded-sandbox',
       auth: { mode: 'developer' },
       introspection: true,
-      limits: { requestsPerMinute: 0 },
+      limits: { rootFieldsPerMinute: 0 },
       warnings: [],
     });
   });

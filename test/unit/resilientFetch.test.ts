@@ -26,5 +26,5 @@ it('a failed try counts for the breaker, also where the budget ends before the n
     const about = { url: `${origin}/${caller}`, holder: `caller ${caller}`, taxpayer: `taxpayer ${caller}` };
     await http.call({ ...call, ...about, beforeTry }).catch(() => {});
   }
-  expect([tries, http.isOpen('taxpayerToken')]).toEqual([3, true]);
+  expect([tries, http.hasOpenBreaker('taxpayerToken')]).toEqual([3, true]);
 });
