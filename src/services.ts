@@ -29,9 +29,9 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const lines = new LineLimit(log, sealer, config.trustedProxies !== undefined);
   const audit = (event: AuditEvent) => lines.pass(auditLine(event));
   const quota = new Quota(config.limits.rootFieldsPerMinute);
-  const onCall = (holder: Holder) => quota.goOn(holder, readWorkMs);
+  const onBegin = (holder: Holder) => quota.goOn(holder, readWorkMs);
   const onBytes = (holder: Holder, bytes: number) => quota.spend(holder, bytes / bytesPerMs);
-  const datasources = startDatasources({ ...surroundings, store, sealer, audit, onCall, onBytes });
+  const datasources = startDatasources({ ...surroundings, store, sealer, audit, onBegin, onBytes });
   const { broker, jobs, forgets, http } = datasources;
   if (store.kind === 'redis') await forgets.start();
   const cleaning = setInterval(() => {

@@ -43,7 +43,7 @@ export class TaxpayerAccess {
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
     const id = identifiers.jobId(jobId);
     const view = this.services.jobs.status(this.id, id, this.context);
-    return this.shown('job-shown', waitMs > 0 ? this.settled(id, view, waitMs) : view);
+    return this.shown('job-shown', waitMs > 0 ? this.untilTerminal(id, view, waitMs) : view);
   }
 
   /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
@@ -69,7 +69,7 @@ export class TaxpayerAccess {
   }
 
   /** Waits for a terminal status, and returns the last one that was seen. */
-  private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
+  private async untilTerminal(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
     let view = await present;
     if (isTerminal(view.value.job)) return view;
     const { facts, holder, trail } = this.context;

@@ -23,7 +23,7 @@ interface DatasourcesOptions extends Surroundings {
   readonly sealer: Sealer;
   readonly upstream: UpstreamCredentials;
   /** Called for each creation, and each read that memory cannot answer; it begins when this resolves. */
-  readonly onCall?: (holder: Holder) => Promise<void>;
+  readonly onBegin?: (holder: Holder) => Promise<void>;
   /** Called for each entry that memory takes: see {@link LeasedCacheOptions}. */
   readonly onBytes?: LeasedCacheOptions<unknown>['onBytes'];
   /** Makes the HTTP requests. Default: node-fetch. */
@@ -35,7 +35,7 @@ export type Datasources = ReturnType<typeof startDatasources>;
 
 /** Starts what reads and writes at the service, over a store that is open. */
 export function startDatasources(options: DatasourcesOptions) {
-  const { config, metrics, agents, store, sealer, upstream, fetch, audit } = options;
+  const { config, metrics, agents, store, sealer, upstream, fetch, audit, onBegin } = options;
   const { apiVersion, deadlineMs, breakerResetMs: longestPauseMs } = config.service;
   const { maxEntries, keepMs } = config.cache;
   const sealed = new SealedStore({ store, sealer, client: upstream, apiVersion });
@@ -47,7 +47,7 @@ export function startDatasources(options: DatasourcesOptions) {
   });
   const service = taxpayerService(options, http, sealed);
   const places = new Places(boundsFor(config.limits));
-  const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onBegin: options.onCall });
+  const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onBegin });
   const cache = { maxEntries, workMs: deadlineMs, onRead: metrics.onRead, onBytes: options.onBytes };
   const shared = { service, store: sealed, calls, keepMs, cache };
   const broker = new TokenBroker({

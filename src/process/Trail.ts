@@ -22,7 +22,7 @@ export class Trail {
   /** Calls to the token endpoint that the operation took from the budget, whether they have ended or not. */
   tokenCalls = 0;
 
-  call(call: CallMade): void {
+  note(call: CallMade): void {
     this.calls ??= [];
     if (this.calls.length < maxCalls) this.calls.push(call);
   }

@@ -141,7 +141,7 @@ export class ResilientFetch {
       endLimit();
       once?.destroy();
       const ms = performance.now() - startedAt;
-      trail?.call({ endpoint, result: outcome, startedAt, ms, status, reason });
+      trail?.note({ endpoint, result: outcome, startedAt, ms, status, reason });
       onTry?.(endpoint, outcome, ms / 1000);
     }
   }
