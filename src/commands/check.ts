@@ -8,7 +8,7 @@ import { Agents } from '../network/agents.js';
 import { readPemFiles } from '../network/pemFiles.js';
 import { readListed } from '../operations/TrustedDocuments.js';
 import { readProviders } from '../schema/Provider.js';
-import { StoreError } from '../stores/StoreError.js';
+import { misconfigured } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
 import { withStore } from './withStore.js';
 
@@ -89,7 +89,7 @@ async function store(url: string): Promise<string> {
     };
     // So many that a cluster keeps them on several servers.
     const kept = await Promise.all(Array.from({ length: 16 }, isKept));
-    if (kept.includes(false)) throw new StoreError('misconfigured', 'it loses writes');
+    if (kept.includes(false)) throw misconfigured('it loses writes');
     return `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`;
   });
 }

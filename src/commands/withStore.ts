@@ -34,7 +34,7 @@ export async function withStore<T>(url: string, use: 'read' | 'write', work: (st
     return await work(store);
   } catch (error) {
     if (!(error instanceof StoreError) || error.trouble === 'misconfigured') throw error;
-    throw new StoreError(error.trouble, `CACHE_URL (${shownStore(url)}): ${storeCause(url, error)}`);
+    throw new StoreError(error.trouble, error.detail, `CACHE_URL (${shownStore(url)}): ${storeCause(url, error)}`);
   } finally {
     await store?.close();
   }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { access, constants, type FileHandle, mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pause } from '../process/pause.js';
-import { StoreError } from './StoreError.js';
+import { misconfigured, StoreError } from './StoreError.js';
 
 /** A holder whose time stamp has not moved for this long, by the clock of the process that waits, counts as dead. */
 const deadAfterMs = 4000;
@@ -112,9 +112,9 @@ export function statOf(path: string) {
   });
 }
 
-const lost = (mayBeDone = false) => new StoreError('failed', undefined, 'ELOCKED', mayBeDone);
+const lost = (mayBeDone = false) => new StoreError('failed', 'ELOCKED', undefined, mayBeDone);
 
 function inUse(directory: string): StoreError {
   const message = `CACHE_URL: another gateway uses ${directory}: stop it first (several processes share a Redis, redis://…)`;
-  return new StoreError('misconfigured', message);
+  return misconfigured(message);
 }

@@ -174,7 +174,7 @@ export class LocalStore implements Store {
     const isOver = this.#bytes >= this.mostBytes;
     if (!isOver && this.#fullUntil === 0 && this.#held.size < this.#sweepAt) return;
     const now = performance.now();
-    const full = new StoreError('full', undefined, 'EFULL');
+    const full = new StoreError('full', 'EFULL');
     if (isOver && now < this.#fullUntil) throw full;
     for (const [key, { endsAt }] of this.#held) if (endsAt <= now) void this.#drop(key);
     this.#sweepAt = 2 * this.#held.size + 1000;

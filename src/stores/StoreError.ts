@@ -56,12 +56,15 @@ export class StoreError extends Error {
 
   constructor(
     readonly trouble: StoreTrouble,
-    message = `The store ${troubles[trouble]}`,
     /** The code of the server, the driver or the system, such as `WRONGPASS` or `ENOSPC`; for the log, never a value. */
     readonly detail?: string,
+    message = `The store ${troubles[trouble]}`,
     /** Whether the operation may have taken effect although it failed. */
     readonly mayBeDone = trouble === 'timed-out' || trouble === 'unreachable',
   ) {
     super(message);
   }
 }
+
+/** The store that CACHE_URL names cannot be used; `message` says why, fit to be shown. */
+export const misconfigured = (message: string): StoreError => new StoreError('misconfigured', undefined, message);

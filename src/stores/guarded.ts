@@ -61,7 +61,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: St
   const guard =
     <Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>) =>
     async (...args: Args): Promise<T> => {
-      if (silence) throw new StoreError(silence.trouble, silence.message, silence.detail, false);
+      if (silence) throw new StoreError(silence.trouble, silence.detail, silence.message, false);
       const startedAt = performance.now();
       try {
         const answer = await timeLimit(work.apply(store, args as never), limitMs);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { DirectoryLock, statOf } from './DirectoryLock.js';
 import type { StoreHooks } from './guarded.js';
-import { StoreError } from './StoreError.js';
+import { misconfigured, StoreError } from './StoreError.js';
 
 /** A value that the map holds; times are of this process's monotonic clock. */
 export interface Kept {
@@ -273,10 +273,10 @@ function decode(body: Buffer): readonly [string, Kept] | undefined {
 function unusable(directory: string, error: NodeJS.ErrnoException | StoreError): never {
   if (error instanceof StoreError && error.trouble === 'misconfigured') throw error;
   const code = error instanceof StoreError ? error.detail : error.code;
-  throw new StoreError('misconfigured', `CACHE_URL: the directory ${directory} cannot be opened: ${code}`);
+  throw misconfigured(`CACHE_URL: the directory ${directory} cannot be opened: ${code}`);
 }
 
 function storeErrorOf(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
-  return new StoreError('failed', undefined, (error as NodeJS.ErrnoException).code);
+  return new StoreError('failed', (error as NodeJS.ErrnoException).code);
 }

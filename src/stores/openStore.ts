@@ -4,13 +4,13 @@ import { guarded } from './guarded.js';
 import type { JournalOptions } from './journal.js';
 import { LocalStore } from './LocalStore.js';
 import type { Store } from './Store.js';
-import { StoreError } from './StoreError.js';
+import { misconfigured } from './StoreError.js';
 
 const fileScheme = 'file:';
 
 /**
  * Opens the store that `CACHE_URL` names, loading only the driver it needs. With a Redis that is down it starts degraded.
- * Rejects with a `misconfigured` {@link StoreError}, fit to be shown, when the URL or the directory cannot be used.
+ * Rejects with a `misconfigured` StoreError, fit to be shown, when the URL or the directory cannot be used.
  */
 export async function openStore(cacheUrl: string, options: JournalOptions): Promise<Store> {
   if (cacheUrl === 'memory:') return new LocalStore('memory', options);
@@ -26,18 +26,17 @@ export async function openStore(cacheUrl: string, options: JournalOptions): Prom
  * @throws StoreError `misconfigured`, fit to be shown, also for `memory:`, which processes cannot share
  */
 export async function openExistingStore(cacheUrl: string, use: 'read' | 'write'): Promise<Store> {
-  if (cacheUrl === 'memory:')
-    throw new StoreError('misconfigured', 'CACHE_URL is memory:, which no other process can read');
+  if (cacheUrl === 'memory:') throw misconfigured('CACHE_URL is memory:, which no other process can read');
   if (!cacheUrl.startsWith(fileScheme)) return openRedis(cacheUrl);
   const directory = resolve(cacheUrl.slice(fileScheme.length));
-  if (!existsSync(directory)) throw new StoreError('misconfigured', `CACHE_URL: there is no store in ${directory}`);
+  if (!existsSync(directory)) throw misconfigured(`CACHE_URL: there is no store in ${directory}`);
   if (use === 'read') return LocalStore.read(directory);
   return LocalStore.open(directory, {
     waitMs: 0,
     // It would be written anew from what can be read of it, and nobody would be told.
     onDamaged: () => {
       const toDo = 'start the gateway once, which says so, and then repeat';
-      throw new StoreError('misconfigured', `CACHE_URL: the file in ${directory} is damaged: ${toDo}`);
+      throw misconfigured(`CACHE_URL: the file in ${directory} is damaged: ${toDo}`);
     },
   });
 }

@@ -1,5 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { StoreError } from './StoreError.js';
+import { misconfigured } from './StoreError.js';
 
 type RedisAddress = ReturnType<typeof parseRedisUrl>;
 
@@ -11,24 +11,24 @@ const reconnectEveryMs = 10_000;
 
 /**
  * Understands `redis://`, `rediss://` (TLS), and their `+sentinel` and `+cluster` forms with several hosts. Throws a
- * {@link StoreError} that says what is wrong and repeats nothing of the text, which may hold a password.
+ * StoreError that says what is wrong and repeats nothing of the text, which may hold a password.
  */
 export function parseRedisUrl(url: string) {
   const parts = urlForm.exec(url)?.groups;
-  if (!parts) throw misconfigured('is not a redis URL');
+  if (!parts) throw wrongUrl('is not a redis URL');
   const { login = '', hosts = '', path = '', query } = parts;
   const mode = (parts['form'] ?? 'single') as keyof typeof knownParameters;
   const parameters = new URLSearchParams(query);
   const known: readonly string[] = knownParameters[mode];
   if ([...parameters.keys()].some((name) => !known.includes(name))) {
-    throw misconfigured(`has an unknown query parameter; known here: ${known.join(', ') || 'none'}`);
+    throw wrongUrl(`has an unknown query parameter; known here: ${known.join(', ') || 'none'}`);
   }
   const nodes = hosts.split(',').map((node) => hostAndPort(node, mode === 'sentinel' ? 26379 : 6379));
-  if (mode === 'single' && nodes.length > 1) throw misconfigured('names several hosts, but not +sentinel or +cluster');
-  if (mode === 'sentinel' && path === '') throw misconfigured('must end with the name of the sentinel group');
-  if (mode === 'cluster' && path !== '') throw misconfigured('must not name a database: a cluster has only one');
+  if (mode === 'single' && nodes.length > 1) throw wrongUrl('names several hosts, but not +sentinel or +cluster');
+  if (mode === 'sentinel' && path === '') throw wrongUrl('must end with the name of the sentinel group');
+  if (mode === 'cluster' && path !== '') throw wrongUrl('must not name a database: a cluster has only one');
   const database = parameters.get('db') ?? (mode === 'single' ? path : '');
-  if (!/^\d{0,4}$/.test(database)) throw misconfigured('must end with a database number, or with nothing');
+  if (!/^\d{0,4}$/.test(database)) throw wrongUrl('must end with a database number, or with nothing');
   const [username, ...password] = login.split(':');
   return {
     mode,
@@ -104,7 +104,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
 function hostAndPort(text: string, defaultPort: number): { host: string; port: number } {
   const address = `redis://${text}`;
   const { hostname = '', port = '' } = URL.canParse(address) ? new URL(address) : {};
-  if (hostname === '' || /\s/.test(text)) throw misconfigured('has a host that is not of the form name:port');
+  if (hostname === '' || /\s/.test(text)) throw wrongUrl('has a host that is not of the form name:port');
   return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || defaultPort) };
 }
 
@@ -112,8 +112,8 @@ function decode(text = ''): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw misconfigured('has a part that is not percent-encoded correctly');
+    throw wrongUrl('has a part that is not percent-encoded correctly');
   }
 }
 
-const misconfigured = (what: string): StoreError => new StoreError('misconfigured', `CACHE_URL ${what}`);
+const wrongUrl = (what: string) => misconfigured(`CACHE_URL ${what}`);

@@ -25,7 +25,7 @@ export function faultAfter(error: Error, known: StoreError | undefined): StoreEr
   if (allUnreachable.test(error.message)) return new StoreError('unreachable');
   const code = error.message.startsWith('Protocol error') ? 'EPROTO' : codeOf(error);
   if (code === undefined) return known; // this error gives no reason
-  if (code !== 'ECONNRESET' && code !== 'EPIPE') return new StoreError('unreachable', undefined, code);
+  if (code !== 'ECONNRESET' && code !== 'EPIPE') return new StoreError('unreachable', code);
   return known ?? closed; // a server that refuses says why once, and from then on only closes
 }
 
@@ -33,7 +33,7 @@ export function faultAfter(error: Error, known: StoreError | undefined): StoreEr
 const allUnreachable = /^(All sentinels are unreachable|Failed to refresh slots cache)/;
 
 /** The connection ended without a reason. */
-export const closed = new StoreError('unreachable', undefined, 'ECONNRESET');
+export const closed = new StoreError('unreachable', 'ECONNRESET');
 
 /** The key holds something that is not ours. */
 export const isOfAnotherType = (error: unknown): boolean => replyOf(error)?.startsWith('WRONGTYPE') === true;
@@ -68,5 +68,5 @@ function refusal(reply: string): StoreError {
   const [code = ''] = reply.split(' ', 1);
   const trouble = troublesOfReplies.find(([codes]) => codes.test(code))?.[1] ?? 'failed';
   const command = code === 'NOPERM' ? /'([a-z|]{1,30})' command/.exec(reply)?.[1] : undefined;
-  return new StoreError(trouble, undefined, toldInWords.exec(reply)?.[0] ?? (command ? `${code} ${command}` : code));
+  return new StoreError(trouble, toldInWords.exec(reply)?.[0] ?? (command ? `${code} ${command}` : code));
 }
