@@ -82,10 +82,10 @@ function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, o
   else log.info({ ...places, ...(demo && { firstQuery, demo }) }, 'ready');
 }
 
-function originOf(config: Config, port: number): string {
-  const isLocalhost = ['127.0.0.1', '::1', '0.0.0.0', '::'].includes(config.host);
-  const host = isLocalhost ? 'localhost' : config.host.includes(':') ? `[${config.host}]` : config.host;
-  return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
+function originOf({ host, tls }: Config, port: number): string {
+  const isLocalhost = ['127.0.0.1', '::1', '0.0.0.0', '::'].includes(host);
+  const address = host.includes(':') ? `[${host}]` : host;
+  return `${tls ? 'https' : 'http'}://${isLocalhost ? 'localhost' : address}:${port}`;
 }
 
 function screen(places: object, firstQuery: string, demo: DemoData | undefined): string {

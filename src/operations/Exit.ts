@@ -154,7 +154,8 @@ const isRefusal = (error: unknown): error is GatewayError =>
 /** The status of a refusal whose error names none: 400 for a document that cannot be parsed, 500 for a bug, or 422. */
 function statusOfError(error: GraphQLFormattedError | undefined): number {
   const code = error?.extensions?.['code'];
-  return code === 'INTERNAL_SERVER_ERROR' ? 500 : code === 'GRAPHQL_PARSE_FAILED' ? 400 : 422;
+  if (code === 'INTERNAL_SERVER_ERROR') return 500;
+  return code === 'GRAPHQL_PARSE_FAILED' ? 400 : 422;
 }
 
 /**
