@@ -12,8 +12,6 @@ export interface Entry<Value> {
   readonly fetchedAt: number;
   /** When its fetch began, by the monotonic clock; absent where another process fetched it. */
   readonly startedAt?: number;
-  /** What readers derived from the value, kept for the next reader. Never stored. */
-  view?: unknown;
 }
 
 /** Turns values into JSON for the shared store, and back. */

@@ -253,8 +253,8 @@ export class TokenBroker implements MemoryKeeper {
       const { value, fetchedAt, readAt } = entry;
       const known = knownOf(value);
       const freshMs = freshMsOf(this.options.freshness, known);
-      entry.view = { record: known.record, fetchedAt, readAt, freshMs, stale: false } satisfies TokenView;
+      entry.view = { record: known.record, fetchedAt, readAt, freshMs, stale: false };
     }
-    return entry.view as TokenView;
+    return entry.view;
   }
 }

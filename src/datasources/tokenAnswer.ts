@@ -13,7 +13,8 @@ const storedAnswer = z.discriminatedUnion('kind', [
 
 /** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
 export type TokenAnswer = z.output<typeof storedAnswer>;
-export type TokenEntry = Entry<TokenAnswer>;
+/** With the view that was made of it, kept for the next reader. It is never stored. */
+export type TokenEntry = Entry<TokenAnswer> & { view?: TokenView };
 
 /** A record as it is shown. */
 export interface TokenView {
