@@ -103,7 +103,7 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
   const { config, log, metrics, upstream } = options;
   // Longer than the pauses between queries of one record that keeps failing, beside others that work.
   const quietMs = Math.max(config.service.breakerResetMs, config.watch.pollMaxMs) + 5000;
-  const of = (endpoint: Endpoint) =>
+  const episodesOf = (endpoint: Endpoint) =>
     episodes({
       log,
       about: { endpoint },
@@ -112,9 +112,9 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
       quietMs,
     });
   const see = {
-    createClientLink: of('createClientLink'),
-    taxpayerToken: of('taxpayerToken'),
-    refreshJob: of('refreshJob'),
+    createClientLink: episodesOf('createClientLink'),
+    taxpayerToken: episodesOf('taxpayerToken'),
+    refreshJob: episodesOf('refreshJob'),
   };
   const pauses = new Pauses({
     store,

@@ -56,7 +56,7 @@ export class Journal {
   #file: FileHandle | undefined;
   #size = 0;
   #mostBytes = 0;
-  #changed = new Set<string>();
+  #unwritten = new Set<string>();
   #writing: Promise<void> | undefined;
   #failure: StoreError | undefined;
   #isClosed = false;
@@ -97,7 +97,7 @@ export class Journal {
 
   /** Resolves when the present state of `key` is written, or when writing has failed and that was reported. */
   async changed(key: string): Promise<void> {
-    this.#changed.add(key);
+    this.#unwritten.add(key);
     if (this.#failure !== undefined) return;
     await this.#writing; // that write may have begun before the change
     await this.#writeOnce(); // of many that waited, the first begins it for all
@@ -116,7 +116,7 @@ export class Journal {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#writing;
-    if (this.#changed.size > 0) await this.#writeOnce();
+    if (this.#unwritten.size > 0) await this.#writeOnce();
     await this.#file?.close();
     await this.lock.release();
   }
@@ -129,15 +129,15 @@ export class Journal {
   }
 
   async #write(): Promise<void> {
-    const keys = this.#changed;
-    this.#changed = new Set();
+    const keys = this.#unwritten;
+    this.#unwritten = new Set();
     try {
       this.assertHeld(); // or else `journal.new` may be another process's
       if (this.#file === undefined || this.#size > this.#mostBytes) await this.#writeAnew();
       else await this.#append(this.#file, keys);
       this.#worked();
     } catch (error) {
-      for (const key of keys) this.#changed.add(key);
+      for (const key of keys) this.#unwritten.add(key);
       this.#failed(storeErrorOf(error));
     }
   }
