@@ -6,7 +6,7 @@ import type { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { type Answer, OperationRecord } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
-import { type Accepted, plainJson, readAccept, type StreamTransport } from './accept.js';
+import { type Accepted, plainJson, readAccept } from './accept.js';
 import { headersOf, refuseInTurn, writeJson } from './answering.js';
 import { type Edge, shuttingDown } from './edge.js';
 import { HttpFacts } from './facts.js';
@@ -29,8 +29,8 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
     let holder: Holder;
     let result: Answer | ResultStream;
     try {
-      if (takesNoJson && stream === undefined) throw notAcceptable(eventsOnly);
       if (takesNoJson) {
+        if (stream === undefined) throw notAcceptable(eventsOnly);
         origins.refuseForeignPage(request);
         refuseOtherGets(request);
       }
@@ -50,8 +50,8 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
     if (result.kind === 'refusal') return refuseInTurn(response, quota, result, facts);
     const headers = headersOf(facts.requestId);
     if (result.kind === 'stream') return writeStream(result, response, headers, edge);
-    if (record.transport === 'http') writeJson(response, result, facts.dialect, headers);
-    else writeAsStream(response, result, record.transport as StreamTransport, headers);
+    if (record.transport === stream) writeAsStream(response, result, stream, headers);
+    else writeJson(response, result, facts.dialect, headers);
     unread.holdAnswer(response, holder);
   };
 }
