@@ -167,7 +167,7 @@ function agentForOne(agent: Agent, onOpen: () => void): Agent {
     request.once('socket', (socket: Socket) => {
       const isSecure = 'encrypted' in socket;
       if (isSecure || socket.connecting) socket.once(isSecure ? 'secureConnect' : 'connect', onOpen);
-      else onOpen();
+      else if (!socket.destroyed) onOpen(); // a connection may fail at once, as without a route or a free port
     });
     addRequest(request, ...rest);
   };

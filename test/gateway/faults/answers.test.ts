@@ -77,10 +77,10 @@ describe('A request that fails', () => {
     expect(service.arrivals.length - before).toBe(2);
   });
 
-  it('surely did not arrive where TLS fails or the host is not found', async () => {
+  it('surely did not arrive where TLS fails, the host is not found, or no route leads to it', async () => {
     const plain = createTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     const { host } = new URL(await serve(plain));
-    for (const url of [`https://${host}`, 'http://no-such-host.invalid']) {
+    for (const url of [`https://${host}`, 'http://no-such-host.invalid', 'http://255.255.255.255']) {
       const other = await startTestGateway({ UPSTREAM_BASE_URL: url });
       expect(await post(other)).toMatch(/^UPSTREAM_(UNAVAILABLE|TIMEOUT)$/);
     }
