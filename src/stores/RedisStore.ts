@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Cluster, Redis } from 'ioredis';
-import { timeLimit } from './guarded.js';
+import { isRefusal, timeLimit } from './guarded.js';
 import { createRedisClient, parseRedisUrl } from './redisClient.js';
 import { closed, faultAfter, isOfAnotherType, storeErrorOf, wasNotSent } from './redisFaults.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
@@ -131,7 +131,7 @@ export class RedisStore implements Store {
     try {
       return await work().catch(async (error) => {
         if (isOfAnotherType(error)) await this.#client.unlink(name);
-        else if (wasNotSent(error)) await this.#reconnected();
+        else if (wasNotSent(error) && !isRefusal(this.#connectionFault)) await this.#reconnected();
         else throw error;
         return work();
       });

@@ -16,8 +16,9 @@ const limitMs = 250;
 const probeEveryMs = 1000;
 /** A store that refused is probed after this long without a refusal: one that is nearly full takes a probe. */
 const quietMs = 5000;
+const refusals: readonly (StoreTrouble | undefined)[] = ['read-only', 'full', 'not-permitted', 'failed'];
 /** The store answered, but refused. */
-const refusals: readonly StoreTrouble[] = ['read-only', 'full', 'not-permitted', 'failed'];
+export const isRefusal = (error: StoreError | undefined): boolean => refusals.includes(error?.trouble);
 
 /**
  * Gives `store` a time limit and a circuit breaker: after two operations in a row without an answer, all are refused at once
@@ -47,7 +48,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: St
 
   const failed = (error: StoreError) => {
     if (error.trouble === 'closed') return;
-    if (refusals.includes(error.trouble)) {
+    if (isRefusal(error)) {
       silence = unanswered = undefined; // it has answered
       return probeEach(quietMs, error);
     }
