@@ -49,6 +49,10 @@ const flags = { json: flag, help: { ...flag, short: 'h' }, version: { ...flag, s
 export async function runCommand(args: readonly string[]): Promise<number> {
   // The driver of Redis prints warnings, which are no findings of a command.
   Object.assign(console, { warn: () => {}, error: () => {} });
+  process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+    process.stderr.write(`The standard output cannot be written to (${code})\n`);
+    process.exit(1);
+  });
   const json = args.includes('--json');
   try {
     const { ok, data, lines } = await run(args);

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -296,6 +297,11 @@ describe('Every command', () => {
       expect({ args, code: result.code, stdout: result.stdout }).toEqual({ args, code: 2, stdout: '' });
       expect(result.stderr).toMatch(/\n?See taxpayer-gateway .*--help\n$/);
     }
+  });
+
+  it('says in one line that its output cannot be written', () => {
+    const { status, stderr } = spawnSync('sh', ['-c', `"${process.execPath}" "${entry}" --version > /dev/full`]);
+    expect([status, `${stderr}`]).toEqual([1, 'The standard output cannot be written to (ENOSPC)\n']);
   });
 
   it('does not repeat what it was called wrongly with', async () => {
