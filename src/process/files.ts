@@ -28,7 +28,7 @@ export function follow({ paths, log, take }: Followed): () => void {
   let problem: string | undefined;
   let triedAt = 0;
   const timer = setInterval(async () => {
-    const now = paths.map(stateOf).join('');
+    const now = paths.map((path) => stateOf(path)).join('');
     const hasSettled = now === seen;
     seen = now;
     const isNew = now !== taken;
@@ -51,13 +51,13 @@ export function follow({ paths, log, take }: Followed): () => void {
   return () => clearInterval(timer);
 }
 
-/** A text that changes when the file or folder does, or when it can no longer be read. */
-function stateOf(path: string): string {
+/** A text that changes when the file, or a file right in the folder, does, or when it can no longer be read. */
+function stateOf(path: string, isInFolder = false): string {
   try {
     const stats = statSync(path);
-    if (stats.isDirectory())
+    if (stats.isDirectory() && !isInFolder)
       return readdirSync(path)
-        .map((name) => stateOf(join(path, name)))
+        .map((name) => stateOf(join(path, name), true))
         .join('');
     return stats.isFile() ? `${path} ${stats.ino} ${stats.size} ${stats.ctimeMs}\n` : '';
   } catch (error) {
