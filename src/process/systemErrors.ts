@@ -16,6 +16,8 @@ export function listenProblem(error: unknown, setting: string, hostSetting = 'HO
     case 'EACCES':
       return `Port ${port} may not be used by this user: set ${setting} to one that needs no privileges`;
     case 'EADDRNOTAVAIL':
+    case 'EAFNOSUPPORT': // where IPv6 is off
+    case 'EINVAL': // a link-local address without its interface
       return noAddress;
     default:
       return undefined;

@@ -106,8 +106,9 @@ describe('A configuration that cannot work', () => {
       ]);
     }
     taken.close();
-    const elsewhere = await fails({ HOST: '192.0.2.1', AUTH_MODE: 'disabled' });
-    expect(elsewhere).toContain('HOST is not an address of this machine');
+    for (const HOST of ['192.0.2.1', 'fe80::1']) {
+      expect(await fails({ HOST, AUTH_MODE: 'disabled' })).toContain('HOST is not an address of this machine');
+    }
   });
 
   it.each([
