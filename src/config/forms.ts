@@ -7,8 +7,9 @@ import { allScopes } from '../auth/caller.js';
 
 export type Text = z.ZodType<string, string>;
 
-const control = 'must not contain line breaks, tabs or other control characters';
-export const text = z.string().refine((value) => !/\p{Cc}/u.test(value), { error: control });
+const plain = 'must be UTF-8 without line breaks, tabs or other control characters';
+/** In what is not UTF-8, Node.js puts U+FFFD in place of each wrong byte. */
+export const text = z.string().refine((value) => !/[\p{Cc}\ufffd]/u.test(value), { error: plain });
 const fitting = (fits: (text: string) => boolean, error: string) => text.refine(fits, { error });
 
 export function oneOf<const Word extends string>(...words: Word[]) {
