@@ -20,10 +20,10 @@ export function rightsIn(payload: JWTPayload, rules: RightsRules): Pick<Caller, 
   return { scopes, taxpayers: scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, rules.taxpayersClaim) };
 }
 
-/** The claim is a string of scopes separated by spaces (RFC 8693 section 4.2), or a list. */
+/** The claim is a string of scopes separated by spaces (RFC 8693 section 4.2), or a list. What is no string grants nothing. */
 function readScopes(payload: JWTPayload, { scopesClaims, scopesMap }: RightsRules): ReadonlySet<Scope> {
   const claim = scopesClaims.map((path) => claimAt(payload, path)).find((found) => found !== undefined);
-  const granted: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [];
+  const granted: unknown[] = typeof claim === 'string' ? claim.split(' ') : [claim].flat();
   const scopesOf = (value: unknown) =>
     (typeof value === 'string' && scopesMap.get(value)) || allScopes.filter((scope) => scope === value);
   return new Set(granted.flatMap(scopesOf));
@@ -31,7 +31,7 @@ function readScopes(payload: JWTPayload, { scopesClaims, scopesMap }: RightsRule
 
 function readTaxpayers(payload: JWTPayload, path: string): ReadonlySet<string> {
   const claim = claimAt(payload, path) ?? [];
-  return new Set(taxpayerIds.safeParse(Array.isArray(claim) ? claim : [claim]).data);
+  return new Set(taxpayerIds.safeParse([claim].flat()).data);
 }
 
 /** The claim at `path`. Names may contain dots, as `https://id.example/roles` does: the longest existing name wins. */

@@ -148,7 +148,8 @@ export class KnownOperations {
     const entities = [...byKey.values()].filter(({ name }) => name.value === '_entities');
     const read = variableReader(schema, operation.variableDefinitions, openSchema);
     const plan = isKept && fields <= maxPlanned ? planOf(schema, document, operation) : undefined;
-    const way = type === 'subscription' ? 'events' : plan ? 'plan' : 'apollo';
+    const unplanned = type === 'subscription' ? 'events' : 'apollo';
+    const way = plan ? 'plan' : unplanned;
     const run =
       plan ?? ((values, context) => executeByApollo(apollo, document, operation.name?.value, values, context));
     const fieldsFor = (values: Variables): number => {
