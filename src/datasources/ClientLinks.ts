@@ -96,7 +96,7 @@ export class ClientLinks {
       }
       if (record?.state === 'created') return { link: record.link, replayed: true };
       waitsUntil ??= performance.now() + this.options.workMs;
-      if (record?.state === 'unknown' || performance.now() > waitsUntil) throw unknown();
+      if (record?.state === 'unknown' || performance.now() > waitsUntil) throw mayExist();
       record = await this.#lookAgain(attempt);
     }
   }
@@ -143,14 +143,14 @@ export class ClientLinks {
     const own = this.#own.get(name);
     if (own !== undefined) return own;
     const item = await this.options.store.get(itemNameOf(name)).catch(cannotTell);
-    if (item && item.value === undefined) throw unknown(); // tampered with, or foreign
+    if (item && item.value === undefined) throw mayExist(); // tampered with, or foreign
     return item?.value as LinkRecord | undefined;
   }
 }
 
 const itemNameOf = (name: string) => ['client-link', name];
 
-function unknown(): GatewayError {
+function mayExist(): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');
 }
 

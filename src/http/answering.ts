@@ -44,13 +44,13 @@ export function writeJson(response: ServerResponse, answer: Answer, dialect: Dia
 
 export const notKept: readonly string[] = ['cache-control', 'no-store'];
 
-/** Writes a page. `headers`: names and values that say how long it may be cached. */
-export function writePage(
+/** Writes the answer to what is no operation. `headers`: names and values that say how long it may be cached. */
+export function writeBody(
   response: ServerResponse,
   status: number,
   type: string,
-  page: string | Buffer,
+  body: string | Buffer,
   headers: readonly string[] = notKept,
 ): void {
-  response.writeHead(status, ['content-type', type, ...headers]).end(page);
+  response.writeHead(status, ['content-type', type, ...headers]).end(body);
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { notKept, writePage } from './answering.js';
+import { notKept, writeBody } from './answering.js';
 import type { Handler, Routes } from './HttpServer.js';
 
 export interface ExplorerOptions {
@@ -61,13 +61,13 @@ function pageOf(name: string, policy: readonly string[]): Handler {
   return async (request, response) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       const page = 'Operations are on /graphql\n';
-      return writePage(response, 405, 'text/plain; charset=utf-8', page, [...notKept, 'allow', 'GET, HEAD']);
+      return writeBody(response, 405, 'text/plain; charset=utf-8', page, [...notKept, 'allow', 'GET, HEAD']);
     }
     built ??= await readBuilt(`dist/${name}.html.gz`);
     const { page, tag } = built;
     const headers = ['cache-control', 'no-cache', 'etag', tag, 'content-security-policy', csp];
     if (request.headers['if-none-match'] === tag) response.writeHead(304, headers).end();
-    else writePage(response, 200, 'text/html; charset=utf-8', page, [...headers, 'content-encoding', 'gzip']);
+    else writeBody(response, 200, 'text/html; charset=utf-8', page, [...headers, 'content-encoding', 'gzip']);
   };
 }
 
@@ -83,5 +83,5 @@ function optionsOf({ operations, needsToken }: ExplorerOptions): Handler {
   const defaultTabs = operations.map((query) => ({ query, headers }));
   const options = { title: 'Taxpayer gateway', endpoint: '/graphql', subscriptionsProtocol: 'SSE' };
   const body = JSON.stringify({ ...options, headers, defaultTabs });
-  return (_, response) => writePage(response, 200, 'application/json', body);
+  return (_, response) => writeBody(response, 200, 'application/json', body);
 }

@@ -7,7 +7,7 @@ import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
 import { listenProblem } from '../process/systemErrors.js';
 import type { Surroundings } from '../Surroundings.js';
-import { writePage } from './answering.js';
+import { writeBody } from './answering.js';
 import type { Edge } from './edge.js';
 import { graphqlHandler } from './graphqlHandler.js';
 import { type Handler, HttpServer, type Routes, type UpgradeHandler } from './HttpServer.js';
@@ -111,13 +111,13 @@ function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
   const json = 'application/json';
   return [
     // It says nothing about the service or the store: a restart would not mend those.
-    ['/health/live', (_, response) => writePage(response, 200, json, '{"status":"live"}\n')],
+    ['/health/live', (_, response) => writeBody(response, 200, json, '{"status":"live"}\n')],
     [
       '/health/ready',
       (_, response) => {
         const reason = streams.draining ? 'shutting down' : reasonNotReady();
-        if (reason === undefined) writePage(response, 200, json, '{"status":"ready"}\n');
-        else writePage(response, 503, json, `${JSON.stringify({ status: 'not ready', reason })}\n`);
+        if (reason === undefined) writeBody(response, 200, json, '{"status":"ready"}\n');
+        else writeBody(response, 503, json, `${JSON.stringify({ status: 'not ready', reason })}\n`);
       },
     ],
   ];
@@ -137,7 +137,7 @@ function metricsRoute(parts: HttpParts): Routes[number] {
   };
   const handler: Handler = async (_, response) => {
     next ??= write();
-    writePage(response, 200, prometheusContentType, await next);
+    writeBody(response, 200, prometheusContentType, await next);
   };
   return counted(parts, ['/metrics', handler]);
 }
