@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, jest } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway } from '../../support/gateway.js';
@@ -150,8 +149,7 @@ describe('a full or stopping gateway', () => {
       const id = JSON.stringify(payload);
       asking.subscribe(payload, id);
       const extensions = { code: 'SHUTTING_DOWN', retryable: true, retryAfterSeconds: 1 };
-      const message = await Promise.race([asking.answerTo(id), delay(10_000)]);
-      expect(message).toMatchObject({ type: 'error', payload: [{ extensions }] });
+      expect(await asking.answerTo(id)).toMatchObject({ type: 'error', payload: [{ extensions }] });
     }
     expect(control.counters().createClientLink).toBe(0);
     control.release('g');
