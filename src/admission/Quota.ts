@@ -6,7 +6,7 @@ import { type Holder, rateLimited } from './Places.js';
 import { Rounds } from './Rounds.js';
 
 /** Whom limits count for: the caller or, where callers cannot be told apart, the address. */
-export interface Asker {
+interface Asker {
   readonly caller: Caller;
   readonly remoteAddress: string | undefined;
 }

@@ -1,5 +1,5 @@
 /** Planted values by name: `{ 'access token': 'CanaryToken…' }`. They are letters and digits, which most encodings keep. */
-export type Canaries = Readonly<Record<string, string>>;
+type Canaries = Readonly<Record<string, string>>;
 
 /** The canaries found in `bytes`, each with its encoding: `access token in base64`. */
 export function findCanaries(bytes: Buffer | string, canaries: Canaries): string[] {

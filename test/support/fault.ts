@@ -23,7 +23,7 @@ export interface Fault {
 }
 
 /** Keeps `send` until the gate is released; gives the function that forgets it. */
-export type Hold = (gate: string, send: () => void) => () => void;
+type Hold = (gate: string, send: () => void) => () => void;
 
 export function answerWithFault(fault: Fault, call: Received, response: ServerResponse, hold: Hold): void {
   const { delayMs = 0, gate, dripMs, cut } = fault;

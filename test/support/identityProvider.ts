@@ -3,9 +3,9 @@ import { createServer, type ServerResponse } from 'node:http';
 import { serve } from './serve.js';
 
 /** How the key set endpoint answers. */
-export type ProviderBehaviour = 'ok' | 'hold' | 'drop' | 'error' | 'hang-in-body';
+type ProviderBehaviour = 'ok' | 'hold' | 'drop' | 'error' | 'hang-in-body';
 
-export interface IdentityProviderOptions {
+interface IdentityProviderOptions {
   /** The `iss` of its tokens. Default: its own address. */
   readonly issuer?: string;
   /** The algorithms; one signing key is made for each. Default: RS256. */

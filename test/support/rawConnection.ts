@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { atEnd } from './atEnd.js';
 
-export interface RawHttpAnswer {
+interface RawHttpAnswer {
   readonly status: number;
   /** By name in lower case. */
   readonly headers: ReadonlyMap<string, string>;

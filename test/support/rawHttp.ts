@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectSecurely } from 'node:tls';
 import { atEnd } from './atEnd.js';
 
-export interface RawRequest {
+interface RawRequest {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** The JSON body of a POST; without it, the request is a GET. */

@@ -3,13 +3,13 @@ import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
 import { atEnd } from './atEnd.js';
 
-export interface RawMessage {
+interface RawMessage {
   readonly type: string;
   readonly id?: string;
   readonly payload?: unknown;
 }
 
-export interface RawSocketOptions {
+interface RawSocketOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly protocol?: string;
   readonly path?: string;

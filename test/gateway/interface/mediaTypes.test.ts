@@ -95,21 +95,15 @@ describe('a Content-Type', () => {
   ];
 
   it.each(ways)('tells nothing of the charset, which is always UTF-8: %s', async (_, path, accept) => {
-    const headers = { accept, 'content-type': 'application/json; charset=utf-16' };
-    const inUtf16 = Buffer.from(typename, 'utf16le');
-    const refusal = await post(gateway.origin + path, '', headers, { body: inUtf16 });
-    expect([refusal.status, await refusal.text()]).toEqual([400, expect.stringContaining('valid JSON in UTF-8')]);
-    const response = await ask(path, headers);
-    expect(response.status).toBe(200);
-    await response.body?.cancel();
-  });
-
-  it.each(ways)('of UTF-8 is taken in every spelling by %s', async (_, path, accept) => {
-    for (const rest of ['; charset=utf-8', ';charset=UTF-8', '; charset="utf-8"', ' ; CHARSET=utf8', '; x=y', ';']) {
-      const response = await ask(path, { accept, 'content-type': `${json}${rest}` });
+    const headersWith = (rest: string) => ({ accept, 'content-type': `${json}${rest}` });
+    for (const rest of ['; charset=utf-16', ' ; CHARSET="utf8"', '; x=y', ';']) {
+      const response = await ask(path, headersWith(rest));
       expect([rest, response.status]).toEqual([rest, 200]);
       await response.body?.cancel();
     }
+    const body = Buffer.from(typename, 'utf16le');
+    const refusal = await post(gateway.origin + path, '', headersWith('; charset=utf-16'), { body });
+    expect([refusal.status, await refusal.text()]).toEqual([400, expect.stringContaining('valid JSON in UTF-8')]);
   });
 });
 

@@ -14,7 +14,7 @@ function tryMount(...args: readonly string[]): boolean {
   }
 }
 
-export interface SmallDisk {
+interface SmallDisk {
   readonly path: string;
   /** Fills the disk, so that the processes `pids` can write no more. */
   fill(pids: readonly number[]): void;

@@ -4,7 +4,7 @@ import { freePort } from '../../support/freePort.js';
 import { startProgram } from '../../support/program.js';
 import { scratch } from '../../support/scratch.js';
 
-export interface PrometheusOptions {
+interface PrometheusOptions {
   /** Host and port to scrape, as the job `taxpayer-gateway`. */
   readonly target: string;
   /** Paths of rule files. */

@@ -1,6 +1,6 @@
 import { startProgram } from '../../support/program.js';
 
-export interface RouterProcess {
+interface RouterProcess {
   readonly command: string;
   readonly args: readonly string[];
   /** Added to the environment of the tests. */

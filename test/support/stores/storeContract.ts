@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Place, Store } from '../../../src/stores/Store.js';
 
-export interface StoreUnderTest {
+interface StoreUnderTest {
   /** Opens one more instance on the same data; where nothing is shared, gives the same again. */
   open(): Promise<Store>;
   /** Lets so much time pass for the store; a real wait where the clock is not ours. */
