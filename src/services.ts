@@ -35,7 +35,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const { broker, jobs, forgets, http } = datasources;
   if (store.kind === 'redis') await forgets.start();
   const cleaning = setInterval(() => {
-    for (const each of [broker, jobs.cache]) each.dropExpired();
+    for (const { cache } of [broker, jobs]) cache.dropExpired();
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => http.hasOpenBreaker(endpoint));

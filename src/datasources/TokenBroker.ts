@@ -66,7 +66,7 @@ type Acceptable = (entry: TokenEntry) => boolean;
  * service answers 401. To *show* a record, its age matters.
  */
 export class TokenBroker implements MemoryKeeper {
-  readonly #cache: LeasedCache<TokenAnswer>;
+  readonly cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
   /** Of records that cannot be read. Per process: an outage puts no load on the store. */
   readonly #failures: BoundedCache<Failure>;
@@ -74,7 +74,7 @@ export class TokenBroker implements MemoryKeeper {
   constructor(private readonly options: TokenBrokerOptions) {
     const { store, onEvent } = options;
     this.#failures = new BoundedCache({ max: mostRemembered(failureBytes) });
-    this.#cache = new LeasedCache({
+    this.cache = new LeasedCache({
       ...options.cache,
       kind: 'token',
       store,
@@ -100,7 +100,7 @@ export class TokenBroker implements MemoryKeeper {
    */
   record(id: TaxpayerId, call: ReadCall = {}, maxAgeMs = Infinity): TokenView | Promise<TokenView> {
     const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
-    const held = this.#cache.held(id, acceptable);
+    const held = this.cache.held(id, acceptable);
     if (held !== undefined) return this.#viewOf(held);
     const look = () => this.#find(id, acceptable, call).catch((error) => this.#staleFor(error, id));
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
@@ -108,17 +108,12 @@ export class TokenBroker implements MemoryKeeper {
 
   forget(isMeant: (id: string) => boolean): void {
     for (const id of [...this.#failures.keys()]) if (isMeant(id)) this.#failures.delete(id);
-    this.#cache.forget(isMeant);
-  }
-
-  /** As {@link LeasedCache.dropExpired}. */
-  dropExpired(): void {
-    this.#cache.dropExpired();
+    this.cache.forget(isMeant);
   }
 
   /** The record in memory, of any age, as it is shown when the service cannot answer. */
   stale(id: TaxpayerId): TokenView | undefined {
-    const held = this.#cache.peek(id);
+    const held = this.cache.peek(id);
     if (held?.value.kind !== 'record') return undefined;
     this.options.onEvent('stale-served');
     return { ...this.#viewOf(held), stale: true };
@@ -203,7 +198,7 @@ export class TokenBroker implements MemoryKeeper {
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, inQueue?: InQueue) {
     const fetch = (endsAt: number) => this.#fetch(id, endsAt, call);
-    return this.#cache.read(id, { holder: call.holder, acceptable, fetch, inQueue });
+    return this.cache.read(id, { holder: call.holder, acceptable, fetch, inQueue });
   }
 
   /** @throws GatewayError during the pause of a record that keeps failing, the last error with the time that is left */
@@ -225,7 +220,7 @@ export class TokenBroker implements MemoryKeeper {
     try {
       const record = await service.tokenRecord(id, { holder, trail, endsAt, beforeTry });
       this.#failures.delete(id);
-      return { kind: 'record', record, unchangedForMs: unchangedTimeOf(record, this.#cache.peek(id)) };
+      return { kind: 'record', record, unchangedForMs: unchangedTimeOf(record, this.cache.peek(id)) };
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       if (error.code === 'NOT_FOUND') {

@@ -11,8 +11,8 @@ interface Timed {
 
 /** How a {@link Watcher} reads, compares and schedules what it watches. Times are in milliseconds. */
 interface Watched<Key, View extends Timed> {
-  /** Reads a view that is newer than `known`. */
-  read(key: Key, known: View | undefined, call: ReadCall): View | Promise<View>;
+  /** Reads a view that is newer than one that was read at `knownAt`. */
+  read(key: Key, knownAt: number | undefined, call: ReadCall): View | Promise<View>;
   /** The view that a new reader gets while reads fail. Default: that of the last successful read. */
   standIn?(key: Key): View | undefined;
   /** What a view tells: of views with the same news, one after the other, a reader gets the first. */
@@ -128,12 +128,15 @@ class PollLoop<Key, View extends Timed> {
   /** In the order in which polls are made on their behalf. */
   readonly #readers = new Map<LatestValue<View>, Reader>();
   /**
-   * Those who join before this time cause no poll: infinity after an answer; after a failure the first pause, or what the service
-   * asked for. Undefined during a poll, and after one that was refused to every caller: another caller may get an answer.
+   * Those who join before this time cause no poll: infinity after an answer, if its view can still be given to them; after a
+   * failure the first pause, or what the service asked for. Undefined during a poll, and after one that was refused to every
+   * caller: another caller may get an answer.
    */
   #quietUntil: number | undefined;
   /** The view of the last answer, for as long as the cache keeps it, whose size is bounded. */
   #latest: WeakRef<View> | undefined;
+  /** When that was read. */
+  #latestAt: number | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** When the first of the failures in a row was; undefined after an answer. */
   #failingSince: number | undefined;
@@ -154,7 +157,8 @@ class PollLoop<Key, View extends Timed> {
     this.#readers.set(reader, state);
     this.#give(this.#failingSince === undefined ? this.#latest?.deref() : this.#standIn());
     const isAnswerGone = this.#quietUntil === Infinity && state.news === undefined;
-    const mayPollAt = isAnswerGone ? -Infinity : (this.#quietUntil ?? (isNewCaller ? -Infinity : Infinity));
+    if (isAnswerGone) return void this.#poll();
+    const mayPollAt = this.#quietUntil ?? (isNewCaller ? -Infinity : Infinity);
     const waitMs = mayPollAt - performance.now();
     if (waitMs <= 0) void this.#poll();
     else if (waitMs < Infinity) this.#schedule(waitMs); // the pause of those who saw the failure may be longer
@@ -166,14 +170,13 @@ class PollLoop<Key, View extends Timed> {
   }
 
   see(view: View): void {
-    const latest = this.#latest?.deref();
-    if (latest === undefined || view.readAt > latest.readAt) this.#publish(view);
+    if (this.#latestAt === undefined || view.readAt > this.#latestAt) this.#publish(view);
   }
 
   restart(): void {
     this.#restarts += 1;
     this.#quietUntil = undefined;
-    this.#latest = undefined;
+    this.#latest = this.#latestAt = undefined;
     for (const [reader, state] of this.#readers) {
       reader.drop();
       state.news = undefined;
@@ -204,7 +207,7 @@ class PollLoop<Key, View extends Timed> {
       this.#readers.delete(reader);
       this.#readers.set(reader, state);
       try {
-        const view = await this.watched.read(this.key, this.#latest?.deref(), state.call);
+        const view = await this.watched.read(this.key, this.#latestAt, state.call);
         if (!isOutdated()) this.#publish(view);
         return;
       } catch (error) {
@@ -233,6 +236,7 @@ class PollLoop<Key, View extends Timed> {
     this.#quietUntil = Infinity;
     this.#failingSince = undefined;
     this.#latest = new WeakRef(view);
+    this.#latestAt = view.readAt;
     this.#give(view, true);
     const intervalMs = this.watched.intervalMs(view);
     if (this.watched.isFinal(view)) this.end();

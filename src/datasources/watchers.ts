@@ -30,8 +30,8 @@ interface JobWatcherOptions extends WatcherOptions {
 export function jobWatcher(jobs: RefreshJobs, { pollMinMs, pollMaxMs, ...options }: JobWatcherOptions) {
   return new Watcher<readonly [TaxpayerId, JobId], JobView>(
     {
-      // Any status newer than `known` will do: another process may have polled in this interval.
-      read: (ids, known, call) => jobs.status(...ids, call, known && performance.now() - known.readAt),
+      // Any status read later will do: another process may have polled in this interval.
+      read: (ids, knownAt, call) => jobs.status(...ids, call, knownAt && performance.now() - knownAt),
       newsOf: ({ value }) => value.job.status,
       isFinal: ({ value }) => isTerminal(value.job),
       intervalMs({ value: { unchangedForMs }, version }) {

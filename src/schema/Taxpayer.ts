@@ -79,7 +79,7 @@ export class TaxpayerToken {
     this.name = faults?.name ? broken(faults.name) : name;
     this.metadata = faults?.metadata ? broken(faults.metadata) : metadata;
     this.createdAt = faults?.createdAt ? broken(faults.createdAt) : dateOf(createdAt);
-    this.provider = vocabulary.nameOf('provider', vocabulary.providers, record.providerId);
+    this.provider = vocabulary.provider(record.providerId);
     this.providerId = record.providerId;
     this.status = vocabulary.nameOf('taxpayer-status', TaxpayerStatus, record.status);
     this.fetchedAt = new Timestamp(fetchedAt);

@@ -11,8 +11,7 @@ const maxUnknown = 100;
 
 /** Translates what the datasources found into the words of the schema. */
 export class Vocabulary {
-  /** The schema's names for the service's providers. */
-  readonly providers: Readonly<Record<string, string>>;
+  readonly #providers: Readonly<Record<string, string>>;
   readonly #unknown = new Set<string>();
   readonly #shown = new WeakMap<object, unknown>();
 
@@ -21,7 +20,7 @@ export class Vocabulary {
     providers: readonly ProviderEntry[],
     private readonly onUnknown: (kind: ValueKind, value: string) => void,
   ) {
-    this.providers = Object.fromEntries(providers.map(({ value, name }) => [value, name]));
+    this.#providers = Object.fromEntries(providers.map(({ value, name }) => [value, name]));
   }
 
   /** Converts a view to its schema object, once per view. Returns a promise only for a promise. */
@@ -32,6 +31,10 @@ export class Vocabulary {
     const shown = new type(view, this);
     this.#shown.set(view, shown);
     return shown;
+  }
+
+  provider(value: string): string {
+    return this.nameOf('provider', this.#providers, value);
   }
 
   /** The schema's name for a value of the service; UNRECOGNIZED when `names` has none. */

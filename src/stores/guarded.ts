@@ -16,9 +16,10 @@ const limitMs = 250;
 const probeEveryMs = 1000;
 /** A store that refused is probed after this long without a refusal: one that is nearly full takes a probe. */
 const quietMs = 5000;
-const refusals: readonly (StoreTrouble | undefined)[] = ['read-only', 'full', 'not-permitted', 'failed'];
+const refusals: readonly StoreTrouble[] = ['read-only', 'full', 'not-permitted', 'failed'];
 /** The store answered, but refused. */
-export const isRefusal = (error: StoreError | undefined): boolean => refusals.includes(error?.trouble);
+export const isRefusal = (error: StoreError | undefined): boolean =>
+  error !== undefined && refusals.includes(error.trouble);
 
 /**
  * Gives `store` a time limit and a circuit breaker: after two operations in a row without an answer, all are refused at once

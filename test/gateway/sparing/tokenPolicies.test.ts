@@ -101,10 +101,10 @@ describe('token policies', () => {
     expect(broker.record(id)).not.toBeInstanceOf(Promise);
     await outcomeOf(broker.record(ids.taxpayerId('nobody')));
     advance(30_000);
-    broker.dropExpired();
+    broker.cache.dropExpired();
     expect(broker.stale(id)).toBeDefined();
     advance(30 * day);
-    broker.dropExpired();
+    broker.cache.dropExpired();
     expect(broker.stale(id)).toBeUndefined();
     expect(events).toEqual(['absent-remembered', 'stale-served']);
   });
