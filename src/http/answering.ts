@@ -33,6 +33,22 @@ export async function refuseInTurn(
   writeJson(response, refusal, facts.dialect, headers);
 }
 
+let ending: Promise<void> | undefined;
+
+/**
+ * Resolves when all that has come is read and worked on. Answers that are written one after the other wake the program that
+ * reads them once: waking it for each takes a third of a small request's time.
+ */
+export function endOfTurn(): Promise<void> {
+  ending ??= new Promise((resolve) => {
+    setImmediate(() => {
+      ending = undefined;
+      resolve();
+    });
+  });
+  return ending;
+}
+
 export function writeJson(response: ServerResponse, answer: Answer, dialect: Dialect, headers: string[]): void {
   const { text, bytes } = answer;
   const status = dialect.statusOf(answer);

@@ -7,7 +7,7 @@ import { badRequest } from '../operations/GraphQLRequest.js';
 import { type Answer, OperationRecord } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import { type Accepted, plainJson, readAccept } from './accept.js';
-import { headersOf, refuseInTurn, writeJson } from './answering.js';
+import { endOfTurn, headersOf, refuseInTurn, writeJson } from './answering.js';
 import { type Edge, shuttingDown } from './edge.js';
 import { HttpFacts } from './facts.js';
 import type { Handler } from './HttpServer.js';
@@ -50,6 +50,7 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
     if (result.kind === 'refusal') return refuseInTurn(response, quota, result, facts);
     const headers = headersOf(facts.requestId);
     if (result.kind === 'stream') return writeStream(result, response, headers, edge);
+    await endOfTurn();
     if (record.transport === stream) writeAsStream(response, result, stream, headers);
     else writeJson(response, result, facts.dialect, headers);
     unread.holdAnswer(response, holder);
