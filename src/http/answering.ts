@@ -36,8 +36,8 @@ export async function refuseInTurn(
 let ending: Promise<void> | undefined;
 
 /**
- * Resolves when all that has come is read and worked on. Answers that are written one after the other wake the program that
- * reads them once: waking it for each takes a third of a small request's time.
+ * Resolves at the end of this turn of the event loop, when all that has come is worked on. Answers that are then written to one
+ * program, such as a router, wake it once: to wake it for each takes a third of the time of a small request.
  */
 export function endOfTurn(): Promise<void> {
   ending ??= new Promise((resolve) => {
