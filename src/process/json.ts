@@ -36,7 +36,7 @@ function significantDigits(number: string): string {
 /** Whether a JSON value nests at most `levels` levels. Unlike an unbounded walk, it cannot overflow the stack. */
 export function isNestedWithin(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true;
-  const members = Object.values(value);
+  const members: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
   return members.length === 0 || (levels > 0 && members.every((member) => isNestedWithin(member, levels - 1)));
 }
 
