@@ -27,7 +27,7 @@ const frameBytes = 6;
 
 /**
  * Bounds the bytes of a message that is not complete, and of control frames between its parts. `onMany`: called when there
- * are more than {@link freeBytes}; takes room for the longest message and returns how to give it back, if it has room.
+ * are more than {@link freeBytes}; takes room for the longest message and returns how to give it back, or closes the socket.
  */
 export function boundUnfinished(socket: WebSocket, transport: Socket, onMany: () => Release | undefined): void {
   let bytes = 0;
@@ -43,7 +43,10 @@ export function boundUnfinished(socket: WebSocket, transport: Socket, onMany: ()
   transport.prependListener('data', ({ length }: Buffer) => {
     latest = length;
     bytes += length;
-    if (bytes > freeBytes) release ??= onMany();
+    if (bytes <= freeBytes) return;
+    release ??= onMany();
+    // Without room, nobody looks at what still comes: to unmask it would take most of the time of such an attack.
+    if (release === undefined) transport.removeAllListeners('data').end();
   });
   for (const control of ['ping', 'pong'] as const)
     socket.on(control, ({ length }) => setBytes(bytes - length - frameBytes));
