@@ -1,3 +1,4 @@
+import { endOfTurn } from '../process/pause.js';
 import type { Holder } from './Places.js';
 
 /** What a caller may take of one round before its next work waits for the next round, in milliseconds. */
@@ -49,11 +50,12 @@ export class Rounds {
   async #endLater(): Promise<void> {
     this.#isEnding = true;
     let turns = 0;
-    do await new Promise((resolve) => setImmediate(resolve));
+    do await endOfTurn();
     while (++turns < mostTurns && this.#lines.size > 0);
     this.#work.clear();
     this.#workOfAll = 0;
     this.#isEnding = false;
+    // The answers of the turn, which await the same end, are written before the work that now begins.
     for (const [holder, line] of this.#lines) void this.#lead(holder, line);
   }
 

@@ -5,7 +5,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Pem } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
-import { pause } from '../process/pause.js';
+import { endOfTurn, pause } from '../process/pause.js';
 import {
   BoundedRequest,
   countUnanswered,
@@ -150,7 +150,7 @@ export class HttpServer {
     for (let before = -1; before !== this.#accepted && performance.now() < closesAt; ) {
       before = this.#accepted;
       if (performance.now() < quietUntil) await pause(quietMs);
-      await new Promise((resolve) => setImmediate(resolve));
+      await endOfTurn();
     }
     // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
     NetServer.prototype.close.call(this.server);

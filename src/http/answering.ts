@@ -33,22 +33,6 @@ export async function refuseInTurn(
   writeJson(response, refusal, facts.dialect, headers);
 }
 
-let ending: Promise<void> | undefined;
-
-/**
- * Resolves at the end of this turn of the event loop, when all that has come is worked on. Answers that are then written to one
- * program, such as a router, wake it once: to wake it for each takes a third of the time of a small request.
- */
-export function endOfTurn(): Promise<void> {
-  ending ??= new Promise((resolve) => {
-    setImmediate(() => {
-      ending = undefined;
-      resolve();
-    });
-  });
-  return ending;
-}
-
 export function writeJson(response: ServerResponse, answer: Answer, dialect: Dialect, headers: string[]): void {
   const { text, bytes } = answer;
   const status = dialect.statusOf(answer);

@@ -6,8 +6,9 @@ import type { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { type Answer, OperationRecord } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
+import { endOfTurn } from '../process/pause.js';
 import { type Accepted, plainJson, readAccept } from './accept.js';
-import { endOfTurn, headersOf, refuseInTurn, writeJson } from './answering.js';
+import { headersOf, refuseInTurn, writeJson } from './answering.js';
 import { type Edge, shuttingDown } from './edge.js';
 import { HttpFacts } from './facts.js';
 import type { Handler } from './HttpServer.js';
@@ -50,6 +51,7 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
     if (result.kind === 'refusal') return refuseInTurn(response, quota, result, facts);
     const headers = headersOf(facts.requestId);
     if (result.kind === 'stream') return writeStream(result, response, headers, edge);
+    // Answers to one program, such as a router, that are written in a row wake it once: waking takes a third of a small request.
     await endOfTurn();
     if (record.transport === stream) writeAsStream(response, result, stream, headers);
     else writeJson(response, result, facts.dialect, headers);

@@ -12,6 +12,19 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
+let ending: Promise<void> | undefined;
+
+/** Resolves at the end of this turn of the event loop, when all that has come is worked on. */
+export function endOfTurn(): Promise<void> {
+  ending ??= new Promise((resolve) => {
+    setImmediate(() => {
+      ending = undefined;
+      resolve();
+    });
+  });
+  return ending;
+}
+
 /** How late a timer may fire, in milliseconds, before it counts as a standstill of the process. */
 const lateMs = 50;
 /** After a standstill, how long what has arrived meanwhile may take to be read, in milliseconds. */
