@@ -10,8 +10,9 @@ import { refusals } from './refusals.js';
 let agent = newAgent();
 let runs = 0;
 
-/** Aborts every request that is not answered yet. */
+/** Aborts every request that is not answered yet, also those that wait for a connection. */
 export function hangUp() {
+  for (const waiting of Object.values(agent.requests)) for (const each of [...waiting]) each.destroy();
   agent.destroy();
   agent = newAgent();
 }
