@@ -1,7 +1,9 @@
 // The attacks of a hostile caller, one function each. Each is given the target and runs until `over` aborts. Whether an attack
 // reads, awaits or ignores the answers is part of it.
 
+import { once } from 'node:events';
 import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { openSocket, subscribe } from '../caller.js';
@@ -26,6 +28,7 @@ export const attacks = {
   'unread answers': unreadAnswers,
   'silent sockets': silentSockets,
   'streams left early': streamsLeftEarly,
+  'requests left early': requestsLeftEarly,
   'polls, streams and calls': pollsStreamsAndCalls,
   'unknown taxpayers': unknownTaxpayers,
   'log lines': logLines,
@@ -123,6 +126,20 @@ async function streamsLeftEarly(target, over) {
     const leaving = stream({ ...target, authorization: tokens[n % tokens.length] }, watchQuery(target, n));
     leaving.on('socket', (socket) => socket.once('connect', () => setImmediate(() => leaving.destroy())));
   });
+}
+
+/** Many requests in one packet, each on a connection that its client or the gateway ends at once. */
+async function requestsLeftEarly({ origin }, over) {
+  const { hostname, port } = new URL(origin);
+  const text = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20);
+  const one = async () => {
+    const socket = connect(port, hostname)
+      .on('error', () => {})
+      .resume();
+    socket.end(text);
+    await once(socket, 'close');
+  };
+  await Promise.all(Array.from({ length: 16 }, () => repeat(over, 0, one)));
 }
 
 /** Long polls, event streams, and queries that cause calls to the service. */

@@ -115,11 +115,16 @@ export class Quota {
     return this.#rounds.turnOf(holder);
   }
 
-  /** Waits for a turn to begin work of about `ms` milliseconds that counts against no share, such as that of an address. */
-  async begin(holder: Holder, ms: number): Promise<void> {
+  /**
+   * Waits for a turn to begin work of about `ms` milliseconds that counts against no share, such as that of an address. False
+   * if the connection has gone meanwhile: then it takes nothing, so that the line gets no longer by connections that are gone.
+   */
+  async begin(holder: Holder, ms: number, connection: { readonly destroyed: boolean }): Promise<boolean> {
     const turn = this.#rounds.turnOf(holder);
     if (turn !== undefined) await turn;
+    if (connection.destroyed) return false;
     this.#rounds.note(holder, ms);
+    return true;
   }
 
   /** Waits for a turn to go on with an operation, by work that cannot be measured: charges it, about `ms` milliseconds. */

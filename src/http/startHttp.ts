@@ -84,7 +84,8 @@ function beforeRoutes({ quota, addressOf, origins }: HttpParts) {
   return (request: IncomingMessage, response: ServerResponse): boolean | Promise<boolean> => {
     const isOperation = request.method !== 'OPTIONS' && /^\/graphql(\/stream)?(\?|$)/.test(request.url ?? '');
     if (isOperation) return origins.answer(request, response);
-    return quota.begin(addressOf(request), shortWorkMs).then(() => origins.answer(request, response));
+    const begins = quota.begin(addressOf(request), shortWorkMs, request.socket);
+    return begins.then((hasBegun) => !hasBegun || origins.answer(request, response));
   };
 }
 

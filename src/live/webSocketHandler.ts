@@ -37,8 +37,7 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
     const client = clientOf(request.headers);
     const facts = { request, requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, client };
     socket.on('error', () => {}); // unhandled, it would end the process; `close` follows
-    await edge.quota.begin(remoteAddress, upgradeMs);
-    if (socket.destroyed) return;
+    if (!(await edge.quota.begin(remoteAddress, upgradeMs, socket))) return;
     try {
       edge.origins.refuseForeignPage(request);
       const leavePlace = admit(edge, newcomers, socket, remoteAddress);

@@ -65,6 +65,17 @@ describe('The time that callers share', () => {
     const turnsAt = (count: number) => seen.filter((each) => each === count).length;
     expect([turnsAt(0), turnsAt(1), turnsAt(2)].every((turns) => turns >= 10)).toBe(true);
   });
+
+  it('lets nobody wait for the turns of connections that are gone', async () => {
+    const quota = new Quota(0);
+    const asked = (destroyed: boolean) => quota.begin('an address', 2, { destroyed });
+    let turns = 0;
+    const gone = [asked(false), ...Array.from({ length: 1000 }, () => asked(true))];
+    const last = asked(false).then(() => turns);
+    for (; turns < 200; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(await last).toBeLessThan(100);
+    expect(new Set((await Promise.all(gone)).slice(1))).toEqual(new Set([false]));
+  });
 });
 
 describe('A gateway without a rate limit', () => {
