@@ -1,8 +1,8 @@
 /** Where a JSON text may hold an integer of 16 digits or more: a double holds every shorter one. */
 const longInteger = /[-[:,\s]\d{16}/;
 
-/** Escapes, quotes and numbers. A sign is not part of a number here, so that two signs in a row stay invalid JSON. */
-const tokens = /\\.|"|(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;
+/** Escapes, quotes and numbers of 16 characters or more. A sign is not part of one, so that two in a row stay invalid JSON. */
+const tokens = /\\.|"|(?=[\d.eE+-]{16})(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;
 
 /**
  * As `JSON.parse`, but an integer that a double cannot hold becomes an infinity, as a number that is too large does anyway:
