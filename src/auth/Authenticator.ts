@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/config.js';
-import { tokenRequired, unauthenticated } from '../errors/errors.js';
+import { authUnavailable, tokenRequired, unauthenticated } from '../errors/errors.js';
+import { mostRemembered } from '../process/BoundedCache.js';
 import { anyone, type Caller } from './caller.js';
 import { developerPolicy } from './developerPolicy.js';
 import { boundRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';
@@ -11,6 +12,11 @@ const scheme = /^bearer +/i;
 const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 const maxTokens = 10_000;
 const maxCharacters = 1 << 24;
+/**
+ * Most requests that wait for the verification of their tokens, each with some 8 kB: while an identity provider does not answer,
+ * anybody could send any number, also on connections that are gone.
+ */
+const mostWaiting = mostRemembered(8192);
 const malformedHeader = 'Authorization must be the word Bearer and one token';
 
 /** Tells who is calling from the Authorization header of a request or the parameters of a socket. */
@@ -21,6 +27,7 @@ export class Authenticator {
   readonly #tokenless: Caller | undefined;
   /** By token. Requests that bring a token while it is verified share the verification; a failed one is not kept. */
   readonly #verified: LRUCache<string, VerifiedToken>;
+  #waiting = 0;
 
   constructor({ mode, rights, tokenTypes, decision }: Config['auth'], issuers: TokenPolicy['issuers']) {
     this.#tokenless = mode === 'jwt' ? undefined : anyone;
@@ -37,8 +44,8 @@ export class Authenticator {
 
   /**
    * Returns synchronously for a verified token: a request that needs no waiting should not wait.
-   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer. `otherwise` is the
-   * caller of a request without a token, if the mode has no such caller of its own.
+   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer and when too many wait.
+   * `otherwise` is the caller of a request without a token, if the mode has no such caller of its own.
    */
   authenticate(authorization: string | undefined, otherwise?: Caller): Caller | Promise<Caller> {
     const tokenless = this.#tokenless ?? otherwise;
@@ -50,7 +57,20 @@ export class Authenticator {
     const known = this.#verified.get(token);
     if (known !== undefined && isGood(known)) return known.caller;
     if (!tokenForm.test(token)) throw unauthenticated(malformedHeader);
-    return this.#verified.forceFetch(token, { forceRefresh: true }).then(({ caller }) => caller);
+    return this.#verify(token);
+  }
+
+  async #verify(token: string): Promise<Caller> {
+    if (this.#waiting === mostWaiting) {
+      throw authUnavailable('Too many access tokens are being verified at the moment', `${mostWaiting} requests wait`);
+    }
+    this.#waiting += 1;
+    try {
+      const { caller } = await this.#verified.forceFetch(token, { forceRefresh: true });
+      return caller;
+    } finally {
+      this.#waiting -= 1;
+    }
   }
 }
 
