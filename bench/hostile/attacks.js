@@ -128,7 +128,7 @@ async function streamsLeftEarly(target, over) {
   });
 }
 
-/** Many requests in one packet, each on a connection that its client or the gateway ends at once. */
+/** Connections that send more requests in one packet than the gateway lets wait, so that it ends them; as fast as they end. */
 async function requestsLeftEarly({ origin }, over) {
   const { hostname, port } = new URL(origin);
   const text = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20);

@@ -117,7 +117,7 @@ export class Quota {
 
   /**
    * Waits for a turn to begin work of about `ms` milliseconds that counts against no share, such as that of an address. False
-   * if the connection has gone meanwhile: then it takes nothing, so that the line gets no longer by connections that are gone.
+   * if the connection has gone meanwhile: then it takes nothing of the round, and the next in the line comes at once.
    */
   async begin(holder: Holder, ms: number, connection: { readonly destroyed: boolean }): Promise<boolean> {
     const turn = this.#rounds.turnOf(holder);

@@ -13,8 +13,8 @@ const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 const maxTokens = 10_000;
 const maxCharacters = 1 << 24;
 /**
- * Most requests that wait for the verification of their tokens, each with some 8 kB: while an identity provider does not answer,
- * anybody could send any number, also on connections that are gone.
+ * Most requests that wait for the verification of their tokens, each with some 8 kB. While an identity provider does not answer,
+ * anybody could make any number wait, because those of connections that are gone wait as well.
  */
 const mostWaiting = mostRemembered(8192);
 const malformedHeader = 'Authorization must be the word Bearer and one token';

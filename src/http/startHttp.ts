@@ -85,6 +85,7 @@ function beforeRoutes({ quota, addressOf, origins }: HttpParts) {
     const isOperation = request.method !== 'OPTIONS' && /^\/graphql(\/stream)?(\?|$)/.test(request.url ?? '');
     if (isOperation) return origins.answer(request, response);
     const begins = quota.begin(addressOf(request), shortWorkMs, request.socket);
+    // A connection that has gone needs no answer.
     return begins.then((hasBegun) => !hasBegun || origins.answer(request, response));
   };
 }
