@@ -117,6 +117,12 @@ function idOf(key: unknown): string {
   return JSON.stringify(key);
 }
 
+/**
+ * What the last poll found, for those who join. `nothing`: it is under way, or was refused to every caller there was; another may
+ * get an answer. After a failure those who join cause no poll before `quietUntil` (monotonic).
+ */
+type Found = 'nothing' | 'answer' | { readonly quietUntil: number };
+
 interface Reader {
   readonly call: ReadCall;
   /** Of the last view that it was given. */
@@ -127,12 +133,7 @@ interface Reader {
 class PollLoop<Key, View extends Timed> {
   /** In the order in which polls are made on their behalf. */
   readonly #readers = new Map<LatestValue<View>, Reader>();
-  /**
-   * Those who join before this time cause no poll: infinity after an answer, if its view can still be given to them; after a
-   * failure the first pause, or what the service asked for. Undefined during a poll, and after one that was refused to every
-   * caller: another caller may get an answer.
-   */
-  #quietUntil: number | undefined;
+  #found: Found = 'nothing';
   /** The view of the last answer, for as long as the cache keeps it, whose size is bounded. */
   #latest: WeakRef<View> | undefined;
   /** When that was read. */
@@ -156,12 +157,12 @@ class PollLoop<Key, View extends Timed> {
     const state: Reader = { call, news: undefined };
     this.#readers.set(reader, state);
     this.#give(this.#failingSince === undefined ? this.#latest?.deref() : this.#standIn());
-    const isAnswerGone = this.#quietUntil === Infinity && state.news === undefined;
-    if (isAnswerGone) return void this.#poll();
-    const mayPollAt = this.#quietUntil ?? (isNewCaller ? -Infinity : Infinity);
-    const waitMs = mayPollAt - performance.now();
-    if (waitMs <= 0) void this.#poll();
-    else if (waitMs < Infinity) this.#schedule(waitMs); // the pause of those who saw the failure may be longer
+    const found = this.#found;
+    const waitMs = typeof found === 'object' ? found.quietUntil - performance.now() : 0;
+    const needsPoll = found === 'answer' ? state.news === undefined : found !== 'nothing' || isNewCaller;
+    if (waitMs > 0)
+      this.#schedule(waitMs); // the pause of those who saw the failure may be longer
+    else if (needsPoll) void this.#poll();
   }
 
   leave(reader: LatestValue<View>): void {
@@ -175,7 +176,7 @@ class PollLoop<Key, View extends Timed> {
 
   restart(): void {
     this.#restarts += 1;
-    this.#quietUntil = undefined;
+    this.#found = 'nothing';
     this.#latest = this.#latestAt = undefined;
     for (const [reader, state] of this.#readers) {
       reader.drop();
@@ -197,7 +198,7 @@ class PollLoop<Key, View extends Timed> {
    * pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller.
    */
   async #poll(): Promise<void> {
-    this.#quietUntil = undefined;
+    this.#found = 'nothing';
     const restarts = this.#restarts;
     const isOutdated = () => this.#ended || this.#restarts !== restarts;
     for (const holder of this.#callers()) {
@@ -211,8 +212,8 @@ class PollLoop<Key, View extends Timed> {
         if (!isOutdated()) this.#publish(view);
         return;
       } catch (error) {
-        // Where `#quietUntil` is set, another poll was answered meanwhile or has failed for all.
-        if (isOutdated() || this.#quietUntil !== undefined) return;
+        // Another poll may have found something meanwhile.
+        if (isOutdated() || this.#found !== 'nothing') return;
         const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
         if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
       }
@@ -233,7 +234,7 @@ class PollLoop<Key, View extends Timed> {
 
   /** Tells the readers what changed, then ends or schedules the next poll. */
   #publish(view: View): void {
-    this.#quietUntil = Infinity;
+    this.#found = 'answer';
     this.#failingSince = undefined;
     this.#latest = new WeakRef(view);
     this.#latestAt = view.readAt;
@@ -252,7 +253,7 @@ class PollLoop<Key, View extends Timed> {
     }
     const { first } = this.watched.retryMs;
     const leastMs = withJitter(Math.max(first, 1000 * (error.retryAfterSeconds ?? 0)));
-    this.#quietUntil = performance.now() + leastMs;
+    this.#found = { quietUntil: performance.now() + leastMs };
     this.#retryAfter(leastMs);
   }
 

@@ -120,11 +120,7 @@ export class SocketSession {
     this.#hasInit = true;
     const { identify, places, operations } = this.edge;
     try {
-      // Parameters, named in any letter case, take precedence over the headers of the upgrade.
-      const given = Object.entries(parameters).slice(0, maxParameters);
-      const present = given.filter(([, value]) => value != null);
-      const named = Object.fromEntries(present.map(([name, value]) => [name.toLowerCase(), value]));
-      const shown = { ...this.request.headers, ...named };
+      const shown = { ...this.request.headers, ...byLowerCaseName(parameters) };
       this.facts = { ...this.facts, client: clientOf(shown) };
       const identity = await identify(credentialsOf(shown));
       if (!this.#isOpen) return; // it was closed while the token was verified
@@ -133,10 +129,7 @@ export class SocketSession {
       this.leavePlace = leavePlace;
       this.facts = { ...this.facts, ...identity };
       this.#isTold = true;
-      // Nothing else of the request is needed any more, and a socket may stay open for days.
-      const { traceparent } = this.request.headers;
-      const headers = typeof traceparent === 'string' && traceparent.length <= traceparentLength ? { traceparent } : {};
-      Object.assign(this.request, { url: '/graphql', headers, rawHeaders: [] });
+      forgetHeaders(this.request);
       // Forbidden, not Unauthorized: clients do not reconnect after Unauthorized, but may have a new token.
       this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
       await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
@@ -293,4 +286,18 @@ export class SocketSession {
     }
     return undefined;
   }
+}
+
+/** The parameters of `connection_init`, which stand in for headers and come before those of the upgrade. */
+function byLowerCaseName(parameters: Variables): Variables {
+  const given = Object.entries(parameters).slice(0, maxParameters);
+  const present = given.filter(([, value]) => value != null);
+  return Object.fromEntries(present.map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/** Forgets what is not needed once a socket is authenticated: it may stay open for days. */
+function forgetHeaders(request: IncomingMessage): void {
+  const { traceparent } = request.headers;
+  const headers = typeof traceparent === 'string' && traceparent.length <= traceparentLength ? { traceparent } : {};
+  Object.assign(request, { url: '/graphql', headers, rawHeaders: [] });
 }
