@@ -1,4 +1,5 @@
 import { type Caller, holderOf } from '../auth/caller.js';
+import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { Load } from './Load.js';
 import { Pace, type Rate } from './Pace.js';
@@ -65,9 +66,15 @@ export class Quota {
 
   /**
    * Counts the other root fields of an operation that was admitted. A caller may use a minute's allowance at once; it refills
-   * evenly. @throws GatewayError RATE_LIMITED (429); then the first one counts no more
+   * evenly. @throws GatewayError RATE_LIMITED (429), and then the first one counts no more; BAD_USER_INPUT beyond a minute's
+   *   allowance
    */
   takeOtherFields(asker: Asker, others: number): void {
+    const { perMinute } = this;
+    if (perMinute > 0 && others >= perMinute) {
+      const message = `The operation must have at most ${perMinute} root fields (RATE_LIMIT_PER_MINUTE)`;
+      throw new GatewayError('BAD_USER_INPUT', message);
+    }
     try {
       this.#takeFields(asker, others);
     } catch (error) {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { fetchJson, NoAnswer } from '../auth/fetchJson.js';
 import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { type Config, loadConfig } from '../config/config.js';
@@ -32,7 +32,7 @@ function partsOf({ auth, cache, providersFile, proxies, service, tls, trustedDoc
   const { decision, issuers } = auth;
   const parts = [
     found('configuration', async () => {
-      if (tls) readPemFiles(tls);
+      for (const files of [tls, service.tls]) if (files) readPemFiles(files);
       if (providersFile !== undefined) readProviders(providersFile);
       const state = upstream === 'embedded-sandbox' ? 'complete, for the embedded sandbox' : 'complete';
       return [state, ...warnings].join('; ');
@@ -95,11 +95,12 @@ async function store(url: string): Promise<string> {
 }
 
 async function directory(path: string): Promise<string> {
-  if (!existsSync(path)) return 'file: not there yet, the gateway creates it if it may';
-  await access(path, constants.W_OK | constants.X_OK).catch(() => {
-    throw new Error(`CACHE_URL: ${path} cannot be written to`);
+  let present = path;
+  while (!existsSync(present)) present = dirname(present);
+  await access(`${present}/.`, constants.W_OK | constants.X_OK).catch(() => {
+    throw new Error(`CACHE_URL: ${present} is not a directory that can be written to`);
   });
-  return 'file: can be written';
+  return present === path ? 'file: can be written' : 'file: not there yet, the gateway creates it';
 }
 
 /** Any answer counts as success: what a base address answers without credentials is not known. */

@@ -263,7 +263,7 @@ function authOf(s: Facts) {
     tokenTypes: s.AUTH_TOKEN_TYPES,
     keysMaxAgeMs: s.AUTH_KEYS_MAX_AGE_SECONDS * 1000,
     decision:
-      url === undefined
+      url === undefined || s.mode !== 'jwt'
         ? undefined
         : {
             url,

@@ -1,4 +1,5 @@
 import { accessSync, constants } from 'node:fs';
+import { isIP } from 'node:net';
 import proxyaddr from 'proxy-addr';
 import * as z from 'zod';
 import { allScopes } from '../auth/caller.js';
@@ -44,17 +45,21 @@ export function list<T>(item: z.ZodType<T, string>) {
 }
 
 /** `URL` alone accepts a lone `?` or `#`, blanks, and missing or reversed slashes. The scheme is changed to lower case. */
-const webUrlForm = /^https?:\/\/[^\s\\/?#@]+(\/[^\s\\?#]*)?$/i;
-export const webUrl = fitting(
-  (address) => webUrlForm.test(address) && URL.canParse(address),
-  'must be an absolute http: or https: URL without user name, query, fragment, blanks or backslashes',
-).transform((address) => address.replace(/^https?:/i, (scheme) => scheme.toLowerCase()));
+const url = (form: RegExp, parts: string) =>
+  fitting(
+    (address) => form.test(address) && URL.canParse(address),
+    `must be an absolute http: or https: URL without ${parts}, fragment, blanks or backslashes`,
+  ).transform((address) => address.replace(/^https?:/i, (scheme) => scheme.toLowerCase()));
+
+export const webUrl = url(/^https?:\/\/[^\s\\/?#@]+(\/[^\s\\?#]*)?$/i, 'user name, query');
+/** With a query: that of Microsoft's key sets names an application. */
+export const keySetUrl = url(/^https?:\/\/[^\s\\/?#@]+(\/[^\s\\#]*)?$/i, 'user name');
 
 /** A URL that paths are appended to; slashes at its end are removed. */
 export const baseUrl = webUrl.transform((address) => address.replace(/\/+$/, ''));
 
 const scope = z.enum(allScopes);
-const mapOfScopes = z.record(z.string(), z.array(scope).or(scope.transform((one) => [one])));
+const mapOfScopes = z.record(text, z.array(scope).or(scope.transform((one) => [one])));
 export const scopesMap = z.string().transform((json, context) => {
   try {
     return new Map(Object.entries(mapOfScopes.parse(JSON.parse(json))));
@@ -99,9 +104,10 @@ export const proxyException = text.regex(
   'must be host names and addresses, without ports, brackets and *., separated by commas; ranges such as 10.0.0.0/8 are not supported',
 );
 
+/** The library takes more, such as `10/8` and `010.0.0.0/8`, which mean neither 10.0.0.0/8 nor what one would guess. */
 const isAddressRange = (address: string) => {
   try {
-    return proxyaddr.compile(address) !== undefined;
+    return isIP(address.replace(/\/.*/, '')) > 0 && proxyaddr.compile(address) !== undefined;
   } catch {
     return false;
   }
@@ -109,12 +115,14 @@ const isAddressRange = (address: string) => {
 
 export const addressRange = fitting(
   isAddressRange,
-  'must be addresses and ranges such as 10.0.0.0/8, separated by commas',
+  'must be addresses and ranges such as 10.0.0.0/8 (but not /0), separated by commas',
 );
 
 export const base64Key = text.regex(/^[A-Za-z0-9+/_-]{43}={0,2}$/, 'must be 32 bytes in base64');
 
-export const routerSecrets = list(text.min(16, 'must have at least 16 characters')).transform((all) => all.join(','));
+export const routerSecrets = list(
+  text.regex(/^[\x20-\x7e]{16,}$/, 'must have at least 16 characters, all printable ASCII'),
+).transform((all) => all.join(','));
 
 /** What an Authorization header can carry: a token, or a scheme and a token (RFC 9110 section 11.4). */
 export const decisionToken = text.regex(

@@ -75,18 +75,16 @@ export function documentOf(request: GraphQLRequest, trusted: TrustedDocuments | 
   const listed = trusted?.find(query, documentId ?? sha256Hash);
   if (listed !== undefined) return { text: listed, isListed: true };
   if (query !== undefined) {
-    if (trusted?.options.mode === 'enforce') throw notTrusted('This');
+    if (trusted?.options.mode === 'enforce')
+      throw badRequest('This is not a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here');
     return { text: query, isListed: false };
   }
   // Apollo's own message for a request with only a hash: its clients then send the text.
   if (sha256Hash) throw badRequest('PersistedQueryNotSupported', 200);
-  if (trusted && documentId) throw notTrusted('This id');
+  if (trusted && documentId) throw badRequest('This id is not that of a trusted document (TRUSTED_DOCUMENTS_FILE)');
   const hint = documentId ? ': without TRUSTED_DOCUMENTS_FILE, no documentId is known' : '';
   throw badRequest(`The request must have a query${hint}`);
 }
-
-const notTrusted = (what: string) =>
-  badRequest(`${what} is not a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here`);
 
 /** A string, a comment or a number. A hash does not hide a short value such as an SSN: anybody can try them all. */
 const holdsValues = /["#]|(?<![\w$])\d/;

@@ -39,7 +39,7 @@ const providersFile = z
       description: z.string().min(1),
     }),
   )
-  .min(1)
+  .min(1, 'must have an entry')
   .refine((entries) => new Set(entries.map((e) => e.name)).size === entries.length, 'must not repeat a name')
   .refine((entries) => new Set(entries.map((e) => e.value)).size === entries.length, 'must not repeat a value');
 
@@ -54,8 +54,8 @@ export function readProviders(file: string): readonly ProviderEntry[] {
   }
   const parsed = providersFile.safeParse(json);
   if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  throw new Error(`PROVIDERS_FILE [${issue?.path.join('.') ?? ''}] ${issue?.message ?? 'is malformed'}`);
+  const [{ path, message } = { path: [], message: '' }] = parsed.error.issues;
+  throw new Error(`PROVIDERS_FILE ${path.length > 0 ? `[${path.join('.')}] ` : ''}${message}`);
 }
 
 /** The enum as TypeGraphQL sees it, once {@link defineProviders} has made it. */

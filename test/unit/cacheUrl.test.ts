@@ -8,7 +8,7 @@ describe('A CACHE_URL', () => {
     ['rediss://u:p%40%2F@cache:6380/2', { tls: true, username: 'u', password: 'p@/', database: 2 }],
     ['redis://:p@[::1]:7000/', { nodes: [{ host: '::1', port: 7000 }], username: undefined, password: 'p' }],
     [
-      'rediss+sentinel://u:p@a:1,b/main?db=3&sentinelUsername=s&sentinelPassword=t%40',
+      'rediss+sentinel://u:p@a:1,b/main?db=3&sentinelUsername=s&sentinelPassword=t%40+',
       {
         mode: 'sentinel',
         tls: true,
@@ -19,7 +19,7 @@ describe('A CACHE_URL', () => {
         sentinelName: 'main',
         database: 3,
         sentinelUsername: 's',
-        sentinelPassword: 't@',
+        sentinelPassword: 't@+',
       },
     ],
     ['redis+cluster://:p@a:1,b:2', { mode: 'cluster', nodes: [{ port: 1 }, { port: 2 }], password: 'p' }],

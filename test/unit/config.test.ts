@@ -153,7 +153,11 @@ describe('A mistake', () => {
       'AUTH_DECISION_TOKEN must be a',
     ],
     [{ AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_CLAIMS: ',' }, 'AUTH_DECISION_CLAIMS must name at least'],
-    [{ FEDERATION_SHARED_SECRET: 'short' }, 'FEDERATION_SHARED_SECRET must have at least 16 characters$'],
+    [
+      { FEDERATION_SHARED_SECRET: 'short' },
+      'FEDERATION_SHARED_SECRET must have at least 16 characters, all printable ASCII$',
+    ],
+    [{ FEDERATION_SHARED_SECRET: 'ü'.repeat(16) }, 'FEDERATION_SHARED_SECRET must have at least 16'],
     [{ ...open, UPSTREAM_BASE_URL: 'not a url' }, 'UPSTREAM_BASE_URL must be an absolute http: or https: URL'],
     [{ ...open, UPSTREAM_BASE_URL: `https://user:${planted}@x.example` }, 'UPSTREAM_BASE_URL must'],
     ...['ftp://x.example', 'https://x.example/v1?', 'https://x.example/a b', 'https://@x.example'].map(
@@ -181,7 +185,9 @@ describe('A mistake', () => {
     [{ NO_PROXY: '*.internal' }, 'NO_PROXY must be host names and addresses, without ports, brackets and \\*\\., '],
     [{ NO_PROXY: 'name:8080' }, 'NO_PROXY must be'],
     [{ NO_PROXY: '[2001:db8::7]' }, 'NO_PROXY must be'],
-    [{ TRUSTED_PROXIES: '10.0.0.0/8,proxy.example' }, 'TRUSTED_PROXIES must be addresses and ranges'],
+    ...['10.0.0.0/8,proxy.example', '10/8', '010.0.0.0/8', 'loopback', '0.0.0.0/0'].map(
+      (TRUSTED_PROXIES): [Env, string] => [{ TRUSTED_PROXIES }, 'TRUSTED_PROXIES must be addresses and ranges'],
+    ),
     [{ HOST: '0.0.0.0' }, 'HOST must be a loopback address'],
     [{ ...service, AUTH_MODE: 'developer' }, 'AUTH_MODE must be jwt or disabled with UPSTREAM_BASE_URL'],
     [
@@ -273,7 +279,10 @@ describe('Several secrets in one setting', () => {
   });
 
   it.each([
-    [{ FEDERATION_SHARED_SECRET: `${one},short` }, 'FEDERATION_SHARED_SECRET must have at least 16 characters'],
+    [
+      { FEDERATION_SHARED_SECRET: `${one},short` },
+      'FEDERATION_SHARED_SECRET must have at least 16 characters, all printable ASCII',
+    ],
     [{ FEDERATION_SHARED_SECRET: `${one},${two}\u0001` }, /^FEDERATION_SHARED_SECRET must be UTF-8/],
     [{ CACHE_ENCRYPTION_KEY: `${keys[0]},c2hvcnQ=` }, 'CACHE_ENCRYPTION_KEY must be 32 bytes in base64'],
     [{ CACHE_ENCRYPTION_KEY: ' , ' }, 'CACHE_ENCRYPTION_KEY must name at least one'],

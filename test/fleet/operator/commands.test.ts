@@ -173,6 +173,21 @@ describe('check', () => {
     expect((await runCommand({}, ['check'])).stdout).toContain('configuration: complete, for the embedded sandbox\n');
   });
 
+  it('fails where only the start would fail: at files of the service, and a directory that cannot be made', async () => {
+    const file = import.meta.filename;
+    const wrong = { UPSTREAM_CA_FILE: file, CACHE_URL: `file:${file}/cache` };
+    const { stdout } = await runCommand(wrong, ['check', '--json']);
+    expect(JSON.parse(stdout).parts).toMatchObject([
+      { ok: false, detail: 'UPSTREAM_CA_FILE does not hold certificates in PEM' },
+      { ok: false, detail: `CACHE_URL: ${file} is not a directory that can be written to` },
+    ]);
+  });
+
+  it('asks no decision point where the gateway would not', async () => {
+    const { parts } = await commandJson({ AUTH_MODE: 'disabled', AUTH_DECISION_URL: 'http://127.0.0.1:9/' }, 'check');
+    expect(parts.map(({ part }: { part: string }) => part)).toEqual(['configuration', 'store']);
+  });
+
   it('tries store, key set and service, without credentials and without a call of the API', async () => {
     const before = sandbox.control.counters();
     const { ok, parts } = await commandJson(configured, 'check');
@@ -236,11 +251,7 @@ describe('check', () => {
       /^AUTH_DECISION_URL does not answer: ECONNREFUSED$/,
     ],
     ['key set of', { AUTH_JWKS_URL: 'http://127.0.0.1:9/' }, /^network: .*ECONNREFUSED/],
-    [
-      'service',
-      { UPSTREAM_BASE_URL: 'https://127.0.0.1:9/', UPSTREAM_CA_FILE: import.meta.filename },
-      /^UPSTREAM_CA_FILE does not hold certificates in PEM$/,
-    ],
+    ['service', { UPSTREAM_BASE_URL: 'https://127.0.0.1:9/' }, /^UPSTREAM_BASE_URL does not answer: ECONNREFUSED$/],
   ])('finds a %s that does not work, ends with 1, and says no secret', async (part, wrong, detail) => {
     const { code, stdout, stderr } = await runCommand({ ...configured, ...wrong }, ['check', '--json']);
     const { ok, parts } = JSON.parse(stdout);
