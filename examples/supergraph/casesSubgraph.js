@@ -30,7 +30,7 @@ export async function startCases({ port = 0, cases = [demoCase] } = {}) {
     },
     Taxpayer: { cases: ({ id }) => cases.filter(({ taxpayerId }) => taxpayerId === id) },
   };
-  const schema = buildSubgraphSchema({ typeDefs: casesTypeDefs, resolvers });
+  const schema = buildSubgraphSchema([{ typeDefs: casesTypeDefs, resolvers }]);
   const server = new ApolloServer({ schema, plugins: [ApolloServerPluginInlineTraceDisabled()] });
   const { url } = await startStandaloneServer(server, { listen: { port, host: '127.0.0.1' } });
   return { url, stop: () => server.stop() };

@@ -13,10 +13,11 @@ export const gatewayConfig = {
   maxDepth: 12,
   csrfPrevention: { requestHeaders: ['apollo-require-preflight'] },
   ...(isProduction && { disableIntrospection: {}, graphiql: false, landingPage: false }),
-  plugins: () => [{ onParse, onValidate }],
+  plugins: () => [{ onParse, onValidate, onSubgraphExecute }],
   propagateHeaders: {
-    fromClientToSubgraphs({ request, subgraphName }) {
-      const authorization = request.headers.get('authorization');
+    fromClientToSubgraphs({ request, subgraphName, context }) {
+      // On a WebSocket, the token is among the parameters of the connection.
+      const authorization = request.headers.get('authorization') ?? context?.connectionParams?.authorization;
       // The secret opens the gateway's doors of federation: no other subgraph may see it.
       const secret = subgraphName === 'taxpayers' && process.env.FEDERATION_SHARED_SECRET;
       return { ...(authorization && { authorization }), ...(secret && { 'x-gateway-router-secret': secret }) };
@@ -36,6 +37,13 @@ export const gatewayConfig = {
 function onParse() {
   return ({ result, replaceParseResult }) => {
     if (result instanceof Error && isProduction) replaceParseResult(new GraphQLError('The document cannot be parsed'));
+  };
+}
+
+/** The error of a subgraph that cannot be reached holds the variables, which may be personal data, and is logged. */
+function onSubgraphExecute() {
+  return ({ result }) => {
+    for (const { extensions } of result?.errors ?? []) delete extensions?.request?.body;
   };
 }
 

@@ -3,6 +3,7 @@ import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.j
 import type { TrustedProvider } from '../support/authenticated.js';
 import { codesOf, postQuery } from '../support/gateway.js';
 import { post } from '../support/post.js';
+import { until } from '../support/until.js';
 import { startApolloGateway } from './support/apollo.js';
 import { startGrafbase } from './support/grafbase.js';
 import { startHiveGateway } from './support/hiveGateway.js';
@@ -67,6 +68,17 @@ it('a caller whom we refuse learns why through Hive Gateway, also for a subscrip
   const headers = { accept: 'text/event-stream', authorization: 'Bearer nonsense' };
   const response = await post(`${hive.origin}/graphql`, { query }, headers);
   expect(await response.text()).toContain('"code":"UNAUTHENTICATED"');
+});
+
+it('Hive Gateway logs no variables of an operation for which it cannot reach the gateway', async () => {
+  const { casesUrl } = subgraphs.addresses;
+  const lost = await startHiveGateway(composeSupergraph({ casesUrl, taxpayersUrl: 'http://127.0.0.1:9/graphql' }), {});
+  const mutation = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
+  const input = { settings: { prefillData: { personalInfo: { ssn: '987-65-4329' } } } };
+  const { errors } = await postQuery(lost.origin, mutation, { input }, { authorization: 'Bearer x' });
+  expect(errors).toHaveLength(1);
+  await until(() => lost.output().includes('createClientLink'));
+  expect(lost.output()).not.toMatch(/987.?65.?4329/);
 });
 
 const tokenQuery = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status accessToken } }';

@@ -1,5 +1,5 @@
 export interface ConnectOptions {
-  /** Address of the gateway's GraphQL endpoint, such as `https://gateway.example/graphql`; on a page also a path. */
+  /** Address of the GraphQL endpoint of the gateway or its router, such as `https://gateway.example/graphql`; on a page also a path. */
   readonly url: string;
   readonly fetch?: typeof fetch;
 }
@@ -63,12 +63,11 @@ export async function* resultsOf(
   }
 }
 
-/** The address of the event streams. @throws TypeError for a `url` that is no address */
-export function streamAddress(url: string): URL {
+/** @throws TypeError for a `url` that is no address */
+export function addressOf(url: string): URL {
   const page = (globalThis as { readonly location?: { readonly href: string } }).location;
   if (URL.canParse(url, page?.href)) {
     const address = new URL(url, page?.href);
-    address.pathname = address.pathname.replace(/(\/stream)?\/*$/, '/stream');
     if (['http:', 'https:'].includes(address.protocol)) return address;
   }
   throw new TypeError(`url must be an address such as https://gateway.example/graphql (found: ${url})`);

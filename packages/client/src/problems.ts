@@ -90,7 +90,8 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
 /** fetch rejects with a TypeError. Since a bug of the app may be one too, the message is matched, which differs by engine. */
 function isNetworkFailure(source: unknown, nesting: number): boolean {
   if (nesting === 0 || !isObject(source)) return false;
-  if (source['name'] === 'TypeError' && /fetch|network|load failed/i.test(String(source['message']))) return true;
+  if (source['name'] === 'TypeError' && /fetch|network|load failed|terminated/i.test(String(source['message'])))
+    return true;
   return isNetworkFailure(source['networkError'], nesting - 1) || isNetworkFailure(source['cause'], nesting - 1);
 }
 

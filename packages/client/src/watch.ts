@@ -1,5 +1,5 @@
 import { print } from 'graphql';
-import { type ConnectOptions, resultsOf, streamAddress } from './connect.js';
+import { addressOf, type ConnectOptions, resultsOf } from './connect.js';
 import { RefreshJobUpdatedDocument, TaxpayerTokenUpdatedDocument } from './generated/graphql.js';
 import type { RefreshJobUpdatedSubscription, TaxpayerTokenUpdatedSubscription } from './generated/strict.js';
 import { errorCodeOf, type GatewayProblem, problemsOf, retryAfterSeconds, WatchFailed } from './problems.js';
@@ -77,7 +77,7 @@ async function* watch<Data, Update extends { readonly status: string }>(
   { url, fetch, token, signal = new AbortController().signal, onReconnect }: TokenWatchOptions,
   { query, variables, updateIn, stateOf, finalStatuses }: Subject<Data, Update>,
 ): AsyncGenerator<Update, void, undefined> {
-  const address = streamAddress(url);
+  const address = addressOf(url);
   let abort: () => void = () => {};
   const aborted = new Promise<undefined>((resolve) => {
     abort = () => resolve(undefined);

@@ -68,6 +68,14 @@ describe('Errors as the typed client reads them', () => {
     expect(retryAfterSeconds(error)).toBeUndefined();
   });
 
+  it('are retryable when the connection breaks in the middle of an answer', async () => {
+    const cut = createHttpServer((_, response) => {
+      response.writeHead(200, { 'content-length': 9 }).write('{', () => response.destroy());
+    });
+    const response = await fetch(await serve(cut));
+    expect(isRetryable(await response.json().catch((failure: unknown) => failure))).toBe(true);
+  });
+
   it('has types for every document', () => {
     // @ts-expect-error the job's id is needed
     const variables: Parameters<NonNullable<(typeof RefreshJobDocument)['__apiType']>>[0] = { taxpayerId: 'x' };
@@ -95,7 +103,9 @@ describe('watchRefreshJob', () => {
   });
 
   it('fails at once where no gateway is', async () => {
-    await expect(watch({ url: running.origin }).next()).rejects.toThrow('The gateway answered with status 404');
+    await expect(watch({ url: `${running.origin}/elsewhere` }).next()).rejects.toThrow(
+      'The gateway answered with status 404',
+    );
     const page = async () => new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } });
     await expect(watch({ fetch: page }).next()).rejects.toThrow('The gateway answered with status 200 and text/html');
   });

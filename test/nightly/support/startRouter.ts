@@ -13,8 +13,8 @@ interface RouterProcess {
 
 /** Starts a router as a process of its own; resolves when it is ready. */
 export async function startRouter({ command, args, env, port, healthPath }: RouterProcess) {
-  const { answers } = startProgram(command, args, { env: { ...process.env, ...env }, detached: true });
+  const { answers, output } = startProgram(command, args, { env: { ...process.env, ...env }, detached: true });
   const origin = `http://127.0.0.1:${port}`;
   await answers(`${origin}${healthPath}`);
-  return { origin };
+  return { origin, output };
 }
