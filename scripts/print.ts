@@ -138,7 +138,7 @@ function faultRows(): string[] {
   }
   const head = `| The service … | ${names.map(code).join(' | ')} | Same key later | Recovers |`;
   const rows = [...titles].map(([cells, same]) => `| ${same.join('; ')} | ${cells} |`);
-  return [head, '| --- | --- | --- | --- | --- | --- |', ...rows];
+  return [head, head.replace(/[^|]+/g, ' --- '), ...rows];
 }
 
 function code(text: string): string {

@@ -32,10 +32,10 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const onBegin = (holder: Holder) => quota.goOn(holder, readWorkMs);
   const onBytes = (holder: Holder, bytes: number) => quota.spend(holder, bytes / bytesPerMs);
   const datasources = startDatasources({ ...surroundings, store, sealer, audit, onBegin, onBytes });
-  const { broker, jobs, forgets, http } = datasources;
+  const { caches, forgets, http } = datasources;
   if (store.kind === 'redis') await forgets.start();
   const cleaning = setInterval(() => {
-    for (const { cache } of [broker, jobs]) cache.dropExpired();
+    for (const cache of caches) cache.dropExpired();
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => http.hasOpenBreaker(endpoint));

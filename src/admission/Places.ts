@@ -1,6 +1,9 @@
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 import { heapPart } from '../process/BoundedCache.js';
 
+/** Most calls to the service, and as many to the decision point, at once. */
+const callsInAll = 256;
+
 /** What is held for longer than one turn of the event loop, and the setting or number that bounds it. */
 const resources = {
   /** Sockets and event streams of authenticated callers. */
@@ -8,8 +11,8 @@ const resources = {
   newcomers: { name: 'unauthenticated connections', setting: 'MAX_CONNECTIONS' },
   watches: { name: 'subscriptions and waiting queries', setting: 'MAX_CONNECTIONS' },
   /** Reads and creations; they wait in the `CallQueue`. */
-  calls: { name: 'calls to the service at once', setting: '256 in all' },
-  decisions: { name: 'calls to the decision point at once', setting: '256 in all' },
+  calls: { name: 'calls to the service at once', setting: `${callsInAll} in all` },
+  decisions: { name: 'calls to the decision point at once', setting: `${callsInAll} in all` },
   bytes: { name: 'bytes of requests under way and unread answers', setting: 'the memory of the process' },
 };
 
@@ -91,8 +94,8 @@ export function boundsFor({ connections, answerBytes }: Record<'connections' | '
     streams: byConnections,
     watches: byConnections,
     newcomers: { perHolder: Math.floor(newcomers / 2), perProcess: newcomers },
-    calls: { perHolder: 32, perProcess: 256 },
-    decisions: { perHolder: 32, perProcess: 256 },
+    calls: { perHolder: callsInAll / 8, perProcess: callsInAll },
+    decisions: { perHolder: callsInAll / 8, perProcess: callsInAll },
     bytes: { perHolder: Math.max(Math.floor(bytes / 4), answerBytes), perProcess: bytes },
   };
 }

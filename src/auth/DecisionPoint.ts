@@ -2,10 +2,10 @@ import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
 import type { Secret } from '../config/Secret.js';
 import { authUnavailable } from '../errors/errors.js';
+import { type AgentFor, fetchJson, NoAnswer } from '../network/fetchJson.js';
 import { mostRemembered } from '../process/BoundedCache.js';
 import type { Trail } from '../process/Trail.js';
 import type { Caller, TaxpayerScope } from './caller.js';
-import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
 
 /** The question: may the caller do this with this taxpayer? */
 export interface Question {

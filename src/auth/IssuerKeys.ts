@@ -1,9 +1,9 @@
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, type JWSHeaderParameters } from 'jose';
 import * as z from 'zod';
 import { authUnavailable, type GatewayError } from '../errors/errors.js';
+import { type AgentFor, fetchJson, NoAnswer } from '../network/fetchJson.js';
 import { isNestedWithin } from '../process/json.js';
 import { pause } from '../process/pause.js';
-import { type AgentFor, fetchJson, NoAnswer } from './fetchJson.js';
 
 /** The keys of an issuer at one moment; gives those that fit the `alg` and `kid` of a header. */
 export type KeySet = (header: JWSHeaderParameters) => Promise<readonly (CryptoKey | Uint8Array)[]>;

@@ -26,6 +26,7 @@ const lookEveryMs = 100;
 
 /** Least pause before an entry that the store did not take is offered again, in milliseconds; longer if more of them wait. */
 const saveAgainMs = 1000;
+// Of each cache: the pages state the double, because there are two.
 /** Most entries that a cache offers again each second: after an outage a whole fleet does so at once. */
 const mostSavesPerSecond = 25;
 /** Most entries that wait for that; others would have to be read again by another process. */

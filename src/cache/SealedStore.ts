@@ -96,7 +96,7 @@ export class SealedStore {
   }
 
   /** Writes now or, if the store does not take it, as soon as it does. Resolves after the first try; never rejects. */
-  async write(name: ItemName, value: unknown, ttlMs: number): Promise<void> {
+  async writeSurely(name: ItemName, value: unknown, ttlMs: number): Promise<void> {
     await this.#untilDone(() => this.put(name, value, ttlMs));
   }
 
@@ -163,7 +163,7 @@ export class SealedStore {
     return `${record} ${field} ${version} ${this.options.apiVersion}`;
   }
 
-  /** Repeats `work` until it succeeds or the store is closed. Resolves after the first try. */
+  /** Tries `work` once and resolves; goes on trying in the background until it succeeds or the store is closed. */
   async #untilDone(work: () => Promise<unknown>): Promise<void> {
     const isDone = await work().then(
       () => true,

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { fetchJson, NoAnswer } from '../auth/fetchJson.js';
 import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { Agents } from '../network/agents.js';
+import { fetchJson, NoAnswer } from '../network/fetchJson.js';
 import { readPemFiles } from '../network/pemFiles.js';
 import { readListed } from '../operations/TrustedDocuments.js';
 import { readProviders } from '../schema/Provider.js';

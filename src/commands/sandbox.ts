@@ -1,3 +1,4 @@
+import { embeddedSandbox } from '../config/config.js';
 import { startSandbox } from '../sandbox/Sandbox.js';
 import { type Command, UsageError } from './Command.js';
 
@@ -15,8 +16,8 @@ export const sandbox: Command = {
     const { url, demo, stop } = await startSandbox({
       host,
       port: Number(port),
-      clientId: given['client-id'] ?? 'sandbox-client',
-      clientSecret: given['client-secret'] ?? 'sandbox-secret-not-real',
+      clientId: given['client-id'] ?? embeddedSandbox.clientId,
+      clientSecret: given['client-secret'] ?? embeddedSandbox.clientSecret.reveal(),
     });
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());
     const ids = Object.entries(demo.taxpayerIds).map(([name, id]) => `${name}: ${id}`);

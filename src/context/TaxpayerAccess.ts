@@ -1,7 +1,7 @@
 import type { Decision } from '../auth/DecisionPoint.js';
 import { identifiers, type JobId, type TaxpayerId } from '../datasources/identifiers.js';
 import type { LatestValue } from '../datasources/LatestValue.js';
-import { isTerminal, type JobView } from '../datasources/RefreshJobs.js';
+import { isFinalJob, type JobView } from '../datasources/RefreshJobs.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
 import type { WatchOptions } from '../datasources/Watcher.js';
 import { badInput } from '../errors/errors.js';
@@ -22,18 +22,18 @@ export class TaxpayerAccess {
   ) {}
 
   /** @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record} */
-  token(maxAgeSeconds?: number): TokenView | Promise<TokenView> {
+  record(maxAgeSeconds?: number): TokenView | Promise<TokenView> {
     const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
     return this.shown('record-shown', this.services.broker.record(this.id, this.context, maxAgeMs));
   }
 
   /** The token record now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
-  watchToken(): AsyncIterableIterator<TokenView> {
+  watchRecord(): AsyncIterableIterator<TokenView> {
     return this.watch((options) => this.services.recordWatches.watch(this.id, options));
   }
 
   /**
-   * The status of a job. Waits at most `waitSeconds` for a terminal one, and not beyond the end of the request or of the
+   * The status of a job. Waits at most `waitSeconds` for a final one, and not beyond the end of the request or of the
    * caller's token.
    *
    * @throws GatewayError BAD_USER_INPUT for an impossible id or time; RATE_LIMITED when the caller has no room for one more
@@ -43,7 +43,7 @@ export class TaxpayerAccess {
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
     const id = identifiers.jobId(jobId);
     const view = this.services.jobs.status(this.id, id, this.context);
-    return this.shown('job-shown', waitMs > 0 ? this.untilTerminal(id, view, waitMs) : view);
+    return this.shown('job-shown', waitMs > 0 ? this.untilFinal(id, view, waitMs) : view);
   }
 
   /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
@@ -68,10 +68,10 @@ export class TaxpayerAccess {
     return watch;
   }
 
-  /** Waits for a terminal status, and returns the last one that was seen. */
-  private async untilTerminal(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
+  /** Waits for a final status, and returns the last one that was seen. */
+  private async untilFinal(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
     let view = await present;
-    if (isTerminal(view.value.job)) return view;
+    if (isFinalJob(view.value.job)) return view;
     const { facts, holder, trail } = this.context;
     const onEnd = this.services.places.take('watches', holder);
     const { caller, signal } = facts;

@@ -119,7 +119,7 @@ export class ClientLinks {
     if (withdraw === undefined) return undefined;
     const write = (record: LinkRecord) => {
       this.#own.set(name, record);
-      return store.write(itemNameOf(name), record, idempotencyTtlMs);
+      return store.writeSurely(itemNameOf(name), record, idempotencyTtlMs);
     };
     this.#own.set(name, begun);
     const link = await create().catch(async (error) => {

@@ -25,7 +25,7 @@ export const sharedMs = 1000;
 const processingTtlMs = 3_600_000;
 
 /** Whether the job's status is final (interface, 3.2). A status that we do not know counts as one that can still change. */
-export function isTerminal(job: JobStatus): boolean {
+export function isFinalJob(job: JobStatus): boolean {
   return job.status === 'completed' || job.status === 'failed';
 }
 
@@ -41,7 +41,7 @@ export class RefreshJobs {
       store,
       workMs: 2 * cache.workMs, // the taxpayer's token may have to be read first
       codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
-      ttlMs: ({ job }) => (isTerminal(job) ? keepMs : processingTtlMs),
+      ttlMs: ({ job }) => (isFinalJob(job) ? keepMs : processingTtlMs),
       fieldOf: (id) => {
         const [subject, jobId] = idsOf(id);
         return { subject, kind: 'job', id: jobId };
@@ -53,7 +53,7 @@ export class RefreshJobs {
   }
 
   /**
-   * The status of a job, at most `maxAgeMs` old unless terminal; synchronously when memory has it. Gets the taxpayer's token
+   * The status of a job, at most `maxAgeMs` old unless final; synchronously when memory has it. Gets the taxpayer's token
    * itself, and replaces a refused one by at most one fetch.
    *
    * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
@@ -85,7 +85,7 @@ export class RefreshJobs {
   }
 
   #isCurrent(entry: JobView, maxAgeMs: number): boolean {
-    return isTerminal(entry.value.job) || isYoungerThan(entry, maxAgeMs);
+    return isFinalJob(entry.value.job) || isYoungerThan(entry, maxAgeMs);
   }
 
   #observationOf(id: string, job: JobStatus): Observation {

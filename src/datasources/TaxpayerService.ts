@@ -11,7 +11,7 @@ import { decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js'
 
 interface TaxpayerServiceOptions {
   readonly upstream: UpstreamCredentials;
-  /** Sent as `Service-API-Version` on the two reading endpoints (interface, part 9). */
+  /** Sent as `Service-API-Version` on reads (interface, part 9). */
   readonly apiVersion: string;
   readonly http: ResilientFetch;
   readonly pauses: Pauses;

@@ -106,9 +106,9 @@ export class TokenBroker implements MemoryKeeper {
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
   }
 
+  /** Forgets failures. The cache is a keeper of its own. */
   forget(isMeant: (id: string) => boolean): void {
     for (const id of [...this.#failures.keys()]) if (isMeant(id)) this.#failures.delete(id);
-    this.cache.forget(isMeant);
   }
 
   /** The record in memory, of any age, as it is shown when the service cannot answer. */

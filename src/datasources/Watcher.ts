@@ -42,7 +42,7 @@ export interface WatchOptions extends ReadCall {
 }
 
 /** Permanent errors, which end the watch. Others are retried. */
-const final: readonly ErrorCode[] = ['NOT_FOUND', 'TAXPAYER_NOT_AUTHORIZED', 'UPSTREAM_REJECTED', 'BAD_USER_INPUT'];
+const permanent: readonly ErrorCode[] = ['NOT_FOUND', 'TAXPAYER_NOT_AUTHORIZED', 'UPSTREAM_REJECTED'];
 
 /**
  * Serves any number of readers with one poll loop per key, which lives as long as it has readers. The interval between two
@@ -214,6 +214,7 @@ class PollLoop<Key, View extends Timed> {
       } catch (error) {
         // Another poll may have found something meanwhile.
         if (isOutdated() || this.#found !== 'nothing') return;
+        // A refusal that names another holder, as that of the watchers' share does, concerns every caller.
         const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
         if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
       }
@@ -247,7 +248,7 @@ class PollLoop<Key, View extends Timed> {
   /** After a failure that concerns all readers. */
   #retryOrFail(error: unknown): void {
     // An error without a code is a bug of ours, which every poll would meet again.
-    if (!(error instanceof GatewayError) || final.includes(error.code)) {
+    if (!(error instanceof GatewayError) || permanent.includes(error.code)) {
       for (const each of this.#readers.keys()) each.fail(error);
       return;
     }

@@ -11,7 +11,7 @@ import { episodes } from '../observability/episodes.js';
 import type { Surroundings } from '../Surroundings.js';
 import type { Store } from '../stores/Store.js';
 import { Pauses } from '../upstream/Pauses.js';
-import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from '../upstream/ResilientFetch.js';
+import { byEndpoint, ResilientFetch, type ResilientFetchOptions } from '../upstream/ResilientFetch.js';
 import { ClientLinks } from './ClientLinks.js';
 import { RefreshJobs } from './RefreshJobs.js';
 import { TaxpayerService } from './TaxpayerService.js';
@@ -71,11 +71,12 @@ export function startDatasources(options: DatasourcesOptions) {
   });
   const jobWatches = jobWatcher(jobs, watching('job'));
   const recordWatches = recordWatcher(broker, watching('record'));
+  const caches = [broker.cache, jobs.cache];
   const forgets = new Forgets({
     store: sealed,
     keepers: [
+      ...caches,
       broker,
-      jobs.cache,
       { forget: (isMeant) => jobWatches.forget(([taxpayerId]) => isMeant(taxpayerId)) },
       recordWatches,
     ],
@@ -90,7 +91,21 @@ export function startDatasources(options: DatasourcesOptions) {
     forgets.stop();
     stopWatches();
   };
-  return { sealed, http, places, calls, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
+  return {
+    sealed,
+    http,
+    caches,
+    places,
+    calls,
+    broker,
+    jobs,
+    jobWatches,
+    recordWatches,
+    links,
+    forgets,
+    stopWatches,
+    stop,
+  };
 }
 
 const pauseCauses = {
@@ -103,23 +118,19 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
   const { config, log, metrics, upstream } = options;
   // Longer than the pauses between queries of one record that keeps failing, beside others that work.
   const quietMs = Math.max(config.service.breakerResetMs, config.watch.pollMaxMs) + 5000;
-  const episodesOf = (endpoint: Endpoint) =>
+  const see = byEndpoint((endpoint) =>
     episodes({
       log,
       about: { endpoint },
       begins: 'calls to the service are failing',
       ends: 'calls to the service work again',
       quietMs,
-    });
-  const see = {
-    createClientLink: episodesOf('createClientLink'),
-    taxpayerToken: episodesOf('taxpayerToken'),
-    refreshJob: episodesOf('refreshJob'),
-  };
+    }),
+  );
   const pauses = new Pauses({
     store,
     onPause: (endpoint, reason) => {
-      metrics.callsSilenced.add(`${endpoint} ${reason}`);
+      metrics.callsPaused.add(`${endpoint} ${reason}`);
       see[endpoint](reason, pauseCauses[reason]);
     },
   });

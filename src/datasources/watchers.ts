@@ -1,6 +1,6 @@
 import { digestOf, isFinal } from './freshness.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import { isTerminal, type JobView, type RefreshJobs } from './RefreshJobs.js';
+import { isFinalJob, type JobView, type RefreshJobs } from './RefreshJobs.js';
 import type { TokenBroker } from './TokenBroker.js';
 import type { TokenView } from './tokenAnswer.js';
 import { Watcher, type WatcherOptions } from './Watcher.js';
@@ -33,7 +33,7 @@ export function jobWatcher(jobs: RefreshJobs, { pollMinMs, pollMaxMs, ...options
       // Any status read later will do: another process may have polled in this interval.
       read: (ids, knownAt, call) => jobs.status(...ids, call, knownAt && performance.now() - knownAt),
       newsOf: ({ value }) => value.job.status,
-      isFinal: ({ value }) => isTerminal(value.job),
+      isFinal: ({ value }) => isFinalJob(value.job),
       intervalMs({ value: { unchangedForMs }, version }) {
         // Derived from the observation, so that the jitter is the same in every process.
         const jitter = 0.9 + 0.2 * jitterOf(version);

@@ -18,7 +18,7 @@ const accessToken = z
   .regex(/^[\x21-\x7e]+$/)
   .transform((text) => new Secret(text));
 
-/** A value of an enum that the service may extend: a longer one is none. */
+/** A value of an enum that the service may extend. A longer one breaks the contract. */
 const word = z.string().max(1000);
 
 const jsonObject = z.custom<Readonly<Record<string, unknown>>>(isObject);
@@ -85,12 +85,16 @@ export const storedTokenRecord = z.object({
 });
 export type TokenRecord = Readonly<z.output<typeof storedTokenRecord>>;
 
-/** Interface, 2.5; `status` is the service's own value, whether we know it or not. */
+/**
+ * Interface, 2.5, as it is answered and as we keep it; `status` is the service's own value, whether we know it or not. A member
+ * added later needs `.default(null)`, as in {@link storedTokenRecord}.
+ */
 export const jobStatus = z.object({ status: word, jobId: z.string(), taxpayerId: z.string(), name: z.string() });
 export type JobStatus = Readonly<z.output<typeof jobStatus>>;
 
 // These decode the service's answers. Each throws GatewayError UPSTREAM_INVALID_RESPONSE for an answer that breaks the
-// contract, one about another taxpayer or job included. A wrong member that a record can do without only becomes null.
+// contract, one about another taxpayer or job included. A wrong member that a record can do without becomes null, and `faults`
+// says why.
 
 export function decodeClientLink(json: unknown): ClientLink {
   return decode(clientLink, json);

@@ -59,8 +59,8 @@ const plainText = ['content-type', 'text/plain; charset=utf-8'];
 const ownPolicy = 'content-security-policy';
 /** For every answer but the pages, which have a policy of their own: it may load nothing and may not be framed. */
 const nothing = [ownPolicy, "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"];
-const overTcp = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
-const overTls = [...overTcp, 'strict-transport-security', 'max-age=31536000; includeSubDomains'];
+const overHttp = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
+const overHttps = [...overHttp, 'strict-transport-security', 'max-age=31536000; includeSubDomains'];
 
 /** The listening socket: routing by path, and a drain that loses no request. */
 export class HttpServer {
@@ -78,7 +78,7 @@ export class HttpServer {
       ...timeouts,
       keepAliveTimeout,
       IncomingMessage: BoundedRequest,
-      ServerResponse: this.#responses(tls === undefined ? overTcp : overTls),
+      ServerResponse: this.#responses(tls === undefined ? overHttp : overHttps),
     };
     const listener = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request, response).catch((error) => this.#fail(response, error));

@@ -24,9 +24,11 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
   const { operations, quota, identify, addressOf, unread, origins } = edge;
   return async (request, response) => {
     const { json, stream } = formsFor(request, eventsOnly);
-    const takesNoJson = json === undefined; // then even the answer to a query is a stream
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
-    const record = new OperationRecord(facts, (takesNoJson && stream) || (eventsOnly ? 'sse' : 'http'));
+    const takesNoJson = json === undefined;
+    // Where the client takes no JSON, even the answer to a query is a stream.
+    const transport = takesNoJson ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http';
+    const record = new OperationRecord(facts, transport);
     let holder: Holder;
     let result: Answer | ResultStream;
     try {

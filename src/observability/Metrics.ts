@@ -40,7 +40,7 @@ export class Metrics {
     'Duration of one try of a call to the service.',
     'endpoint',
   );
-  readonly callsSilenced = this.#values(
+  readonly callsPaused = this.#values(
     Counter,
     'gateway_calls_silenced_total',
     'Times the fleet paused its calls to an endpoint, by reason.',
@@ -106,7 +106,7 @@ export class Metrics {
       this.unknownValues.add(kind, 0);
     }
     for (const endpoint of endpoints) {
-      for (const reason of ['rate-limited', 'credentials-rejected']) this.callsSilenced.add(`${endpoint} ${reason}`, 0);
+      for (const reason of ['rate-limited', 'credentials-rejected']) this.callsPaused.add(`${endpoint} ${reason}`, 0);
     }
   }
 

@@ -49,14 +49,14 @@ export class Exit {
   refuse(record: OperationRecord, error: unknown): Answer {
     record.codes = noCodes;
     record.causes = noCauses;
-    const answer = this.refusal(record, mistakesOf(error));
+    const answer = this.answerOfErrors(record, mistakesOf(error));
     this.end(record, answer);
     return answer;
   }
 
   /** One answer of an operation, which may have further ones. */
   answer(operation: Operation, { data, errors }: Result): Answer {
-    if (data === undefined) return this.refusal(operation, errors ?? []);
+    if (data === undefined) return this.answerOfErrors(operation, errors ?? []);
     const { answerBytes } = this.options.limits;
     const masked = errors && this.#masked(errors, operation);
     const answer = { errors: masked, data }; // `JSON.stringify` skips `errors` where there are none
@@ -71,7 +71,7 @@ export class Exit {
   }
 
   /** The answer to a request of which nothing was executed, and the last one of a stream that failed. */
-  refusal(record: OperationRecord, errors: readonly unknown[]): Answer {
+  answerOfErrors(record: OperationRecord, errors: readonly unknown[]): Answer {
     const [first] = errors;
     const masked = this.#masked(errors, record);
     note(record, errors, masked);

@@ -42,7 +42,7 @@ export interface KnownOperation {
   /** What executes it, or each event of it. */
   readonly way: 'plan' | 'apollo' | 'events';
   /** Checks the variables that a caller gave; returns them with defaults. @throws GatewayError */
-  readonly read: (given: Variables) => Variables;
+  readonly valuesFrom: (given: Variables) => Variables;
   /** How many fields to answer; those of `_entities` count once for each representation. @throws GatewayError when too many */
   readonly fieldsFor: (values: Variables) => number;
   /** Not called when the way is `events`. */
@@ -146,7 +146,7 @@ export class KnownOperations {
     // Validation has found the fields of one response key to be the same.
     const byKey = new Map(roots.map((field) => [(field.alias ?? field.name).value, field]));
     const entities = [...byKey.values()].filter(({ name }) => name.value === '_entities');
-    const read = variableReader(schema, operation.variableDefinitions, openSchema);
+    const valuesFrom = variableReader(schema, operation.variableDefinitions, openSchema);
     const plan = isKept && fields <= maxPlanned ? planOf(schema, document, operation) : undefined;
     const unplanned = type === 'subscription' ? 'events' : 'apollo';
     const way = plan ? 'plan' : unplanned;
@@ -170,7 +170,7 @@ export class KnownOperations {
     };
     const name = nameToLog(operation.name?.value);
     const label = operationLabel(roots);
-    return { label, type, name, rootFields: byKey.size, isKept, document, way, read, fieldsFor, run };
+    return { label, type, name, rootFields: byKey.size, isKept, document, way, valuesFrom, fieldsFor, run };
   }
 }
 

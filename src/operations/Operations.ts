@@ -85,7 +85,7 @@ export class Operations {
       if (bytes > uncountedBytes) record.release = places.take('bytes', holder, bytes);
       if (known.type === 'subscription') record.transport = streamAs ?? record.transport;
       refuseWrongWay(asked.method, known.type, record.transport);
-      record.values = known.read(asked.variables);
+      record.values = known.valuesFrom(asked.variables);
       record.fields = known.fieldsFor(record.values);
       // Again: other operations of the caller, which were let in together with this one, may have used up its share since.
       quota.refuseBeyondShare(holder);

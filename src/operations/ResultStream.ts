@@ -66,7 +66,7 @@ export class ResultStream {
     let hasFailed = false;
     const answer = await this.#next().catch((error) => {
       hasFailed = true;
-      return this.#ended ? undefined : this.exit.refusal(this.operation, [error]);
+      return this.#ended ? undefined : this.exit.answerOfErrors(this.operation, [error]);
     });
     if (answer === undefined) return false;
     this.#events += 1;

@@ -5,7 +5,7 @@ import type { KeyReader } from '../schema/asSubgraph.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer } from '../schema/Taxpayer.js';
 import type { Vocabulary } from '../schema/Vocabulary.js';
-import { JobId, Needs, NullOnlyWithError, TaxpayerId, WaitSeconds } from './decorators.js';
+import { JobIdArg, Needs, NullOnlyWithError, TaxpayerIdArg, WaitSeconds } from './decorators.js';
 
 @Resolver(() => RefreshJob)
 export class RefreshJobResolver {
@@ -19,8 +19,8 @@ export class RefreshJobResolver {
       'A refresh job by its id. You need no access token of the taxpayer: the gateway uses its own. Null only with an error, such as NOT_FOUND.',
   })
   refreshJob(
-    @TaxpayerId taxpayerId: string,
-    @JobId jobId: string,
+    @TaxpayerIdArg taxpayerId: string,
+    @JobIdArg jobId: string,
     @Ctx() context: RequestContext,
     @WaitSeconds waitSeconds?: number,
   ) {
@@ -43,8 +43,8 @@ export class RefreshJobResolver {
   })
   refreshJobUpdated(
     @Root() view: JobView,
-    @TaxpayerId taxpayerId: string,
-    @JobId _jobId: string,
+    @TaxpayerIdArg taxpayerId: string,
+    @JobIdArg _jobId: string,
     @Ctx() context: RequestContext,
   ) {
     // Each event passes the same door: access is checked again.

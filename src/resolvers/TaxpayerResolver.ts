@@ -6,7 +6,7 @@ import type { KeyReader } from '../schema/asSubgraph.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer, TaxpayerToken } from '../schema/Taxpayer.js';
 import type { Vocabulary } from '../schema/Vocabulary.js';
-import { Id, JobId, MaxAgeSeconds, Needs, NullOnlyWithError, TaxpayerId } from './decorators.js';
+import { IdArg, JobIdArg, MaxAgeSeconds, Needs, NullOnlyWithError, TaxpayerIdArg } from './decorators.js';
 
 /** `Query.taxpayer`, and the fields of a Taxpayer, whichever field it was reached by. */
 @Resolver(() => Taxpayer)
@@ -20,7 +20,7 @@ export class TaxpayerResolver {
     description:
       'A taxpayer by id, the entry to the token record and refresh jobs. It does not check that the taxpayer exists. Null only with an error, such as FORBIDDEN.',
   })
-  taxpayer(@Id id: string, @Ctx() context: RequestContext) {
+  taxpayer(@IdArg id: string, @Ctx() context: RequestContext) {
     return taxpayerOf(context, id, 'taxpayers:read');
   }
 
@@ -41,7 +41,7 @@ export class TaxpayerResolver {
   })
   token(@Root() taxpayer: Taxpayer, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
     return context.taxpayer(taxpayer.id, 'taxpayers:read', (opened) =>
-      this.vocabulary.show(TaxpayerToken, opened.token(maxAgeSeconds)),
+      this.vocabulary.show(TaxpayerToken, opened.record(maxAgeSeconds)),
     );
   }
 
@@ -51,7 +51,7 @@ export class TaxpayerResolver {
     nullable: true,
     description: 'A refresh job of the taxpayer. Null only with an error, such as NOT_FOUND.',
   })
-  refreshJob(@Root() taxpayer: Taxpayer, @JobId jobId: string, @Ctx() context: RequestContext) {
+  refreshJob(@Root() taxpayer: Taxpayer, @JobIdArg jobId: string, @Ctx() context: RequestContext) {
     return context.taxpayer(taxpayer.id, 'refresh-jobs:read', (opened) =>
       this.vocabulary.show(RefreshJob, opened.refreshJob(jobId)),
     );
@@ -68,9 +68,13 @@ export class TaxpayerTokenResolver {
     nullable: true,
     description: 'The token record of a taxpayer, usually from the cache. Null only with an error, such as NOT_FOUND.',
   })
-  taxpayerToken(@TaxpayerId taxpayerId: string, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
+  taxpayerToken(
+    @TaxpayerIdArg taxpayerId: string,
+    @Ctx() context: RequestContext,
+    @MaxAgeSeconds maxAgeSeconds?: number,
+  ) {
     return context.taxpayer(taxpayerId, 'taxpayers:read', (taxpayer) =>
-      this.vocabulary.show(TaxpayerToken, taxpayer.token(maxAgeSeconds)),
+      this.vocabulary.show(TaxpayerToken, taxpayer.record(maxAgeSeconds)),
     );
   }
 
@@ -79,9 +83,9 @@ export class TaxpayerTokenResolver {
     description:
       'Sends the token record of a taxpayer as it is now, then each time it changes; a changed access token alone is not sent. Completes after the final status REJECTED or COMPLETED; if it completes earlier, as it does after an hour, subscribe again.',
     subscribe: ({ args, context }: { args: { taxpayerId: string }; context: RequestContext }) =>
-      context.taxpayer(args.taxpayerId, 'taxpayers:read', (taxpayer) => taxpayer.watchToken()),
+      context.taxpayer(args.taxpayerId, 'taxpayers:read', (taxpayer) => taxpayer.watchRecord()),
   })
-  taxpayerTokenUpdated(@Root() view: TokenView, @TaxpayerId taxpayerId: string, @Ctx() context: RequestContext) {
+  taxpayerTokenUpdated(@Root() view: TokenView, @TaxpayerIdArg taxpayerId: string, @Ctx() context: RequestContext) {
     // Each event passes the same door: access is checked again.
     return context.taxpayer(taxpayerId, 'taxpayers:read', (taxpayer) =>
       this.vocabulary.show(TaxpayerToken, taxpayer.shown('record-shown', view)),

@@ -17,9 +17,9 @@ export const NullOnlyWithError = Directive('@semanticNonNull');
 const idOfTaxpayer = { description: "The taxpayer's id, assigned by the service." };
 
 // Arguments that several fields take.
-export const Id = Arg('id', () => ID, idOfTaxpayer);
-export const TaxpayerId = Arg('taxpayerId', () => ID, idOfTaxpayer);
-export const JobId = Arg('jobId', () => ID, { description: "The job's id, assigned by the service." });
+export const IdArg = Arg('id', () => ID, idOfTaxpayer);
+export const TaxpayerIdArg = Arg('taxpayerId', () => ID, idOfTaxpayer);
+export const JobIdArg = Arg('jobId', () => ID, { description: "The job's id, assigned by the service." });
 export const MaxAgeSeconds = Arg('maxAgeSeconds', () => Int, {
   nullable: true,
   description:

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Cluster, Redis } from 'ioredis';
 import { isRefusal, timeLimit } from './guarded.js';
 import { createRedisClient, parseRedisUrl } from './redisClient.js';
-import { closed, faultAfter, isOfAnotherType, storeErrorOf, wasNotSent } from './redisFaults.js';
+import { faultAfter, hungUp, isOfAnotherType, storeErrorOf, wasNotSent } from './redisFaults.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
 import type { Acquired, Field, Item, Outcome, Place, PutWhen, Store, Wish } from './Store.js';
 import { StoreError } from './StoreError.js';
@@ -38,7 +38,7 @@ export class RedisStore implements Store {
     client.setMaxListeners(0); // each caller may wait for a reconnect
     client.on('error', this.#onFault).on('node error', this.#onFault);
     client.on('close', () => {
-      this.#connectionFault ??= closed;
+      this.#connectionFault ??= hungUp;
     });
     client.on('ready', () => {
       this.#connectionFault = undefined;

@@ -138,7 +138,7 @@ export class Journal {
       this.#worked();
     } catch (error) {
       for (const key of keys) this.#unwritten.add(key);
-      this.#failed(storeErrorOf(error));
+      this.#failed(ofSystem(error));
     }
   }
 
@@ -196,7 +196,7 @@ export class Journal {
       await this.lock.renew();
       await access(this.directory, constants.W_OK); // open files can be written even if it is read-only now
     } catch (error) {
-      this.#failed(storeErrorOf(error));
+      this.#failed(ofSystem(error));
       if (await this.#beginAgain().catch(() => false)) return;
     }
     if (this.#failure !== undefined && !this.#isClosed) await this.#writeOnce();
@@ -276,7 +276,7 @@ function unusable(directory: string, error: NodeJS.ErrnoException | StoreError):
   throw misconfigured(`CACHE_URL: the directory ${directory} cannot be opened: ${code}`);
 }
 
-function storeErrorOf(error: unknown): StoreError {
+function ofSystem(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   return new StoreError('failed', (error as NodeJS.ErrnoException).code);
 }

@@ -26,14 +26,14 @@ export function faultAfter(error: Error, known: StoreError | undefined): StoreEr
   const code = error.message.startsWith('Protocol error') ? 'EPROTO' : codeOf(error);
   if (code === undefined) return known; // this error gives no reason
   if (code !== 'ECONNRESET' && code !== 'EPIPE') return new StoreError('unreachable', code);
-  return known ?? closed; // a server that refuses says why once, and from then on only closes
+  return known ?? hungUp; // a server that refuses says why once, and from then on only closes
 }
 
 /** The driver hides why it could not connect to a sentinel or a node. */
 const allUnreachable = /^(All sentinels are unreachable|Failed to refresh slots cache)/;
 
 /** The connection ended without a reason. */
-export const closed = new StoreError('unreachable', 'ECONNRESET');
+export const hungUp = new StoreError('unreachable', 'ECONNRESET');
 
 /** The key holds something that is not ours. */
 export const isOfAnotherType = (error: unknown): boolean => replyOf(error)?.startsWith('WRONGTYPE') === true;

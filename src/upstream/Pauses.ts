@@ -5,7 +5,7 @@ import type { Endpoint } from './ResilientFetch.js';
 type Reason = 'rate-limited' | 'credentials-rejected';
 
 /** How long the fleet makes no call with client credentials that the service refused, in milliseconds. */
-const credentialsCoolDownMs = 30_000;
+const credentialsPauseMs = 30_000;
 /** Pause after a 429 without a believable `Retry-After`. */
 const defaultPauseSeconds = 5;
 /** Shortest pause after a 429, even with `Retry-After: 0`: the service did ask for fewer calls. */
@@ -36,12 +36,7 @@ export class Pauses {
 
   /** Begins a pause of both endpoints that take the client credentials, and returns the error for the caller. */
   credentialsRefused(credential: string): Promise<GatewayError> {
-    return this.#begin(
-      ['taxpayerToken', 'createClientLink'],
-      credential,
-      'credentials-rejected',
-      credentialsCoolDownMs,
-    );
+    return this.#begin(['taxpayerToken', 'createClientLink'], credential, 'credentials-rejected', credentialsPauseMs);
   }
 
   async #begin(paused: readonly Endpoint[], credential: string, reason: Reason, forMs: number) {
@@ -53,7 +48,7 @@ export class Pauses {
   }
 }
 
-const nameOf = (endpoint: Endpoint, credential: string) => ['gate', endpoint, credential];
+const nameOf = (endpoint: Endpoint, credential: string) => ['pause', endpoint, credential];
 
 function refusalOf(reason: Reason, leftMs: number): GatewayError {
   if (reason === 'credentials-rejected') return credentialsRejected('HTTP 401');

@@ -13,6 +13,10 @@ import { nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readA
 export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
 export type Endpoint = (typeof endpoints)[number];
 
+export function byEndpoint<T>(make: (endpoint: Endpoint) => T): Readonly<Record<Endpoint, T>> {
+  return Object.fromEntries(endpoints.map((endpoint) => [endpoint, make(endpoint)])) as Record<Endpoint, T>;
+}
+
 export interface CallOptions {
   /** Whom the call is made for. */
   readonly holder?: string | undefined;
@@ -64,8 +68,7 @@ export class ResilientFetch {
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
 
   constructor(private readonly options: ResilientFetchOptions) {
-    const breaker = () => new EndpointBreaker(options.breakerResetMs);
-    this.#breakers = { createClientLink: breaker(), taxpayerToken: breaker(), refreshJob: breaker() };
+    this.#breakers = byEndpoint(() => new EndpointBreaker(options.breakerResetMs));
   }
 
   /** As {@link EndpointBreaker.isOpen}. */

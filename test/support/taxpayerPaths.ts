@@ -70,7 +70,7 @@ function walk(schema: GraphQLSchema, from: GraphQLObjectType, before: readonly S
     return targetsOf(schema, field).flatMap((type) =>
       spellings(field).flatMap((text) => {
         const steps = [...before, { field, type, text }];
-        const arrives = isTaxpayerType(type) ? [steps] : [];
+        const arrives = isTaxpayerType(type) || field.args.some(({ name }) => name === 'taxpayerId') ? [steps] : [];
         return [...arrives, ...walk(schema, type, steps)];
       }),
     );

@@ -22,8 +22,6 @@ interface TableOperation {
   readonly setting: 'UPSTREAM_TIMEOUT_MS' | 'UPSTREAM_DEADLINE_MS';
   /** It calls the service with the taxpayer's token. */
   readonly readsToken?: true;
-  /** The operation whose line holds for this one where it has none of its own. */
-  readonly like?: string;
 }
 interface FaultClass {
   readonly faults: readonly { readonly when: string; readonly fault: Fault | keyof typeof faults | 'outage' }[];
@@ -80,8 +78,8 @@ describe('When the service', () => {
     const gateway = gateways[pace];
     const logged = gateway.logs.length;
     for (const operation of operations) {
-      const { endpoint, like = '', times, setting } = operation;
-      const expected = row.expect[endpoint] ?? row.expect[like];
+      const { endpoint, times, setting } = operation;
+      const expected = row.expect[endpoint];
       if (expected === undefined) throw new Error(`The table says nothing of ${endpoint}`);
       const calls = expected.calls === 'all tries' ? maxTries : expected.calls;
       const scene = await stage(gateway, operation);
