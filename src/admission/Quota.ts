@@ -1,6 +1,5 @@
 import { type Caller, holderOf } from '../auth/caller.js';
-import { GatewayError } from '../errors/errors.js';
-import { BoundedCache } from '../process/BoundedCache.js';
+import { BoundedCache, mostRemembered } from '../process/BoundedCache.js';
 import { Load } from './Load.js';
 import { Pace, type Rate } from './Pace.js';
 import { type Holder, rateLimited } from './Places.js';
@@ -12,7 +11,8 @@ interface Asker {
   readonly remoteAddress: string | undefined;
 }
 
-const maxCallers = 100_000;
+/** A pace and its key take some 400 bytes. */
+const maxCallers = mostRemembered(400);
 
 /**
  * The milliseconds of work of one caller while others ask as well: a tenth of the event loop's time, and 100 ms at once. Work is
@@ -66,15 +66,9 @@ export class Quota {
 
   /**
    * Counts the other root fields of an operation that was admitted. A caller may use a minute's allowance at once; it refills
-   * evenly. @throws GatewayError RATE_LIMITED (429), and then the first one counts no more; BAD_USER_INPUT beyond a minute's
-   *   allowance
+   * evenly. @throws GatewayError RATE_LIMITED (429); then the first one counts no more
    */
   takeOtherFields(asker: Asker, others: number): void {
-    const { perMinute } = this;
-    if (perMinute > 0 && others >= perMinute) {
-      const message = `The operation must have at most ${perMinute} root fields (RATE_LIMIT_PER_MINUTE)`;
-      throw new GatewayError('BAD_USER_INPUT', message);
-    }
     try {
       this.#takeFields(asker, others);
     } catch (error) {

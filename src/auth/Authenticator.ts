@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/config.js';
 import { authUnavailable, tokenRequired, unauthenticated } from '../errors/errors.js';
-import { mostRemembered } from '../process/BoundedCache.js';
+import { heapPart, mostRemembered } from '../process/BoundedCache.js';
 import { anyone, type Caller } from './caller.js';
 import { developerPolicy } from './developerPolicy.js';
 import { boundRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';
@@ -11,7 +11,7 @@ const scheme = /^bearer +/i;
 /** RFC 6750 section 2.1. */
 const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 const maxTokens = 10_000;
-const maxCharacters = 1 << 24;
+const maxCharacters = Math.min(1 << 24, heapPart(16));
 /**
  * Most requests that wait for the verification of their tokens, each with some 8 kB. While an identity provider does not answer,
  * anybody could make any number wait, because those of connections that are gone wait as well.

@@ -162,7 +162,7 @@ const own = {
   TRUSTED_DOCUMENTS_MODE: optional(oneOf('enforce', 'report'), 'enforce, if TRUSTED_DOCUMENTS_FILE is set', 'report',
     'enforce refuses documents that TRUSTED_DOCUMENTS_FILE does not list; report lets them run, and logs each by hash, client and operation.'),
   RATE_LIMIT_PER_MINUTE: optional(integer(0, 100_000_000), `${rateLimitPerMinute} with AUTH_MODE=jwt, otherwise 0 (no limit)`, '600',
-    'Rate limit: the root fields that one caller may request per minute from each process, and the most that one operation may have. 0 means no limit. Callers without a token are told apart by their address.'),
+    'Rate limit: the root fields that one caller may request per minute from each process; an operation with more is always refused. 0 means no limit. Callers without a token are told apart by their address.'),
   MAX_BODY_BYTES: setting(integer(1, 104_857_600), '262144',
     'Largest request body or WebSocket message, in bytes.'),
   MAX_DEPTH: setting(integer(1, 1000), '12',

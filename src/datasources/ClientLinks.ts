@@ -3,7 +3,7 @@ import { stringify as stableStringify } from 'safe-stable-stringify';
 import type { CallQueue } from '../admission/CallQueue.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
-import { BoundedCache, heldBytes } from '../process/BoundedCache.js';
+import { BoundedCache, heapPart, heldBytes } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
@@ -52,7 +52,7 @@ export class ClientLinks {
   /** The records this process wrote, by name: the shared store may have lost or refused them. */
   readonly #own = new BoundedCache<LinkRecord>({
     max: 10_000,
-    maxSize: 16 * 1024 * 1024, // bytes
+    maxSize: Math.min(1 << 24, heapPart(16)), // bytes
     sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
     ttl: idempotencyTtlMs - 1, // lru-cache still returns an entry whose age equals its ttl
   });

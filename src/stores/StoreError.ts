@@ -35,7 +35,7 @@ const causes: Readonly<Record<string, string>> = {
   EROFS: 'cannot write: the file system is read-only',
   EACCES: 'cannot write: no permission',
   ENOENT: 'is gone',
-  ELOCKED: 'was taken by another gateway: restart this one',
+  ELOCKED: 'may have been taken by another gateway while this one stood still: restart it if this does not end',
   EFULL: 'has no room left beside idempotency keys',
   NOREPLICAS: 'has fewer replicas than its min-replicas-to-write',
 };

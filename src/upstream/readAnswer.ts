@@ -58,7 +58,8 @@ export async function readAnswer<T>(
   }
   limit.abort();
   if (status < 400) throw new TryFailure('invalid', { reason: `HTTP ${status}` });
-  const retryAfterSeconds = secondsIn(headers.get('retry-after'), Date.now());
+  const sentAt = Date.parse(headers.get('date') ?? '') || Date.now(); // by the clock of the service, if it tells
+  const retryAfterSeconds = secondsIn(headers.get('retry-after'), sentAt);
   if (status < 500 && !nothingDone.has(status)) return { status, retryAfterSeconds, value: undefined };
   const asked = retryAfterSeconds !== undefined && { retryAfterSeconds };
   throw new TryFailure('server-error', { reason: `HTTP ${status}`, ...asked }, status);

@@ -127,7 +127,13 @@ describe('A directory of one process', () => {
     await read(first, id);
     expect(await create(first)).toBe('UPSTREAM_UNAVAILABLE');
     await kill(second, directory);
-    await until(async () => linesWith(first, 'taken by another gateway: restart this one (ELOCKED)').length === 1);
+    await until(
+      async () =>
+        linesWith(
+          first,
+          'taken by another gateway while this one stood still: restart it if this does not end (ELOCKED)',
+        ).length === 1,
+    );
     expect(await create(first)).toBe('UPSTREAM_UNAVAILABLE');
     expect(await first.stop()).toBe(0);
     expect(await create(await start(directory))).toEqual({ ...(created as object), replayed: true });
