@@ -202,6 +202,7 @@ describe('Watchers of a job', () => {
     const job = addJob();
     const hostile = [watch(job, 'hostile'), watch(job, 'hostile')];
     await answered(() => false);
+    expect(hostile).toEqual([[], []]); // their breaker is open
     const beganAt = Date.now();
     const honest = watch(job, 'honest');
     await answered(() => honest.length === 1);
