@@ -40,18 +40,18 @@ function onParse() {
   };
 }
 
-/** The error of a subgraph that cannot be reached holds the variables, which may be personal data, and is logged. */
-function onSubgraphExecute() {
-  return ({ result }) => {
-    for (const { extensions } of result?.errors ?? []) delete extensions?.request?.body;
-  };
-}
-
 /** The same of mistakes; and the limit of root fields. */
 function onValidate({ addValidationRule }) {
   addValidationRule(maxRootFields);
   return ({ valid, setResult }) => {
     if (!valid && isProduction) setResult([new GraphQLError('The document does not fit the schema or its limits')]);
+  };
+}
+
+/** The error of a subgraph that cannot be reached holds the variables, which may be personal data, and is logged. */
+function onSubgraphExecute() {
+  return ({ result }) => {
+    for (const { extensions } of result?.errors ?? []) delete extensions?.request?.body;
   };
 }
 

@@ -160,8 +160,8 @@ class PollLoop<Key, View extends Timed> {
     const found = this.#found;
     const waitMs = typeof found === 'object' ? found.quietUntil - performance.now() : 0;
     const needsPoll = found === 'answer' ? state.news === undefined : found !== 'nothing' || isNewCaller;
-    if (waitMs > 0)
-      this.#schedule(waitMs); // the pause of those who saw the failure may be longer
+    // After a failure; the pause of those who saw it may be longer.
+    if (waitMs > 0) this.#schedule(waitMs);
     else if (needsPoll) void this.#poll();
   }
 
