@@ -28,7 +28,6 @@ export function startAuthentication(surroundings: Surroundings) {
     return { issuer, audience, keys };
   });
   metrics.showKeySets(() => issuers.map(({ keys }) => keys.ageMs));
-  if (auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
   const authenticator = new Authenticator(auth, new Map(issuers.map((one) => [one.issuer, one])));
   return {
     identify: identifyBy(authenticator, routerSecrets),

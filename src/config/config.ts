@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { PemFiles } from '../network/pemFiles.js';
 import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
-import { isLoopback } from '../process/isLoopback.js';
-import { audiencesOf, explorersAreOpen, type Facts, rules, warningsOf } from './rules.js';
+import { audiencesOf, dangersIn, type Facts, rules, warningsOf } from './rules.js';
 import { Secret } from './Secret.js';
 import { type Parsed, rateLimitPerMinute, type Setting, type SettingName, settings } from './settings.js';
 
@@ -140,7 +139,6 @@ function factsOf(parsed: Parsed, problems: ReadonlyMap<SettingName, string>): Fa
 function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
   const isProduction = s.NODE_ENV === 'production';
   const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
-  const isOpen = !s.isSandbox && !isLoopback(s.host) && !isProduction && s.INTROSPECTION === undefined;
   return Object.freeze({
     port: s.PORT,
     host: s.host,
@@ -203,7 +201,7 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
       operationsPerSocket: s.MAX_SUBSCRIPTIONS,
     },
     secretFiles: secretFilesOf(s, env),
-    warnings: isOpen ? [...warnings, explorersAreOpen] : warnings,
+    warnings: [...warnings, ...dangersIn(s)],
   });
 }
 

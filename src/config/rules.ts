@@ -83,9 +83,23 @@ function neededWith(setting: SettingName, ...others: SettingName[]): Rule {
   return needed(setting, (s) => others.some((other) => s[other] !== undefined), others.join(' or '));
 }
 
-/** The warning of a gateway that has a real service and listens beyond loopback. */
-export const explorersAreOpen =
-  'NODE_ENV is not production: introspection, the explorers and CORS for Apollo Sandbox are on for everyone who can reach HOST. Set NODE_ENV=production, or INTROSPECTION if this is meant';
+/** What an operator may not have meant, although it is allowed. */
+const dangers: readonly (readonly [isThere: (s: Facts) => boolean, words: string])[] = [
+  [(s) => s.mode === 'disabled', 'AUTH_MODE=disabled: everybody who can connect may see every taxpayer'],
+  [
+    (s) => s.isSandbox && s.NODE_ENV === 'production',
+    'NODE_ENV is production, but UPSTREAM_BASE_URL is not set: the embedded sandbox answers in place of the service',
+  ],
+  [
+    (s) => isService(s) && !isLoopback(s.host) && s.NODE_ENV !== 'production' && s.INTROSPECTION === undefined,
+    'NODE_ENV is not production: introspection, the explorers and CORS for Apollo Sandbox are on for everyone who can reach HOST. Set NODE_ENV=production, or INTROSPECTION if this is meant',
+  ],
+];
+
+/** The warnings about what the settings say together. */
+export function dangersIn(s: Facts): string[] {
+  return dangers.flatMap(([isThere, words]) => (isThere(s) ? words : []));
+}
 
 /** Names that begin like a setting, but are of Node.js, OpenTelemetry, curl, or a Kubernetes service named `cache`, say. */
 const ofOthers = /^(NODE|OTEL|HTTPS?|NO)_|_(SERVICE_(HOST|PORT)|PORT)(_|$)/;

@@ -214,4 +214,5 @@ function writeInPieces(socket: Socket): void {
     socket._write(Buffer.concat(all.map(({ chunk, encoding }) => bytesOf(chunk, encoding))), ofBytes, taken);
 }
 
-const answerNotFound: Handler = (_, response) => response.writeHead(404, plainText).end('Not found\n');
+const answerNotFound: Handler = (_, response) =>
+  response.writeHead(404, plainText).end('Not found: operations are on /graphql\n');

@@ -47,7 +47,7 @@ function page({ taxpayer: { id, name, status }, jobId }: SandboxLink, steps: Rea
   const [query, note] = jobId
     ? [
         `{\n  refreshJob(taxpayerId: "${id}", jobId: "${jobId}") {\n    name\n    status\n    observedAt\n  }\n}`,
-        'Query again 15 seconds after the first query: then the job and your status are COMPLETED.',
+        'Query again 15 seconds after the first query: then the job is COMPLETED, and your status within a minute.',
       ]
     : [
         `{\n  taxpayerToken(taxpayerId: "${id}", maxAgeSeconds: 60) {\n    name\n    status\n  }\n}`,

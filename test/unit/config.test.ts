@@ -81,15 +81,26 @@ it('Lists and JSON may be written on several lines', () => {
   });
 });
 
+it.each<[Env, string]>([
+  [{ ...open, HOST: '127.0.0.1' }, 'AUTH_MODE=disabled: everybody who can connect may see every taxpayer'],
+  [
+    { NODE_ENV: 'production' },
+    'NODE_ENV is production, but UPSTREAM_BASE_URL is not set: the embedded sandbox answers ',
+  ],
+])('What an operator may not have meant is a warning: %j', (env, warning) => {
+  expect(loadConfig(env).warnings).toEqual([expect.stringContaining(warning)]);
+});
+
 it.each(['"b"', "'b'"])('Quotation marks around a value are a warning: %s', (UPSTREAM_CLIENT_SECRET) => {
   const warning = 'UPSTREAM_CLIENT_SECRET is in quotation marks, which count as part of it: did you mean that?';
-  expect(loadConfig({ ...open, HOST: '127.0.0.1', UPSTREAM_CLIENT_SECRET }).warnings).toEqual([warning]);
+  expect(loadConfig({ ...service, ...issuer, HOST: '127.0.0.1', UPSTREAM_CLIENT_SECRET }).warnings).toEqual([warning]);
 });
 
 it('What a file of variables has in place of an equals sign shows nothing of the value', () => {
   const given = ['CACHE_ENCRYPTION_KEY: planted', 'UPSTREAM_CLIENT_SECRET planted\nAUTH_MODE', 'CACHE_URI planted'];
   const { warnings } = loadConfig({
-    ...open,
+    ...service,
+    ...issuer,
     HOST: '127.0.0.1',
     ...Object.fromEntries(given.map((one) => [one, 'x'])),
   });
