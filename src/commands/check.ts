@@ -103,13 +103,14 @@ async function directory(path: string): Promise<string> {
   return present === path ? 'file: can be written' : 'file: not there yet, the gateway creates it';
 }
 
-/** Any answer counts as success: what a base address answers without credentials is not known. */
+/** Any answer of its own counts as success: what a base address answers without credentials is not known. */
 async function answering(setting: string, url: string, { agentFor: agent }: Agents): Promise<string> {
   const startedAt = performance.now();
   const answer = await fetchJson(url, limitMs, { agent }).then(
     () => 'HTTP 200',
-    ({ fault, message }: NoAnswer) => {
-      if (fault === 'answer') return message;
+    ({ fault, message, status = 0 }: NoAnswer) => {
+      const isOfProxy = [502, 503, 504].includes(status); // which cannot reach it
+      if (fault === 'answer' && !isOfProxy) return message;
       throw new Error(`${setting} does not answer: ${message}`);
     },
   );

@@ -124,10 +124,10 @@ export class SocketSession {
       this.facts = { ...this.facts, client: clientOf(shown) };
       const identity = await identify(credentialsOf(shown));
       if (!this.#isOpen) return; // it was closed while the token was verified
+      this.facts = { ...this.facts, ...identity };
       const leavePlace = places.take('streams', holderOf(identity.caller));
       this.leavePlace();
       this.leavePlace = leavePlace;
-      this.facts = { ...this.facts, ...identity };
       this.#isTold = true;
       forgetHeaders(this.request);
       // Forbidden, not Unauthorized: clients do not reconnect after Unauthorized, but may have a new token.

@@ -48,14 +48,19 @@ export class Agents {
     return agent;
   };
 
-  /** When a kept connection ends at its use, the others may be dead as well, as after a failover of a balancer. */
+  /**
+   * When a kept connection ends at its use, or brings no answer in time, the others may be dead as well, as after a failover of a
+   * balancer.
+   */
   #newShared(url: URL): HttpAgent {
     const agent = this.newAgent(url);
     const reuse = agent.reuseSocket.bind(agent);
     agent.reuseSocket = (socket, request) => {
       reuse(socket, request);
+      let isAnswered = false;
+      request.once('response', () => (isAnswered = true));
       request.once('error', () => {
-        if (!request.aborted) this.#retire(url.origin, agent);
+        if (!request.aborted || !isAnswered) this.#retire(url.origin, agent);
       });
     };
     return agent;
@@ -92,7 +97,7 @@ export class Agents {
 const keepAlive = { keepAlive: true };
 
 /** How long a proxy may take to open a tunnel, in milliseconds: less than a call, so that the log blames the proxy. */
-const tunnelMs = 4000;
+const tunnelMs = 3000;
 
 /** A proxy. Its URL has no user and password, so that no library can print them. */
 interface Proxy {
@@ -121,7 +126,7 @@ class TunnelAgent extends HttpsProxyAgent<string> {
   override async connect(request: ClientRequest, options: Parameters<HttpsProxyAgent<string>['connect']>[1]) {
     let reason: string | undefined;
     request.once('proxyConnect', ({ statusCode }) => {
-      if (statusCode !== 200) reason = `HTTP_${statusCode}`;
+      if (statusCode !== 200) reason = statusCode > 0 ? `HTTP_${statusCode}` : 'EPROTO';
     });
     request.once('proxy', ({ socket }) => {
       if (reason === undefined) return;

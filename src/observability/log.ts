@@ -18,7 +18,6 @@ export function createLogger(level: string, destination: LogDestination = new St
     level,
     // Above `fatal`, so that no LOG_LEVEL but `silent` leaves audit lines out.
     customLevels: { audit: 70 },
-    base: { pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
     redact: { paths: neverLogged, censor: '[redacted]' },

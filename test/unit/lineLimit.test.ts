@@ -18,7 +18,7 @@ beforeEach(() => {
   written = [];
   sent = 0;
   const write = (line: string) => {
-    const { level, time, pid, msg, ...fields } = JSON.parse(line);
+    const { level, time, pid, hostname, msg, ...fields } = JSON.parse(line);
     written.push(fields);
   };
   limit = new LineLimit(createLogger('info', { write }), new Sealer(new Secret('secret')));

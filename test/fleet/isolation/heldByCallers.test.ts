@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
-import { type Environment, environmentFor, spawnGateway, startTestGateway } from '../../support/gateway.js';
+import { type Environment, environmentFor, linesWith, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob, whenMetric } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
@@ -80,6 +80,8 @@ describe('a caller at the bound', () => {
           kind === 'socket' ? bySocket : '429 RATE_LIMITED true 1',
         ]);
       }
+      const [refused] = linesWith(on.gateway.logs, { transport: 'ws', outcome: 'refused' });
+      expect(refused).toMatchObject({ caller: expect.any(String), callerKind: 'bearer' });
       expect(await opens(on, on.bob)).toBe('open');
       on.gateway.sandbox.control.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
       for (const socket of on.sockets) socket.end();

@@ -68,16 +68,19 @@ describe('A request that fails', () => {
     expect(performance.now() - beganAt).toBeLessThan(5000);
   });
 
-  it('for a connection that had ended unnoticed is repeated on another, however many of those were kept', async () => {
+  it.each([
+    ['had ended unnoticed', (socket: Socket) => void socket.destroy()],
+    ['brings no answer any more', () => {}],
+  ])('for a connection that %s is repeated on another, however many of those were kept', async (_, meet) => {
     const { answer } = service;
+    const hasty = await startTestGateway({ ...env, UPSTREAM_TIMEOUT_MS: '300' });
     const slow: RequestListener = (...both) => setTimeout(() => answer(...both), 50);
     service.answer = slow;
-    await Promise.all(Array.from({ length: 10 }, () => get()));
+    await Promise.all(Array.from({ length: 10 }, () => get(hasty)));
     const before = service.arrivals.length;
     const old = new Set(service.sockets);
-    service.answer = (request, response) =>
-      old.has(request.socket) ? request.socket.destroy() : slow(request, response);
-    expect(await get()).toBe('answered');
+    service.answer = (request, response) => (old.has(request.socket) ? meet(request.socket) : slow(request, response));
+    expect(await get(hasty)).toBe('answered');
     expect(service.arrivals.length - before).toBe(2);
   });
 
