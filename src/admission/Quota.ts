@@ -11,7 +11,7 @@ interface Asker {
   readonly remoteAddress: string | undefined;
 }
 
-/** A pace and its key take some 400 bytes. */
+/** Most callers whose paces are remembered. A pace and its key take some 400 bytes. */
 const maxCallers = mostRemembered(400);
 
 /**

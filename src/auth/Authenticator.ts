@@ -11,7 +11,7 @@ const scheme = /^bearer +/i;
 /** RFC 6750 section 2.1. */
 const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 const maxTokens = 10_000;
-const maxCharacters = Math.min(1 << 24, heapPart(16));
+const maxCharacters = heapPart(16, 1 << 24);
 /**
  * Most requests that wait for the verification of their tokens, each with some 8 kB. While an identity provider does not answer,
  * anybody could make any number wait, because those of connections that are gone wait as well.

@@ -109,8 +109,8 @@ async function answering(setting: string, url: string, { agentFor: agent }: Agen
   const answer = await fetchJson(url, limitMs, { agent }).then(
     () => 'HTTP 200',
     ({ fault, message, status = 0 }: NoAnswer) => {
-      const isOfProxy = [502, 503, 504].includes(status); // which cannot reach it
-      if (fault === 'answer' && !isOfProxy) return message;
+      const isUnreachable = [502, 503, 504].includes(status); // says a proxy or balancer in front of it
+      if (fault === 'answer' && !isUnreachable) return message;
       throw new Error(`${setting} does not answer: ${message}`);
     },
   );

@@ -45,10 +45,10 @@ export function list<T>(item: z.ZodType<T, string>) {
 }
 
 /** `URL` alone accepts a lone `?` or `#`, blanks, and missing or reversed slashes. The scheme is changed to lower case. */
-const url = (form: RegExp, parts: string) =>
+const url = (form: RegExp, without: string) =>
   fitting(
     (address) => form.test(address) && URL.canParse(address),
-    `must be an absolute http: or https: URL without ${parts}, fragment, blanks or backslashes`,
+    `must be an absolute http: or https: URL without ${without}, fragment, blanks or backslashes`,
   ).transform((address) => address.replace(/^https?:/i, (scheme) => scheme.toLowerCase()));
 
 export const webUrl = url(/^https?:\/\/[^\s\\/?#@]+(\/[^\s\\?#]*)?$/i, 'user name, query');
@@ -104,7 +104,7 @@ export const proxyException = text.regex(
   'must be host names and addresses, without ports, brackets and *., separated by commas; ranges such as 10.0.0.0/8 are not supported',
 );
 
-/** The library takes more, such as `10/8` and `010.0.0.0/8`, which mean neither 10.0.0.0/8 nor what one would guess. */
+/** The library also takes `10/8`, which it reads as 0.0.0.10/8, and `010.0.0.0/8` as 8.0.0.0/8. */
 const isAddressRange = (address: string) => {
   try {
     return isIP(address.replace(/\/.*/, '')) > 0 && proxyaddr.compile(address) !== undefined;

@@ -52,7 +52,7 @@ export class ClientLinks {
   /** The records this process wrote, by name: the shared store may have lost or refused them. */
   readonly #own = new BoundedCache<LinkRecord>({
     max: 10_000,
-    maxSize: Math.min(1 << 24, heapPart(16)), // bytes
+    maxSize: heapPart(16, 1 << 24), // bytes
     sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
     ttl: idempotencyTtlMs - 1, // lru-cache still returns an entry whose age equals its ttl
   });

@@ -26,9 +26,9 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
     const { json, stream } = formsFor(request, eventsOnly);
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
     const takesNoJson = json === undefined;
+    const usual = eventsOnly ? 'sse' : 'http';
     // Where the client takes no JSON, even the answer to a query is a stream.
-    const transport = takesNoJson ? (stream ?? (eventsOnly ? 'sse' : 'http')) : 'http';
-    const record = new OperationRecord(facts, transport);
+    const record = new OperationRecord(facts, takesNoJson ? (stream ?? usual) : usual);
     let holder: Holder;
     let result: Answer | ResultStream;
     try {

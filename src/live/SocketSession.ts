@@ -14,6 +14,8 @@ import type { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/pause.js';
 import {
   boundUnfinished,
+  byLowerCaseName,
+  forgetHeaders,
   freeMessages,
   goingAway,
   initTimeoutMs,
@@ -23,12 +25,6 @@ import {
   tryAgainLater,
   weightOf,
 } from './socketBounds.js';
-
-/** Further parameters of `connection_init` are ignored, as further headers are. */
-const maxParameters = 100;
-
-/** Longest `traceparent` of the version there is (Trace Context, 3.2.2). */
-const traceparentLength = 55;
 
 /** An operation whose work has not ended. */
 interface Running {
@@ -286,18 +282,4 @@ export class SocketSession {
     }
     return undefined;
   }
-}
-
-/** The parameters of `connection_init`, which stand in for headers and come before those of the upgrade. */
-function byLowerCaseName(parameters: Variables): Variables {
-  const given = Object.entries(parameters).slice(0, maxParameters);
-  const present = given.filter(([, value]) => value != null);
-  return Object.fromEntries(present.map(([name, value]) => [name.toLowerCase(), value]));
-}
-
-/** Forgets what is not needed once a socket is authenticated: it may stay open for days. */
-function forgetHeaders(request: IncomingMessage): void {
-  const { traceparent } = request.headers;
-  const headers = typeof traceparent === 'string' && traceparent.length <= traceparentLength ? { traceparent } : {};
-  Object.assign(request, { url: '/graphql', headers, rawHeaders: [] });
 }

@@ -1,7 +1,9 @@
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Message, parseMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Release } from '../admission/Places.js';
+import type { Variables } from '../operations/GraphQLRequest.js';
 import { parseJson } from '../process/json.js';
 
 /** Standard close codes (RFC 6455, 7.4, and its registry), in addition to those of `graphql-transport-ws`. */
@@ -84,4 +86,24 @@ export function readMessage(text: string): Message | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Further parameters of `connection_init` are ignored, as further headers are. */
+const maxParameters = 100;
+
+/** The parameters of `connection_init`, which take precedence over the headers of the upgrade, by their names in lower case. */
+export function byLowerCaseName(parameters: Variables): Variables {
+  const given = Object.entries(parameters).slice(0, maxParameters);
+  const present = given.filter(([, value]) => value != null);
+  return Object.fromEntries(present.map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/** Longest `traceparent` of the version there is (Trace Context, 3.2.2). */
+const traceparentLength = 55;
+
+/** Forgets what is not needed once a socket is authenticated: it may stay open for days. */
+export function forgetHeaders(request: IncomingMessage): void {
+  const { traceparent } = request.headers;
+  const headers = typeof traceparent === 'string' && traceparent.length <= traceparentLength ? { traceparent } : {};
+  Object.assign(request, { url: '/graphql', headers, rawHeaders: [] });
 }

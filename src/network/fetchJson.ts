@@ -21,7 +21,7 @@ export class NoAnswer extends Error {
 
 const maxBodyBytes = 1024 * 1024;
 
-/** Reads JSON of bounded size of an identity provider, a decision point or, for `check`, the service in at most `limitMs`. @throws NoAnswer */
+/** Reads JSON of bounded size in at most `limitMs`. @throws NoAnswer */
 export async function fetchJson(url: string, limitMs: number, init: RequestInit): Promise<unknown> {
   const limit = new AbortController();
   const endLimit = giveUpAfter(limitMs, () => limit.abort());

@@ -27,9 +27,9 @@ export class BoundedCache<Value extends Thing, Key extends Thing = string> exten
 /** Of V8's limit: the young generation, where nothing stays for long, unless `--max-semi-space-size` is set. */
 const youngBytes = 48 << 20;
 
-/** The bytes of one of so many equal parts of the heap (`--max-old-space-size`). */
-export const heapPart = (parts: number): number =>
-  Math.floor((getHeapStatistics().heap_size_limit - youngBytes) / parts);
+/** The bytes of one of so many equal parts of the heap (`--max-old-space-size`), at most `most`. */
+export const heapPart = (parts: number, most = Infinity): number =>
+  Math.min(most, Math.floor((getHeapStatistics().heap_size_limit - youngBytes) / parts));
 
 /** How many things of so many bytes may be remembered: those that fit into a sixteenth of the heap, at most 100,000. */
 export const mostRemembered = (bytes: number): number => Math.min(100_000, Math.floor(heapPart(16) / bytes));

@@ -54,8 +54,9 @@ export function readProviders(file: string): readonly ProviderEntry[] {
   }
   const parsed = providersFile.safeParse(json);
   if (parsed.success) return parsed.data;
-  const [{ path, message } = { path: [], message: '' }] = parsed.error.issues;
-  throw new Error(`PROVIDERS_FILE ${path.length > 0 ? `[${path.join('.')}] ` : ''}${message}`);
+  const [issue] = parsed.error.issues;
+  const place = issue?.path.length ? `[${issue.path.join('.')}] ` : '';
+  throw new Error(`PROVIDERS_FILE ${place}${issue?.message}`);
 }
 
 /** The enum as TypeGraphQL sees it, once {@link defineProviders} has made it. */

@@ -53,7 +53,7 @@ export class LocalStore implements Store {
   constructor(
     readonly kind: 'memory' | 'file' = 'memory',
     private readonly hooks: StoreHooks = {},
-    private readonly mostBytes = Math.min(1 << 27, heapPart(4)),
+    private readonly mostBytes = heapPart(4, 1 << 27),
   ) {}
 
   async acquire(place: Place, { refused }: Wish): Promise<Acquired> {

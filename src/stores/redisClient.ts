@@ -15,20 +15,20 @@ const reconnectEveryMs = 10_000;
  */
 export function parseRedisUrl(url: string) {
   const parts = urlForm.exec(url)?.groups;
-  if (!parts) throw wrongUrl(`is not a redis URL; ${encoded}`);
+  if (!parts) throw misread('is not a redis URL');
   const { login = '', hosts = '', path = '', query } = parts;
   const mode = (parts['form'] ?? 'single') as keyof typeof knownParameters;
   const parameters = new URLSearchParams(query?.replaceAll('+', '%2B')); // not a form: a password may hold a plus sign
   const known: readonly string[] = knownParameters[mode];
   if ([...parameters.keys()].some((name) => !known.includes(name))) {
-    throw wrongUrl(`has an unknown query parameter; known here: ${known.join(', ') || 'none'}; ${encoded}`);
+    throw misread(`has an unknown query parameter; known here: ${known.join(', ') || 'none'}`);
   }
   const nodes = hosts.split(',').map((node) => hostAndPort(node, mode === 'sentinel' ? 26379 : 6379));
   if (mode === 'single' && nodes.length > 1) throw wrongUrl('names several hosts, but not +sentinel or +cluster');
   if (mode === 'sentinel' && path === '') throw wrongUrl('must end with the name of the sentinel group');
   if (mode === 'cluster' && path !== '') throw wrongUrl('must not name a database: a cluster has only one');
   const database = parameters.get('db') ?? (mode === 'single' ? path : '');
-  if (!/^\d{0,4}$/.test(database)) throw wrongUrl(`must end with a database number, or with nothing; ${encoded}`);
+  if (!/^\d{0,4}$/.test(database)) throw misread('must end with a database number, or with nothing');
   const [username, ...password] = login.split(':');
   return {
     mode,
@@ -104,7 +104,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
 function hostAndPort(text: string, defaultPort: number): { host: string; port: number } {
   const address = `redis://${text}`;
   const { hostname = '', port = '' } = URL.canParse(address) ? new URL(address) : {};
-  if (hostname === '' || /\s/.test(text)) throw wrongUrl(`has a host that is not of the form name:port; ${encoded}`);
+  if (hostname === '' || /\s/.test(text)) throw misread('has a host that is not of the form name:port');
   return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || defaultPort) };
 }
 
@@ -116,7 +116,7 @@ function decode(text = ''): string {
   }
 }
 
-/** A plain slash, question mark or hash in a password ends up in another part. */
-const encoded = 'user and password must be percent-encoded';
-
 const wrongUrl = (what: string) => misconfigured(`CACHE_URL ${what}`);
+
+/** A part is wrong that a plain slash, question mark or hash in the password may have ended up in. */
+const misread = (what: string) => wrongUrl(`${what}; user and password must be percent-encoded`);

@@ -13,6 +13,7 @@ import { nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readA
 export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
 export type Endpoint = (typeof endpoints)[number];
 
+/** Makes one of something for each endpoint. */
 export function byEndpoint<T>(make: (endpoint: Endpoint) => T): Readonly<Record<Endpoint, T>> {
   return Object.fromEntries(endpoints.map((endpoint) => [endpoint, make(endpoint)])) as Record<Endpoint, T>;
 }
