@@ -22,6 +22,7 @@ const { outputFiles } = await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
+  mainFields: ['module', 'main'], // of graphql and OpenTelemetry only what is used: a fifth off the start
   // An optional peer that we never use, and what node-fetch asks for only where Node.js has no streams of its own.
   external: ['class-validator', 'web-streams-polyfill'],
   // In a bundle it would not find the hashes of Node.js, and bring much slower ones.
