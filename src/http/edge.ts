@@ -87,11 +87,17 @@ class Unread {
 
   /**
    * Counts `bytes` that wait for the peer; returns what to call once they are taken. Ends the connection when there is no
-   * room for them.
+   * room for them, unless the system takes them at once.
    */
   hold(socket: Socket, holder: Holder, bytes: number): Release | undefined {
     if (bytes === 0 || socket.destroyed) return undefined;
-    if (!this.places.hasRoom('bytes', holder, bytes)) return void socket.destroy();
+    if (!this.places.hasRoom('bytes', holder, bytes)) {
+      // Node.js hands a stream's bytes to the system later in this turn, and tells over TLS in the next that they are taken.
+      let cut = setImmediate(() => {
+        cut = setImmediate(() => socket.destroy());
+      });
+      return () => clearImmediate(cut);
+    }
     const release = this.places.take('bytes', holder, bytes);
     const ahead = Math.max(bytes, socket.writableLength);
     // Not the socket's own timeout: a peer that reads nothing could postpone it by sending.

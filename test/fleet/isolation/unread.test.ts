@@ -5,7 +5,7 @@ import { startTrustedProvider } from '../../support/authenticated.js';
 import { makeAuthority } from '../../support/certificate.js';
 import { freePort } from '../../support/freePort.js';
 import { environmentFor, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { metric, quickPolls, whenMetric } from '../../support/liveJob.js';
+import { addJob, metric, quickPolls, watchJob, whenMetric } from '../../support/liveJob.js';
 import { rawRequest } from '../../support/rawHttp.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { startSandbox } from '../../support/sandbox.js';
@@ -81,6 +81,55 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
     expect(bytes).toBeGreaterThan(7_800_000);
   });
 });
+
+/** Reads a connection until one of `texts` has come, which it returns. Rejects when the connection ends before. */
+function heard(socket: Socket, ...texts: readonly string[]): Promise<string | undefined> {
+  let all = '';
+  return new Promise((resolve, reject) => {
+    const listen = (data: Buffer) => {
+      all += data.toString('latin1');
+      const text = texts.find((each) => all.includes(each));
+      if (text === undefined) return;
+      socket.off('data', listen);
+      resolve(text);
+    };
+    socket.on('data', listen).once('end', () => reject(new Error(`cut after ${all}`)));
+    socket.resume();
+  });
+}
+
+it.each(['http', 'https'])(
+  'over %s, a caller whose requests fill its share gets the events that it reads',
+  async (protocol) => {
+    const sandbox = await startSandbox();
+    const provider = await startTrustedProvider();
+    const secure = protocol === 'https' ? await secureEnvironment() : undefined;
+    const bounds = { MAX_BODY_BYTES: '600000', NODE_OPTIONS: '--max-old-space-size=96' };
+    const env = { ...environmentFor(sandbox), ...provider.env, ...quickPolls, ...secure?.env, ...bounds };
+    const gateway = await spawnGateway(env);
+    const origin = gateway.origin.replace('http', protocol);
+    const ids = addJob({ sandbox });
+    const authorization = await provider.watcherOf([ids.taxpayerId]);
+    const watch = (length: number) =>
+      eventStream(origin, watchJob, { ...ids, more: 'x'.repeat(length) }, authorization);
+    const reader = watch(0);
+    await heard(reader, 'PROCESSING');
+    // The longest variables that have room leave none for the head of an answer.
+    let [longest, refused] = [0, 600_000];
+    while (refused - longest > 1) {
+      const length = Math.floor((longest + refused) / 2);
+      const stream = watch(length);
+      if ((await heard(stream, 'PROCESSING', 'HTTP/1.1 429')) === 'PROCESSING') longest = length;
+      else refused = length;
+      stream.destroy();
+      await until(async () => (await openStreams(secure?.metrics ?? gateway, 'sse')) === 1);
+    }
+    expect(longest).toBeGreaterThan(400_000);
+    await heard(watch(longest), 'PROCESSING');
+    sandbox.control.updateJob(ids.taxpayerId, ids.jobId, { status: 'completed' });
+    await heard(reader, 'COMPLETED');
+  },
+);
 
 /** Of a gateway that speaks TLS, and tells its metrics without it. */
 async function secureEnvironment() {
