@@ -1,12 +1,13 @@
 import type { ServerResponse } from 'node:http';
+import { maskError } from '../errors/maskError.js';
 import type { Answer } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/pause.js';
 import type { StreamTransport } from './accept.js';
 import { type Edge, shuttingDown } from './edge.js';
 
-const { message, code, retryAfterSeconds } = shuttingDown;
-const interrupted = { payload: null, errors: [{ message, extensions: { code, retryable: true, retryAfterSeconds } }] };
+const interrupted = (requestId: string) =>
+  JSON.stringify({ payload: null, errors: [maskError(shuttingDown, { requestId, openSchema: false })] });
 
 /** How answers are written into a response that stays open. */
 const streamFormats = {
@@ -16,7 +17,7 @@ const streamFormats = {
     opening: ':\n\n', // some browsers wait for a first byte
     heartbeat: ':\n\n',
     /** Written when the process drains, instead of `completion`: the subscription has not ended. */
-    interruption: ': shutting down\n\n',
+    interruption: () => ': shutting down\n\n',
     /** Wraps the JSON of an answer. */
     answer: (json: string) => `event: next\ndata: ${json}\n\n`,
     completion: 'event: complete\ndata: \n\n',
@@ -26,7 +27,7 @@ const streamFormats = {
     contentType: 'multipart/mixed;boundary="graphql";subscriptionSpec="1.0"',
     opening: '\r\n--graphql',
     heartbeat: part('{}'),
-    interruption: `${part(JSON.stringify(interrupted))}--\r\n`,
+    interruption: (requestId: string) => `${part(interrupted(requestId))}--\r\n`,
     answer: (json: string) => part(`{"payload":${json}}`),
     completion: '--\r\n',
   },
@@ -63,7 +64,7 @@ export async function writeStream(
   const end = (lastWords: string) => void (response.writableEnded || response.end(lastWords));
 
   if (response.destroyed) return; // the client has left, which has ended `result` as well
-  const remove = streams.add(form, () => end(interruption));
+  const remove = streams.add(form, () => end(interruption(facts.requestId)));
   const beating = setInterval(() => {
     if (response.writableLength === 0) void write(heartbeat);
   }, keepAliveMs);
@@ -78,7 +79,7 @@ export async function writeStream(
   void write(opening);
   await result.sendTo(({ text }) => write(answer(text)));
   // Its source has ended, also where the drain stopped it; a stream that began during the drain was not told to end.
-  end(streams.draining ? interruption : completion);
+  end(streams.draining ? interruption(facts.requestId) : completion);
 }
 
 /** Writes one answer in the form of a stream. */

@@ -86,7 +86,9 @@ describe('While the gateway drains', () => {
     const parts = streamReader(response);
     for (let n = 0; n < 2; n += 1) await parts.next('--graphql');
     const stopped = gateway.stop();
-    expect(await parts.next('--graphql')).toContain('"code":"SHUTTING_DOWN"');
+    const last = await parts.next('--graphql');
+    expect(last).toContain('"code":"SHUTTING_DOWN"');
+    expect(last).toContain(`"requestId":"${response.headers.get('x-request-id')}"`);
     expect(await parts.next('--graphql')).toBe('--\r\n');
     await stopped;
   });
