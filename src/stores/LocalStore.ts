@@ -102,7 +102,10 @@ export class LocalStore implements Store {
     const endsAt = writtenAt + ttlMs;
     if (kept && (when === 'if-absent' || (when === 'if-longer' && kept.endsAt >= endsAt))) return false;
     await this.#set(key, { value, version: '', writtenAt, endsAt });
-    return true;
+    const failure = when === 'if-absent' ? this.#journal?.failure : undefined;
+    if (failure === undefined) return true;
+    void this.#drop(key); // a restart would forget the claim
+    throw failure;
   }
 
   async deleteIf(key: string, expected: Buffer): Promise<boolean> {

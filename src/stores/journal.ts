@@ -58,7 +58,8 @@ export class Journal {
   #mostBytes = 0;
   #unwritten = new Set<string>();
   #writing: Promise<void> | undefined;
-  #failure: StoreError | undefined;
+  /** Why the last write failed: a restart would forget what is not in the file. */
+  failure: StoreError | undefined;
   #isClosed = false;
   /** Tells the file from that of another process. */
   #inode: number | undefined;
@@ -98,7 +99,7 @@ export class Journal {
   /** Resolves when the present state of `key` is written, or when writing has failed and that was reported. */
   async changed(key: string): Promise<void> {
     this.#unwritten.add(key);
-    if (this.#failure !== undefined) return;
+    if (this.failure !== undefined) return;
     await this.#writing; // that write may have begun before the change
     await this.#writeOnce(); // of many that waited, the first begins it for all
   }
@@ -108,7 +109,7 @@ export class Journal {
     this.#mostBytes = 0; // whatever is in the file is too much
     await this.#writing; // that write may have begun before
     await this.#writeOnce();
-    if (this.#failure !== undefined) throw this.#failure;
+    if (this.failure !== undefined) throw this.failure;
   }
 
   async close(): Promise<void> {
@@ -199,7 +200,7 @@ export class Journal {
       this.#failed(ofSystem(error));
       if (await this.#beginAgain().catch(() => false)) return;
     }
-    if (this.#failure !== undefined && !this.#isClosed) await this.#writeOnce();
+    if (this.failure !== undefined && !this.#isClosed) await this.#writeOnce();
     this.#lookSoon();
   }
 
@@ -228,13 +229,13 @@ export class Journal {
   }
 
   #failed(error: StoreError): void {
-    if (this.#failure === undefined) this.options.onDegraded?.(error);
-    this.#failure ??= error;
+    if (this.failure === undefined) this.options.onDegraded?.(error);
+    this.failure ??= error;
   }
 
   #worked(): void {
-    if (this.#failure !== undefined) this.options.onRecovered?.();
-    this.#failure = undefined;
+    if (this.failure !== undefined) this.options.onRecovered?.();
+    this.failure = undefined;
   }
 }
 

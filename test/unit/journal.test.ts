@@ -75,6 +75,19 @@ it.each(['can be cut off', 'cannot'])(
   },
 );
 
+it('A claim that cannot be written is refused, and free again', async () => {
+  const directory = scratch();
+  const methods = await fileMethods();
+  const store = await LocalStore.open(directory, { waitMs: 0 });
+  const full = Object.assign(new Error('planted'), { code: 'ENOSPC' });
+  jest.spyOn(methods, 'appendFile').mockRejectedValueOnce(full);
+  await expect(store.put('claim', value, 60_000, 'if-absent')).rejects.toMatchObject({ detail: 'ENOSPC' });
+  expect(await store.get('claim')).toBeUndefined();
+  await store.put('counter', value, 60_000, 'always');
+  await store.close();
+  expect(await inStore(directory, (next) => next.put('claim', value, 60_000, 'if-absent'))).toBe(true);
+});
+
 it('A process that stood still while it wrote the file anew leaves that of its successor', async () => {
   const directory = scratch();
   const methods = await fileMethods();
