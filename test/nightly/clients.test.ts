@@ -56,23 +56,21 @@ function watching() {
   };
 }
 
-describe('Apollo Client', () => {
-  it.each(['WebSocket', 'multipart over HTTP'])('subscribes by %s', async (way) => {
-    const sockets = createWsClient({
-      url: wsUrl(),
-      webSocketImpl: WebSocket,
-      connectionParams: { authorization },
-    });
-    const link =
-      way === 'WebSocket' ? new GraphQLWsLink(sockets) : new HttpLink({ uri: httpUrl(), headers: { authorization } });
-    const client = new ApolloClient({ cache: new InMemoryCache(), link });
-    const watch = watching();
-    client.subscribe({ query: RefreshJobUpdatedDocument, variables: job }).subscribe(watch.sink);
-    await watch.complete;
-    expect(watch.statuses).toEqual(['PROCESSING', 'COMPLETED']);
-    client.stop();
-    await sockets.dispose();
+it.each(['WebSocket', 'multipart over HTTP'])('Apollo Client subscribes by %s', async (way) => {
+  const sockets = createWsClient({
+    url: wsUrl(),
+    webSocketImpl: WebSocket,
+    connectionParams: { authorization },
   });
+  const link =
+    way === 'WebSocket' ? new GraphQLWsLink(sockets) : new HttpLink({ uri: httpUrl(), headers: { authorization } });
+  const client = new ApolloClient({ cache: new InMemoryCache(), link });
+  const watch = watching();
+  client.subscribe({ query: RefreshJobUpdatedDocument, variables: job }).subscribe(watch.sink);
+  await watch.complete;
+  expect(watch.statuses).toEqual(['PROCESSING', 'COMPLETED']);
+  client.stop();
+  await sockets.dispose();
 });
 
 describe('urql', () => {

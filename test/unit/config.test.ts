@@ -128,20 +128,18 @@ it.each<[Env, boolean]>([
   },
 );
 
-describe('The freshness of a token record', () => {
-  const day = 86_400_000;
-  it.each<[Env, number, number, number]>([
-    [{}, 0.1, 60_000, day],
-    [{ TOKEN_FRESH_SHARE: '0' }, 0, 60_000, day],
-    [{ TOKEN_FRESH_SHARE: '1', TOKEN_FRESH_MIN_SECONDS: '5' }, 1, 5000, day],
-    [{ TOKEN_FRESH_MIN_SECONDS: '7', TOKEN_FRESH_MAX_SECONDS: '7' }, 0.1, 7000, 7000],
-    [{ TOKEN_FRESH_SECONDS: '900' }, 0, 900_000, day],
-    [{ TOKEN_FRESH_SECONDS: '172800' }, 0, 2 * day, 2 * day],
-    [{ TOKEN_FRESH_SECONDS: '900', TOKEN_FRESH_SHARE: '0.5' }, 0, 900_000, day],
-    [{ TOKEN_FRESH_MIN_SECONDS: '300', TOKEN_FRESH_MAX_SECONDS: '200' }, 0.1, 300_000, 300_000],
-  ])('with %j is by the share %d, from %d to %d ms', (env, share, minMs, maxMs) => {
-    expect(loadConfig(env).tokens.freshness).toEqual({ share, minMs, maxMs });
-  });
+const day = 86_400_000;
+it.each<[Env, number, number, number]>([
+  [{}, 0.1, 60_000, day],
+  [{ TOKEN_FRESH_SHARE: '0' }, 0, 60_000, day],
+  [{ TOKEN_FRESH_SHARE: '1', TOKEN_FRESH_MIN_SECONDS: '5' }, 1, 5000, day],
+  [{ TOKEN_FRESH_MIN_SECONDS: '7', TOKEN_FRESH_MAX_SECONDS: '7' }, 0.1, 7000, 7000],
+  [{ TOKEN_FRESH_SECONDS: '900' }, 0, 900_000, day],
+  [{ TOKEN_FRESH_SECONDS: '172800' }, 0, 2 * day, 2 * day],
+  [{ TOKEN_FRESH_SECONDS: '900', TOKEN_FRESH_SHARE: '0.5' }, 0, 900_000, day],
+  [{ TOKEN_FRESH_MIN_SECONDS: '300', TOKEN_FRESH_MAX_SECONDS: '200' }, 0.1, 300_000, 300_000],
+])('The freshness of a token record with %j is by the share %d, from %d to %d ms', (env, share, minMs, maxMs) => {
+  expect(loadConfig(env).tokens.freshness).toEqual({ share, minMs, maxMs });
 });
 
 describe('A mistake', () => {

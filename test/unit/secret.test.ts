@@ -1,16 +1,14 @@
 import { inspect } from 'node:util';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { Secret } from '../../src/config/Secret.js';
 
-describe('Secret', () => {
-  const secret = new Secret('planted-text');
+const secret = new Secret('planted-text');
 
-  it.each([
-    ['String()', () => String(secret)],
-    ['JSON.stringify', () => JSON.stringify({ secret })],
-    ['util.inspect, hidden fields included', () => inspect(secret, { showHidden: true, depth: 9 })],
-    ['Object.entries', () => JSON.stringify(Object.entries(secret))],
-  ])('is not printed by %s', (_, print) => {
-    expect(print()).not.toContain('planted-text');
-  });
+it.each([
+  ['String()', () => String(secret)],
+  ['JSON.stringify', () => JSON.stringify({ secret })],
+  ['util.inspect, hidden fields included', () => inspect(secret, { showHidden: true, depth: 9 })],
+  ['Object.entries', () => JSON.stringify(Object.entries(secret))],
+])('Secret is not printed by %s', (_, print) => {
+  expect(print()).not.toContain('planted-text');
 });

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { findCanaries } from '../../support/canaries.js';
 import { environmentFor, type GatewayProcess, linesWith, spawnGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
@@ -40,17 +40,15 @@ const told: [string, object, string][] = [
   ['a rejection with an object', { code: 'ERR_UNHANDLED_REJECTION' }, 'unhandledRejection'],
 ];
 
-describe('A bug that nothing catches', () => {
-  it.each(told)(
-    'ends the process with one line that tells where it is and not what it says: %s',
-    async (bug, err, origin) => {
-      const running = await start(bug);
-      running.signal('SIGWINCH');
-      expect(await running.exited).toBe(1);
-      const lastWords = linesWith([running.output()], { level: 'fatal' }); // all is JSON: nothing is printed beside the log
-      expect(lastWords).toMatchObject([{ msg: 'the process ends: a bug of the gateway', origin, err }]);
-      expect(findCanaries(running.output(), canaries)).toEqual([]);
-      expect(JSON.stringify(lastWords)).not.toContain('/home/');
-    },
-  );
-});
+it.each(told)(
+  'A bug that nothing catches ends the process with one line that tells where it is and not what it says: %s',
+  async (bug, err, origin) => {
+    const running = await start(bug);
+    running.signal('SIGWINCH');
+    expect(await running.exited).toBe(1);
+    const lastWords = linesWith([running.output()], { level: 'fatal' }); // all is JSON: nothing is printed beside the log
+    expect(lastWords).toMatchObject([{ msg: 'the process ends: a bug of the gateway', origin, err }]);
+    expect(findCanaries(running.output(), canaries)).toEqual([]);
+    expect(JSON.stringify(lastWords)).not.toContain('/home/');
+  },
+);

@@ -62,45 +62,42 @@ const start = async (env: Readonly<Record<string, string>>) => {
   gateway = await spawnGateway(environment(env));
 };
 
-describe('told to end under load, a gateway', () => {
-  const typename = () => '{ __typename }';
-  let jobs = 0;
-  /** Another one each time, so that every answer waits for the service. */
-  const job = () =>
-    `{ refreshJob(taxpayerId: "${sandbox.demo.taxpayerIds.authorized}", jobId: "${jobs++}") { status } }`;
+const typename = () => '{ __typename }';
+let jobs = 0;
+/** Another one each time, so that every answer waits for the service. */
+const job = () => `{ refreshJob(taxpayerId: "${sandbox.demo.taxpayerIds.authorized}", jobId: "${jobs++}") { status } }`;
 
-  it.each([
-    ['new connections', false, typename, '"__typename":"Query"'],
-    ['connections that are kept', new Agent({ keepAlive: true }), job, 'NOT_FOUND'],
-  ] as const)(
-    'answers every client that has connected, and then refuses connections: %s',
-    async (_, agent, query, answer) => {
-      sandbox.control.setLatency(60);
-      await start({});
-      const outcomes: Outcome[] = [];
-      const last: Outcome[] = [];
-      let clients: Promise<void>[] = [];
-      await new Promise<void>((resolve) => {
-        const keepAsking = async () => {
-          for (;;) {
-            const outcome = await ask(gateway.origin, '/graphql', query(), agent);
-            if (!outcome.connected) return void last.push(outcome);
-            outcomes.push(outcome);
-            if (outcomes.length === 300) resolve();
-          }
-        };
-        clients = Array.from({ length: 60 }, keepAsking);
-      });
-      const answeredBefore = outcomes.length;
-      expect(await gateway.stop()).toBe(0);
-      await Promise.all(clients);
-      sandbox.control.setLatency(0);
-      expect(outcomes.filter(({ body }) => !body?.includes(answer))).toEqual([]);
-      expect(outcomes.length).toBeGreaterThan(answeredBefore + 60);
-      expect(new Set(last.map(({ error }) => error?.split(' ')[1]))).toEqual(new Set(['ECONNREFUSED']));
-    },
-  );
-});
+it.each([
+  ['new connections', false, typename, '"__typename":"Query"'],
+  ['connections that are kept', new Agent({ keepAlive: true }), job, 'NOT_FOUND'],
+] as const)(
+  'told to end under load, a gateway answers every client that has connected, and then refuses connections: %s',
+  async (_, agent, query, answer) => {
+    sandbox.control.setLatency(60);
+    await start({});
+    const outcomes: Outcome[] = [];
+    const last: Outcome[] = [];
+    let clients: Promise<void>[] = [];
+    await new Promise<void>((resolve) => {
+      const keepAsking = async () => {
+        for (;;) {
+          const outcome = await ask(gateway.origin, '/graphql', query(), agent);
+          if (!outcome.connected) return void last.push(outcome);
+          outcomes.push(outcome);
+          if (outcomes.length === 300) resolve();
+        }
+      };
+      clients = Array.from({ length: 60 }, keepAsking);
+    });
+    const answeredBefore = outcomes.length;
+    expect(await gateway.stop()).toBe(0);
+    await Promise.all(clients);
+    sandbox.control.setLatency(0);
+    expect(outcomes.filter(({ body }) => !body?.includes(answer))).toEqual([]);
+    expect(outcomes.length).toBeGreaterThan(answeredBefore + 60);
+    expect(new Set(last.map(({ error }) => error?.split(' ')[1]))).toEqual(new Set(['ECONNREFUSED']));
+  },
+);
 
 describe('a gateway that is told to end', () => {
   it('is not ready at once, and still answers new connections for a moment, with connection: close', async () => {

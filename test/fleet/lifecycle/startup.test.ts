@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { loadConfig } from '../../../src/config/config.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
 import { startGateway } from '../../../src/server.js';
@@ -12,80 +12,72 @@ import { scratch } from '../../support/scratch.js';
 import { serve } from '../../support/serve.js';
 import { transports } from '../../support/transports.js';
 
-describe('The first screen', () => {
-  it('is a readable page in a terminal', async () => {
-    // `script` gives the command a terminal of its own
-    const { child, printed, output, exited } = startProgram(
-      'script',
-      ['-qec', `"${process.execPath}" "${entry}"`, '/dev/null'],
-      {
-        cwd: scratch(),
-        env: { PATH: process.env['PATH'], PORT: '0', UPSTREAM_BASEURL: 'x' },
-        stdio: ['pipe', 'pipe', 'inherit'],
-      },
-    );
-    await printed(/Ctrl-C ends it/);
-    const screen = output();
-    expect(screen).toContain('UPSTREAM_BASEURL is not a setting: did you mean UPSTREAM_BASE_URL?');
-    expect(screen).toMatch(/graphql +http:\/\/localhost:\d+\/graphql/);
-    expect(screen).toMatch(/metrics +http:\/\/localhost:\d+\/metrics/);
-    expect(screen).toContain('44444444-4444-4444-8444-444444444444');
-    for (const { jobId } of Object.values(demoData.jobs)) expect(screen).toContain(jobId);
-    expect(screen).toContain('taxpayerToken(taxpayerId:');
-    child.stdin?.write('\x03');
-    await exited;
-  }, 60_000);
-});
-
-describe('A start that fails half-way', () => {
-  it('leaves nothing open', async () => {
-    const other = await serve(createServer());
-    const metricsPort = await freePort();
-    const config = loadConfig({
-      PORT: new URL(other).port,
-      METRICS_PORT: String(metricsPort),
-      AUTH_MODE: 'disabled',
-    });
-    await expect(startGateway(config, { logDestination: { write: () => {} } })).rejects.toThrow('is already in use');
-    // What was opened before the port: the embedded sandbox and the page of metrics.
-    await expect(fetch(`http://127.0.0.1:${metricsPort}/metrics`)).rejects.toThrow('fetch failed');
-    expect(process.getActiveResourcesInfo()).not.toContain('TCPServerWrap'); // `other` keeps no process alive
-  });
-});
-
-describe('The bundle', () => {
-  it('serves the committed schema from the bundle as well, in which classes may have other names', async () => {
-    const gateway = await spawnGateway({ PORT: '0', AUTH_MODE: 'disabled' });
-    const { data } = await postQuery<{ _service: { sdl: string } }>(gateway.origin, '{ _service { sdl } }');
-    expect(`${data?._service.sdl.trim()}\n`).toBe(read('src/schema/schema.graphql'));
-  });
-});
-
-describe('What is printed', () => {
-  const query =
-    '{ taxpayer(id: "44444444-4444-4444-8444-444444444444") { token { status } refreshJob(jobId: "cccccccc-cccc-4ccc-8ccc-cccccccccccc") { status } } }';
-  const mutation = 'mutation { createClientLink(input: { idempotencyKey: "one" }) { clientLink { url } replayed } }';
-
-  it.each(['a file', 'Redis'] as const)(
-    'writes nothing but its log, whatever Node.js it runs on: %s',
-    async (store) => {
-      const gateway = await spawnGateway({
-        PORT: '0',
-        CACHE_URL: store === 'Redis' ? (await startRedis()).url : `file:${scratch()}`,
-        // As an error, a deprecation ends the process.
-        NODE_OPTIONS: '--throw-deprecation --pending-deprecation',
-      });
-      for (const send of Object.values(transports)) {
-        expect(await send(gateway, JSON.stringify({ query }))).toContain('"AUTHORIZED"');
-      }
-      expect(await transports.HTTP(gateway, JSON.stringify({ query: mutation }))).toContain('"replayed":false');
-      for (const path of ['/', '/graphiql', '/metrics', '/health/ready']) {
-        expect((await fetch(`${gateway.origin}${path}`)).status).toBe(200);
-      }
-      expect(await gateway.stop()).toBe(0);
-      const lines = gateway.output().trimEnd().split('\n');
-      expect(lines.filter((line) => !/^\{"level":"(info|audit)"/.test(line))).toEqual([]);
+it('The first screen is a readable page in a terminal', async () => {
+  // `script` gives the command a terminal of its own
+  const { child, printed, output, exited } = startProgram(
+    'script',
+    ['-qec', `"${process.execPath}" "${entry}"`, '/dev/null'],
+    {
+      cwd: scratch(),
+      env: { PATH: process.env['PATH'], PORT: '0', UPSTREAM_BASEURL: 'x' },
+      stdio: ['pipe', 'pipe', 'inherit'],
     },
-    60_000,
   );
+  await printed(/Ctrl-C ends it/);
+  const screen = output();
+  expect(screen).toContain('UPSTREAM_BASEURL is not a setting: did you mean UPSTREAM_BASE_URL?');
+  expect(screen).toMatch(/graphql +http:\/\/localhost:\d+\/graphql/);
+  expect(screen).toMatch(/metrics +http:\/\/localhost:\d+\/metrics/);
+  expect(screen).toContain('44444444-4444-4444-8444-444444444444');
+  for (const { jobId } of Object.values(demoData.jobs)) expect(screen).toContain(jobId);
+  expect(screen).toContain('taxpayerToken(taxpayerId:');
+  child.stdin?.write('\x03');
+  await exited;
+}, 60_000);
+
+it('A start that fails half-way leaves nothing open', async () => {
+  const other = await serve(createServer());
+  const metricsPort = await freePort();
+  const config = loadConfig({
+    PORT: new URL(other).port,
+    METRICS_PORT: String(metricsPort),
+    AUTH_MODE: 'disabled',
+  });
+  await expect(startGateway(config, { logDestination: { write: () => {} } })).rejects.toThrow('is already in use');
+  // What was opened before the port: the embedded sandbox and the page of metrics.
+  await expect(fetch(`http://127.0.0.1:${metricsPort}/metrics`)).rejects.toThrow('fetch failed');
+  expect(process.getActiveResourcesInfo()).not.toContain('TCPServerWrap'); // `other` keeps no process alive
 });
+
+it('The bundle, in which classes may have other names, serves the committed schema as well', async () => {
+  const gateway = await spawnGateway({ PORT: '0', AUTH_MODE: 'disabled' });
+  const { data } = await postQuery<{ _service: { sdl: string } }>(gateway.origin, '{ _service { sdl } }');
+  expect(`${data?._service.sdl.trim()}\n`).toBe(read('src/schema/schema.graphql'));
+});
+
+const query =
+  '{ taxpayer(id: "44444444-4444-4444-8444-444444444444") { token { status } refreshJob(jobId: "cccccccc-cccc-4ccc-8ccc-cccccccccccc") { status } } }';
+const mutation = 'mutation { createClientLink(input: { idempotencyKey: "one" }) { clientLink { url } replayed } }';
+
+it.each(['a file', 'Redis'] as const)(
+  'The gateway writes nothing but its log, whatever Node.js it runs on: %s',
+  async (store) => {
+    const gateway = await spawnGateway({
+      PORT: '0',
+      CACHE_URL: store === 'Redis' ? (await startRedis()).url : `file:${scratch()}`,
+      // As an error, a deprecation ends the process.
+      NODE_OPTIONS: '--throw-deprecation --pending-deprecation',
+    });
+    for (const send of Object.values(transports)) {
+      expect(await send(gateway, JSON.stringify({ query }))).toContain('"AUTHORIZED"');
+    }
+    expect(await transports.HTTP(gateway, JSON.stringify({ query: mutation }))).toContain('"replayed":false');
+    for (const path of ['/', '/graphiql', '/metrics', '/health/ready']) {
+      expect((await fetch(`${gateway.origin}${path}`)).status).toBe(200);
+    }
+    expect(await gateway.stop()).toBe(0);
+    const lines = gateway.output().trimEnd().split('\n');
+    expect(lines.filter((line) => !/^\{"level":"(info|audit)"/.test(line))).toEqual([]);
+  },
+  60_000,
+);

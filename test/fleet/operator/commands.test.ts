@@ -99,42 +99,38 @@ describe('inspect', () => {
   });
 });
 
-describe('forget', () => {
-  it('erases record, jobs, absence and cool-down, is audited, and says nothing that was planted', async () => {
-    const id = await storedTaxpayer('planted-taxpayer-3');
-    const { code, stdout, stderr } = await runCommand(env, ['forget', id, '--json']);
-    expect(code).toBe(0);
-    const { taxpayer, erased, request } = JSON.parse(stdout);
-    expect(erased).toBe(3);
-    expect(JSON.parse(stderr)).toMatchObject({
-      audit: 'taxpayer-forgotten',
-      outcome: 'erased 3',
-      requestId: request,
-      taxpayer,
-    });
-    expect((await commandJson(env, 'inspect', id)).entries).toEqual([]);
-    expect(stdout + stderr).not.toMatch(/planted/i);
+it('forget erases record, jobs, absence and cool-down, is audited, and says nothing that was planted', async () => {
+  const id = await storedTaxpayer('planted-taxpayer-3');
+  const { code, stdout, stderr } = await runCommand(env, ['forget', id, '--json']);
+  expect(code).toBe(0);
+  const { taxpayer, erased, request } = JSON.parse(stdout);
+  expect(erased).toBe(3);
+  expect(JSON.parse(stderr)).toMatchObject({
+    audit: 'taxpayer-forgotten',
+    outcome: 'erased 3',
+    requestId: request,
+    taxpayer,
   });
+  expect((await commandJson(env, 'inspect', id)).entries).toEqual([]);
+  expect(stdout + stderr).not.toMatch(/planted/i);
 });
 
-describe('with a store in a file', () => {
-  it('inspect reads beside a running gateway; forget needs it stopped, and leaves nothing in the directory', async () => {
-    const store = join(directory, 'store');
-    const ofFile = { ...env, CACHE_URL: `file:${store}` };
-    const running = await spawnGateway(ofFile);
-    const id = await storedTaxpayer('planted-taxpayer-4', running);
-    const other = await storedTaxpayer('planted-taxpayer-5', running);
-    expect((await commandJson(ofFile, 'inspect', id)).entries).toHaveLength(3);
-    const refused = await runCommand(ofFile, ['forget', id]);
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^CACHE_URL: another gateway uses .*\n$/) });
-    expect(await running.stop()).toBe(0);
-    const before = readFileSync(join(store, 'journal')).length;
-    expect((await commandJson(ofFile, 'forget', id)).erased).toBe(3);
-    expect(readFileSync(join(store, 'journal')).length).toBeLessThan(before);
-    expect((await commandJson(ofFile, 'inspect', id)).entries).toEqual([]);
-    expect((await commandJson(ofFile, 'inspect', other)).entries).toHaveLength(3);
-  }, 60_000);
-});
+it('with a store in a file, inspect reads beside a running gateway; forget needs it stopped, and leaves nothing in the directory', async () => {
+  const store = join(directory, 'store');
+  const ofFile = { ...env, CACHE_URL: `file:${store}` };
+  const running = await spawnGateway(ofFile);
+  const id = await storedTaxpayer('planted-taxpayer-4', running);
+  const other = await storedTaxpayer('planted-taxpayer-5', running);
+  expect((await commandJson(ofFile, 'inspect', id)).entries).toHaveLength(3);
+  const refused = await runCommand(ofFile, ['forget', id]);
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^CACHE_URL: another gateway uses .*\n$/) });
+  expect(await running.stop()).toBe(0);
+  const before = readFileSync(join(store, 'journal')).length;
+  expect((await commandJson(ofFile, 'forget', id)).erased).toBe(3);
+  expect(readFileSync(join(store, 'journal')).length).toBeLessThan(before);
+  expect((await commandJson(ofFile, 'inspect', id)).entries).toEqual([]);
+  expect((await commandJson(ofFile, 'inspect', other)).entries).toHaveLength(3);
+}, 60_000);
 
 describe('pseudonym', () => {
   it('prints the hash that the log has, with that of a previous key after it', async () => {

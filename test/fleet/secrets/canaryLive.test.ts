@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { findCanaries } from '../../support/canaries.js';
 import { startCollector } from '../../support/collector.js';
@@ -133,88 +133,84 @@ async function firstOf(response: Response, separator: string): Promise<string> {
   return text;
 }
 
-describe('of what stays open', () => {
-  it.each(levels)('nothing confidential is found, at the level %s', async (level) => {
-    await start({ LOG_LEVEL: level });
-    const router = { 'x-gateway-router-secret': secret };
-    const claims = { sub: canaries['subject of the caller'], scope: scopes };
-    const token = await provider.token(claims);
-    planted['signature of a token'] = token.split('.')[2] ?? '';
-    const entitled = { authorization: `Bearer ${token}`, ...router };
-    const others = { scope: 'taxpayers:read refresh-jobs:read', taxpayer_ids: ['another'] };
-    const stranger = { authorization: `Bearer ${await provider.token({ ...claims, ...others })}`, ...router };
-    const shown: string[] = [];
-    const refused: string[] = [];
-    for (const [transport, subscribe] of Object.entries(transports)) {
-      for (const [n, fault] of faults.entries()) {
-        const id = addTaxpayer(`${transport}-${n}`);
-        const armed = (['taxpayerToken', 'refreshJob'] as const).map((endpoint) =>
-          fault ? gateway.sandbox.control.arm({ endpoint, fault }) : undefined,
-        );
-        for (const query of documents) {
-          const answer = await subscribe(query, id, entitled);
-          (fault || !answer.includes('"data":{') ? refused : shown).push(answer);
-          if (n === 0) for (const who of [stranger, {}, router]) refused.push(await subscribe(query, id, who));
-        }
-        for (const one of armed) if (one !== undefined) gateway.sandbox.control.disarm(one);
+it.each(levels)('nothing confidential is found of what stays open, at the level %s', async (level) => {
+  await start({ LOG_LEVEL: level });
+  const router = { 'x-gateway-router-secret': secret };
+  const claims = { sub: canaries['subject of the caller'], scope: scopes };
+  const token = await provider.token(claims);
+  planted['signature of a token'] = token.split('.')[2] ?? '';
+  const entitled = { authorization: `Bearer ${token}`, ...router };
+  const others = { scope: 'taxpayers:read refresh-jobs:read', taxpayer_ids: ['another'] };
+  const stranger = { authorization: `Bearer ${await provider.token({ ...claims, ...others })}`, ...router };
+  const shown: string[] = [];
+  const refused: string[] = [];
+  for (const [transport, subscribe] of Object.entries(transports)) {
+    for (const [n, fault] of faults.entries()) {
+      const id = addTaxpayer(`${transport}-${n}`);
+      const armed = (['taxpayerToken', 'refreshJob'] as const).map((endpoint) =>
+        fault ? gateway.sandbox.control.arm({ endpoint, fault }) : undefined,
+      );
+      for (const query of documents) {
+        const answer = await subscribe(query, id, entitled);
+        (fault || !answer.includes('"data":{') ? refused : shown).push(answer);
+        if (n === 0) for (const who of [stranger, {}, router]) refused.push(await subscribe(query, id, who));
       }
+      for (const one of armed) if (one !== undefined) gateway.sandbox.control.disarm(one);
     }
-    const byGet = { ...entitled, 'apollo-require-preflight': 'true' };
-    shown.push(await readByGet('/graphql', 'application/json', addTaxpayer('get'), byGet));
-    shown.push(await readByGet('/graphql/stream', 'text/event-stream', addTaxpayer('get-stream'), byGet));
-    for (const answer of shown.slice(-2)) expect(answer).toContain(accessToken);
-    // Otherwise the search would prove nothing.
-    const seen = findCanaries(shown.join('\n'), planted);
-    for (const what of ['access token', 'taxpayer id', 'taxpayer name', 'metadata value', 'job id']) {
-      expect(seen).toContain(`${what} as it is`);
-    }
-    expect(refused.length).toBeGreaterThan(35);
-    expect(findCanaries(refused.join('\n'), planted)).toEqual([]);
+  }
+  const byGet = { ...entitled, 'apollo-require-preflight': 'true' };
+  shown.push(await readByGet('/graphql', 'application/json', addTaxpayer('get'), byGet));
+  shown.push(await readByGet('/graphql/stream', 'text/event-stream', addTaxpayer('get-stream'), byGet));
+  for (const answer of shown.slice(-2)) expect(answer).toContain(accessToken);
+  // Otherwise the search would prove nothing.
+  const seen = findCanaries(shown.join('\n'), planted);
+  for (const what of ['access token', 'taxpayer id', 'taxpayer name', 'metadata value', 'job id']) {
+    expect(seen).toContain(`${what} as it is`);
+  }
+  expect(refused.length).toBeGreaterThan(35);
+  expect(findCanaries(refused.join('\n'), planted)).toEqual([]);
 
-    const metrics = await (await fetch(`${gateway.origin}/metrics`)).text();
-    expect(metrics).toContain('gateway_operation_seconds_bucket');
-    await gateway.stop();
-    const logs = gateway.logs.join('');
-    expect(/"level":"info".*"msg":"operation"/.test(logs)).toBe(['trace', 'debug', 'info'].includes(level));
-    if (level !== 'silent') expect(logs).toContain('"audit":"token-revealed"');
-    const spans = collector.requests.map(({ body }) => body).join('\n');
-    for (const span of ['subscription refreshJobUpdated', 'subscription taxpayerTokenUpdated', 'refreshJob']) {
-      expect(collector.spans.map((one) => one.name)).toContain(span);
-    }
-    for (const [where, text] of Object.entries({ metrics, logs, spans })) {
-      expect({ where, found: findCanaries(text, planted) }).toEqual({ where, found: [] });
-    }
-  });
+  const metrics = await (await fetch(`${gateway.origin}/metrics`)).text();
+  expect(metrics).toContain('gateway_operation_seconds_bucket');
+  await gateway.stop();
+  const logs = gateway.logs.join('');
+  expect(/"level":"info".*"msg":"operation"/.test(logs)).toBe(['trace', 'debug', 'info'].includes(level));
+  if (level !== 'silent') expect(logs).toContain('"audit":"token-revealed"');
+  const spans = collector.requests.map(({ body }) => body).join('\n');
+  for (const span of ['subscription refreshJobUpdated', 'subscription taxpayerTokenUpdated', 'refreshJob']) {
+    expect(collector.spans.map((one) => one.name)).toContain(span);
+  }
+  for (const [where, text] of Object.entries({ metrics, logs, spans })) {
+    expect({ where, found: findCanaries(text, planted) }).toEqual({ where, found: [] });
+  }
 });
 
-describe('of what the commands print', () => {
-  it('nothing confidential is found, whether they succeed or fail', async () => {
-    const env = await start({ LOG_LEVEL: 'trace' });
-    const id = addTaxpayer('commands');
-    const authorization = `Bearer ${await provider.token({ sub: canaries['subject of the caller'], scope: scopes })}`;
-    const query = `query ($id: ID!) { taxpayerToken(taxpayerId: $id) { accessToken } refreshJob(taxpayerId: $id, jobId: "${jobId}") { name } }`;
-    const { data } = await gateway.query<object>(query, { id }, { authorization });
-    expect(JSON.stringify(data)).toContain(accessToken);
-    const calls = [
-      ...['inspect', 'pseudonym', 'forget'].map((command) => [command, id]),
-      ['forget', id, '--json'],
-      ['inspect', ` ${id}`],
-      ['inspect', id, ssn],
-      ['check', '--json'],
-      ['check', id],
-      [id],
-    ];
-    const results = [];
-    for (const args of calls) results.push(await runCommand(env, args));
-    for (const args of [
-      ['inspect', id],
-      ['forget', id],
-    ]) {
-      results.push(await runCommand({ ...env, CACHE_URL: `redis://:${secret}@127.0.0.1:1` }, args));
-    }
-    expect(new Set(results.map(({ code }) => code))).toEqual(new Set([0, 1, 2]));
-    const printed = results.map(({ stdout, stderr }) => stdout + stderr).join('\n');
-    expect(printed).toMatch(/token record/);
-    expect(findCanaries(printed, planted)).toEqual([]);
-  }, 240_000);
-});
+it('nothing confidential is found in what the commands print, whether they succeed or fail', async () => {
+  const env = await start({ LOG_LEVEL: 'trace' });
+  const id = addTaxpayer('commands');
+  const authorization = `Bearer ${await provider.token({ sub: canaries['subject of the caller'], scope: scopes })}`;
+  const query = `query ($id: ID!) { taxpayerToken(taxpayerId: $id) { accessToken } refreshJob(taxpayerId: $id, jobId: "${jobId}") { name } }`;
+  const { data } = await gateway.query<object>(query, { id }, { authorization });
+  expect(JSON.stringify(data)).toContain(accessToken);
+  const calls = [
+    ...['inspect', 'pseudonym', 'forget'].map((command) => [command, id]),
+    ['forget', id, '--json'],
+    ['inspect', ` ${id}`],
+    ['inspect', id, ssn],
+    ['check', '--json'],
+    ['check', id],
+    [id],
+  ];
+  const results = [];
+  for (const args of calls) results.push(await runCommand(env, args));
+  for (const args of [
+    ['inspect', id],
+    ['forget', id],
+  ]) {
+    results.push(await runCommand({ ...env, CACHE_URL: `redis://:${secret}@127.0.0.1:1` }, args));
+  }
+  expect(new Set(results.map(({ code }) => code))).toEqual(new Set([0, 1, 2]));
+  const printed = results.map(({ stdout, stderr }) => stdout + stderr).join('\n');
+  expect(printed).toMatch(/token record/);
+  expect(findCanaries(printed, planted)).toEqual([]);
+}, 240_000);

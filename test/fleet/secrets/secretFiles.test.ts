@@ -60,34 +60,32 @@ describe('A secret file that is written in place', () => {
   });
 });
 
-describe('A certificate and its key that are renewed by a symbolic link', () => {
-  itMostlyWaits('are never looked at apart', async () => {
-    const directory = scratch();
-    for (const name of ['one', 'two']) {
-      mkdirSync(join(directory, name));
-      issueCertificate(name, { certFile: join(directory, name, 'tls.crt'), keyFile: join(directory, name, 'tls.key') });
-    }
-    const current = join(directory, 'current');
-    const point = (name: string) => {
-      symlinkSync(name, `${current}.new`);
-      renameSync(`${current}.new`, current);
-    };
-    point('one');
-    const files = {
-      cert: { setting: 'TLS_CERT_FILE', file: join(current, 'tls.crt') },
-      key: { setting: 'TLS_KEY_FILE', file: join(current, 'tls.key') },
-    };
-    const lines: string[] = [];
-    const log = createLogger('info', { write: (line) => lines.push(line) });
-    const renewed = new Promise<Pem>((resolve) => {
-      atEnd(followPemFiles(files, readPemFiles(files), log, resolve));
-    });
-    await sleep(1500); // it has looked at what is in use
-    point('two');
-    expect((await renewed).key).toEqual(readFileSync(join(directory, 'two', 'tls.key')));
-    await sleep(1500);
-    expect(lines.map((line) => JSON.parse(line) as object)).toEqual([
-      expect.objectContaining({ level: 'info', settings: ['TLS_CERT_FILE', 'TLS_KEY_FILE'] }),
-    ]);
+itMostlyWaits('A certificate and its key that are renewed by a symbolic link are never looked at apart', async () => {
+  const directory = scratch();
+  for (const name of ['one', 'two']) {
+    mkdirSync(join(directory, name));
+    issueCertificate(name, { certFile: join(directory, name, 'tls.crt'), keyFile: join(directory, name, 'tls.key') });
+  }
+  const current = join(directory, 'current');
+  const point = (name: string) => {
+    symlinkSync(name, `${current}.new`);
+    renameSync(`${current}.new`, current);
+  };
+  point('one');
+  const files = {
+    cert: { setting: 'TLS_CERT_FILE', file: join(current, 'tls.crt') },
+    key: { setting: 'TLS_KEY_FILE', file: join(current, 'tls.key') },
+  };
+  const lines: string[] = [];
+  const log = createLogger('info', { write: (line) => lines.push(line) });
+  const renewed = new Promise<Pem>((resolve) => {
+    atEnd(followPemFiles(files, readPemFiles(files), log, resolve));
   });
+  await sleep(1500); // it has looked at what is in use
+  point('two');
+  expect((await renewed).key).toEqual(readFileSync(join(directory, 'two', 'tls.key')));
+  await sleep(1500);
+  expect(lines.map((line) => JSON.parse(line) as object)).toEqual([
+    expect.objectContaining({ level: 'info', settings: ['TLS_CERT_FILE', 'TLS_KEY_FILE'] }),
+  ]);
 });

@@ -227,17 +227,18 @@ describe('A damaged file in the directory', () => {
   }, 60_000);
 });
 
-describe('A directory that cannot be made or read', () => {
-  const withoutFile = newDirectory();
-  mkdirSync(join(withoutFile, 'journal'), { recursive: true });
+const withoutFile = newDirectory();
+mkdirSync(join(withoutFile, 'journal'), { recursive: true });
 
-  it.each([
-    ['with a file that is none', withoutFile],
-    ['in a file', `${import.meta.filename}/cache`],
-    ['under /proc, where Node.js would try for ever', '/proc/nothing/cache'],
-  ])('is one line that names CACHE_URL and the whole path: %s', async (_, directory) => {
+it.each([
+  ['with a file that is none', withoutFile],
+  ['in a file', `${import.meta.filename}/cache`],
+  ['under /proc, where Node.js would try for ever', '/proc/nothing/cache'],
+])(
+  'A directory that cannot be made or read is one line that names CACHE_URL and the whole path: %s',
+  async (_, directory) => {
     const { output, exited } = launchGateway(environment(directory));
     expect(await exited).toBe(1);
     expect(output()).toMatch(new RegExp(`^CACHE_URL: the directory ${directory} cannot be opened: E[A-Z]+\n$`));
-  });
-});
+  },
+);

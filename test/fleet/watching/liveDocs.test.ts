@@ -25,13 +25,11 @@ describe('docs/live-updates.md', () => {
   });
 });
 
-describe('The typed client', () => {
-  it('follows a taxpayer to the end as its README shows', async () => {
-    const gateway = await startTestGateway();
+it('The typed client follows a taxpayer to the end as its README shows', async () => {
+  const gateway = await startTestGateway();
 
-    const [, { text } = { text: '' }] = codeBlocks(read('packages/client/README.md'));
-    const code = text.replaceAll('localhost:4000', new URL(gateway.origin).host);
-    const { stdout } = await runScript(code, 'packages/client');
-    expect(stdout).toMatch(/^COMPLETED/);
-  });
+  const [, { text } = { text: '' }] = codeBlocks(read('packages/client/README.md'));
+  const code = text.replaceAll('localhost:4000', new URL(gateway.origin).host);
+  const { stdout } = await runScript(code, 'packages/client');
+  expect(stdout).toMatch(/^COMPLETED/);
 });

@@ -365,32 +365,28 @@ function attempt(build: () => string): string | undefined {
   }
 }
 
-describe('The connections to the service', () => {
-  it('reads on one connection, and sends each creation on one of its own, which is then closed', async () => {
-    const { query, sandbox } = await startTestGateway();
-    for (const id of sandbox.control.addTaxpayers(3)) {
-      expect((await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`)).errors).toBeUndefined();
-      expect((await query('mutation { createClientLink(input: {}) { replayed } }')).errors).toBeUndefined();
-    }
-    expect(sandbox.control.counters()).toMatchObject({ createClientLink: 3, taxpayerToken: 3, connections: 4 });
-  });
+it('The service is read on one connection, and sent each creation on one of its own, which is then closed', async () => {
+  const { query, sandbox } = await startTestGateway();
+  for (const id of sandbox.control.addTaxpayers(3)) {
+    expect((await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`)).errors).toBeUndefined();
+    expect((await query('mutation { createClientLink(input: {}) { replayed } }')).errors).toBeUndefined();
+  }
+  expect(sandbox.control.counters()).toMatchObject({ createClientLink: 3, taxpayerToken: 3, connections: 4 });
 });
 
-describe('An access token', () => {
-  it('may have 16,000 characters, and none that no header can hold', async () => {
-    const { control } = gateway.sandbox;
-    const ask = (id: string) =>
-      gateway.query(
-        'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } refreshJob(taxpayerId: $id, jobId: "j") { status } }',
-        { id },
-      );
-    const { id } = control.addTaxpayer({ accessToken: 't'.repeat(16_000) });
-    control.addJob({ taxpayerId: id, jobId: 'j', status: 'completed' });
-    expect(await ask(id)).toMatchObject({ data: { refreshJob: { status: 'COMPLETED' } } });
-    for (const accessToken of ['t'.repeat(16_001), 't'.repeat(1_000_000), 'with space', 'tök', '']) {
-      const answer = await ask(control.addTaxpayer({ accessToken }).id);
-      expect(codesOf(answer)).toEqual(Array(2).fill('UPSTREAM_INVALID_RESPONSE'));
-    }
-    expect(control.counters().refreshJob).toBe(1);
-  });
+it('An access token may have 16,000 characters, and none that no header can hold', async () => {
+  const { control } = gateway.sandbox;
+  const ask = (id: string) =>
+    gateway.query(
+      'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } refreshJob(taxpayerId: $id, jobId: "j") { status } }',
+      { id },
+    );
+  const { id } = control.addTaxpayer({ accessToken: 't'.repeat(16_000) });
+  control.addJob({ taxpayerId: id, jobId: 'j', status: 'completed' });
+  expect(await ask(id)).toMatchObject({ data: { refreshJob: { status: 'COMPLETED' } } });
+  for (const accessToken of ['t'.repeat(16_001), 't'.repeat(1_000_000), 'with space', 'tök', '']) {
+    const answer = await ask(control.addTaxpayer({ accessToken }).id);
+    expect(codesOf(answer)).toEqual(Array(2).fill('UPSTREAM_INVALID_RESPONSE'));
+  }
+  expect(control.counters().refreshJob).toBe(1);
 });

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
 import { type Endpoint, maxTries } from '../../../src/upstream/ResilientFetch.js';
@@ -72,51 +72,47 @@ const gateways = {
 
 const cases = table.classes.flatMap((row) => row.faults.map(({ when, fault }) => ({ ...row, when, fault })));
 
-describe('When the service', () => {
-  it.each(cases)('$when, every operation ends as the table says', async (row) => {
-    const pace = row.slow ? 'slow' : 'quick';
-    const gateway = gateways[pace];
-    const logged = gateway.logs.length;
-    for (const operation of operations) {
-      const { endpoint, times, setting } = operation;
-      const expected = row.expect[endpoint];
-      if (expected === undefined) throw new Error(`The table says nothing of ${endpoint}`);
-      const calls = expected.calls === 'all tries' ? maxTries : expected.calls;
-      const scene = await stage(gateway, operation);
-      await scene.begin(row.fault);
+it.each(cases)('When the service $when, every operation ends as the table says', async (row) => {
+  const pace = row.slow ? 'slow' : 'quick';
+  const gateway = gateways[pace];
+  const logged = gateway.logs.length;
+  for (const operation of operations) {
+    const { endpoint, times, setting } = operation;
+    const expected = row.expect[endpoint];
+    if (expected === undefined) throw new Error(`The table says nothing of ${endpoint}`);
+    const calls = expected.calls === 'all tries' ? maxTries : expected.calls;
+    const scene = await stage(gateway, operation);
+    await scene.begin(row.fault);
 
-      const startedAt = performance.now();
-      expect(await scene.run()).toEqual(outcomeOf(expected));
-      expect(performance.now() - startedAt).toBeLessThan(times * Number(limits[pace][setting]) + machineSlackMs);
+    const startedAt = performance.now();
+    expect(await scene.run()).toEqual(outcomeOf(expected));
+    expect(performance.now() - startedAt).toBeLessThan(times * Number(limits[pace][setting]) + machineSlackMs);
+    expect(await scene.tries()).toBe(calls);
+
+    if (expected.silent) {
+      expect((await scene.run()).code).toBe(expected.code);
       expect(await scene.tries()).toBe(calls);
-
-      if (expected.silent) {
-        expect((await scene.run()).code).toBe(expected.code);
-        expect(await scene.tries()).toBe(calls);
-      }
-      if (endpoint === 'createClientLink') {
-        skewMs += longEnoughMs;
-        const key = row.when;
-        expect(await scene.run(key)).toEqual(outcomeOf(expected));
-        await scene.end(row.fault);
-        expect((await scene.run(key)).code).toBe(row.sameKeyAgain);
-      }
-      await scene.end(row.fault);
-      skewMs += longEnoughMs;
-      expect((await scene.run()).code).toMatch(/^(answered|created)$/);
-      skewMs += longEnoughMs;
     }
-    const logs = gateway.logs.slice(logged).join('');
-    expect(logs).not.toContain(upstreamOnlyText);
-    expect(logs).not.toContain('a bug of the gateway');
-  });
+    if (endpoint === 'createClientLink') {
+      skewMs += longEnoughMs;
+      const key = row.when;
+      expect(await scene.run(key)).toEqual(outcomeOf(expected));
+      await scene.end(row.fault);
+      expect((await scene.run(key)).code).toBe(row.sameKeyAgain);
+    }
+    await scene.end(row.fault);
+    skewMs += longEnoughMs;
+    expect((await scene.run()).code).toMatch(/^(answered|created)$/);
+    skewMs += longEnoughMs;
+  }
+  const logs = gateway.logs.slice(logged).join('');
+  expect(logs).not.toContain(upstreamOnlyText);
+  expect(logs).not.toContain('a bug of the gateway');
 });
 
-describe('The table', () => {
-  it('has a line for every answer that breaks the contract', () => {
-    const named = cases.map(({ fault }) => fault).filter((fault) => typeof fault === 'string' && fault !== 'outage');
-    expect(named.sort()).toEqual(Object.keys(faults).sort());
-  });
+it('The table has a line for every answer that breaks the contract', () => {
+  const named = cases.map(({ fault }) => fault).filter((fault) => typeof fault === 'string' && fault !== 'outage');
+  expect(named.sort()).toEqual(Object.keys(faults).sort());
 });
 
 interface Outcome {

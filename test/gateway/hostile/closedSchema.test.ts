@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { startTestGateway } from '../../support/gateway.js';
 
 // Without introspection no answer may tell what the schema holds: a list of words must not find the names in it.
@@ -36,34 +36,30 @@ const guesses: readonly [guess: string, of: readonly string[], query: (name: str
   ['a directive', ['include'], (name) => `{ __typename @${name} }`],
 ];
 
-describe('a name that exists is refused with the same words as one that does not', () => {
-  test.each(guesses.flatMap(([guess, names, query]) => names.map((name) => ({ guess, name, query }))))(
-    '$guess: $name',
-    async ({ name, query }) => {
-      const [real, invented] = twins(name);
-      const told = await errorsOf(query(real));
-      expect(told).toEqual(await errorsOf(query(invented)));
-      const extensions = { code: 'GRAPHQL_VALIDATION_FAILED', retryable: false };
-      expect(told).toEqual([{ message: 'The document does not fit the schema', extensions }]);
-    },
-  );
-});
-
-describe('the type of a variable or of a fragment is not told by other mistakes', () => {
-  test.each([
-    ['CreateClientLinkInput', 'mutation ($v: NAME) { createClientLink(input: $v) { z } }'],
-    ['String', 'query ($v: NAME) { zzz }'],
-    ['Taxpayer', 'fragment F on NAME { __typename } { zzz ...F }'],
-    [
-      'TaxpayerToken',
-      '{ a: __typename taxpayer(id: "x") { ...G } } fragment F on NAME { name } fragment G on Taxpayer { ...F }',
-    ],
-  ])('%s in %s', async (name, query) => {
+test.each(guesses.flatMap(([guess, names, query]) => names.map((name) => ({ guess, name, query }))))(
+  'a name that exists is refused with the same words as one that does not $guess: $name',
+  async ({ name, query }) => {
     const [real, invented] = twins(name);
-    const told = await errorsOf(query.replace('NAME', real));
-    expect(told).toEqual(await errorsOf(query.replace('NAME', invented)));
-    expect(told).toHaveLength(1);
-  });
+    const told = await errorsOf(query(real));
+    expect(told).toEqual(await errorsOf(query(invented)));
+    const extensions = { code: 'GRAPHQL_VALIDATION_FAILED', retryable: false };
+    expect(told).toEqual([{ message: 'The document does not fit the schema', extensions }]);
+  },
+);
+
+test.each([
+  ['CreateClientLinkInput', 'mutation ($v: NAME) { createClientLink(input: $v) { z } }'],
+  ['String', 'query ($v: NAME) { zzz }'],
+  ['Taxpayer', 'fragment F on NAME { __typename } { zzz ...F }'],
+  [
+    'TaxpayerToken',
+    '{ a: __typename taxpayer(id: "x") { ...G } } fragment F on NAME { name } fragment G on Taxpayer { ...F }',
+  ],
+])('the type of a variable or of a fragment is not told by other mistakes: %s in %s', async (name, query) => {
+  const [real, invented] = twins(name);
+  const told = await errorsOf(query.replace('NAME', real));
+  expect(told).toEqual(await errorsOf(query.replace('NAME', invented)));
+  expect(told).toHaveLength(1);
 });
 
 test('a member of a variable is refused with the same words whether it exists', async () => {

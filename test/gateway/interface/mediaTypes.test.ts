@@ -87,24 +87,22 @@ describe('an Accept header', () => {
   });
 });
 
-describe('a Content-Type', () => {
-  const ways: readonly [string, string, string][] = [
-    ['plain HTTP', '/graphql', json],
-    ['an event stream', '/graphql/stream', events],
-    ['a multipart subscription', '/graphql', 'multipart/mixed;subscriptionSpec=1.0'],
-  ];
+const ways: readonly [string, string, string][] = [
+  ['plain HTTP', '/graphql', json],
+  ['an event stream', '/graphql/stream', events],
+  ['a multipart subscription', '/graphql', 'multipart/mixed;subscriptionSpec=1.0'],
+];
 
-  it.each(ways)('tells nothing of the charset, which is always UTF-8: %s', async (_, path, accept) => {
-    const headersWith = (rest: string) => ({ accept, 'content-type': `${json}${rest}` });
-    for (const rest of ['; charset=utf-16', ' ; CHARSET="utf8"', '; x=y', ';']) {
-      const response = await ask(path, headersWith(rest));
-      expect([rest, response.status]).toEqual([rest, 200]);
-      await response.body?.cancel();
-    }
-    const body = Buffer.from(typename, 'utf16le');
-    const refusal = await post(gateway.origin + path, '', headersWith('; charset=utf-16'), { body });
-    expect([refusal.status, await refusal.text()]).toEqual([400, expect.stringContaining('valid JSON in UTF-8')]);
-  });
+it.each(ways)('a Content-Type tells nothing of the charset, which is always UTF-8: %s', async (_, path, accept) => {
+  const headersWith = (rest: string) => ({ accept, 'content-type': `${json}${rest}` });
+  for (const rest of ['; charset=utf-16', ' ; CHARSET="utf8"', '; x=y', ';']) {
+    const response = await ask(path, headersWith(rest));
+    expect([rest, response.status]).toEqual([rest, 200]);
+    await response.body?.cancel();
+  }
+  const body = Buffer.from(typename, 'utf16le');
+  const refusal = await post(gateway.origin + path, '', headersWith('; charset=utf-16'), { body });
+  expect([refusal.status, await refusal.text()]).toEqual([400, expect.stringContaining('valid JSON in UTF-8')]);
 });
 
 const provider = await startTrustedProvider();
@@ -135,34 +133,32 @@ describe('before authentication', () => {
   );
 });
 
-describe('A refusal', () => {
-  it.each<[string, object, string]>([
-    ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, 'operationName must name one'],
-    ['no name of several', { query: 'query A { a: __typename } query B { b: __typename }' }, 'set operationName'],
-    [
-      'a persisted query',
-      { extensions: { persistedQuery: { version: 1, sha256Hash: '00' } } },
-      'PersistedQueryNotSupported',
-    ],
-    ['a syntax error', { query: '{' }, 'Syntax Error'],
-    [
-      'a value in place of an id',
-      { query: watchJob, variables: { taxpayerId: { ssn: '078-05-1120' }, jobId: 'j' } },
-      'Variable taxpayerId does not have',
-    ],
-    [
-      'null in place of an id',
-      { query: watchJob, variables: { taxpayerId: null, jobId: 'j' } },
-      'Variable taxpayerId must not be null: expected ID!',
-    ],
-  ])('%s is told in the same words on every transport', async (_, request, words) => {
-    const isStream = JSON.stringify(request).includes('subscription');
-    for (const [transport, send] of Object.entries(transports)) {
-      if (transport === 'HTTP' && isStream) continue;
-      if (transport === 'WebSocket' && !('query' in request)) continue; // not a message of its protocol
-      const answer = await send(gateway, JSON.stringify(request));
-      expect([transport, answer]).toEqual([transport, expect.stringContaining(words)]);
-      expect(answer).not.toContain('078-05');
-    }
-  });
+it.each<[string, object, string]>([
+  ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, 'operationName must name one'],
+  ['no name of several', { query: 'query A { a: __typename } query B { b: __typename }' }, 'set operationName'],
+  [
+    'a persisted query',
+    { extensions: { persistedQuery: { version: 1, sha256Hash: '00' } } },
+    'PersistedQueryNotSupported',
+  ],
+  ['a syntax error', { query: '{' }, 'Syntax Error'],
+  [
+    'a value in place of an id',
+    { query: watchJob, variables: { taxpayerId: { ssn: '078-05-1120' }, jobId: 'j' } },
+    'Variable taxpayerId does not have',
+  ],
+  [
+    'null in place of an id',
+    { query: watchJob, variables: { taxpayerId: null, jobId: 'j' } },
+    'Variable taxpayerId must not be null: expected ID!',
+  ],
+])('A refusal of %s is told in the same words on every transport', async (_, request, words) => {
+  const isStream = JSON.stringify(request).includes('subscription');
+  for (const [transport, send] of Object.entries(transports)) {
+    if (transport === 'HTTP' && isStream) continue;
+    if (transport === 'WebSocket' && !('query' in request)) continue; // not a message of its protocol
+    const answer = await send(gateway, JSON.stringify(request));
+    expect([transport, answer]).toEqual([transport, expect.stringContaining(words)]);
+    expect(answer).not.toContain('078-05');
+  }
 });

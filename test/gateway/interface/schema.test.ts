@@ -116,25 +116,26 @@ describe('A value of the service that the schema does not know', () => {
 
 const gateway = await startTestGateway();
 
-describe('A record of the service with something of a wrong form', () => {
-  const deep = JSON.parse(`${'{"planted":'.repeat(21)}1${'}'.repeat(21)}`);
-  const broken = 'The service gave a value that breaks its contract';
-  const tooDeep = 'metadata must be nested at most 20 levels';
-  const tooMany = 'metadata must have at most 10000 values';
-  it.each<[string, string, Readonly<Record<string, unknown>>, string]>([
-    ['name', 'name: Invalid input: expected string, received array', { name: ['planted'] }, broken],
-    ['metadata', 'metadata: Invalid input', { metadata: ['planted'] }, broken],
-    ['metadata', tooDeep, { metadata: deep }, tooDeep],
-    ['metadata', tooMany, { metadata: { list: Array(9999).fill({}) } }, tooMany],
-    ['createdAt', 'created_at: Invalid input', { created_at: 'planted' }, broken],
-    ['createdAt', 'created_at: Invalid input', { created_at: '2026-02-30T10:00:00Z' }, broken],
-    [
-      'createdAt',
-      'created_at: Invalid input: expected string, received number',
-      { created_at: 1_706_933_106_000 },
-      broken,
-    ],
-  ])('answers all but %s, and so do the jobs: %s', async (field, reason, set, message) => {
+const deep = JSON.parse(`${'{"planted":'.repeat(21)}1${'}'.repeat(21)}`);
+const broken = 'The service gave a value that breaks its contract';
+const tooDeep = 'metadata must be nested at most 20 levels';
+const tooMany = 'metadata must have at most 10000 values';
+it.each<[string, string, Readonly<Record<string, unknown>>, string]>([
+  ['name', 'name: Invalid input: expected string, received array', { name: ['planted'] }, broken],
+  ['metadata', 'metadata: Invalid input', { metadata: ['planted'] }, broken],
+  ['metadata', tooDeep, { metadata: deep }, tooDeep],
+  ['metadata', tooMany, { metadata: { list: Array(9999).fill({}) } }, tooMany],
+  ['createdAt', 'created_at: Invalid input', { created_at: 'planted' }, broken],
+  ['createdAt', 'created_at: Invalid input', { created_at: '2026-02-30T10:00:00Z' }, broken],
+  [
+    'createdAt',
+    'created_at: Invalid input: expected string, received number',
+    { created_at: 1_706_933_106_000 },
+    broken,
+  ],
+])(
+  'A record of the service with something of a wrong form answers all but %s, and so do the jobs: %s',
+  async (field, reason, set, message) => {
     const { sandbox, query, logs } = gateway;
     const { id } = sandbox.control.addTaxpayer({ name: 'Ada', metadata: { a: 1 }, createdAt: '2024-02-03T00:00:00Z' });
     const { jobId } = sandbox.control.addJob({ taxpayerId: id, status: 'completed' });
@@ -153,5 +154,5 @@ describe('A record of the service with something of a wrong form', () => {
     expect(sandbox.control.tokenCalls(id)).toBe(1);
     await until(() => logs.some((line) => line.includes(reason)));
     expect(logs.join('')).not.toContain('planted');
-  });
-});
+  },
+);

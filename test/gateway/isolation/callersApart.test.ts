@@ -34,114 +34,106 @@ const headersOf = async (sub: string, ...taxpayers: readonly string[]) => ({
   authorization: `Bearer ${await provider.token({ sub, scope: 'refresh-jobs:read taxpayers:read', taxpayer_ids: taxpayers })}`,
 });
 
-describe('A caller whose jobs the service fails on', () => {
-  it('has calls refused, while those of every other caller are made', async () => {
-    const [hostile = '', honest = ''] = control.addTaxpayers(2, { status: 'AUTHORIZED' });
-    const ask = async (taxpayerId: string, jobId: string) =>
-      codesOf(await gateway.query(readJob, { taxpayerId, jobId }, await headersOf(taxpayerId, taxpayerId)));
-    control.arm({ endpoint: 'refreshJob', taxpayerId: hostile, fault: { status: 500 } });
-    for (let n = 0; n < 8; n += 1) expect(await ask(hostile, `bad-${n}`)).toEqual(['UPSTREAM_UNAVAILABLE']);
-    const made = control.counters().refreshJob;
-    expect(await ask(hostile, 'bad-again')).toEqual(['UPSTREAM_UNAVAILABLE']);
-    expect(control.counters().refreshJob).toBe(made);
+it('A caller whose jobs the service fails on has calls refused, while those of every other caller are made', async () => {
+  const [hostile = '', honest = ''] = control.addTaxpayers(2, { status: 'AUTHORIZED' });
+  const ask = async (taxpayerId: string, jobId: string) =>
+    codesOf(await gateway.query(readJob, { taxpayerId, jobId }, await headersOf(taxpayerId, taxpayerId)));
+  control.arm({ endpoint: 'refreshJob', taxpayerId: hostile, fault: { status: 500 } });
+  for (let n = 0; n < 8; n += 1) expect(await ask(hostile, `bad-${n}`)).toEqual(['UPSTREAM_UNAVAILABLE']);
+  const made = control.counters().refreshJob;
+  expect(await ask(hostile, 'bad-again')).toEqual(['UPSTREAM_UNAVAILABLE']);
+  expect(control.counters().refreshJob).toBe(made);
 
-    for (let n = 0; n < 10; n += 1) {
-      const { jobId } = control.addJob({ taxpayerId: honest, endsAs: null });
-      expect(await ask(honest, jobId)).toEqual([]);
-    }
-    const page = await (await fetch(`${gateway.origin}/metrics`)).text();
-    expect(page).toContain('gateway_breaker_open{endpoint="refreshJob"} 1');
-  });
+  for (let n = 0; n < 10; n += 1) {
+    const { jobId } = control.addJob({ taxpayerId: honest, endsAs: null });
+    expect(await ask(honest, jobId)).toEqual([]);
+  }
+  const page = await (await fetch(`${gateway.origin}/metrics`)).text();
+  expect(page).toContain('gateway_breaker_open{endpoint="refreshJob"} 1');
 });
 
-describe('An outage of an endpoint', () => {
-  it('is found by three callers for all, and costs one trial at a time until one is answered', async () => {
-    const resetMs = 60_000;
-    const { one, control, advance, ...fleet } = await startFleet({ breakerResetMs: resetMs });
-    const ids = fleet.addTaxpayers(20, { status: 'AUTHORIZED' });
-    for (const id of ids) await one.broker.record(id);
-    /** Each of twenty callers reads a job of a taxpayer of its own. */
-    const reads = ids.map((id, n) => () => outcomeOf(one.jobs.status(id, fleet.addJob(id), { holder: `caller-${n}` })));
-    const outcomesOf = async (run: () => Promise<string[]>) => {
-      const before = control.counters().refreshJob;
-      const outcomes = [...new Set(await run())];
-      return { outcomes, calls: control.counters().refreshJob - before };
-    };
-    const inTurn = async () => {
-      const outcomes = [];
-      for (const read of reads) outcomes.push(await read());
-      return outcomes;
-    };
-    const together = () => Promise.all(reads.map((read) => read()));
-    control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
-    expect(await outcomesOf(inTurn)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 3 * maxTries });
-    advance(resetMs);
-    expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 1 });
-    control.disarmAll();
-    advance(resetMs);
-    expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE', 'answered'], calls: 1 });
-    expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
-    // Met by all at once: what is on its way is not called back, and the wait of 4 s before a second try is never used up.
-    const slow = { status: 500, headers: { 'retry-after': '4' } };
-    control.arm({ endpoint: 'refreshJob', fault: slow, times: 17 });
-    control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
-    expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 17 + 3 * maxTries });
-    expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 0 });
-    control.disarmAll();
-    advance(resetMs + 10_000); // nobody has called meanwhile
-    expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
-  });
-});
-
-describe('The breaker of a caller', () => {
-  it('opens when five ids fail in a row within ten seconds, for that caller alone: not for one id, nor with an answer between', async () => {
-    const { one, control, advance, addTaxpayers, addJob, ids } = await startFleet({ breakerResetMs: 60_000 });
-    const [good, ...bad] = addTaxpayers(6) as [TaxpayerId, ...TaxpayerId[]];
-    for (const taxpayerId of bad) control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { status: 500 } });
-    const read = (id: TaxpayerId, holder = 'one') =>
-      outcomeOf(one.jobs.status(id, id === good ? addJob(id) : ids.jobId('bad'), { holder }));
-    const fail = async (ids: readonly TaxpayerId[]) => {
-      for (const id of ids) expect(await read(id)).toBe('UPSTREAM_UNAVAILABLE');
-    };
-    await fail(Array(8).fill(bad[0]));
-    expect(await read(good)).toBe('answered');
-    await fail(bad.slice(1));
-    expect(await read(good)).toBe('answered');
-    await fail(bad.slice(1));
-    advance(10_000);
-    await fail(bad.slice(0, 1));
-    expect(await read(good)).toBe('answered');
-    await fail(bad);
-    expect(await read(good)).toBe('UPSTREAM_UNAVAILABLE');
-    expect(await read(good, 'another')).toBe('answered');
-    advance(60_000);
-    expect(await read(good)).toBe('answered');
-  });
-});
-
-describe('A trial that a pause of the fleet refuses', () => {
-  it('proves nothing: once the pause is over, one call is the trial for all', async () => {
-    const { one, two, control, advance, ...fleet } = await startFleet({ size: 2, breakerResetMs: 1000 });
-    const taxpayers = fleet.addTaxpayers(20, { status: 'AUTHORIZED' });
-    const read = async ({ jobs, broker }: Member, n: number) => {
-      const id = taxpayers[n] as TaxpayerId;
-      await broker.record(id);
-      return outcomeOf(jobs.status(id, fleet.addJob(id), { holder: `caller-${n}` }));
-    };
-    const outage = control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
-    for (const n of [0, 1, 2]) expect(await read(one, n)).toBe('UPSTREAM_UNAVAILABLE');
-    control.disarm(outage);
-    control.arm({ endpoint: 'refreshJob', fault: { status: 429, headers: { 'retry-after': '5' } }, times: 1 });
-    expect(await read(two, 3)).toBe('UPSTREAM_RATE_LIMITED');
-    control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
-    advance(1000);
+it('An outage of an endpoint is found by three callers for all, and costs one trial at a time until one is answered', async () => {
+  const resetMs = 60_000;
+  const { one, control, advance, ...fleet } = await startFleet({ breakerResetMs: resetMs });
+  const ids = fleet.addTaxpayers(20, { status: 'AUTHORIZED' });
+  for (const id of ids) await one.broker.record(id);
+  /** Each of twenty callers reads a job of a taxpayer of its own. */
+  const reads = ids.map((id, n) => () => outcomeOf(one.jobs.status(id, fleet.addJob(id), { holder: `caller-${n}` })));
+  const outcomesOf = async (run: () => Promise<string[]>) => {
     const before = control.counters().refreshJob;
-    for (const n of [4, 5]) expect(await read(one, n)).toBe('UPSTREAM_RATE_LIMITED');
-    advance(5000);
-    const outcomes = await Promise.all(taxpayers.map((_, n) => read(one, n)));
-    expect(new Set(outcomes)).toEqual(new Set(['UPSTREAM_UNAVAILABLE']));
-    expect(control.counters().refreshJob - before).toBe(1);
-  });
+    const outcomes = [...new Set(await run())];
+    return { outcomes, calls: control.counters().refreshJob - before };
+  };
+  const inTurn = async () => {
+    const outcomes = [];
+    for (const read of reads) outcomes.push(await read());
+    return outcomes;
+  };
+  const together = () => Promise.all(reads.map((read) => read()));
+  control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+  expect(await outcomesOf(inTurn)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 3 * maxTries });
+  advance(resetMs);
+  expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 1 });
+  control.disarmAll();
+  advance(resetMs);
+  expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE', 'answered'], calls: 1 });
+  expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
+  // Met by all at once: what is on its way is not called back, and the wait of 4 s before a second try is never used up.
+  const slow = { status: 500, headers: { 'retry-after': '4' } };
+  control.arm({ endpoint: 'refreshJob', fault: slow, times: 17 });
+  control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+  expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 17 + 3 * maxTries });
+  expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 0 });
+  control.disarmAll();
+  advance(resetMs + 10_000); // nobody has called meanwhile
+  expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
+});
+
+it('The breaker of a caller opens when five ids fail in a row within ten seconds, for that caller alone: not for one id, nor with an answer between', async () => {
+  const { one, control, advance, addTaxpayers, addJob, ids } = await startFleet({ breakerResetMs: 60_000 });
+  const [good, ...bad] = addTaxpayers(6) as [TaxpayerId, ...TaxpayerId[]];
+  for (const taxpayerId of bad) control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { status: 500 } });
+  const read = (id: TaxpayerId, holder = 'one') =>
+    outcomeOf(one.jobs.status(id, id === good ? addJob(id) : ids.jobId('bad'), { holder }));
+  const fail = async (ids: readonly TaxpayerId[]) => {
+    for (const id of ids) expect(await read(id)).toBe('UPSTREAM_UNAVAILABLE');
+  };
+  await fail(Array(8).fill(bad[0]));
+  expect(await read(good)).toBe('answered');
+  await fail(bad.slice(1));
+  expect(await read(good)).toBe('answered');
+  await fail(bad.slice(1));
+  advance(10_000);
+  await fail(bad.slice(0, 1));
+  expect(await read(good)).toBe('answered');
+  await fail(bad);
+  expect(await read(good)).toBe('UPSTREAM_UNAVAILABLE');
+  expect(await read(good, 'another')).toBe('answered');
+  advance(60_000);
+  expect(await read(good)).toBe('answered');
+});
+
+it('A trial that a pause of the fleet refuses proves nothing: once the pause is over, one call is the trial for all', async () => {
+  const { one, two, control, advance, ...fleet } = await startFleet({ size: 2, breakerResetMs: 1000 });
+  const taxpayers = fleet.addTaxpayers(20, { status: 'AUTHORIZED' });
+  const read = async ({ jobs, broker }: Member, n: number) => {
+    const id = taxpayers[n] as TaxpayerId;
+    await broker.record(id);
+    return outcomeOf(jobs.status(id, fleet.addJob(id), { holder: `caller-${n}` }));
+  };
+  const outage = control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+  for (const n of [0, 1, 2]) expect(await read(one, n)).toBe('UPSTREAM_UNAVAILABLE');
+  control.disarm(outage);
+  control.arm({ endpoint: 'refreshJob', fault: { status: 429, headers: { 'retry-after': '5' } }, times: 1 });
+  expect(await read(two, 3)).toBe('UPSTREAM_RATE_LIMITED');
+  control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+  advance(1000);
+  const before = control.counters().refreshJob;
+  for (const n of [4, 5]) expect(await read(one, n)).toBe('UPSTREAM_RATE_LIMITED');
+  advance(5000);
+  const outcomes = await Promise.all(taxpayers.map((_, n) => read(one, n)));
+  expect(new Set(outcomes)).toEqual(new Set(['UPSTREAM_UNAVAILABLE']));
+  expect(control.counters().refreshJob - before).toBe(1);
 });
 
 describe('A caller who asks for more than the service can answer at once', () => {
@@ -188,34 +180,32 @@ describe('A caller who asks for more than the service can answer at once', () =>
   });
 });
 
-describe('A caller who asks while all places of the process are taken', () => {
-  it('gets the next one, before those who have some and wait for more', async () => {
-    const patient = await startTestGateway({ ...env, UPSTREAM_TIMEOUT_MS: '60000', UPSTREAM_DEADLINE_MS: '60000' });
-    const { control } = patient.sandbox;
-    const last = addJob(patient);
-    const pages = control.addTaxpayers(9, { status: 'AUTHORIZED' }).map(async (taxpayerId) => {
-      control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
-      return patient.query(readMadeUp(taxpayerId, 60), {}, await headersOf(taxpayerId, taxpayerId));
-    });
-    try {
-      await until(() => control.counters().refreshJob === 256, 60_000);
-      const socket = await initSocket(patient, await headersOf('last', last.taxpayerId));
-      socket.subscribe({ query: readJob, variables: last });
-      socket.send({ type: 'ping' });
-      await socket.message('pong'); // by now it waits for a place
-      expect(control.tokenCalls(last.taxpayerId)).toBe(0);
-      control.release('held');
-      const { payload } = await socket.answerTo('1');
-      expect(payload).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
-      socket.end();
-    } finally {
-      control.disarmAll();
-      const letting = setInterval(() => control.release('held'), 20);
-      await Promise.all(pages);
-      clearInterval(letting);
-      await patient.stop();
-    }
+it('A caller who asks while all places of the process are taken gets the next one, before those who have some and wait for more', async () => {
+  const patient = await startTestGateway({ ...env, UPSTREAM_TIMEOUT_MS: '60000', UPSTREAM_DEADLINE_MS: '60000' });
+  const { control } = patient.sandbox;
+  const last = addJob(patient);
+  const pages = control.addTaxpayers(9, { status: 'AUTHORIZED' }).map(async (taxpayerId) => {
+    control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
+    return patient.query(readMadeUp(taxpayerId, 60), {}, await headersOf(taxpayerId, taxpayerId));
   });
+  try {
+    await until(() => control.counters().refreshJob === 256, 60_000);
+    const socket = await initSocket(patient, await headersOf('last', last.taxpayerId));
+    socket.subscribe({ query: readJob, variables: last });
+    socket.send({ type: 'ping' });
+    await socket.message('pong'); // by now it waits for a place
+    expect(control.tokenCalls(last.taxpayerId)).toBe(0);
+    control.release('held');
+    const { payload } = await socket.answerTo('1');
+    expect(payload).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
+    socket.end();
+  } finally {
+    control.disarmAll();
+    const letting = setInterval(() => control.release('held'), 20);
+    await Promise.all(pages);
+    clearInterval(letting);
+    await patient.stop();
+  }
 });
 
 describe('A hundred requests of one caller at once', () => {
@@ -261,49 +251,43 @@ describe('A hundred requests of one caller at once', () => {
   });
 });
 
-describe('Creations that wait for one with the same key', () => {
-  it('leave the places to the reads of their caller, and replay its link', async () => {
-    const { id } = control.addTaxpayer();
-    const authorization = await provider.watcherOf([id], 300, 'client-links:create taxpayers:read');
-    const create = 'mutation { createClientLink(input: { idempotencyKey: "the same" }) { replayed } }';
-    const ask = () => gateway.query<{ createClientLink: { replayed: boolean } }>(create, {}, { authorization });
-    control.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
-    const created = Array.from({ length: 100 }, ask);
-    await control.whenCalled('createClientLink', 1);
-    expect((await gateway.query(readRecord, { id }, { authorization })).errors).toBeUndefined();
-    control.release('slow');
-    const replayed = (await Promise.all(created)).map(({ data }) => data?.createClientLink.replayed);
-    expect(replayed.sort()).toEqual([false, ...Array(99).fill(true)]);
-    expect(control.counters().createClientLink).toBe(1);
-  });
+it('Creations that wait for one with the same key leave the places to the reads of their caller, and replay its link', async () => {
+  const { id } = control.addTaxpayer();
+  const authorization = await provider.watcherOf([id], 300, 'client-links:create taxpayers:read');
+  const create = 'mutation { createClientLink(input: { idempotencyKey: "the same" }) { replayed } }';
+  const ask = () => gateway.query<{ createClientLink: { replayed: boolean } }>(create, {}, { authorization });
+  control.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
+  const created = Array.from({ length: 100 }, ask);
+  await control.whenCalled('createClientLink', 1);
+  expect((await gateway.query(readRecord, { id }, { authorization })).errors).toBeUndefined();
+  control.release('slow');
+  const replayed = (await Promise.all(created)).map(({ data }) => data?.createClientLink.replayed);
+  expect(replayed.sort()).toEqual([false, ...Array(99).fill(true)]);
+  expect(control.counters().createClientLink).toBe(1);
 });
 
-describe('A read that waits for a place of a caller whose places are taken', () => {
-  it('is not waited for by another caller', async () => {
-    const [last = '', ...others] = control.addTaxpayers(33);
-    const [busy, other] = [await headersOf('busy', last, ...others), await headersOf('other', last)];
-    for (const taxpayerId of others) control.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { gate: 'slow' } });
-    const held = others.map((id) => gateway.query(readRecord, { id }, busy));
-    await control.whenCalled('taxpayerToken', 32);
-    const waiting = [last, last].map((id) => gateway.query(readRecord, { id }, busy));
-    expect((await gateway.query(readRecord, { id: last }, other)).errors).toBeUndefined();
-    control.disarmAll();
-    control.release('slow');
-    for (const { errors } of await Promise.all([...held, ...waiting])) expect(errors).toBeUndefined();
-    expect(control.tokenCalls(last)).toBe(1);
-  });
+it('A read that waits for a place of a caller whose places are taken is not waited for by another caller', async () => {
+  const [last = '', ...others] = control.addTaxpayers(33);
+  const [busy, other] = [await headersOf('busy', last, ...others), await headersOf('other', last)];
+  for (const taxpayerId of others) control.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { gate: 'slow' } });
+  const held = others.map((id) => gateway.query(readRecord, { id }, busy));
+  await control.whenCalled('taxpayerToken', 32);
+  const waiting = [last, last].map((id) => gateway.query(readRecord, { id }, busy));
+  expect((await gateway.query(readRecord, { id: last }, other)).errors).toBeUndefined();
+  control.disarmAll();
+  control.release('slow');
+  for (const { errors } of await Promise.all([...held, ...waiting])) expect(errors).toBeUndefined();
+  expect(control.tokenCalls(last)).toBe(1);
 });
 
-describe('A read that a refused caller began', () => {
-  it('is made again for another who waited for it', async () => {
-    const { one, control, addTaxpayer, addJob } = await startFleet({ breakerResetMs: 60_000 });
-    const id = addTaxpayer({ status: 'AUTHORIZED' });
-    const readAs = (holder: string | undefined, job = addJob(id)) => outcomeOf(one.jobs.status(id, job, { holder }));
-    control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
-    for (let n = 0; n < 5; n += 1) expect(await readAs('hostile')).toBe('UPSTREAM_UNAVAILABLE');
-    control.disarmAll();
-    const job = addJob(id);
-    const reads = ['hostile', 'hostile', 'honest', undefined].map((holder) => readAs(holder, job));
-    expect(await Promise.all(reads)).toEqual(['UPSTREAM_UNAVAILABLE', 'UPSTREAM_UNAVAILABLE', 'answered', 'answered']);
-  });
+it('A read that a refused caller began is made again for another who waited for it', async () => {
+  const { one, control, addTaxpayer, addJob } = await startFleet({ breakerResetMs: 60_000 });
+  const id = addTaxpayer({ status: 'AUTHORIZED' });
+  const readAs = (holder: string | undefined, job = addJob(id)) => outcomeOf(one.jobs.status(id, job, { holder }));
+  control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+  for (let n = 0; n < 5; n += 1) expect(await readAs('hostile')).toBe('UPSTREAM_UNAVAILABLE');
+  control.disarmAll();
+  const job = addJob(id);
+  const reads = ['hostile', 'hostile', 'honest', undefined].map((holder) => readAs(holder, job));
+  expect(await Promise.all(reads)).toEqual(['UPSTREAM_UNAVAILABLE', 'UPSTREAM_UNAVAILABLE', 'answered', 'answered']);
 });

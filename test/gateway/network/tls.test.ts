@@ -59,26 +59,24 @@ describe('HTTPS', () => {
   });
 });
 
-describe('a gateway that is told to end', () => {
-  test.each([
-    ['TLS', 'has sent a part of its handshake', '\x16\x03\x01\x02\x00\x01'],
-    ['TCP', 'has sent a part of a request', 'POST /graphql HTTP/1.1\r\nHost: x\r\n'],
-  ])('over %s does not wait for a client that %s', async (transport, _, beginning) => {
-    const files = transport === 'TLS' ? { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } : {};
-    const stopping = await startTestGateway({ ...files, DRAIN_TIMEOUT_MS: '1000' });
-    const socket = connectPlain(stopping.gateway.port, '127.0.0.1').on('error', () => {});
-    const closed = new Promise((resolve) => socket.resume().once('close', resolve));
-    await once(socket, 'connect');
-    socket.write(beginning, 'latin1');
-    const stopped = stopping.stop().then(() => 'stopped');
-    try {
-      expect(await Promise.race([stopped, delay(10_000, 'still waiting', { ref: false })])).toBe('stopped');
-      await closed;
-    } finally {
-      socket.destroy();
-      await stopped;
-    }
-  });
+test.each([
+  ['TLS', 'has sent a part of its handshake', '\x16\x03\x01\x02\x00\x01'],
+  ['TCP', 'has sent a part of a request', 'POST /graphql HTTP/1.1\r\nHost: x\r\n'],
+])('over %s, a gateway that is told to end does not wait for a client that %s', async (transport, _, beginning) => {
+  const files = transport === 'TLS' ? { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } : {};
+  const stopping = await startTestGateway({ ...files, DRAIN_TIMEOUT_MS: '1000' });
+  const socket = connectPlain(stopping.gateway.port, '127.0.0.1').on('error', () => {});
+  const closed = new Promise((resolve) => socket.resume().once('close', resolve));
+  await once(socket, 'connect');
+  socket.write(beginning, 'latin1');
+  const stopped = stopping.stop().then(() => 'stopped');
+  try {
+    expect(await Promise.race([stopped, delay(10_000, 'still waiting', { ref: false })])).toBe('stopped');
+    await closed;
+  } finally {
+    socket.destroy();
+    await stopped;
+  }
 });
 
 describe('a client that sends slowly on purpose', () => {

@@ -121,18 +121,16 @@ describe('The sandbox serves the interface of the service:', () => {
 
 const gateway = await startTestGateway({ UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '1500' });
 
-describe('A gateway over the sandbox', () => {
-  it.each([
-    ['unavailable', 'UPSTREAM_UNAVAILABLE'],
-    ['slow', 'UPSTREAM_TIMEOUT'],
-    ['refusedToken', 'TAXPAYER_NOT_AUTHORIZED'],
-    // Last: it pauses the calls for everybody.
-    ['rateLimited', 'UPSTREAM_RATE_LIMITED'],
-  ] as const)('the demo taxpayer %s gets %s', async (name, code) => {
-    const id = gateway.sandbox.demo.taxpayerIds[name];
-    const { errors } = await gateway.query(`{ refreshJob(taxpayerId: "${id}", jobId: "any") { status } }`);
-    expect(errors?.map(({ extensions }) => extensions)).toMatchObject([{ code }]);
-  });
+it.each([
+  ['unavailable', 'UPSTREAM_UNAVAILABLE'],
+  ['slow', 'UPSTREAM_TIMEOUT'],
+  ['refusedToken', 'TAXPAYER_NOT_AUTHORIZED'],
+  // Last: it pauses the calls for everybody.
+  ['rateLimited', 'UPSTREAM_RATE_LIMITED'],
+] as const)('Over the sandbox, the demo taxpayer %s gets %s', async (name, code) => {
+  const id = gateway.sandbox.demo.taxpayerIds[name];
+  const { errors } = await gateway.query(`{ refreshJob(taxpayerId: "${id}", jobId: "any") { status } }`);
+  expect(errors?.map(({ extensions }) => extensions)).toMatchObject([{ code }]);
 });
 
 describe('The hosted page', () => {

@@ -31,16 +31,14 @@ async function read(readers: number, holder?: string, members = fleet.members, h
 
 const poll = (readers: number, holder?: string) => read(readers, holder, fleet.members, 'poll');
 
-describe('the hourly budget of token calls', () => {
-  it('is used in full, whichever members ask, and begins anew each hour', async () => {
-    fleet = await startFleet({ size: 4, budgetPerHour: 64 });
-    await read(8);
-    await read(70, undefined, fleet.members.slice(0, 2));
-    for (const member of fleet.members) await read(20, undefined, [member]);
-    expect(calls()).toBe(64);
-    fleet.advance(hour);
-    expect(await read(10)).toBe(10);
-  });
+it('the hourly budget of token calls is used in full, whichever members ask, and begins anew each hour', async () => {
+  fleet = await startFleet({ size: 4, budgetPerHour: 64 });
+  await read(8);
+  await read(70, undefined, fleet.members.slice(0, 2));
+  for (const member of fleet.members) await read(20, undefined, [member]);
+  expect(calls()).toBe(64);
+  fleet.advance(hour);
+  expect(await read(10)).toBe(10);
 });
 
 it('an hour that a process knows to be spent is over when the client secret changes, which names the counters', async () => {
@@ -122,26 +120,24 @@ describe('the share of watchers in the hourly budget', () => {
   });
 });
 
-describe('A refused read', () => {
-  it('names the cap and the setting: RATE_LIMITED at the own one, TOKEN_BUDGET_EXHAUSTED at that of the fleet', async () => {
-    const provider = await startTrustedProvider();
-    const gateway = await startTestGateway({ ...provider.env, TOKEN_BUDGET_PER_HOUR: '12' });
-    const readAs = async (subject: string) => {
-      const { id } = gateway.sandbox.control.addTaxpayer();
-      const token = await provider.token({ sub: subject, scope: 'taxpayers:read', taxpayer_ids: [id] });
-      const document = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
-      const { status, errors } = await gateway.query(document, { id }, { authorization: `Bearer ${token}` });
-      return errors?.map(({ message, extensions }) => `${status} ${extensions.code}: ${message}`)[0] ?? 'answered';
-    };
+it('A refused read names the cap and the setting: RATE_LIMITED at the own one, TOKEN_BUDGET_EXHAUSTED at that of the fleet', async () => {
+  const provider = await startTrustedProvider();
+  const gateway = await startTestGateway({ ...provider.env, TOKEN_BUDGET_PER_HOUR: '12' });
+  const readAs = async (subject: string) => {
+    const { id } = gateway.sandbox.control.addTaxpayer();
+    const token = await provider.token({ sub: subject, scope: 'taxpayers:read', taxpayer_ids: [id] });
+    const document = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
+    const { status, errors } = await gateway.query(document, { id }, { authorization: `Bearer ${token}` });
+    return errors?.map(({ message, extensions }) => `${status} ${extensions.code}: ${message}`)[0] ?? 'answered';
+  };
 
-    const own = '429 RATE_LIMITED: At most 3 token calls per hour for one caller (TOKEN_BUDGET_CALLER_SHARE)';
-    for (const subject of ['one', 'two', 'three', 'four']) {
-      const outcomes = [];
-      for (let n = 0; n < 5; n += 1) outcomes.push(await readAs(subject));
-      expect(outcomes).toEqual(['answered', 'answered', 'answered', own, own]);
-    }
-    const fleets = '200 TOKEN_BUDGET_EXHAUSTED: At most 12 token calls per hour for the fleet (TOKEN_BUDGET_PER_HOUR)';
-    for (let n = 0; n < 5; n += 1) expect(await readAs('five')).toBe(fleets);
-    expect(await readAs('one')).toBe(own);
-  });
+  const own = '429 RATE_LIMITED: At most 3 token calls per hour for one caller (TOKEN_BUDGET_CALLER_SHARE)';
+  for (const subject of ['one', 'two', 'three', 'four']) {
+    const outcomes = [];
+    for (let n = 0; n < 5; n += 1) outcomes.push(await readAs(subject));
+    expect(outcomes).toEqual(['answered', 'answered', 'answered', own, own]);
+  }
+  const fleets = '200 TOKEN_BUDGET_EXHAUSTED: At most 12 token calls per hour for the fleet (TOKEN_BUDGET_PER_HOUR)';
+  for (let n = 0; n < 5; n += 1) expect(await readAs('five')).toBe(fleets);
+  expect(await readAs('one')).toBe(own);
 });

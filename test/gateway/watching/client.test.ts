@@ -221,17 +221,15 @@ describe('A watch that outlives its connection', () => {
   );
 });
 
-describe('The event stream of watchRefreshJob', () => {
-  it('is closed when the watch ends while it is being opened', async () => {
-    const silent = createServer(() => {});
-    const silentUrl = await serve(silent);
-    const ending = new AbortController();
-    const updates = watchRefreshJob({ url: silentUrl, taxpayerId: 'x', jobId: 'y', signal: ending.signal });
-    const next = updates.next();
-    const [connection] = (await once(silent, 'connection')) as [Socket];
-    const closed = once(connection.resume(), 'close');
-    ending.abort();
-    expect(await next).toEqual({ value: undefined, done: true });
-    await closed;
-  });
+it('The event stream of watchRefreshJob is closed when the watch ends while it is being opened', async () => {
+  const silent = createServer(() => {});
+  const silentUrl = await serve(silent);
+  const ending = new AbortController();
+  const updates = watchRefreshJob({ url: silentUrl, taxpayerId: 'x', jobId: 'y', signal: ending.signal });
+  const next = updates.next();
+  const [connection] = (await once(silent, 'connection')) as [Socket];
+  const closed = once(connection.resume(), 'close');
+  ending.abort();
+  expect(await next).toEqual({ value: undefined, done: true });
+  await closed;
 });
