@@ -1,14 +1,10 @@
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
-
-const root = fileURLToPath(new URL('../..', import.meta.url));
+import { run } from '../support/run.js';
 
 /** What `npm run simulate` prints. Rejects with it when a seed failed. */
 async function simulate(...args: readonly string[]): Promise<string> {
   const command = ['--import', 'tsx', 'test/simulation/main.ts', ...args];
-  return (await promisify(execFile)(process.execPath, command, { cwd: root, maxBuffer: 1e8 })).stdout;
+  return (await run(process.execPath, command, { maxBuffer: 1e8 })).stdout;
 }
 
 it('The simulated fleet keeps its promises for the same seeds at every run, and for those that have failed before', async () => {

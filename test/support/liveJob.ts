@@ -20,11 +20,11 @@ export function update(jobId: string, status: string) {
   return { data: { refreshJobUpdated: { jobId, status } } };
 }
 
-/** The value of the first line of `/metrics` that begins with `line`; 0 when there is none. */
-export async function metric({ origin }: { readonly origin: string }, line: string): Promise<number> {
+/** The sum of the series of `/metrics` whose lines begin so. */
+export async function metric({ origin }: { readonly origin: string }, beginning: string): Promise<number> {
   const text = await (await fetch(`${origin}/metrics`)).text();
-  const found = text.split('\n').find((each) => each.startsWith(line));
-  return Number(found?.split(' ').at(-1) ?? 0);
+  const lines = text.split('\n').filter((line) => line.startsWith(beginning));
+  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
 }
 
 /** Resolves when {@link metric} is `value`. */

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { Metrics } from '../../src/observability/Metrics.js';
+import { read } from '../support/repository.js';
 
 interface Alert {
   readonly alert: string;
@@ -11,10 +11,9 @@ interface Rule extends Partial<Alert> {
   readonly expr: string;
 }
 
-const file = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
-const rules = (parse(file('ops/alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(({ rules }) => rules);
+const rules = (parse(read('ops/alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(({ rules }) => rules);
 const alerts = rules.filter((rule): rule is Alert => rule.alert !== undefined);
-const dashboard = JSON.parse(file('ops/grafana-dashboard.json')) as {
+const dashboard = JSON.parse(read('ops/grafana-dashboard.json')) as {
   panels: { targets: { expr: string }[] }[];
 };
 const queries = [
@@ -38,7 +37,7 @@ describe('What operators are given', () => {
   });
 
   it('has a section of the runbook for every alert, and no other', () => {
-    const sections = [...file('docs/runbook.md').matchAll(/^### (\S+)$/gm)].map(([, name]) => name);
+    const sections = [...read('docs/runbook.md').matchAll(/^### (\S+)$/gm)].map(([, name]) => name);
     expect(sections.sort()).toEqual([...new Set(alerts.map(({ alert }) => alert))].sort());
   });
 
@@ -58,7 +57,7 @@ describe('What operators are given', () => {
   });
 
   it('has a test of every alert', () => {
-    const tests = file('ops/alerts.test.yml');
+    const tests = read('ops/alerts.test.yml');
     expect(alerts.filter(({ alert }) => !new RegExp(`alertname(: |=")${alert}\\b`).test(tests))).toEqual([]);
   });
 });

@@ -1,13 +1,11 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { existsSync, readdirSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
 import { errorCodes } from '../../src/errors/errorCodes.js';
+import { read } from '../support/repository.js';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const read = (path: string) => readFileSync(`${root}${path}`, 'utf8');
 const pages = [
   ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'packages/client/README.md'],
-  ...readdirSync(`${root}docs`, { recursive: true, encoding: 'utf8' }).flatMap((name) =>
+  ...readdirSync('docs', { recursive: true, encoding: 'utf8' }).flatMap((name) =>
     name.endsWith('.md') ? [`docs/${name}`] : [],
   ),
 ];
@@ -43,12 +41,12 @@ function deadEndsOf(page: string): string[] {
   const links = [...text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([\w-]+))?\)/g)];
   const deadLinks = links.filter(([, path = '', anchor]) => {
     const linked = path === '' ? page : `${folder}${path}`;
-    return !existsSync(`${root}${linked}`) || (anchor !== undefined && !anchorsOf(linked).includes(anchor));
+    return !existsSync(linked) || (anchor !== undefined && !anchorsOf(linked).includes(anchor));
   });
   const named = [...text.matchAll(/npm (?:run )?(?:--silent )?(\w[\w:]*)/g)];
   const unknown = named.filter(([, command = '']) => !commands.includes(command));
   const paths = [...text.matchAll(/`((?:src|docs|test|bench|ops|examples)\/[\w./-]+)`/g)];
-  const gone = paths.filter(([, path]) => !existsSync(`${root}${path}`));
+  const gone = paths.filter(([, path = '']) => !existsSync(path));
   return [...deadLinks, ...unknown, ...gone].map(([found]) => `${page}: ${found}`);
 }
 
@@ -66,6 +64,6 @@ it('docs/errors.md has a row and a section for every code, and says which can be
 
 it('docs/README.md lists every page', () => {
   const listed = [...read('docs/README.md').matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, name]) => name);
-  const own = readdirSync(`${root}docs`).filter((name) => name.endsWith('.md') && name !== 'README.md');
+  const own = readdirSync('docs').filter((name) => name.endsWith('.md') && name !== 'README.md');
   expect(listed.sort()).toEqual(own.sort());
 });

@@ -2,11 +2,8 @@ import { expect, it } from '@jest/globals';
 import { composeSchemaContract } from '@theguild/federation-composition';
 import { buildASTSchema, isInputObjectType, isObjectType, parse } from 'graphql';
 import { subgraphs } from '../../examples/supergraph/composeSupergraph.js';
-import { resolvers } from '../../src/resolvers/index.js';
-import { buildSchema } from '../../src/schema/buildSchema.js';
-import { defaultProviders } from '../../src/schema/Provider.js';
+import { schema } from '../support/schema.js';
 
-const schema = buildSchema({ resolvers, providers: defaultProviders });
 const urls = { taxpayersUrl: 'http://127.0.0.1:1/graphql', casesUrl: 'http://127.0.0.1:2/' };
 
 it('a contract without personal data and secrets has the rest of the graph, and nothing about a person', () => {

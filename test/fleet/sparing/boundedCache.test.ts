@@ -1,16 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { environmentFor, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
+import { metric } from '../../support/liveJob.js';
 import { startSandbox } from '../../support/sandbox.js';
 
 const running = await startTestGateway({}, {}, { bounds: { cache: { maxEntries: 3 } } });
 
-async function reads(tier: 'memory' | 'store'): Promise<number> {
-  const text = await (await fetch(`${running.origin}/metrics`)).text();
-  const series = text.matchAll(
-    new RegExp(`gateway_cache_reads_total\\{kind="token",tier="${tier}"[^}]*\\} (\\d+)`, 'g'),
-  );
-  return [...series].reduce((sum, [, count]) => sum + Number(count), 0);
-}
+const reads = (tier: string) => metric(running, `gateway_cache_reads_total{kind="token",tier="${tier}"`);
 
 describe('memory', () => {
   it('holds a bounded number of taxpayers: those not asked for the longest come from the store again', async () => {

@@ -1,16 +1,13 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { resolvers } from '../../../src/resolvers/index.js';
-import { buildSchema } from '../../../src/schema/buildSchema.js';
-import { defaultProviders } from '../../../src/schema/Provider.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Answer, codesOf, linesWith, startTestGateway } from '../../support/gateway.js';
+import { schema } from '../../support/schema.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
 import { type TaxpayerPath, taxpayerPaths, taxpayerTypes } from '../../support/taxpayerPaths.js';
 
 // The paths are read from the schema, so a new path to a taxpayer is tested as soon as it exists: each has to refuse
 // callers without the scope or the taxpayer, before any call, and alike whether the taxpayer exists or not.
 
-const schema = buildSchema({ resolvers, providers: defaultProviders });
 const paths = taxpayerPaths(schema);
 const everyScope = ['client-links:create', 'taxpayers:read', 'taxpayer-tokens:read', 'refresh-jobs:read'];
 

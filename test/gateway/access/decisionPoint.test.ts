@@ -1,12 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { resolvers } from '../../../src/resolvers/index.js';
-import { buildSchema } from '../../../src/schema/buildSchema.js';
-import { defaultProviders } from '../../../src/schema/Provider.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, codesOf, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { schema } from '../../support/schema.js';
 import { scratch } from '../../support/scratch.js';
 import { taxpayerPaths } from '../../support/taxpayerPaths.js';
 import { until } from '../../support/until.js';
@@ -111,7 +109,7 @@ describe('A caller whose token lists no taxpayer', () => {
 
   it('is asked about each action that the schema publishes for a path', async () => {
     const id = many[20] ?? '';
-    const paths = taxpayerPaths(buildSchema({ resolvers, providers: defaultProviders }));
+    const paths = taxpayerPaths(schema);
     for (const [n, { operation, document, variables, scopes }] of paths.entries()) {
       if (operation !== 'query') continue;
       point.asked.length = 0;

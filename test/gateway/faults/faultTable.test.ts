@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
@@ -6,6 +5,8 @@ import { type Endpoint, maxTries } from '../../../src/upstream/ResilientFetch.js
 import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
 import { type AnswerError, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { metric } from '../../support/liveJob.js';
+import { read } from '../../support/repository.js';
 
 interface Expectation {
   readonly code: string;
@@ -31,7 +32,7 @@ interface FaultClass {
   readonly slow?: true;
 }
 /** docs/faults.md is printed from this table; each of its lines is tried here on a running gateway. */
-const table = JSON.parse(readFileSync(new URL('./faultTable.json', import.meta.url), 'utf8')) as {
+const table = JSON.parse(read('test/gateway/faults/faultTable.json')) as {
   readonly operations: Readonly<Record<string, TableOperation>>;
   readonly classes: readonly FaultClass[];
 };
@@ -128,10 +129,12 @@ function outcomeOf({ code, retryAfterSeconds }: Expectation): Outcome {
 }
 
 /** The operation, on a taxpayer and a job that nobody has asked for yet, and what goes wrong with it. */
-async function stage({ sandbox, query, origin }: TestGateway, { endpoint, document, readsToken }: Operation) {
+async function stage(gateway: TestGateway, { endpoint, document, readsToken }: Operation) {
+  const { sandbox, query } = gateway;
   const createdAt = new Date(Date.now()).toISOString(); // by the clock of this test
   const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', createdAt });
   const { jobId } = sandbox.control.addJob({ taxpayerId });
+  const triesSoFar = () => metric(gateway, `gateway_upstream_calls_total{endpoint="${endpoint}",`);
   let triesBefore = 0;
   return {
     async run(idempotencyKey?: string): Promise<Outcome> {
@@ -152,7 +155,7 @@ async function stage({ sandbox, query, origin }: TestGateway, { endpoint, docume
           await query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id: taxpayerId });
         await sandbox.control.outage(true);
       } else sandbox.control.arm({ endpoint, fault: typeof fault === 'string' ? faults[fault] : fault });
-      triesBefore = await triesSoFar(origin, endpoint);
+      triesBefore = await triesSoFar();
     },
 
     async end(fault: TableFault): Promise<void> {
@@ -161,16 +164,8 @@ async function stage({ sandbox, query, origin }: TestGateway, { endpoint, docume
     },
 
     /** Calls begun since the fault began, as the gateway counts them: the service cannot count those that do not arrive. */
-    tries: async () => (await triesSoFar(origin, endpoint)) - triesBefore,
+    tries: async () => (await triesSoFar()) - triesBefore,
   };
-}
-
-async function triesSoFar(origin: string, endpoint: Endpoint): Promise<number> {
-  const metrics = await (await fetch(`${origin}/metrics`)).text();
-  const counts = metrics.matchAll(
-    new RegExp(`^gateway_upstream_calls_total{endpoint="${endpoint}",[^}]*} (\\d+)$`, 'gm'),
-  );
-  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
 function failureOf(errors: readonly AnswerError[]): Outcome {

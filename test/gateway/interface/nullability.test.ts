@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { composeServices } from '@theguild/federation-composition';
 import { buildASTSchema, type GraphQLField, isNonNullType, isObjectType, parse } from 'graphql';
@@ -8,8 +7,9 @@ import type { AccessTokenQuery, RefreshJobQuery, TaxpayerTokenQuery } from '../.
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { faults } from '../../support/faults.js';
 import { type Answer, startTestGateway } from '../../support/gateway.js';
+import { read } from '../../support/repository.js';
 
-const sdl = readFileSync(new URL('../../../src/schema/schema.graphql', import.meta.url), 'utf8');
+const sdl = read('src/schema/schema.graphql');
 const schema = buildASTSchema(parse(sdl), { assumeValidSDL: true });
 const nullable = Object.values(schema.getTypeMap())
   .filter(isObjectType)

@@ -1,17 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { buildASTSchema, findBreakingChanges, isEnumType, isInputObjectType, isObjectType, parse } from 'graphql';
-import { resolvers } from '../../../src/resolvers/index.js';
-import { buildSchema } from '../../../src/schema/buildSchema.js';
-import { defaultProviders } from '../../../src/schema/Provider.js';
 import { linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
+import { schema } from '../../support/schema.js';
 import { until } from '../../support/until.js';
 
 /** Federation's and Apollo's own additions, which are not ours to describe. */
 const foreign = /^_|^CacheControlScope$|^federation__|^link__/;
-
-const schema = buildSchema({ resolvers, providers: defaultProviders });
 
 describe('The schema', () => {
   const ownTypes = () =>
