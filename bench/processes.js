@@ -1,12 +1,13 @@
 // Starts what a benchmark runs against, each as a process of its own on loopback: the sandbox, gateways, baselines, Redis.
 
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { atEnd } from '../test/support/atEnd.ts';
 import { startIdentityProvider } from '../test/support/identityProvider.ts';
-import { endProcess, startRedis as startTestRedis } from '../test/support/redis.ts';
+import { startRedis as startTestRedis } from '../test/support/redis.ts';
 import { scratch } from '../test/support/scratch.ts';
 import { inParallel } from './inParallel.js';
 
@@ -125,6 +126,14 @@ function launch(command, args, { isPinned, env, cwd } = {}) {
   const child = spawn(program, rest, { env: { PATH: process.env.PATH, ...env }, cwd, stdio });
   atEnd(() => child.kill('SIGKILL')); // also after a failure
   return child;
+}
+
+/** Resolves when the process is gone. */
+async function endProcess(child, signal = 'SIGKILL') {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill(signal);
+  await gone;
 }
 
 /** The first truthy result of `find` over the lines of output. Reads and drops the rest, so that the child never blocks. */

@@ -1,12 +1,10 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import { atEnd } from './atEnd.js';
 import { freePort } from './freePort.js';
+import { startProgram } from './program.js';
+import { run } from './run.js';
 import { scratch } from './scratch.js';
 import { until } from './until.js';
 
@@ -36,7 +34,7 @@ export async function startRedis({ args: more = [] as readonly string[] } = {}) 
     url: `redis://127.0.0.1:${port}`,
     port,
     get pid() {
-      return server.pid ?? 0;
+      return server.pid;
     },
     /** Runs one command on a connection of its own. */
     command: (name: string, ...rest: readonly (string | Buffer | number)[]): Promise<unknown> =>
@@ -50,10 +48,10 @@ export async function startRedis({ args: more = [] as readonly string[] } = {}) 
         return Buffer.concat([...keys.map((key) => Buffer.from(key)), ...values.map((value) => value ?? Buffer.of())]);
       }),
     /** Stops answering without closing any connection (SIGSTOP). */
-    pause: () => void server.kill('SIGSTOP'),
-    resume: () => void server.kill('SIGCONT'),
+    pause: () => void server.signal('SIGSTOP'),
+    resume: () => void server.signal('SIGCONT'),
     /** SIGKILL; resolves when the process is gone. */
-    kill: () => endProcess(server),
+    kill: () => server.kill(),
     /** Starts again on the same port after {@link kill}, empty. */
     restart: async () => {
       server = await spawnRedis(args);
@@ -96,9 +94,7 @@ export async function startRedisCluster() {
       const [source, target] = await Promise.all([from, to].map((n) => masters[n]?.command('CLUSTER', 'MYID')));
       const ends = ['--cluster-from', `${source}`, '--cluster-to', `${target}`];
       const order = ['--cluster', 'reshard', `127.0.0.1:${masters[0]?.port}`, ...ends, '--cluster-slots', `${slots}`];
-      await promisify(execFile)('redis-cli', [...order, '--cluster-yes'], {
-        maxBuffer: 1 << 26,
-      });
+      await run('redis-cli', [...order, '--cluster-yes'], { maxBuffer: 1 << 26 });
     },
   };
 }
@@ -164,21 +160,8 @@ export async function monitorCommands(url: string, listener: (command: string, s
   atEnd(() => monitor.disconnect());
 }
 
-async function spawnRedis(args: readonly string[], ready = /Ready to accept connections/): Promise<ChildProcess> {
-  const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
-  atEnd(() => endProcess(server));
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', () => reject(new Error('redis-server must be on the PATH')));
-    server.once('exit', (code) => reject(new Error(`redis-server ended with code ${code}`)));
-    if (server.stdout) createInterface(server.stdout).on('line', (line) => ready.test(line) && resolve());
-  });
+async function spawnRedis(args: readonly string[], ready = /Ready to accept connections/) {
+  const server = startProgram('redis-server', args);
+  await server.printed(ready);
   return server;
-}
-
-/** Resolves when the process is gone. */
-export async function endProcess(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
-  child.kill(signal);
-  await gone;
 }

@@ -1,22 +1,27 @@
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import { atEnd } from './atEnd.js';
+import type { CertificateFiles } from './certificate.js';
 import { serve } from './serve.js';
 
-/** A TLS proxy in front of a plain server on loopback. */
-export async function startTlsFront(plainUrl: string, options: TlsOptions) {
+/** A TLS proxy in front of a plain server on loopback, with the present content of these files. */
+export async function startTlsFront(plainUrl: string, files: CertificateFiles, options: TlsOptions = {}) {
   const open = new Map<TLSSocket, string>();
   const clients: string[] = [];
-  const server = createServer(options, (socket) => {
-    const client = socket.getPeerX509Certificate()?.subject ?? 'nobody';
-    open.set(socket, client);
-    clients.push(client);
-    socket.once('close', () => open.delete(socket));
-    const onward = connect(Number(new URL(plainUrl).port), '127.0.0.1');
-    socket.pipe(onward).pipe(socket);
-    socket.on('error', () => onward.destroy()).on('close', () => onward.destroy());
-    onward.on('error', () => socket.destroy()).on('close', () => socket.destroy());
-  });
+  const server = createServer(
+    { cert: readFileSync(files.certFile), key: readFileSync(files.keyFile), ...options },
+    (socket) => {
+      const client = socket.getPeerX509Certificate()?.subject ?? 'nobody';
+      open.set(socket, client);
+      clients.push(client);
+      socket.once('close', () => open.delete(socket));
+      const onward = connect(Number(new URL(plainUrl).port), '127.0.0.1');
+      socket.pipe(onward).pipe(socket);
+      socket.on('error', () => onward.destroy()).on('close', () => onward.destroy());
+      onward.on('error', () => socket.destroy()).on('close', () => socket.destroy());
+    },
+  );
   const origin = await serve(server);
   atEnd(() => {
     for (const socket of open.keys()) socket.destroy();

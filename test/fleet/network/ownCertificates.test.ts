@@ -2,7 +2,6 @@ import { generateKeyPairSync } from 'node:crypto';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TlsOptions } from 'node:tls';
 import { describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../../src/config/config.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
@@ -40,17 +39,12 @@ function install({ certFile, keyFile }: CertificateFiles): void {
   copyFileSync(keyFile, inUse.keyFile);
 }
 
-async function tlsFront(url: string, options: TlsOptions = {}) {
-  const [cert, key] = [readFileSync(server.certFile), readFileSync(server.keyFile)];
-  return startTlsFront(url, { cert, key, ...options });
-}
-
 /** A server that lets in clients of the authority only. */
 const wantsClients = () => ({ requestCert: true, rejectUnauthorized: true, ca: readFileSync(authority.certFile) });
 
 describe('the service', () => {
   test('is trusted by its own authority', async () => {
-    const { url } = await tlsFront(service.url);
+    const { url } = await startTlsFront(service.url, server);
     const { query } = await startTestGateway({ UPSTREAM_BASE_URL: url, UPSTREAM_CA_FILE: authority.certFile });
     expect(codesOf(await query(link))).toEqual([]);
     expect(codesOf(await query(job))).toEqual([]);
@@ -66,7 +60,7 @@ describe('the service', () => {
       /ALERT_CERTIFICATE_REQUIRED/,
     ],
   ])('%s, and a creation is known not to have arrived', async (_, options, env, reason) => {
-    const { url } = await tlsFront(service.url, options);
+    const { url } = await startTlsFront(service.url, server, options);
     const { query, logs } = await startTestGateway({ UPSTREAM_BASE_URL: url.replace('https', 'HTTPS'), ...env });
     expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
     expect(logs.join('')).toMatch(reason);
@@ -74,7 +68,7 @@ describe('the service', () => {
 
   test('is shown a client certificate, renewed under load without a request lost, and not while a file is wrong', async () => {
     install(first);
-    const { url, clients, openClients } = await tlsFront(service.url, wantsClients());
+    const { url, clients, openClients } = await startTlsFront(service.url, server, wantsClients());
     const { query, logs } = await startTestGateway({
       ...{ UPSTREAM_BASE_URL: url, UPSTREAM_CA_FILE: authority.certFile },
       ...{ UPSTREAM_CERT_FILE: inUse.certFile, UPSTREAM_KEY_FILE: inUse.keyFile },
@@ -112,15 +106,15 @@ describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a priva
   async function startOthers() {
     const [metadata, decisions] = [await startIssuerMetadata(), await startTestDecisionPoint()];
     const [redis, collector] = [await startRedis(), await startCollector()];
-    const { url: issuer } = await tlsFront(metadata.origin);
+    const { url: issuer } = await startTlsFront(metadata.origin, server);
     const provider = await startIdentityProvider({ issuer });
-    const { url: jwks_uri } = await tlsFront(provider.jwksUrl);
+    const { url: jwks_uri } = await startTlsFront(provider.jwksUrl, server);
     metadata.documents.set('/.well-known/openid-configuration', { issuer, jwks_uri });
     const env = {
       ...{ AUTH_MODE: 'jwt', AUTH_ISSUER: issuer, AUTH_AUDIENCE: provider.audience },
-      AUTH_DECISION_URL: (await tlsFront(decisions.url)).url,
-      CACHE_URL: (await tlsFront(redis.url)).url.replace('https:', 'rediss:'),
-      OTEL_EXPORTER_OTLP_ENDPOINT: (await tlsFront(collector.url)).url,
+      AUTH_DECISION_URL: (await startTlsFront(decisions.url, server)).url,
+      CACHE_URL: (await startTlsFront(redis.url, server)).url.replace('https:', 'rediss:'),
+      OTEL_EXPORTER_OTLP_ENDPOINT: (await startTlsFront(collector.url, server)).url,
       OTEL_BSP_SCHEDULE_DELAY: '100',
     };
     return { env: { ...environmentFor(service), ...env }, metadata, provider, decisions, redis, collector };

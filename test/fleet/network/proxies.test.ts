@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { connect, type Socket } from 'node:net';
@@ -32,9 +31,8 @@ const token = `{ taxpayerToken(taxpayerId: "${demoData.taxpayerIds.authorized}")
 const login = { user: 'gate way', password: 'planted:p@ss/word' };
 const credentials = `${encodeURIComponent(login.user)}:${encodeURIComponent(login.password)}`;
 
-const tlsOptions = () => ({ cert: readFileSync(server.certFile), key: readFileSync(server.keyFile) });
 const service = await startSandbox();
-const secured = await startTlsFront(service.url, tlsOptions());
+const secured = await startTlsFront(service.url, server);
 
 afterEach(() => {
   service.control.disarmAll();
@@ -168,8 +166,7 @@ describe('a proxy that', () => {
         response.end();
       },
     );
-    const { certFile, keyFile } = authority.issue('proxy', 'IP:127.0.0.1');
-    const proxy = await startTlsFront(plain, { cert: readFileSync(certFile), key: readFileSync(keyFile) });
+    const proxy = await startTlsFront(plain, authority.issue('proxy', 'IP:127.0.0.1'));
     const env = environmentFor({ ...service, url: 'http://service.test' });
     const ways = { HTTP_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: authority.certFile };
     await runCommand({ ...env, ...ways }, ['check']);

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
 import { makeAuthority } from '../../support/certificate.js';
 import { environmentFor, linesWith, spawnGateway, startTestGateway } from '../../support/gateway.js';
@@ -116,9 +115,6 @@ async function urlWithout(command: string): Promise<string> {
 
 /** The address, as of a plain Redis, of one that is behind TLS. */
 async function tlsPort(): Promise<string> {
-  const directory = scratch();
-  const { certFile, keyFile } = makeAuthority(directory, 'authority');
-  const certificate = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
-  const front = await startTlsFront((await startRedis()).url, certificate);
+  const front = await startTlsFront((await startRedis()).url, makeAuthority(scratch(), 'authority'));
   return front.url.replace('https:', 'redis:');
 }
