@@ -44,8 +44,10 @@ describe('GraphQL over HTTP', () => {
   it.each([
     ['a PUT', 'PUT', '', 'GET, POST'],
     ['a mutation by GET', 'GET', `?query=${mutation}`, 'POST'],
+    ['a mutation by GET of events', 'GET', `/stream?query=${mutation}`, 'POST'],
   ])('executes nothing for %s, and names the methods that are allowed', async (_, method, search, allow) => {
-    const response = await fetch(`${gateway.origin}/graphql${search}`, { method, headers: preflight });
+    const headers = { ...preflight, accept: 'application/json, text/event-stream' };
+    const response = await fetch(`${gateway.origin}/graphql${search}`, { method, headers });
     expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
     expect(gateway.sandbox.control.requests('createClientLink')).toEqual([]);
   });
