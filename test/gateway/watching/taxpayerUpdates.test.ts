@@ -25,21 +25,6 @@ describe('taxpayerTokenUpdated', () => {
   const watch = async (taxpayerId: string) =>
     eventReader(await postEvents(gateway, { query, variables: { taxpayerId } }));
 
-  it('brings the record as it is, then each change, and ends after a final status', async () => {
-    const { control } = gateway.sandbox;
-    const { id } = control.addTaxpayer({ status: 'CREATED' });
-    const events = await watch(id);
-    const update = (status: string) => ({
-      data: { data: { taxpayerTokenUpdated: { taxpayerId: id, status, stale: false, taxpayer: { id } } } },
-    });
-    expect(await events.next()).toMatchObject(update('CREATED'));
-    control.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
-    expect(await events.next()).toMatchObject(update('CONSENT_RECEIVED'));
-    control.updateTaxpayer(id, { status: 'REJECTED' });
-    expect(await events.next()).toMatchObject(update('REJECTED'));
-    expect(await events.next()).toMatchObject({ event: 'complete' });
-  });
-
   it('reports what will not pass, and ends', async () => {
     const events = await watch('nobody');
     expect(await events.next()).toMatchObject({ data: { errors: [{ extensions: { code: 'NOT_FOUND' } }] } });
