@@ -84,6 +84,7 @@ describe('For how long a record is unchanged', () => {
 
   it.each<Partial<TokenRecord>>([
     { status: 'REJECTED' },
+    { name: 'Another Name' },
     { providerId: 'hr' },
     { metadata: null },
     { metadata: { crm: { ids: [2, 1] }, note: 'x' } },
