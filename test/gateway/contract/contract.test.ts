@@ -276,14 +276,6 @@ describe('An id', () => {
     expect(await recordOf(capital.toLowerCase())).toBeNull();
   });
 
-  it('may come back in the other case of a UUID', async () => {
-    const id = crypto.randomUUID().toUpperCase();
-    gateway.sandbox.control.addTaxpayer({ id, name: 'Found' });
-    const fault = { set: { taxpayer_id: id.toLowerCase() } };
-    gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault, times: 1 });
-    expect(await recordOf(id)).toEqual({ taxpayerId: id, name: 'Found' });
-  });
-
   it('reaches the service as it is, or is refused without a call', async () => {
     await fc.assert(
       fc.asyncProperty(odd, odd, async (taxpayerId, jobId) => {

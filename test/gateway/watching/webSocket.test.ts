@@ -78,7 +78,6 @@ describe('subscriptions over WebSocket', () => {
       ({ socket }: RawSocket) => Array.from({ length: 300 }, () => socket.send('x', { fin: false })),
       1008,
     ],
-    ['a message above MAX_BODY_BYTES', (socket: RawSocket) => socket.send('x'.repeat(262_145)), 1009],
     [
       'a message of a caller above MAX_BODY_BYTES',
       async (socket: RawSocket) => {
