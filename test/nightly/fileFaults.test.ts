@@ -1,7 +1,14 @@
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { atEnd } from '../support/atEnd.js';
-import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../support/gateway.js';
+import {
+  environmentFor,
+  type GatewayProcess,
+  launchGateway,
+  postQuery,
+  readTaxpayer,
+  spawnGateway,
+} from '../support/gateway.js';
 import { metric } from '../support/liveJob.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { scratch } from '../support/scratch.js';
@@ -21,15 +28,7 @@ describe('A gateway whose store directory has trouble while it uses it', () => {
     spawnGateway({ ...environment(path), ...env });
   const newTaxpayer = () => sandbox.control.addTaxpayer({ status: 'AUTHORIZED' }).id;
   const calls = (id: string) => sandbox.control.tokenCalls(id);
-  const read = async ({ origin }: GatewayProcess, id: string) => {
-    const { data, errors } = await postQuery<{ taxpayerToken: { taxpayerId: string } }>(
-      origin,
-      'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId } }',
-      { id },
-    );
-    expect(errors).toBeUndefined();
-    expect(data?.taxpayerToken.taxpayerId).toBe(id);
-  };
+  const read = ({ origin }: GatewayProcess, id: string) => readTaxpayer(origin, id);
   const linkCode = async ({ origin }: GatewayProcess, key: string) => {
     const create = 'mutation ($key: String!) { createClientLink(input: { idempotencyKey: $key }) { replayed } }';
     return (await postQuery(origin, create, { key })).errors?.[0]?.extensions.code;

@@ -106,6 +106,13 @@ export async function postQuery<Data>(
   return { status: response.status, headers: response.headers, ...body };
 }
 
+/** Reads the record of a taxpayer. @throws when the answer is anything else */
+export async function readTaxpayer(origin: string, id: string): Promise<void> {
+  const document = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId } }';
+  const { data, errors } = await postQuery<{ taxpayerToken: { taxpayerId: string } }>(origin, document, { id });
+  if (errors || data?.taxpayerToken.taxpayerId !== id) throw new Error(`${id}: ${JSON.stringify({ data, errors })}`);
+}
+
 /** The codes of the errors of an answer. */
 export const codesOf = ({ errors = [] }: Pick<Answer, 'errors'>) => errors.map(({ extensions }) => extensions.code);
 

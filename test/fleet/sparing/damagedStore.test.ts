@@ -3,7 +3,14 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statS
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
-import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../../support/gateway.js';
+import {
+  environmentFor,
+  type GatewayProcess,
+  launchGateway,
+  postQuery,
+  readTaxpayer,
+  spawnGateway,
+} from '../../support/gateway.js';
 import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
@@ -24,14 +31,7 @@ const linesWith = ({ output }: GatewayProcess, words: string) =>
   output()
     .split('\n')
     .filter((line) => line.includes(words));
-const read = async ({ origin }: GatewayProcess, id: string) => {
-  const { data, errors } = await postQuery<{ taxpayerToken: { taxpayerId: string } }>(
-    origin,
-    'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId } }',
-    { id },
-  );
-  expect({ errors, id: data?.taxpayerToken.taxpayerId }).toEqual({ errors: undefined, id });
-};
+const read = ({ origin }: GatewayProcess, id: string) => readTaxpayer(origin, id);
 const renamed = (directory: string) => {
   renameSync(directory, `${directory}-before`);
   return `${directory}-before`;
