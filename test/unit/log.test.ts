@@ -1,9 +1,8 @@
 import { expect, it } from '@jest/globals';
-import { createLogger } from '../../src/observability/log.js';
+import { recordedLog } from '../support/recordedLog.js';
 
 it('a field that must never be logged is not, however deep it is in what is logged', () => {
-  const lines: string[] = [];
-  const log = createLogger('info', { write: (line) => lines.push(line) });
+  const { lines, log } = recordedLog();
   const planted = { ssn: 'planted', metadata: { note: 'planted' } };
   log.info({ ...planted, a: { ...planted, b: { ...planted, told: 'yes' } } }, 'a line');
   const redacted = { ssn: '[redacted]', metadata: '[redacted]' };
@@ -15,8 +14,7 @@ it('a field that must never be logged is not, however deep it is in what is logg
 });
 
 it('an error has its type, code and frames, and no message, which may quote what was sent', () => {
-  const lines: string[] = [];
-  const log = createLogger('info', { write: (line) => lines.push(line) });
+  const { lines, log } = recordedLog();
   const cause = Object.assign(new TypeError('planted'), { code: 'ECODE' });
   log.error({ err: new Error('planted', { cause }) }, 'a line');
   const frames = expect.arrayContaining([expect.stringMatching(/^at /)]);

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect } from '@jest/globals';
 import { followSecrets, loadConfig, type UpstreamCredentials } from '../../../src/config/config.js';
 import { followPemFiles, type Pem, readPemFiles } from '../../../src/network/pemFiles.js';
-import { createLogger } from '../../../src/observability/log.js';
 import { atEnd } from '../../support/atEnd.js';
 import { issueCertificate } from '../../support/certificate.js';
+import { recordedLog } from '../../support/recordedLog.js';
 import { scratch } from '../../support/scratch.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
@@ -33,8 +33,7 @@ describe('A secret file that is written in place', () => {
     const file = join(scratch(), 'secret');
     writeFileSync(file, before);
     const taken: string[] = [];
-    const lines: string[] = [];
-    const log = createLogger('info', { write: (line) => lines.push(line) });
+    const { lines, log } = recordedLog();
     const config = loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
     const { clientSecret } = config.upstream as UpstreamCredentials;
     atEnd(followSecrets(config, log, () => taken.push(clientSecret.reveal())));
@@ -76,8 +75,7 @@ itMostlyWaits('A certificate and its key that are renewed by a symbolic link are
     cert: { setting: 'TLS_CERT_FILE', file: join(current, 'tls.crt') },
     key: { setting: 'TLS_KEY_FILE', file: join(current, 'tls.key') },
   };
-  const lines: string[] = [];
-  const log = createLogger('info', { write: (line) => lines.push(line) });
+  const { lines, log } = recordedLog();
   const renewed = new Promise<Pem>((resolve) => {
     atEnd(followPemFiles(files, readPemFiles(files), log, resolve));
   });

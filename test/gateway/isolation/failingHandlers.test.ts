@@ -1,18 +1,18 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { type Handler, HttpServer } from '../../../src/http/HttpServer.js';
-import { createLogger } from '../../../src/observability/log.js';
 import { rawHttp } from '../../support/rawConnection.js';
+import { recordedLog } from '../../support/recordedLog.js';
 
 let http: HttpServer | undefined;
 afterEach(() => http?.drain(0));
 
 /** Serves `/` by `handler`. */
 async function serve(handler: Handler) {
-  const lines: string[] = [];
+  const { lines, log } = recordedLog();
   http = new HttpServer({
     ...{ host: '127.0.0.1', port: 0, tls: undefined, before: () => false },
     routes: new Map<string, Handler>([['/', handler]]),
-    log: createLogger('info', { write: (line: string) => lines.push(line) }),
+    log,
   });
   return { origin: `http://127.0.0.1:${await http.listen()}`, lines };
 }
