@@ -48,16 +48,6 @@ describe('server-sent events', () => {
     expect(await events.next()).toEqual({ event: 'next', data: update(jobId, 'FAILED') });
   });
 
-  it('report what is wrong with a document on the stream', async () => {
-    const events = eventReader(await stream(gateway, { query: '{ nothing }' }));
-    const extensions = expect.objectContaining({ code: 'GRAPHQL_VALIDATION_FAILED', requestId: expect.any(String) });
-    expect(await events.next()).toEqual({
-      event: 'next',
-      data: { errors: [expect.objectContaining({ extensions })] },
-    });
-    expect(await events.next()).toMatchObject({ event: 'complete' });
-  });
-
   it.each([
     ['gateway.example', 200],
     ['gateway.example:443', 200],
