@@ -12,7 +12,7 @@ export const transports = {
     const socket = rawSocket(gateway.origin);
     await socket.init();
     socket.send(`{"type":"subscribe","id":"1","payload":${body}}`);
-    const { payload } = await socket.message(({ id }) => id === '1');
+    const { payload } = await socket.answerTo('1');
     socket.end();
     return JSON.stringify(payload);
   },

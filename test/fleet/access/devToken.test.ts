@@ -62,7 +62,7 @@ describe('In developer mode', () => {
     const spawned = await spawnGateway({ PORT: '0' });
     const socket = rawSocket(spawned.origin);
     await socket.init({ authorization: `Bearer ${await printed('--ttl-seconds', '31536000')}` });
-    socket.send({ type: 'subscribe', id: '1', payload: { query: '{ __typename }' } });
+    socket.subscribe({ query: '{ __typename }' });
     await socket.message(({ type }) => type === 'complete');
     socket.end();
     await spawned.stop();

@@ -80,10 +80,10 @@ describe('an answer that is too large is one error', () => {
   it('over WebSocket', async () => {
     const socket = rawSocket(gateway.origin);
     await socket.init();
-    socket.send({ type: 'subscribe', id: '1', payload: { query: `{ ${recordsOf([id, id, id], 'metadata')} }` } });
-    expect((await socket.message((message) => message.id === '1')).payload).toEqual(refused);
-    socket.send({ type: 'subscribe', id: '2', payload: subscription() });
-    expect((await socket.message((message) => message.id === '2')).payload).toEqual(refused);
+    socket.subscribe({ query: `{ ${recordsOf([id, id, id], 'metadata')} }` });
+    expect((await socket.answerTo('1')).payload).toEqual(refused);
+    socket.subscribe(subscription(), '2');
+    expect((await socket.answerTo('2')).payload).toEqual(refused);
     socket.send({ type: 'complete', id: '2' });
     socket.end();
   });
@@ -143,8 +143,8 @@ describe('MAX_REPRESENTATIONS', () => {
     expect([answer.errors, answer.data]).toEqual([[refusal], undefined]);
     const socket = rawSocket(gateway.origin);
     await socket.init();
-    socket.send({ type: 'subscribe', id: '1', payload: { query, variables: { r: r(most + 1) } } });
-    expect((await socket.message((message) => message.id === '1')).payload).toEqual([refusal]);
+    socket.subscribe({ query, variables: { r: r(most + 1) } });
+    expect((await socket.answerTo('1')).payload).toEqual([refusal]);
     socket.end();
     expect(gateway.sandbox.control.counters()).toEqual(before);
   });

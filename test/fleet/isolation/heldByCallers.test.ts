@@ -41,7 +41,7 @@ const kinds = {
     const socket = socketOf(on);
     await socket.opened;
     socket.send({ type: 'connection_init', payload: headers });
-    const opened = socket.message(({ type }) => type === 'connection_ack').then(() => 'open');
+    const opened = socket.message('connection_ack').then(() => 'open');
     return Promise.race([opened, socket.closed.then(({ code, reason }) => `${code} ${reason}`)]);
   },
   'event stream': (on: Scene, headers: Headers) => httpStream(on, 'text/event-stream', headers),
@@ -93,14 +93,13 @@ describe('a caller at the bound', () => {
     const on = await scene();
     const socket = socketOf(on);
     await socket.init(on.ada);
-    const subscribe = (id: string) =>
-      socket.send({ type: 'subscribe', id, payload: { query: watchJob, variables: on.job } });
+    const subscribe = (id: string) => socket.subscribe({ query: watchJob, variables: on.job }, id);
     for (const id of ['1', '2', '3']) subscribe(id);
     const refused = await socket.message(({ type, id }) => type === 'next' && id === '3');
     expect(refused.payload).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED' } }] });
     const other = socketOf(on);
     await other.init(on.bob);
-    other.send({ type: 'subscribe', id: '1', payload: { query: watchJob, variables: on.job } });
+    other.subscribe({ query: watchJob, variables: on.job });
     await other.message(({ type, payload }) => type === 'next' && 'data' in Object(payload));
     socket.send({ type: 'complete', id: '1' });
     await until(async () => (await metric(on.gateway, 'gateway_watchers{kind="job"}')) === 2);

@@ -81,7 +81,7 @@ async function firstsOfStreams(origin: string, headers: Headers, requests: reado
 async function firstsOnSocket(origin: string, headers: Headers, requests: readonly object[]) {
   const socket = rawSocket(origin);
   await socket.init(headers);
-  for (const [n, payload] of requests.entries()) socket.send({ id: `${n}`, type: 'subscribe', payload });
+  for (const [n, payload] of requests.entries()) socket.subscribe(payload, `${n}`);
   const firsts = () => socket.received.filter(({ id }) => id !== undefined).map((message) => JSON.stringify(message));
   await until(() => firsts().length === requests.length);
   return { firsts: firsts(), end: socket.end };

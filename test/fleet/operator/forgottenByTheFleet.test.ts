@@ -122,7 +122,7 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     const socket = rawSocket(each.origin);
     await socket.init();
     const watch = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { name } }';
-    socket.send({ type: 'subscribe', id: '1', payload: { query: watch, variables: taxpayer } });
+    socket.subscribe({ query: watch, variables: taxpayer });
     const shown = (name: string) =>
       socket.message(
         ({ payload }) => JSON.stringify(payload) === JSON.stringify({ data: { taxpayerTokenUpdated: { name } } }),

@@ -89,11 +89,11 @@ const transports = {
     const socket = rawSocket(gateway.origin);
     await socket.opened;
     socket.send({ type: 'connection_init', payload: { ...headers, extra: canaries['unknown parameter of a socket'] } });
-    const ready = socket.message(({ type }) => type === 'connection_ack').then(() => true);
+    const ready = socket.message('connection_ack').then(() => true);
     const closed = socket.closed.then(({ code, reason }) => `${code} ${reason}`);
     if (!(await Promise.race([ready, closed.then(() => false)]))) return closed;
-    socket.send({ type: 'subscribe', id: canaries['id of a message'], payload: { query, variables: { id } } });
-    const { type, payload } = await socket.message(({ id }) => id === canaries['id of a message']);
+    socket.subscribe({ query, variables: { id } }, canaries['id of a message']);
+    const { type, payload } = await socket.answerTo(canaries['id of a message']);
     socket.send(`{"type":"subscribe","payload":"${canaries['what is no message']}"`);
     return JSON.stringify([type, payload, await closed]);
   },

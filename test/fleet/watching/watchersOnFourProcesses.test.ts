@@ -41,7 +41,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
   }
 
   function subscribe(socket: RawSocket, variables: object, ids = ['0']): void {
-    for (const id of ids) socket.send({ type: 'subscribe', id, payload: { query: watchJob, variables } });
+    for (const id of ids) socket.subscribe({ query: watchJob, variables }, id);
   }
 
   const count = (type: string) =>
@@ -86,7 +86,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
     await Promise.all(fleet.flatMap((each) => Array.from({ length: socketsPerProcess }, () => open(each))));
     const query = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
     for (const socket of sockets) {
-      for (const id of taxpayers) socket.send({ type: 'subscribe', id, payload: { query, variables: { id } } });
+      for (const id of taxpayers) socket.subscribe({ query, variables: { id } }, id);
     }
     await until(() => count('next') === watchers, 60_000);
     const calls = () => taxpayers.map((id) => sandbox.control.tokenCalls(id));

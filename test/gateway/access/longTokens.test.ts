@@ -15,7 +15,7 @@ async function overWebSocket(authorization: string): Promise<unknown> {
   const socket = rawSocket(gateway.origin);
   await socket.opened;
   socket.send({ type: 'connection_init', payload: { authorization } });
-  const outcome = await Promise.race([socket.message(({ type }) => type === 'connection_ack'), socket.closed]);
+  const outcome = await Promise.race([socket.message('connection_ack'), socket.closed]);
   socket.end();
   return outcome;
 }

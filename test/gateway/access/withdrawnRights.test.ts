@@ -133,7 +133,7 @@ type Headers = Readonly<Record<string, string>>;
 async function overSocket(id: string, headers: Headers): Promise<() => Promise<unknown>> {
   const socket = rawSocket(gateway.origin);
   await socket.init(headers);
-  socket.send({ type: 'subscribe', id: '1', payload: { query: follow, variables: { id } } });
+  socket.subscribe({ query: follow, variables: { id } });
   let read = 0;
   return async () => {
     const mine = () => socket.received.filter((message) => message.id === '1');
