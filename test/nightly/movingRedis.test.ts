@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
-import { metric } from '../support/liveJob.js';
+import { whenMetric } from '../support/liveJob.js';
 import { startRedisCluster, startRedisSentinel } from '../support/redis.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { until } from '../support/until.js';
@@ -86,7 +86,7 @@ describe('Two gateways under load', () => {
       ends = true;
       await load;
     }
-    for (const each of fleet) await until(async () => (await metric(each, 'gateway_store_degraded')) === 0, 90_000);
+    for (const each of fleet) await whenMetric(each, 'gateway_store_degraded', 0, 90_000);
     for (const key of links.keys()) await until(() => link(key));
     expect(callsFor()).toEqual(callsBefore);
     return { added, readErrors, linkErrors, links };

@@ -1,6 +1,6 @@
 import type { TestGateway } from './gateway.js';
 import { post } from './post.js';
-import { rawSocket } from './rawSocket.js';
+import { initSocket } from './rawSocket.js';
 
 /** Sends a request with `body` as its JSON text; returns the answer as text. */
 export type SendBody = (gateway: Pick<TestGateway, 'origin'>, body: string) => Promise<string>;
@@ -9,8 +9,7 @@ export type SendBody = (gateway: Pick<TestGateway, 'origin'>, body: string) => P
 export const transports = {
   HTTP: (gateway, body) => textOf(gateway, body, 'application/json', '/graphql'),
   WebSocket: async (gateway, body) => {
-    const socket = rawSocket(gateway.origin);
-    await socket.init();
+    const socket = await initSocket(gateway);
     socket.send(`{"type":"subscribe","id":"1","payload":${body}}`);
     const { payload } = await socket.answerTo('1');
     socket.end();

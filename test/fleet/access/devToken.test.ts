@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
-import { rawSocket } from '../../support/rawSocket.js';
+import { initSocket } from '../../support/rawSocket.js';
 import { run } from '../../support/run.js';
 
 const script = (...args: string[]) => run(process.execPath, ['--import', 'tsx', 'scripts/devToken.ts', ...args]);
@@ -60,8 +60,7 @@ describe('In developer mode', () => {
 
   it('a socket stays open with a token that lasts longer than a timer can run', async () => {
     const spawned = await spawnGateway({ PORT: '0' });
-    const socket = rawSocket(spawned.origin);
-    await socket.init({ authorization: `Bearer ${await printed('--ttl-seconds', '31536000')}` });
+    const socket = await initSocket(spawned, { authorization: `Bearer ${await printed('--ttl-seconds', '31536000')}` });
     socket.subscribe({ query: '{ __typename }' });
     await socket.message(({ type }) => type === 'complete');
     socket.end();

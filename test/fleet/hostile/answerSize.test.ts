@@ -10,7 +10,7 @@ import {
 } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';
-import { rawSocket } from '../../support/rawSocket.js';
+import { initSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { eventReader, streamReader } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
@@ -78,8 +78,7 @@ describe('an answer that is too large is one error', () => {
   });
 
   it('over WebSocket', async () => {
-    const socket = rawSocket(gateway.origin);
-    await socket.init();
+    const socket = await initSocket(gateway);
     socket.subscribe({ query: `{ ${recordsOf([id, id, id], 'metadata')} }` });
     expect((await socket.answerTo('1')).payload).toEqual(refused);
     socket.subscribe(subscription(), '2');
@@ -141,8 +140,7 @@ describe('MAX_REPRESENTATIONS', () => {
     const before = gateway.sandbox.control.counters();
     const answer = await gateway.query(query, { r: r(most + 1) });
     expect([answer.errors, answer.data]).toEqual([[refusal], undefined]);
-    const socket = rawSocket(gateway.origin);
-    await socket.init();
+    const socket = await initSocket(gateway);
     socket.subscribe({ query, variables: { r: r(most + 1) } });
     expect((await socket.answerTo('1')).payload).toEqual([refusal]);
     socket.end();

@@ -5,7 +5,7 @@ import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, environmentFor, linesWith, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob, whenMetric } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';
-import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
+import { initSocket, type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { until } from '../../support/until.js';
 
@@ -102,7 +102,7 @@ describe('a caller at the bound', () => {
     other.subscribe({ query: watchJob, variables: on.job });
     await other.message(({ type, payload }) => type === 'next' && 'data' in Object(payload));
     socket.send({ type: 'complete', id: '1' });
-    await until(async () => (await metric(on.gateway, 'gateway_watchers{kind="job"}')) === 2);
+    await whenMetric(on.gateway, 'gateway_watchers{kind="job"}', 2);
     subscribe('4');
     const next = await socket.message(({ type, id }) => type === 'next' && id === '4');
     expect(next.payload).toMatchObject({ data: { refreshJobUpdated: { status: 'PROCESSING' } } });
@@ -111,7 +111,7 @@ describe('a caller at the bound', () => {
   it('gets no further wait, but the rest of the answer', async () => {
     const on = await scene();
     const answer = on.gateway.query(waiting, on.job, on.ada);
-    await until(async () => (await metric(on.gateway, 'gateway_watchers{kind="job"}')) === 2);
+    await whenMetric(on.gateway, 'gateway_watchers{kind="job"}', 2);
     const other = on.gateway.query(waiting.replaceAll('300', '1'), on.job, on.bob);
     on.gateway.sandbox.control.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
     const { data, errors } = await answer;
@@ -134,8 +134,7 @@ it('parts of messages that are not complete are counted: too many of one caller 
   // A sixteenth of the heap is room for two such messages.
   const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16' });
   const begin = async (sub: string) => {
-    const socket = rawSocket(gateway.origin);
-    await socket.init({ authorization: `Bearer ${await provider.token({ sub })}` });
+    const socket = await initSocket(gateway, { authorization: `Bearer ${await provider.token({ sub })}` });
     // In one piece with a whole message and a ping, which must not make them forgotten.
     const { _socket: connection } = socket.socket as unknown as { readonly _socket: Socket };
     connection.cork();

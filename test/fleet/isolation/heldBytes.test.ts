@@ -17,7 +17,7 @@ import {
   type TestGateway,
 } from '../../support/gateway.js';
 import { post } from '../../support/post.js';
-import { initSocket, rawSocket } from '../../support/rawSocket.js';
+import { initSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { serve } from '../../support/serve.js';
@@ -79,8 +79,7 @@ async function firstsOfStreams(origin: string, headers: Headers, requests: reado
 
 /** The first message of each subscription on one socket. */
 async function firstsOnSocket(origin: string, headers: Headers, requests: readonly object[]) {
-  const socket = rawSocket(origin);
-  await socket.init(headers);
+  const socket = await initSocket({ origin }, headers);
   for (const [n, payload] of requests.entries()) socket.subscribe(payload, `${n}`);
   const firsts = () => socket.received.filter(({ id }) => id !== undefined).map((message) => JSON.stringify(message));
   await until(() => firsts().length === requests.length);

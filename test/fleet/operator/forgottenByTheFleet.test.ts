@@ -6,7 +6,7 @@ import {
   postQuery,
   spawnGateway,
 } from '../../support/gateway.js';
-import { rawSocket } from '../../support/rawSocket.js';
+import { initSocket } from '../../support/rawSocket.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { commandJson } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
@@ -119,8 +119,7 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
   it('is read anew for those who watch the record, though it was fresh', async () => {
     const [each] = fleet as [GatewayProcess];
     const taxpayer = addTaxpayer();
-    const socket = rawSocket(each.origin);
-    await socket.init();
+    const socket = await initSocket(each);
     const watch = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { name } }';
     socket.subscribe({ query: watch, variables: taxpayer });
     const shown = (name: string) =>

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { metric } from '../../support/liveJob.js';
+import { metric, whenMetric } from '../../support/liveJob.js';
 import { startRedis } from '../../support/redis.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { together } from '../../support/together.js';
@@ -29,8 +29,7 @@ async function build() {
     /** A process that has nothing in memory. */
     start: (more: Environment = {}) => startTestGateway({ ...env, ...more }),
     addTaxpayers: (count: number) => control.addTaxpayers(count, { status: 'AUTHORIZED' }) as [string, ...string[]],
-    isWell: (gateway: TestGateway) =>
-      until(async () => (await metric(gateway, 'gateway_store_degraded')) === 0, 20_000),
+    isWell: (gateway: TestGateway) => whenMetric(gateway, 'gateway_store_degraded', 0, 20_000),
     areStored: (count: number) => until(async () => (await records()).length === count, 20_000),
   };
 }
@@ -295,7 +294,7 @@ scene('Keys that are refused while Redis is away leave nothing to do once it is 
   const { redis, start, isWell } = scenery;
   await redis.kill();
   const one = await start();
-  await until(async () => (await metric(one, 'gateway_store_degraded')) === 1);
+  await whenMetric(one, 'gateway_store_degraded', 1);
   for (let n = 0; n < 20; n += 1) expect(await create(one, `key-${n}`)).toBe('UPSTREAM_UNAVAILABLE, again');
   await redis.restart();
   await isWell(one);

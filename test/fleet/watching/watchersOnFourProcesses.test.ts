@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
-import { addJob, metric, watchJob } from '../../support/liveJob.js';
+import { addJob, metric, watchJob, whenMetric } from '../../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
@@ -76,7 +76,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
     expect(Math.min(...gaps)).toBeGreaterThan(intervalMs / 2);
 
     for (const socket of sockets) socket.end();
-    await until(async () => (await metric(fleet[0] as GatewayProcess, 'gateway_open_streams')) === 0);
+    await whenMetric(fleet[0] as GatewayProcess, 'gateway_open_streams', 0);
     for (const each of fleet) expect(await metric(each, 'gateway_watchers{kind="job"}')).toBe(0);
     await until(async () => (await handles()).every((now, n) => now <= (handlesBefore[n] ?? 0) + 2));
   });

@@ -4,7 +4,7 @@ import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, codesOf, startTestGateway } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
-import { rawSocket } from '../../support/rawSocket.js';
+import { initSocket } from '../../support/rawSocket.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
@@ -131,8 +131,7 @@ describe.each(['a WebSocket', 'an event stream'])('A stream over %s', (transport
 type Headers = Readonly<Record<string, string>>;
 
 async function overSocket(id: string, headers: Headers): Promise<() => Promise<unknown>> {
-  const socket = rawSocket(gateway.origin);
-  await socket.init(headers);
+  const socket = await initSocket(gateway, headers);
   socket.subscribe({ query: follow, variables: { id } });
   let read = 0;
   return async () => {
