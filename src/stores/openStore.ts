@@ -31,14 +31,7 @@ export async function openExistingStore(cacheUrl: string, use: 'read' | 'write')
   const directory = resolve(cacheUrl.slice(fileScheme.length));
   if (!existsSync(directory)) throw misconfigured(`CACHE_URL: there is no store in ${directory}`);
   if (use === 'read') return LocalStore.read(directory);
-  return LocalStore.open(directory, {
-    waitMs: 0,
-    // It would be written anew from what can be read of it, and nobody would be told.
-    onDamaged: () => {
-      const toDo = 'start the gateway once, which says so, and then repeat';
-      throw misconfigured(`CACHE_URL: the file in ${directory} is damaged: ${toDo}`);
-    },
-  });
+  return LocalStore.open(directory, { waitMs: 0 });
 }
 
 /** A CACHE_URL without its secrets, fit to be shown: `redis://cache:6379/0, with a password`. */

@@ -11,7 +11,6 @@ import {
   readTaxpayer,
   spawnGateway,
 } from '../../support/gateway.js';
-import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
@@ -184,20 +183,6 @@ describe('A damaged file in the directory', () => {
     await read(next, id);
     expect(calls([id])).toEqual([1]);
     expect(linesWith(next, 'was damaged')).toEqual([]);
-  });
-
-  it('is left as it is by the command forget, which says so', async () => {
-    const directory = newDirectory();
-    cpSync(sound, directory, { recursive: true });
-    const journal = join(directory, 'journal');
-    const damaged = readFileSync(journal).subarray(0, -7);
-    writeFileSync(journal, damaged);
-    const { code, stderr } = await runCommand(environment(directory), ['forget', 'somebody']);
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringMatching(/^CACHE_URL: the file in .* is damaged: start the gateway/),
-    ]);
-    expect(readFileSync(journal)).toEqual(damaged);
   });
 
   it('of any kind gives back a state of an earlier moment, never a wrong value and never an error', async () => {
