@@ -5,12 +5,6 @@ import { withoutByteOrderMark } from './process/files.js';
 
 // A signal must not open a debugger in a production process.
 process.on('SIGUSR1', () => {});
-// In a container we are process 1, which no signal ends that has no handler: this is one until that which drains is there.
-if (process.pid === 1) {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(1));
-  }
-}
 
 const args = process.argv.slice(2);
 try {
