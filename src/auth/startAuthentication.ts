@@ -35,8 +35,6 @@ export function startAuthentication(surroundings: Surroundings) {
     /** Why no caller can be authenticated: no key was ever read, or the last read is too long ago. */
     reasonNotReady: () => {
       const isUsable = issuers.length === 0 || issuers.some(({ keys }) => keys.current);
-      // After a leap of the clock nobody else asks for them: no request comes to a process that is not ready.
-      if (!isUsable) for (const { keys } of issuers) void keys.usable().catch(() => undefined);
       return isUsable ? undefined : 'there is no usable key of the identity provider';
     },
     stop: () => {

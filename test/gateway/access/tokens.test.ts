@@ -279,13 +279,4 @@ describe('The key set', () => {
     await until(async () => (await outcome(token, one)) === 'accepted');
     expect(await readyStatus(one)).toBe(200);
   });
-
-  it('is read for a probe as well, when a leap of the clock has made it too old', async () => {
-    holdDate();
-    const one = await gatewayFor([await providerWith()]);
-    await until(async () => (await readyStatus(one)) === 200);
-    pass(100_000_000);
-    expect(await readyStatus(one)).toBe(503);
-    await until(async () => (await readyStatus(one)) === 200);
-  });
 });
