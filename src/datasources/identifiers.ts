@@ -12,8 +12,6 @@ export type JobId = string & { readonly [brand]: 'JobId' };
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const forbidden = /[\u0000-\u001f\u007f-\u009f/\\%?#]/;
-/** Matches nearly every id: these characters are always allowed, so only the length is checked. */
-const usual = /^[\w:~-]+$/;
 /** Nothing visible: only white space and characters without width. */
 const blank = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 
@@ -34,7 +32,6 @@ export function checkIdempotencyKey(text: string): void {
 
 /** An id that can be one segment of a URL path. */
 function segment(text: string, path: string): string {
-  if (usual.test(text) && text.length <= maxLength) return text;
   const problem = sizeProblemOf(text) ?? problemOf(text);
   if (problem !== undefined) throw badInput(path, problem);
   return text;
