@@ -88,13 +88,9 @@ export function readMessage(text: string): Message | undefined {
   }
 }
 
-/** Further parameters of `connection_init` are ignored, as further headers are. */
-const maxParameters = 100;
-
 /** The parameters of `connection_init`, which take precedence over the headers of the upgrade, by their names in lower case. */
 export function byLowerCaseName(parameters: Variables): Variables {
-  const given = Object.entries(parameters).slice(0, maxParameters);
-  const present = given.filter(([, value]) => value != null);
+  const present = Object.entries(parameters).filter(([, value]) => value != null);
   return Object.fromEntries(present.map(([name, value]) => [name.toLowerCase(), value]));
 }
 
