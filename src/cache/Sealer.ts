@@ -86,7 +86,6 @@ class KeyRing {
 
   constructor(from: 'encryption-key' | 'client-secret', secret: Secret) {
     const input = Buffer.from(secret.reveal(), from === 'encryption-key' ? 'base64' : 'utf8');
-    if (input.length === 0) throw new TypeError('The key material of a Sealer must not be empty.');
     const derive = (use: string, bytes: number) =>
       Buffer.from(hkdfSync('sha256', input, 'taxpayer-gateway/store', `${format}/${from}/${use}`, bytes));
     this.id = derive('id', KEY_ID_BYTES);
