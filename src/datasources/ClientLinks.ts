@@ -57,9 +57,6 @@ export class ClientLinks {
     ttl: idempotencyTtlMs - 1, // lru-cache still returns an entry whose age equals its ttl
   });
 
-  /** The names that tries of this process are claiming: the store may lose one claim, and take the next. */
-  readonly #claiming = new Set<string>();
-
   /** The next looks at records, by name: one for all tries that wait for the same creation. */
   readonly #looks = new Map<string, Promise<LinkRecord | undefined>>();
 
@@ -107,16 +104,11 @@ export class ClientLinks {
   /** Records that a try begins, and sends the request; undefined when the key has a record already. */
   async #createIfNew({ name, input, create }: Attempt): Promise<ClientLink | undefined> {
     const { store } = this.options;
-    if (this.#own.has(name) || this.#claiming.has(name)) return undefined;
+    if (this.#own.has(name)) return undefined;
     const begun: LinkRecord = { state: 'under-way', input };
-    this.#claiming.add(name);
-    let withdraw: Awaited<ReturnType<SealedStore['claim']>>;
-    try {
-      withdraw = await store.claim(itemNameOf(name), begun, idempotencyTtlMs).catch(cannotTell);
-    } finally {
-      this.#claiming.delete(name);
-    }
-    if (withdraw === undefined) return undefined;
+    const withdraw = await store.claim(itemNameOf(name), begun, idempotencyTtlMs).catch(cannotTell);
+    // Another try of this process may have begun meanwhile, if the store has lost its claim.
+    if (withdraw === undefined || this.#own.has(name)) return undefined;
     const write = (record: LinkRecord) => {
       this.#own.set(name, record);
       return store.writeSurely(itemNameOf(name), record, idempotencyTtlMs);
