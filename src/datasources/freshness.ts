@@ -24,10 +24,14 @@ export function isFinal({ status }: TokenRecord): boolean {
   return finalStatuses.includes(status);
 }
 
+/** Shortest time for which a record with an unreadable part is fresh, in milliseconds: the service may mend it soon. */
+const faultyFreshMs = 5000;
+
 /** How long a record is fresh after it was read, in milliseconds. */
 export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs }: Reading): number {
   if (isFinal(record) && !record.faults) return rule.maxMs;
-  return Math.round(Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedForMs)));
+  const usualMs = Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedForMs));
+  return Math.round(record.faults ? Math.min(usualMs, Math.max(faultyFreshMs, unchangedForMs)) : usualMs);
 }
 
 /**

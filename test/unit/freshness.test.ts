@@ -4,7 +4,8 @@ import { type FreshnessRule, freshMsOf, unchangedTimeOf } from '../../src/dataso
 import { tokenAnswerCodec } from '../../src/datasources/tokenAnswer.js';
 import type { TokenRecord } from '../../src/datasources/wire.js';
 
-const minute = 60_000;
+const second = 1000;
+const minute = 60 * second;
 const hour = 60 * minute;
 const day = 24 * hour;
 const rule: FreshnessRule = { share: 0.1, minMs: minute, maxMs: day };
@@ -44,9 +45,10 @@ describe('How long a record is fresh', () => {
   });
 
   it.each<[string, number, string, number]>([
-    ['when it was first read', 0, 'AUTHORIZED', minute],
+    ['when it was first read', 0, 'AUTHORIZED', 5 * second],
+    ['when its part has been broken for 20 s', 20 * second, 'AUTHORIZED', 20 * second],
     ['when its part has been broken for a day', day, 'AUTHORIZED', 2.4 * hour],
-    ['with a final status', 0, 'COMPLETED', minute],
+    ['with a final status', 0, 'COMPLETED', 5 * second],
   ])('of which a part is broken, %s', (_, brokenMs, status, freshMs) => {
     const faults = { metadata: { message: 'broken', reason: 'broken' } };
     const broken = record({ status, metadata: null, faults });
