@@ -12,6 +12,8 @@ export type JobId = string & { readonly [brand]: 'JobId' };
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const forbidden = /[\u0000-\u001f\u007f-\u009f/\\%?#]/;
+/** Nothing visible: only white space and characters without width. */
+const blank = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 
 /** Longest id or key, in characters. */
 const maxLength = 256;
@@ -44,6 +46,7 @@ function problemOf(text: string): string | undefined {
   if (text === '.' || text === '..') return 'must not be a dot segment';
   if (forbidden.test(text)) return 'must not contain control characters or any of / \\ % ? #';
   if (!text.isWellFormed()) return 'must be well-formed Unicode';
+  if (blank.test(text)) return 'must not be blank';
   // A proxy on the way might trim the white space, which makes it a different id.
   if (text.trim() !== text) return 'must not begin or end with white space';
   return undefined;

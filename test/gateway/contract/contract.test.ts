@@ -180,8 +180,21 @@ describe('An answer of the service', () => {
 describe('An id', () => {
   const refused: Readonly<Record<string, readonly string[]>> = {
     'must not be empty': [''],
+    // What nobody sees.
+    'must not be blank': [
+      ' ',
+      '   ',
+      '\u00a0',
+      '\u2003\u3000',
+      '\u2028',
+      '\u200b',
+      '\u200d\u200c',
+      '\u2060\ufeff',
+      ' \u200b ',
+      '\u00ad',
+    ],
     // What a proxy on the way might cut off, or obey.
-    'must not begin or end with white space': [' ', '\u2028', ' x', 'x ', '\u00a0x', 'x\u3000', '\ufeffx', 'x\u2029'],
+    'must not begin or end with white space': [' x', 'x ', '\u00a0x', 'x\u3000', '\ufeffx', 'x\u2029'],
     'must not contain control characters or any of / \\ % ? #': [
       'a/b',
       'a\\b',
@@ -200,6 +213,7 @@ describe('An id', () => {
     'must have at most 256 characters': ['a'.repeat(257)],
   };
   /** Some character that takes room and shows. */
+  const visible = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u;
 
   it.each(Object.entries(refused).flatMap(([message, ids]) => ids.map((id) => [id, message] as const)))(
     '%j is refused with the name of the argument, without a call: it %s',
@@ -277,6 +291,7 @@ describe('An id', () => {
         const calls = sent();
         for (const { path } of calls) {
           expect(path.split('/').map(decodeURIComponent)).toEqual(['', 'auth', 'tax-payer', taxpayerId, 'token']);
+          expect(taxpayerId).toMatch(visible);
           expect(taxpayerId.trim()).toBe(taxpayerId);
         }
         const codes = new Map(errors.map((error) => [error.path?.[0], error.extensions.code]));
