@@ -1,5 +1,5 @@
 // A decision point for development and tests: it speaks the OpenID AuthZEN Authorization API 1.0 and decides by lists in a
-// file, `{ "<subject>": ["<taxpayer id>"] }`. The file is read for each call, so what is edited there counts at once.
+// file, `{ "<subject>": ["<taxpayer id>"] }`. The file is read for each call, so an edit takes effect at once.
 
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ export function decide(request, lists) {
   return isOne ? decisions[0] : { evaluations: decisions };
 }
 
-/** Serves on loopback; `port` 0 picks a free one. With a `token`, only whoever presents it is answered. */
+/** Serves on loopback; `port` 0 picks a free one. With a `token`, only requests with this token are answered. */
 export async function startDecisionPoint({ listsFile, port = 0, token }) {
   const server = createServer(async (request, response) => {
     const [status, answer] = await answerTo(request, listsFile, token).catch(() => [500, 'the lists cannot be read']);

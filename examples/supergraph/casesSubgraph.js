@@ -1,4 +1,4 @@
-// A second subgraph, as small as one that uses ours can be: cases that point to a taxpayer and to a refresh job.
+// A minimal second subgraph: cases that point to a taxpayer and to a refresh job.
 
 import { readFileSync } from 'node:fs';
 import { ApolloServer } from '@apollo/server';
@@ -9,7 +9,7 @@ import { parse } from 'graphql';
 
 export const casesTypeDefs = parse(readFileSync(new URL('cases.graphql', import.meta.url), 'utf8'));
 
-/** The demo taxpayer of the gateway's sandbox who is authorized, and the job of theirs that is running. */
+/** The authorized demo taxpayer of the gateway's sandbox, and a running job of this taxpayer. */
 export const demoCase = {
   id: '1',
   title: 'A demo case (not real)',
@@ -24,7 +24,7 @@ export async function startCases({ port = 0, cases = [demoCase] } = {}) {
     Query: { case: (_, { id }) => byId.get(id) ?? null },
     Case: {
       __resolveReference: ({ id }) => byId.get(id) ?? null,
-      // Nothing but the keys: everything else about them is the gateway's to say.
+      // Only the keys: the gateway answers all other fields.
       taxpayer: ({ taxpayerId }) => ({ id: taxpayerId }),
       refreshJob: ({ taxpayerId, jobId }) => ({ taxpayerId, jobId }),
     },

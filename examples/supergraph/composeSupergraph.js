@@ -19,7 +19,7 @@ export function subgraphs({ taxpayersUrl, casesUrl }) {
  * The SDL of the supergraph. Throws when the subgraphs do not fit together.
  *
  * `scopes: false` leaves out @authenticated and @requiresScopes, with which `@apollo/gateway` and an Apollo Router without a
- * licence do not start. The gateway asks for the scopes in any case.
+ * licence do not start. The gateway checks the scopes in any case.
  */
 export function composeSupergraph(urls, { scopes = true } = {}) {
   const parts = subgraphs(urls);

@@ -1,6 +1,6 @@
-// Hive Gateway: what of a caller's request goes on to the subgraphs, how subscriptions are asked for, and what a request may
-// cost. A router takes documents apart and sends each field of a mutation by itself, so what the gateway refuses as a whole
-// has to be refused here: the limits are those of MAX_TOKENS and MAX_DEPTH, 60 root fields and 5 of a mutation.
+// Hive Gateway: which headers go on to the subgraphs, how subscriptions are made, and what a request may cost. A router splits
+// documents, and sends each field of a mutation by itself. So the gateway cannot limit the whole document, and this file does:
+// by the defaults of MAX_TOKENS and MAX_DEPTH, 60 root fields, and 5 root fields of a mutation.
 
 import { GraphQLError, Kind } from 'graphql';
 
@@ -18,7 +18,7 @@ export const gatewayConfig = {
     fromClientToSubgraphs({ request, subgraphName, context }) {
       // On a WebSocket, the token is among the parameters of the connection.
       const authorization = request.headers.get('authorization') ?? context?.connectionParams?.authorization;
-      // The secret opens the gateway's doors of federation: no other subgraph may see it.
+      // With the secret anybody could call _service and _entities: no other subgraph may see it.
       const secret = subgraphName === 'taxpayers' && process.env.FEDERATION_SHARED_SECRET;
       return { ...(authorization && { authorization }), ...(secret && { 'x-gateway-router-secret': secret }) };
     },
@@ -33,14 +33,14 @@ export const gatewayConfig = {
   },
 };
 
-/** In production no message tells what the schema holds, which a list of words would recover, nor names the engine. */
+/** In production, errors neither show names of the schema (they could be guessed from a list of words) nor name the engine. */
 function onParse() {
   return ({ result, replaceParseResult }) => {
     if (result instanceof Error && isProduction) replaceParseResult(new GraphQLError('The document cannot be parsed'));
   };
 }
 
-/** The same of mistakes; and the limit of root fields. */
+/** The same for documents that do not fit the schema; also limits root fields. */
 function onValidate({ addValidationRule }) {
   addValidationRule(maxRootFields);
   return ({ valid, setResult }) => {
@@ -56,7 +56,7 @@ function onSubgraphExecute() {
 }
 
 function maxRootFields(context) {
-  const counted = new Map(); // by fragment, so that a few which spread each other cost no more than their text
+  const counted = new Map(); // by fragment, so that each fragment is counted once, however often it is spread
   const count = (selectionSet) =>
     selectionSet?.selections.reduce((sum, selection) => {
       if (selection.kind === Kind.FIELD) return sum + 1;

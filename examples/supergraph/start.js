@@ -39,7 +39,7 @@ async function startHive(taxpayersUrl, casesUrl) {
   await answers(`${routerOrigin}/readiness`);
 }
 
-/** Quiet children: what the router prints about itself would hide the query above. */
+/** Hides what children print on standard output: the router's lines would hide the query above. */
 function start(command, args, env = {}) {
   const child = spawn(command, args, {
     env: { ...process.env, ...env },

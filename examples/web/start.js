@@ -8,7 +8,7 @@ import { createServer } from 'vite';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 if (!existsSync(`${repository}/node_modules`)) {
-  // npm installs this example, and neither the gateway nor what the linked client needs.
+  // npm has installed only this example: neither the gateway, nor the dependencies of the linked client.
   console.error('Installing the gateway…');
   const { status } = spawnSync('npm', ['ci', '--no-audit'], { cwd: repository, stdio: ['ignore', 2, 2] });
   if (status !== 0) process.exit(status ?? 1);
@@ -29,10 +29,10 @@ const gateway = spawn(process.execPath, [fileURLToPath(new URL('../../dist/main.
   stdio: ['ignore', 'pipe', 'inherit'],
 });
 gateway.once('exit', (code) => process.exit(code ?? 1));
-// Also when the app cannot start. A second signal would keep the gateway from ending in order.
+// Also when the app cannot start. No second signal, because that would end the gateway at once.
 process.once('exit', () => gateway.killed || gateway.kill('SIGTERM'));
 process.on('SIGTERM', () => gateway.kill('SIGTERM'));
-process.on('SIGINT', () => {}); // Ctrl-C reaches the gateway, too; with it ends this process.
+process.on('SIGINT', () => {}); // Ctrl-C also reaches the gateway, and this process ends with the gateway.
 
 const ready = await readyLine(gateway.stdout);
 const target = ready.graphql.replace(/\/graphql$/, '');
@@ -51,7 +51,7 @@ await vite.listen();
 const { port } = vite.httpServer.address();
 console.log(`App:     http://127.0.0.1:${port}/\nGateway: ${ready.graphql}`);
 
-/** The gateway tells where it is in one line of JSON; what it logs besides is passed on. */
+/** The gateway logs its addresses in one line of JSON. All other lines are passed on. */
 function readyLine(stream) {
   return new Promise((resolve) => {
     let text = '';

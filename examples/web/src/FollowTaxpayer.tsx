@@ -50,7 +50,7 @@ function Status({ taxpayerId }: { readonly taxpayerId: string }) {
   const token = data?.taxpayerToken;
   const problem = error ?? live.error;
   const isLoading = !token && !problem;
-  // Then the stream ends, and the connection with it.
+  // A final status ends the stream and its connection.
   const isOver = token?.status === 'COMPLETED' || token?.status === 'REJECTED';
   return (
     <div aria-busy={isLoading}>

@@ -1,2 +1,2 @@
-/** The access token of who is signed in, from the library of your identity provider. The sandbox needs none. */
+/** Returns the access token of the signed-in user, from the library of your identity provider. The sandbox needs none. */
 export const accessToken = async (): Promise<string | undefined> => undefined;

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { liveClient } from './liveClient.js';
 
-/** Whether the connection was lost. It is closed as well when nothing is followed any more. */
+/** Whether the connection was lost. (The connection is also closed when nothing is followed any more.) */
 export function useReconnecting(): boolean {
   const [isReconnecting, setReconnecting] = useState(false);
   useEffect(() => {
