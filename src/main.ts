@@ -8,16 +8,22 @@ process.on('SIGUSR1', () => {});
 
 const args = process.argv.slice(2);
 try {
-  // Here, because libraries read variables when they are loaded. Those that are already set take precedence over the file.
+  // Before any other code is loaded, because libraries read variables as they load. A variable that is set already wins over
+  // the file.
   if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) {
     const given = parseEnv(withoutByteOrderMark(readFileSync('.env', 'utf8')));
     Object.assign(process.env, { ...given, ...process.env });
   }
-  // Libraries that find it when they are loaded print what they send, passwords included.
+  // Libraries that find this variable as they load print what they send, passwords included.
   delete process.env['DEBUG'];
   // Loads only the code that is needed: that of the gateway, or that of the commands.
-  if (args.length === 0) await (await import('./commands/serve.js')).serve();
-  else process.exitCode = await (await import('./commands/runCommand.js')).runCommand(args);
+  if (args.length === 0) {
+    const { serve } = await import('./commands/serve.js');
+    await serve();
+  } else {
+    const { runCommand } = await import('./commands/runCommand.js');
+    process.exitCode = await runCommand(args);
+  }
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`); // plain lines for operators, without a stack trace
   process.exit(1);

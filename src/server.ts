@@ -81,7 +81,7 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const agents = started(startAgents(config, log));
   const surroundings = { config, log, metrics, agents };
   const tracing = started(await startTracing(surroundings));
-  // Before authentication, which logs: an error of the store must be the only line.
+  // Before authentication, which may log: if the store cannot be opened, that error must be the only line.
   const services = started(await startServices({ ...surroundings, upstream }));
   const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
   const operations = operationsOf(surroundings, { ...services, decisions }, tracing);
@@ -120,7 +120,7 @@ async function drain(
   while (services.places.heldByAll('calls') > 0 && performance.now() < endsAt) await pause(10);
 }
 
-/** Loaded only where it is configured. */
+/** Loads the code of tracing only where it is configured. */
 async function startTracing(surroundings: Surroundings): Promise<Tracing | undefined> {
   const { traces } = surroundings.config;
   if (traces === undefined) return undefined;
@@ -128,7 +128,7 @@ async function startTracing(surroundings: Surroundings): Promise<Tracing | undef
   return new Tracing(surroundings, traces.url);
 }
 
-/** Loaded only where it is needed: a production gateway never reads its code. */
+/** Loads the code of the sandbox only where it is needed: a production gateway never reads it. */
 async function startEmbeddedSandbox(): Promise<Sandbox> {
   const { startSandbox } = await import('./sandbox/Sandbox.js');
   const { clientId, clientSecret } = embeddedSandbox;

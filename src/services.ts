@@ -67,7 +67,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
 function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store> {
   const { cache, drainTimeoutMs } = config;
   const store = shownStore(cache.url);
-  const see = episodes({
+  const report = episodes({
     log,
     about: { store },
     begins: 'store unavailable, continuing without it',
@@ -80,11 +80,11 @@ function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store
     onCommand: metrics.onStoreCommand,
     onDegraded: (error) => {
       metrics.storeDegraded.set('', 1);
-      see(error.trouble, storeCause(store, error));
+      report(error.trouble, storeCause(store, error));
     },
     onRecovered: () => {
       metrics.storeDegraded.set('', 0);
-      see(undefined);
+      report(undefined);
     },
     onDamaged: () => log.error('the file in the directory of CACHE_URL was damaged: what could be read of it is used'),
   });

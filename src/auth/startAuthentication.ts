@@ -10,7 +10,7 @@ export function startAuthentication(surroundings: Surroundings) {
   const { config, log, metrics, agents } = surroundings;
   const { auth, routerSecrets } = config;
   const issuers = auth.issuers.map(({ issuer, jwksUrl, audience }) => {
-    const see = episodes({
+    const report = episodes({
       log,
       about: { issuer },
       begins: 'a key set cannot be read',
@@ -22,7 +22,7 @@ export function startAuthentication(surroundings: Surroundings) {
       jwksUrl,
       agentFor: agents.others.agentFor,
       maxAgeMs: auth.keysMaxAgeMs,
-      onRead: (failure) => see(failure?.fault, failure?.message),
+      onRead: (failure) => report(failure?.fault, failure?.message),
     });
     void keys.start();
     return { issuer, audience, keys };
@@ -46,7 +46,7 @@ export function startAuthentication(surroundings: Surroundings) {
 function decisionPoint({ config, log, metrics, agents }: Surroundings) {
   const { decision } = config.auth;
   if (decision === undefined) return undefined;
-  const see = episodes({
+  const report = episodes({
     log,
     begins: 'the decision point cannot decide',
     ends: 'the decision point decides again',
@@ -56,7 +56,7 @@ function decisionPoint({ config, log, metrics, agents }: Surroundings) {
     agentFor: agents.others.agentFor,
     onCall: (failure, seconds) => {
       metrics.onDecisionCall(failure?.fault ?? 'ok', seconds);
-      see(failure?.fault, failure?.message);
+      report(failure?.fault, failure?.message);
     },
   });
 }

@@ -1,7 +1,7 @@
 /** A command other than serving. The help in `runCommand.ts` says what each is for. */
 export interface Command {
-  /** Whether it takes one argument, a taxpayer id (or a subject, with --issuer); otherwise it takes none. */
-  readonly takesTaxpayer?: boolean;
+  /** Whether it takes one argument: a taxpayer id or, with --issuer, a subject. Otherwise it takes none. */
+  readonly takesArgument?: boolean;
   /** Its options besides --json and --help. */
   readonly options?: Readonly<Record<string, { readonly type: 'string' }>>;
   run(argument: string, options: Readonly<Record<string, string | undefined>>): Promise<Finding>;

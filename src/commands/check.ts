@@ -87,7 +87,7 @@ async function store(url: string): Promise<string> {
       await opened.put(key, bytes, limitMs, 'always');
       return opened.deleteIf(key, bytes);
     };
-    // So many that a cluster keeps them on several servers.
+    // Enough items that a cluster keeps them on several servers.
     const kept = await Promise.all(Array.from({ length: 16 }, isKept));
     if (kept.includes(false)) throw misconfigured('it loses writes');
     return `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`;
@@ -103,13 +103,13 @@ async function directory(path: string): Promise<string> {
   return present === path ? 'file: can be written' : 'file: not there yet, the gateway creates it';
 }
 
-/** Any answer of its own counts as success: what a base address answers without credentials is not known. */
+/** Any answer of the server itself counts as success: nobody knows what a base URL answers without credentials. */
 async function answering(setting: string, url: string, { agentFor: agent }: Agents): Promise<string> {
   const startedAt = performance.now();
   const answer = await fetchJson(url, limitMs, { agent }).then(
     () => 'HTTP 200',
     ({ fault, message, status = 0 }: NoAnswer) => {
-      const isUnreachable = [502, 503, 504].includes(status); // says a proxy or balancer in front of it
+      const isUnreachable = [502, 503, 504].includes(status); // the answer of a proxy or balancer in front of the server
       if (fault === 'answer' && !isUnreachable) return message;
       throw new Error(`${setting} does not answer: ${message}`);
     },

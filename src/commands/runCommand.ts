@@ -47,7 +47,7 @@ const flags = { json: flag, help: { ...flag, short: 'h' }, version: { ...flag, s
 
 /** Runs what the arguments ask for and returns the exit code: 0 all is well, 1 a problem was found, 2 wrong arguments. */
 export async function runCommand(args: readonly string[]): Promise<number> {
-  // The driver of Redis prints warnings, which are no findings of a command.
+  // Silenced, because the driver of Redis prints warnings, which do not belong in the output of a command.
   Object.assign(console, { warn: () => {}, error: () => {} });
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
     process.stderr.write(`The standard output cannot be written to (${code})\n`);
@@ -69,7 +69,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
 
 async function run([name = '', ...more]: readonly string[]): Promise<Finding> {
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  const { takesTaxpayer = false, options } = command ?? {};
+  const { takesArgument = false, options } = command ?? {};
   const args = command ? more : [name, ...more];
   const { values, positionals } = parseArgs({ args, options: { ...flags, ...options }, allowPositionals: true });
   if (values.version) return shown([packageVersion()]);
@@ -78,8 +78,8 @@ async function run([name = '', ...more]: readonly string[]): Promise<Finding> {
     const names = Object.keys(commands).join(', ');
     throw new UsageError(`The first argument is no command. Commands: ${names}; without one the gateway starts`);
   }
-  if (positionals.length !== Number(takesTaxpayer)) {
-    throw new UsageError(`Expected ${takesTaxpayer ? 'one taxpayerId' : 'no argument'}, found ${positionals.length}`);
+  if (positionals.length !== Number(takesArgument)) {
+    throw new UsageError(`Expected ${takesArgument ? 'one taxpayerId' : 'no argument'}, found ${positionals.length}`);
   }
   const [word = ''] = positionals;
   // `-` keeps an id out of the shell's history and the list of processes.

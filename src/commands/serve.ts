@@ -17,7 +17,7 @@ export async function serve(): Promise<void> {
   announce(await starting, config, output);
 }
 
-/** What a library prints becomes a line of the log: its first line, without what it quotes, which may be confidential. */
+/** Logs the first line of what a library prints, without the parts in quotes, which may be confidential. */
 function logConsole(log: Logger): void {
   const warn = (...parts: unknown[]) => {
     const text = parts.filter((part) => typeof part === 'string').join(' ');
@@ -41,24 +41,24 @@ function endOnBugs(log: Logger): void {
  * with it the connections that it has accepted.
  */
 function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
-  let since: number | undefined;
+  let firstAt: number | undefined;
   const onSignal = (signal: NodeJS.Signals) => {
-    const elapsedMs = () => Math.round(performance.now() - (since ?? 0));
-    if (since !== undefined) {
-      if (elapsedMs() > 1000) process.exit(1);
+    const now = performance.now();
+    if (firstAt !== undefined) {
+      if (now - firstAt > 1000) process.exit(1);
       return;
     }
-    since = performance.now();
+    firstAt = now;
     log.info({ signal }, 'draining');
     stop().then(
       () => {
-        log.info({ ms: elapsedMs() }, 'stopped');
+        log.info({ ms: Math.round(performance.now() - now) }, 'stopped');
         process.exit(0);
       },
       () => process.exit(1),
     );
   };
-  // All signals by which Node.js would end the process, and which supervisors, terminals and process managers send.
+  // The signals that supervisors, terminals and process managers send, and at which Node.js would end the process.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) process.on(signal, onSignal);
 }
 
@@ -66,7 +66,7 @@ function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
 function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, output: StandardOutput): void {
   const { upstream, auth } = config;
   const origin = originOf(config, port);
-  const places = {
+  const summary = {
     graphql: `${origin}/graphql`,
     ...(config.introspection && { apolloSandbox: `${origin}/`, graphiql: `${origin}/graphiql` }),
     health: `${origin}/health/ready`,
@@ -78,8 +78,8 @@ function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, o
   };
   const demo = sandbox?.demo;
   for (const warning of config.warnings) log.warn(warning);
-  if (output.isTerminal) output.write(screen(places, firstQuery, demo));
-  else log.info({ ...places, ...(demo && { firstQuery, demo }) }, 'ready');
+  if (output.isTerminal) output.write(screen(summary, firstQuery, demo));
+  else log.info({ ...summary, ...(demo && { firstQuery, demo }) }, 'ready');
 }
 
 function originOf({ host, tls }: Config, port: number): string {
@@ -88,9 +88,9 @@ function originOf({ host, tls }: Config, port: number): string {
   return `${tls ? 'https' : 'http'}://${isLocalhost ? 'localhost' : address}:${port}`;
 }
 
-function screen(places: object, firstQuery: string, demo: DemoData | undefined): string {
+function screen(summary: object, firstQuery: string, demo: DemoData | undefined): string {
   const rows = [
-    ...Object.entries(places),
+    ...Object.entries(summary),
     ...Object.entries(demo?.taxpayerIds ?? {}).map(([name, id]) => [`demo taxpayer ${name}`, id]),
     ...Object.entries(demo?.jobs ?? {}).map(([name, { jobId }]) => [`demo job ${name} of authorized`, jobId]),
   ];

@@ -11,7 +11,7 @@ import { withStoreOf } from './withStore.js';
 
 /** Kinds, ages and cool-downs of what is stored about a taxpayer; never a token, a name or a status. Times are in seconds. */
 export const inspect: Command = {
-  takesTaxpayer: true,
+  takesArgument: true,
   async run(argument) {
     const id = identifiers.taxpayerId(argument);
     return withStoreOf(loadConfig(), 'read', async ({ sealer, sealed }) => {
@@ -42,7 +42,7 @@ const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000));
 
 /** Erases what is stored about a taxpayer, in the whole fleet, with an audit line on standard error. */
 export const forget: Command = {
-  takesTaxpayer: true,
+  takesArgument: true,
   async run(argument) {
     const config = loadConfig();
     const subject = identifiers.taxpayerId(argument);
@@ -65,7 +65,7 @@ export const forget: Command = {
 
 /** Prints the hash of a taxpayer, or of a caller by issuer and subject; during a key rotation those by earlier keys follow. */
 export const pseudonym: Command = {
-  takesTaxpayer: true,
+  takesArgument: true,
   options: { issuer: { type: 'string' } },
   async run(argument, { issuer }) {
     if (issuer !== undefined && !(issuer && argument)) throw new UsageError('Expected an issuer and a subject');

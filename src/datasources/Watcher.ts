@@ -82,9 +82,9 @@ export class Watcher<Key, View extends Timed> {
     return reader;
   }
 
-  /** Gives the readers at once a view that was read for somebody else. */
-  see(key: Key, view: View): void {
-    if (this.#loops.size > 0) this.#loops.get(idOf(key))?.see(view);
+  /** Offers the readers a view that was read for somebody else. They get it at once if it is newer than theirs. */
+  offer(key: Key, view: View): void {
+    if (this.#loops.size > 0) this.#loops.get(idOf(key))?.offer(view);
   }
 
   /** Drops the views of the keys that `isMeant` selects, and polls again at once for their readers. */
@@ -170,7 +170,7 @@ class PollLoop<Key, View extends Timed> {
     if (this.#readers.size === 0) this.end();
   }
 
-  see(view: View): void {
+  offer(view: View): void {
     if (this.#latestAt === undefined || view.readAt > this.#latestAt) this.#publish(view);
   }
 

@@ -56,12 +56,12 @@ export function startDatasources(options: DatasourcesOptions) {
     longestPauseMs,
     onEvent: metrics.onTokenEvent,
     onBudget: metrics.onBudget,
-    onRecord: (id, view) => recordWatches.see(id, view),
+    onRecord: (id, view) => recordWatches.offer(id, view),
   });
   const jobs = new RefreshJobs({
     ...shared,
     broker,
-    onStatus: (taxpayerId, jobId, view) => jobWatches.see([taxpayerId, jobId], view),
+    onStatus: (taxpayerId, jobId, view) => jobWatches.offer([taxpayerId, jobId], view),
   });
   const links = new ClientLinks({ ...shared, workMs: deadlineMs + leaseMarginMs });
   const watching = (kind: 'job' | 'record') => ({
@@ -118,7 +118,7 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
   const { config, log, metrics, upstream } = options;
   // Longer than the pauses between queries of one record that keeps failing, beside others that work.
   const quietMs = Math.max(config.service.breakerResetMs, config.watch.pollMaxMs) + 5000;
-  const see = byEndpoint((endpoint) =>
+  const report = byEndpoint((endpoint) =>
     episodes({
       log,
       about: { endpoint },
@@ -131,7 +131,7 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
     store,
     onPause: (endpoint, reason) => {
       metrics.callsPaused.add(`${endpoint} ${reason}`);
-      see[endpoint](reason, pauseCauses[reason]);
+      report[endpoint](reason, pauseCauses[reason]);
     },
   });
   return new TaxpayerService({
@@ -139,6 +139,6 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
     apiVersion: config.service.apiVersion,
     http,
     pauses,
-    onOutcome: (endpoint, failure) => see[endpoint](failure?.kind, failure?.reason),
+    onOutcome: (endpoint, failure) => report[endpoint](failure?.kind, failure?.reason),
   });
 }

@@ -10,7 +10,7 @@ import { inTime } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
 import type { CallMade } from '../process/Trail.js';
 import type { Surroundings } from '../Surroundings.js';
-import { episodes, type See } from './episodes.js';
+import { episodes, type Report } from './episodes.js';
 
 /** How long the end of the process waits for the collector, in milliseconds. */
 const stopMs = 2000;
@@ -28,12 +28,12 @@ export class Tracing {
   constructor({ log, agents }: Surroundings, url: string) {
     const agent = agents.others.agentFor(new URL(url));
     const exporter = new OTLPTraceExporter({ url, httpAgentOptions: () => agent });
-    const see = episodes({
+    const report = episodes({
       log,
       begins: 'trace collector rejects spans',
       ends: 'trace collector accepts spans again',
     });
-    watch(exporter, see);
+    watch(exporter, report);
     const version = packageVersion();
     const own = { 'service.name': 'taxpayer-gateway', 'service.version': version, 'process.pid': process.pid };
     const resource = defaultResource()
@@ -94,12 +94,12 @@ function callerOf(request: IncomingMessage | undefined): Context {
 }
 
 /** Shows what became of each batch. */
-function watch(exporter: SpanExporter, see: See): void {
+function watch(exporter: SpanExporter, report: Report): void {
   const send = exporter.export.bind(exporter);
   exporter.export = (spans, done) =>
     send(spans, (result) => {
-      if (result.code === ExportResultCode.SUCCESS) see(undefined);
-      else see('not sent', causeOf(result.error));
+      if (result.code === ExportResultCode.SUCCESS) report(undefined);
+      else report('not sent', causeOf(result.error));
       done(result);
     });
 }

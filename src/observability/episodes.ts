@@ -23,13 +23,13 @@ interface EpisodesOptions {
  * Takes a failure or, when `trouble` is undefined, a success. `trouble` is of a small set; `cause` is a short text without a
  * value, a name or an id.
  */
-export type See = (trouble: string | undefined, cause?: string) => void;
+export type Report = (trouble: string | undefined, cause?: string) => void;
 
 /**
  * Logs one line when something begins to fail, with the cause of the first failure, and one when it works again, with the
  * duration and the number of failures. Each kind of trouble has an episode of its own.
  */
-export function episodes({ log, about, begins, ends, level = 'warn', quietMs = 5000 }: EpisodesOptions): See {
+export function episodes({ log, about, begins, ends, level = 'warn', quietMs = 5000 }: EpisodesOptions): Report {
   const open = new Map<string, Episode>();
 
   const end = (now: number) => {
