@@ -9,28 +9,35 @@ const mostPipelined = 4;
 const unanswered = new WeakMap<Socket, number>();
 const unansweredOf = (socket: Socket): number => unanswered.get(socket) ?? 0;
 
-/** Most pieces that a body may come in, if they have fewer bytes than these on average. */
+/** Most pieces that a body may come in if they have fewer than {@link tinyBytes} bytes on average. */
 const mostTinyPieces = 400;
 const tinyBytes = 64;
 
 /**
- * A request, bounded before it is looked at: in how many others wait on its connection, and in the pieces of its body.
+ * A request with limits that apply before any of our code sees it: on how many requests wait on its connection, and on the
+ * pieces of its body.
  *
- * It may become a WebSocket. One that offers another upgrade, such as Java's `Upgrade: h2c`, is served as if it
- * offered none (RFC 9110, 7.8): Node.js reads `upgrade` once it has the headers, and if it is true parses nothing more and hands
- * the connection over. One request too many of a connection counts as an upgrade, too, because nothing else stops the parser.
+ * Node.js reads `upgrade` once it has the headers. If it is true, Node.js parses nothing more and emits `upgrade` with the
+ * connection. It is true for a WebSocket. A request that offers another upgrade, such as Java's `Upgrade: h2c`, is served as if
+ * it offered none (RFC 9110, 7.8). It is also true for one request too many on a connection, because nothing else stops the
+ * parser; `HttpServer` then ends the connection.
  */
 export class BoundedRequest extends IncomingMessage {
   /** What the parser of Node.js found. Not a `#private` member: the base constructor calls the setter before those exist. */
   declare offersUpgrade: boolean | null;
+  /** Decided when `upgrade` is first read: when Node.js reads it again, the request itself counts as unanswered. */
+  declare isTooMany: boolean | undefined;
   /** How many pieces of the body came so far, and how many bytes. */
   pieces = 0;
   received = 0;
-  /** Decided with the headers: Node.js asks again when the request itself counts as unanswered. */
-  declare isTooMany: boolean | undefined;
 
   set upgrade(offered: boolean | null) {
     this.offersUpgrade = offered;
+  }
+
+  get upgrade(): boolean {
+    this.isTooMany ??= unansweredOf(this.socket) >= mostPipelined;
+    return this.isTooMany || (this.offersUpgrade === true && isForWebSocket(this));
   }
 
   /** Takes a piece of the body; null at its end. */
@@ -40,11 +47,6 @@ export class BoundedRequest extends IncomingMessage {
     this.received += piece.length;
     if (this.pieces > mostTinyPieces && this.received < tinyBytes * this.pieces) dropBody(this.socket);
     return super.push(piece);
-  }
-
-  get upgrade(): boolean {
-    this.isTooMany ??= unansweredOf(this.socket) >= mostPipelined;
-    return this.isTooMany || (this.offersUpgrade === true && isForWebSocket(this));
   }
 }
 
@@ -60,9 +62,9 @@ export function isForWebSocket({ headers, url = '' }: IncomingMessage): boolean 
 }
 
 /**
- * Ends a connection whose body comes in very many tiny pieces, such as chunks of one byte. Each takes hundreds of bytes and a
- * microsecond in Node.js, whose parser goes on to the end of what it has read, 64 kB: until then it has nobody to give pieces to.
- * (From version 26 on it does not notice that, and still takes the time.)
+ * Ends a connection whose body comes in very many tiny pieces, such as chunks of one byte. Node.js takes hundreds of bytes and a
+ * microsecond for each, and its parser goes on to the end of the 64 kB that it has read, although the connection has ended. So
+ * the parser's callback for pieces is removed until then. (From version 26 on the parser ignores that, and takes the time.)
  */
 function dropBody(socket: Socket): void {
   if (socket.destroyed) return;
@@ -71,7 +73,7 @@ function dropBody(socket: Socket): void {
   const { kOnBody } = parser.constructor;
   const onBody = parser[kOnBody];
   parser[kOnBody] = undefined;
-  // Before the socket has closed: another connection gets the parser then.
+  // Restored before the socket has closed, because then another connection gets the parser.
   setImmediate(() => {
     parser[kOnBody] = onBody;
   });
@@ -85,7 +87,7 @@ export function pathAndQueryOf(target: string): string {
 /** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */
 const maxDroppedBytes = 65_536;
 
-/** Whether a long body is unread. Node.js would read it to its end before the next request, which is fine for a short one. */
+/** Whether a long body is unread. Node.js would read it to its end before the next request; a short body may be read so. */
 export function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
   if (complete) return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;

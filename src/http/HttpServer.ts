@@ -48,17 +48,18 @@ const keepAliveTimeout = 620_000;
 /** The listening socket is closed once no connection has arrived for this long, in milliseconds. */
 const quietMs = 30;
 
-/** Further headers of a request are ignored: each takes a multiple of its bytes, also before they are complete. */
+/** Most headers of a request: Node.js ignores the others. Each takes several times its bytes, even before all have come. */
 const maxHeaders = 200;
 
-/** Longest write over TLS, in bytes: less than what one of its records can hold. */
+/** Longest write over TLS, in bytes: a little less than one TLS record can hold. */
 const pieceBytes = 16_000;
 
 const plainText = ['content-type', 'text/plain; charset=utf-8'];
 
-const ownPolicy = 'content-security-policy';
+const policyName = 'content-security-policy';
 /** For every answer but the pages, which have a policy of their own: it may load nothing and may not be framed. */
-const nothing = [ownPolicy, "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"];
+const closedPolicy = [policyName, "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"];
+/** Added to every answer. */
 const overHttp = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
 const overHttps = [...overHttp, 'strict-transport-security', 'max-age=31536000; includeSubDomains'];
 
@@ -78,7 +79,7 @@ export class HttpServer {
       ...timeouts,
       keepAliveTimeout,
       IncomingMessage: BoundedRequest,
-      ServerResponse: this.#responses(tls === undefined ? overHttp : overHttps),
+      ServerResponse: this.#responseClass(tls === undefined ? overHttp : overHttps),
     };
     const listener = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request, response).catch((error) => this.#fail(response, error));
@@ -124,17 +125,17 @@ export class HttpServer {
     if (timeoutMs > 0) await pause(Math.min(1000, timeoutMs / 4));
     const closed = once(this.server, 'close');
     const now = performance.now();
-    // Requests wait until it is closed: clients that are answered now would connect again.
+    // Requests wait until the listening socket is closed: clients that are answered before would connect again.
     this.#closingListener = this.#closeListener(now + Math.min(250, timeoutMs / 8), now + timeoutMs / 2);
     await this.#closingListener;
     this.#closingListener = undefined;
     const ending = setInterval(() => {
       const elapsedMs = performance.now() - startedAt;
       const isOver = elapsedMs >= timeoutMs;
-      // Idle connections stay open for a while: a request may already be on its way.
+      // Idle connections stay open for a while, because a request may already be on its way.
       if (!isOver && elapsedMs < Math.min(3000, timeoutMs / 2)) return;
       this.server.closeIdleConnections();
-      // Node.js does not take a connection for idle on which nothing was ever sent, such as one that a browser opened early.
+      // Node.js does not count a connection as idle on which nothing was ever sent, such as one that a browser opened early.
       for (const socket of this.#sockets) if (isOver || socket.bytesRead === 0) socket.destroy();
     }, 20);
     await closed;
@@ -142,12 +143,14 @@ export class HttpServer {
   }
 
   /**
-   * Closes the listening socket once no connection is waiting to be accepted, at `closesAt` in any case: closing resets those
-   * that the system has established and Node.js has not accepted. Until `quietUntil` it waits for {@link quietMs} without a new
-   * connection, then only for a turn of the event loop without one, because every turn accepts one if any is waiting.
+   * Closes the listening socket once no connection is waiting to be accepted, and at `closesAt` in any case: closing it resets
+   * the connections that the system has established and Node.js has not accepted. Until `quietUntil`, none is waiting if none
+   * has come for {@link quietMs}. After that, one turn of the event loop is enough, because each turn accepts a connection if
+   * one is waiting.
    */
   async #closeListener(quietUntil: number, closesAt: number): Promise<void> {
-    for (let before = -1; before !== this.#accepted && performance.now() < closesAt; ) {
+    let before = -1;
+    while (before !== this.#accepted && performance.now() < closesAt) {
       before = this.#accepted;
       if (performance.now() < quietUntil) await pause(quietMs);
       await endOfTurn();
@@ -162,24 +165,26 @@ export class HttpServer {
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;
     const answered = this.options.before?.(request, response);
+    // Only a promise is awaited: a request that needs no waiting should not wait.
     if (answered instanceof Promise ? await answered : answered) return;
     const end = url.indexOf('?');
     const handler = this.options.routes.get(end === -1 ? url : url.slice(0, end)) ?? answerNotFound;
     await handler(request, response);
   }
 
-  /** A class of responses that adds `safe` headers to every answer: `setHeader` would cost several times as much. */
-  #responses(safe: readonly string[]): typeof ServerResponse {
-    // Not while the listening socket is being closed: the client would connect again, and closing might reset that connection.
+  /** The class of responses, which adds the `safe` headers to each: `setHeader` would cost several times as much. */
+  #responseClass(safe: readonly string[]): typeof ServerResponse {
+    // A client that is told to close its connection connects again. While the listening socket is being closed, that new
+    // connection might be reset.
     const isLast = () => this.#draining && this.#closingListener === undefined;
     return class<Request extends IncomingMessage> extends ServerResponse<Request> {
       /** Supports only what our code uses: no status message, and headers as one flat list of names and values. */
       override writeHead(status: number, headers: unknown = []): this {
         const all = safe.concat(headers as string[]);
-        if (!all.includes(ownPolicy)) all.push(...nothing);
-        const isCut = leavesMuchUnread(this.req);
-        if (isCut) stopReading(this.req);
-        if (isCut || isLast()) all.push('connection', 'close');
+        if (!all.includes(policyName)) all.push(...closedPolicy);
+        const isCutOff = leavesMuchUnread(this.req);
+        if (isCutOff) stopReading(this.req);
+        if (isCutOff || isLast()) all.push('connection', 'close');
         return super.writeHead(status, all);
       }
     };
@@ -194,10 +199,10 @@ export class HttpServer {
   }
 }
 
-/** OpenSSL's buffer is as large as the longest write for as long as the connection is open, so a long one goes in pieces. */
+/** Writes a long text in pieces: until a connection ends, OpenSSL keeps a buffer as large as the longest write. */
 function writeInPieces(socket: Socket): void {
   const write = socket._write.bind(socket);
-  const ofBytes = 'buffer' as BufferEncoding; // what streams pass for bytes
+  const ofBytes = 'buffer' as BufferEncoding; // the encoding that streams pass with bytes
   const bytesOf = (data: Buffer | string, encoding: BufferEncoding) =>
     typeof data === 'string' ? Buffer.from(data, encoding) : data;
   socket._write = (data: Buffer | string, encoding, taken) => {
@@ -209,7 +214,8 @@ function writeInPieces(socket: Socket): void {
     };
     write(bytes.subarray(0, pieceBytes), ofBytes, goOn);
   };
-  // Together, because a chunk has four parts, and a WebSocket message two: each alone would be a record and a packet.
+  // A chunk has four parts, and a WebSocket message two. They are written together, because each part alone would become a TLS
+  // record and a packet.
   socket._writev = (all, taken) =>
     socket._write(Buffer.concat(all.map(({ chunk, encoding }) => bytesOf(chunk, encoding))), ofBytes, taken);
 }

@@ -20,9 +20,12 @@ const responseJson: Dialect = {
 /** Also for the refusal of a client that accepts no JSON. */
 export const plainJson: Dialect = {
   contentType: `${jsonType}; charset=utf-8`,
-  statusOf: ({ status }) => (status === partialSuccess ? 200 : status === 422 ? 400 : status),
+  statusOf: ({ status }) => {
+    if (status === partialSuccess) return 200;
+    return status === 422 ? 400 : status;
+  },
 };
-/** For clients that name only `application/json`: they predate {@link responseType} and expect 200 for a refused document. */
+/** For clients that name only `application/json`: older than {@link responseType}, they expect 200 for a refused document. */
 const oldJson: Dialect = {
   contentType: plainJson.contentType,
   statusOf: (answer) => {
@@ -43,8 +46,8 @@ export interface Accepted {
   readonly json: Dialect | undefined;
   /** The stream that the client prefers of those it names; a client that sends only a wildcard expects an answer that ends. */
   readonly stream: StreamTransport | undefined;
-  /** Whether the client accepts event streams: `sse` when it names them. */
-  readonly events: 'sse' | 'by-wildcard' | undefined;
+  /** How the client accepts event streams; undefined when it does not. */
+  readonly events: 'by-name' | 'by-wildcard' | undefined;
 }
 
 /** How many characters of an Accept header are read: more than any client sends. */
@@ -64,7 +67,7 @@ function acceptedBy(accept: string): Accepted {
     .mediaTypes(Object.keys(streamTypes))
     .filter((type) => names(type === eventsType ? eventsType : 'subscriptionspec'));
   const byWildcard = negotiator.mediaType([eventsType]) ? 'by-wildcard' : undefined;
-  const events = streams.includes(eventsType) ? 'sse' : byWildcard;
+  const events = streams.includes(eventsType) ? 'by-name' : byWildcard;
   return { json: dialectFor(negotiator, names), stream: streamTypes[streams[0] ?? ''], events };
 }
 

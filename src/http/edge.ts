@@ -92,16 +92,17 @@ class Unread {
   hold(socket: Socket, holder: Holder, bytes: number): Release | undefined {
     if (bytes === 0 || socket.destroyed) return undefined;
     if (!this.places.hasRoom('bytes', holder, bytes)) {
-      // Node.js hands a stream's bytes to the system later in this turn, and tells over TLS in the next that they are taken.
+      // Two turns: Node.js hands a stream's bytes to the system later in this turn, and over TLS reports in the next turn that
+      // the system has taken them.
       let cut = setImmediate(() => {
         cut = setImmediate(() => socket.destroy());
       });
       return () => clearImmediate(cut);
     }
     const release = this.places.take('bytes', holder, bytes);
-    const ahead = Math.max(bytes, socket.writableLength);
+    const toRead = Math.max(bytes, socket.writableLength);
     // Not the socket's own timeout: a peer that reads nothing could postpone it by sending.
-    const timer = setTimeout(() => socket.destroy(), this.stallMs * (1 + ahead / bytesPerStall)).unref();
+    const timer = setTimeout(() => socket.destroy(), this.stallMs * (1 + toRead / bytesPerStall)).unref();
     const taken = () => {
       clearTimeout(timer);
       socket.off('close', taken);

@@ -12,22 +12,23 @@ import { headersOf, refuseInTurn, writeJson } from './answering.js';
 import { type Edge, shuttingDown } from './edge.js';
 import { HttpFacts } from './facts.js';
 import type { Handler } from './HttpServer.js';
-import { refuseOtherGets } from './origins.js';
+import { refuseGetsWithoutScript } from './origins.js';
 import { readGraphQLRequest } from './readGraphQLRequest.js';
 import { writeAsStream, writeStream } from './writeStream.js';
 
 /**
- * `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. `eventsOnly`: for
- * `/graphql/stream`, which answers with event streams alone.
+ * `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. `/graphql/stream` answers with
+ * event streams alone.
  */
-export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
+export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream'): Handler {
+  const eventsOnly = path === '/graphql/stream';
   const { operations, quota, identify, addressOf, unread, origins } = edge;
   return async (request, response) => {
     const { json, stream } = formsFor(request, eventsOnly);
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
     const takesNoJson = json === undefined;
     const usual = eventsOnly ? 'sse' : 'http';
-    // Where the client takes no JSON, even the answer to a query is a stream.
+    // A client that takes no JSON gets even the answer to a query as a stream.
     const record = new OperationRecord(facts, takesNoJson ? (stream ?? usual) : usual);
     let holder: Holder;
     let result: Answer | ResultStream;
@@ -35,7 +36,7 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
       if (takesNoJson) {
         if (stream === undefined) throw notAcceptable(eventsOnly);
         origins.refuseForeignPage(request);
-        refuseOtherGets(request);
+        refuseGetsWithoutScript(request);
       }
       const identifying = identify(credentialsOf(request.headers));
       const identified = facts.identifiedAs(identifying instanceof Promise ? await identifying : identifying);
@@ -53,7 +54,8 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
     if (result.kind === 'refusal') return refuseInTurn(response, quota, result, facts);
     const headers = headersOf(facts.requestId);
     if (result.kind === 'stream') return writeStream(result, response, headers, edge);
-    // Answers to one program, such as a router, that are written in a row wake it once: waking takes a third of a small request.
+    // The answers of one turn are written in a row. A program that gets several, such as a router, is then woken once: waking
+    // it takes a third of the time of a small request.
     await endOfTurn();
     if (record.transport === stream) writeAsStream(response, result, stream, headers);
     else writeJson(response, result, facts.dialect, headers);
@@ -65,7 +67,7 @@ export function graphqlHandler(edge: Edge, eventsOnly = false): Handler {
 function formsFor({ method, headers }: IncomingMessage, eventsOnly: boolean): Pick<Accepted, 'json' | 'stream'> {
   const { json, stream, events } = readAccept(headers.accept);
   // A GET gets a stream only if it names the type, as an EventSource does: a browser's GET for an image accepts anything.
-  const named = events === 'sse' ? events : undefined;
+  const named = events === 'by-name' ? 'sse' : undefined;
   if (eventsOnly) return { json: undefined, stream: method !== 'GET' && events ? 'sse' : named };
   return { json, stream: method === 'GET' ? named : stream };
 }
@@ -80,7 +82,7 @@ function admitStream(
   origins.refuseForeignPage(request);
   // A stream that began now would end at once, and look complete.
   if (streams.draining) throw shuttingDown;
-  // Node.js would not tell a pipelined response that the connection has closed.
+  // A pipelined response has no socket yet, and Node.js would not tell it when the connection closes.
   if (response.socket === null) throw badRequest('A stream must be the only request on its connection', 400);
   response.once('close', places.take('streams', holder));
 }

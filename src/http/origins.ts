@@ -38,7 +38,7 @@ export class Origins {
     if (this.#mayAsk(request)) return answered;
     this.#logRefused(request.headers.origin);
     if (request.method !== 'OPTIONS') return false;
-    response.writeHead(403).end(); // a preflight has no token, so it must not pass for a caller without one
+    response.writeHead(403).end(); // answered here: a preflight has no token, and must not count as a caller without one
     return true;
   }
 
@@ -72,8 +72,11 @@ export class Origins {
   }
 }
 
-/** Any page can make a browser send a GET without an Origin header, such as for an image; its `Sec-Fetch` headers reveal it. */
-export function refuseOtherGets({ method, headers }: IncomingMessage): void {
+/**
+ * Refuses a GET that a page has made without a script, such as that of an image: it has no Origin header, but its `Sec-Fetch`
+ * headers tell.
+ */
+export function refuseGetsWithoutScript({ method, headers }: IncomingMessage): void {
   const { 'sec-fetch-mode': mode = 'cors', 'sec-fetch-dest': destination = 'empty' } = headers;
   if (method !== 'GET' || ((mode === 'cors' || mode === 'same-origin') && destination === 'empty')) return;
   throw badRequest('A GET from a page must be that of an EventSource', 400);

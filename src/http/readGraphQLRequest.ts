@@ -10,8 +10,9 @@ import type { Edge } from './edge.js';
 type ReadOptions = Pick<Edge, 'places' | 'operations' | 'quota'>;
 
 /**
- * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`, and parses it when the holder's turn comes: perform it in the
- * same turn. `simpleGet`: accepts a GET that needed no preflight, because its page was checked.
+ * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`, and parses it when the holder's turn comes. Begin its work
+ * right after, without another `await`: see {@link Rounds.turnOf}. `simpleGet`: accepts a GET that needed no preflight, because
+ * its page was checked.
  * @throws GatewayError BAD_USER_INPUT, or RATE_LIMITED when there is no room for the body
  */
 export async function readGraphQLRequest(
@@ -20,7 +21,7 @@ export async function readGraphQLRequest(
   options: ReadOptions,
   simpleGet: boolean,
 ): Promise<GraphQLRequest> {
-  if (request.destroyed) throw endedTooEarly(); // nothing would tell of its end any more
+  if (request.destroyed) throw endedTooEarly(); // its events are over, so reading would not end
   if (request.method === 'GET') {
     if (!simpleGet) refuseSimpleRequest(request);
     const { url = '' } = request;
@@ -40,7 +41,7 @@ export async function readGraphQLRequest(
   return options.quota.timed(holder, () => requestOfBody(bytes, options));
 }
 
-/** CSRF prevention as in Apollo Server: without a preflight, a page of another origin can GET, but not add such a header. */
+/** CSRF prevention as in Apollo Server: without a preflight, a page of another origin can GET, but not add these headers. */
 function refuseSimpleRequest({ headers }: IncomingMessage): void {
   if (headers['apollo-require-preflight'] || headers['x-apollo-operation-name']) return;
   if (isJson(headers['content-type'])) return;
@@ -67,7 +68,7 @@ function readBody(request: IncomingMessage, holder: Holder, { places, operations
     let body: Buffer = noBytes;
     let size = 0;
     let release: Release | undefined;
-    // The listeners would keep the body in memory until the request is answered.
+    // Removes the listeners, which would keep the body in memory until the request is answered.
     const settle = () => {
       request.off('data', take).off('end', end).off('error', fail);
       release?.();
@@ -88,7 +89,7 @@ function readBody(request: IncomingMessage, holder: Holder, { places, operations
       }
       if (start === 0) body = chunk;
       else {
-        // Copied into one buffer, which grows, because many small ones would take a multiple of their bytes.
+        // Copied into one buffer, which grows, because many small ones would take several times their bytes.
         if (body.length < size) body = Buffer.concat([body], Math.min(expected, 2 * size));
         chunk.copy(body, start);
       }
@@ -125,9 +126,9 @@ function parametersOfQuery(url: string): Record<string, unknown> {
   for (const name of ['query', 'documentId', 'operationName', 'variables', 'extensions']) {
     const [given, ...more] = search.getAll(name);
     if (more.length > 0) throw badRequest(`${name} must be given once`);
-    const isJson = name === 'variables' || name === 'extensions';
-    // An empty parameter counts as absent.
-    parameters[name] = isJson && given ? attempt(`${name} must be JSON`, () => parseJson(given)) : given || undefined;
+    if (!given) continue; // an empty parameter counts as absent
+    const holdsJson = name === 'variables' || name === 'extensions';
+    parameters[name] = holdsJson ? attempt(`${name} must be JSON`, () => parseJson(given)) : given;
   }
   return parameters;
 }

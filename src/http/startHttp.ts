@@ -77,8 +77,8 @@ function refusedCertificates(log: Logger): (error: NodeJS.ErrnoException, socket
 const shortWorkMs = 0.1;
 
 /**
- * Lets requests that are no operation come in turn, by address: they have no caller and no pace, so a flood would fill the
- * loop. Then answers preflights.
+ * Lets requests that are no operation wait for the turn of their address: nothing else limits them, so a flood would fill the
+ * event loop. Then answers preflights.
  */
 function beforeRoutes({ quota, addressOf, origins }: HttpParts) {
   return (request: IncomingMessage, response: ServerResponse): boolean | Promise<boolean> => {
@@ -90,7 +90,7 @@ function beforeRoutes({ quota, addressOf, origins }: HttpParts) {
   };
 }
 
-/** Counts what the clients of a route have not read. */
+/** A route that counts what its clients have not read. */
 function counted({ unread, addressOf }: HttpParts, [path, handler]: Routes[number]): Routes[number] {
   return [
     path,
@@ -102,17 +102,17 @@ function counted({ unread, addressOf }: HttpParts, [path, handler]: Routes[numbe
 }
 
 function graphqlRoutes(parts: HttpParts): Routes {
-  const answer = graphqlHandler(parts);
+  const answer = graphqlHandler(parts, '/graphql');
   return [
     ['/graphql', parts.config.introspection ? orExplorer(answer) : answer],
-    ['/graphql/stream', graphqlHandler(parts, true)],
+    ['/graphql/stream', graphqlHandler(parts, '/graphql/stream')],
   ];
 }
 
 function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
   const json = 'application/json';
   return [
-    // It says nothing about the service or the store: a restart would not mend those.
+    // Does not depend on the service or the store: a restart would not mend those.
     ['/health/live', (_, response) => writeBody(response, 200, json, '{"status":"live"}\n')],
     [
       '/health/ready',
@@ -125,7 +125,7 @@ function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
   ];
 }
 
-/** How long a request for metrics waits for others that share its answer, in milliseconds: writing them takes a few. */
+/** How long a request for metrics waits for others that share its answer, in milliseconds: making one takes a few. */
 const metricsEveryMs = 100;
 
 /** Metrics, written at most ten times a second. */

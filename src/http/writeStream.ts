@@ -61,7 +61,9 @@ export async function writeStream(
     await taken;
     release?.();
   };
-  const end = (lastWords: string) => void (response.writableEnded || response.end(lastWords));
+  const end = (lastWords: string) => {
+    if (!response.writableEnded) response.end(lastWords);
+  };
 
   if (response.destroyed) return; // the client has left, which has ended `result` as well
   const remove = streams.add(form, () => end(interruption(facts.requestId)));
@@ -78,7 +80,7 @@ export async function writeStream(
   response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
   void write(opening);
   await result.sendTo(({ text }) => write(answer(text)));
-  // Its source has ended, also where the drain stopped it; a stream that began during the drain was not told to end.
+  // During the drain the source ends before the subscription is complete. A stream that began after `shutDown` ends only here.
   end(streams.draining ? interruption(facts.requestId) : completion);
 }
 
