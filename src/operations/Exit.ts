@@ -31,21 +31,21 @@ const smallAnswer = 16_384;
 export class Exit {
   constructor(private readonly options: ExitOptions) {}
 
-  /** Answers what was performed. @throws GatewayError when it was refused as a whole, or there is no room for the answer */
+  /** Answers an operation that ran. @throws GatewayError when all of it was refused, or there is no room for the answer */
   leave(operation: Operation, result: Result): Answer {
     const refusal = refusalAsAWhole(operation, result);
     if (refusal !== undefined) throw refusal;
     const answer = this.answer(operation, result);
     // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
     if (answer.bytes > smallAnswer && operation.type !== 'mutation') {
-      // The transport takes the room, for what the client has not read.
+      // Only checked here: the transport takes the room, for as long as the client has not read the answer.
       this.options.places.assertRoom('bytes', operation.context.holder, answer.bytes);
     }
     this.end(operation, answer);
     return answer;
   }
 
-  /** Answers a refused request or operation. This replaces an answer that was made for it and could not leave. */
+  /** Answers a refused request or operation. This answer replaces one that was made for it and could not be sent. */
   refuse(record: OperationRecord, error: unknown): Answer {
     record.codes = noCodes;
     record.causes = noCauses;
@@ -126,7 +126,7 @@ function note(record: OperationRecord, errors: readonly unknown[], masked: Answe
 /** The HTTP status that an answer is sent with. */
 function statusFor({ facts, transport }: OperationRecord, answer: Pick<Answer, 'kind' | 'status'>) {
   if (transport === 'ws') return undefined;
-  // Any answer that is not a refusal goes into a stream, which began with 200.
+  // On a stream, any answer but a refusal comes after the headers, which had the status 200.
   return transport !== 'http' && answer.kind !== 'refusal' ? 200 : facts.statusOf?.(answer);
 }
 

@@ -57,7 +57,7 @@ export function requestOf(
   };
 }
 
-/** A refusal. With `httpStatus`: the request itself is at fault. Without: it was read, but cannot be executed. */
+/** A refusal. With `httpStatus`: the request itself is wrong. Without: the request was read, but cannot be executed. */
 export function badRequest(message: string, httpStatus?: number, allow?: string): GatewayError {
   return new GatewayError('BAD_USER_INPUT', message, { httpStatus, allow });
 }

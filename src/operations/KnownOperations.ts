@@ -117,7 +117,7 @@ export class KnownOperations {
   #read(text: string): KnownDocument {
     const { schema, limits, openSchema } = this.options;
     const document = parse(text, { maxTokens: limits.tokens });
-    // graphql-js counts the lines again for each location that it reports: an operation can have thousands of errors.
+    // An operation can have thousands of errors, and graphql-js counts the lines again for the location of each.
     if ((document.loc?.endToken.line ?? 0) > limits.tokens) {
       const message = `The document must have at most ${limits.tokens} lines (MAX_TOKENS)`;
       throw new GatewayError('GRAPHQL_VALIDATION_FAILED', message);
@@ -153,7 +153,8 @@ export class KnownOperations {
     const run =
       plan ?? ((values, context) => executeByApollo(apollo, document, operation.name?.value, values, context));
     const fieldsFor = (values: Variables): number => {
-      let [count, representations] = [fields, 0];
+      let count = fields;
+      let representations = 0;
       for (const field of entities) {
         const length = representationsIn(field, values);
         representations += length;
@@ -193,7 +194,8 @@ function bytesOf({ document, sizeOf }: SizedDocument, text: string): number {
   return bytes;
 }
 
-function representationsIn({ arguments: [given] = [] }: FieldNode, values: Variables): number {
+function representationsIn(field: FieldNode, values: Variables): number {
+  const given = field.arguments?.[0]; // the only argument of `_entities`
   const value = given && valueFromASTUntyped(given.value, values);
   return Array.isArray(value) ? value.length : 1;
 }
@@ -211,13 +213,13 @@ function ownValue(node: IntValueNode | StringValueNode): void {
   Object.assign(node, { value: ownText(node.value) });
 }
 
-/** Refuses introspection. The message reveals nothing about the schema, so callers get it although the schema is hidden. */
+/** Refuses introspection. Callers get the message although the schema is hidden, because it reveals nothing about the schema. */
 function refuseIntrospection({ name: { value } }: FieldNode): void {
   if (value !== '__schema' && value !== '__type') return;
   throw new GatewayError('GRAPHQL_VALIDATION_FAILED', 'Introspection is switched off (INTROSPECTION)');
 }
 
-/** The error that callers see where the schema is hidden: what does not fit, or where, would reveal which names exist. */
+/** The error that callers see where the schema is hidden. It does not say what is wrong: that would reveal which names exist. */
 function withoutSchema(errors: readonly GraphQLError[]): GatewayError {
   const [reason] = causesOf(errors);
   return new GatewayError('GRAPHQL_VALIDATION_FAILED', 'The document does not fit the schema', { reason });

@@ -25,17 +25,19 @@ interface OperationsOptions extends SubscribeOptions, ExitOptions {
   readonly log: Logger;
 }
 
-/** Bytes of memory per character of a request's headers, and of each header's name or value besides. */
-const [bytesPerHeaderCharacter, bytesPerHeaderText] = [3, 60] as const;
-/** What takes at most so many bytes is not counted in the places: the number of operations bounds it. */
+/** Bytes of memory per character of a request's headers. */
+const bytesPerHeaderCharacter = 3;
+/** Bytes of memory that each name or value of a header takes besides its characters. */
+const bytesPerHeaderText = 60;
+/** An operation that takes at most so many bytes is not counted in the places: the number of operations limits those. */
 const uncountedBytes = 4096;
 
 /** The longest request body that is kept parsed, in characters. */
 const longestKept = 2048;
 
 /**
- * The path of every operation, on any transport, once {@link Quota.admit} has let its caller in: {@link prepare}
- * (what is asked, and is it valid?), {@link run} (perform it, and leave by the one exit). Each has one {@link OperationRecord}.
+ * The path of every operation, on any transport, once {@link Quota.admit} has let its caller in: {@link prepare} finds out what
+ * is asked and whether it is valid, {@link run} performs it and makes the answer. Each operation has one {@link OperationRecord}.
  */
 export class Operations {
   readonly limits: OperationLimits;
@@ -78,16 +80,16 @@ export class Operations {
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     return quota.timed(holder, () => {
       const { text, isListed } = documentOf(asked, trusted);
-      record.asked = asked; // from here on an error without a status of its own is a mistake in the document
+      record.asked = asked; // from here on, an error without an HTTP status of its own is a mistake in the document
       const known = this.#known.find(text, asked.operationName);
       record.known = known;
-      const bytes = bytesOf(asked, facts) + (known.isKept ? 0 : documentBytes(known.document)); // a kept one is shared
+      const bytes = bytesOf(asked, facts) + (known.isKept ? 0 : documentBytes(known.document)); // a kept document is shared
       if (bytes > uncountedBytes) record.release = places.take('bytes', holder, bytes);
       if (known.type === 'subscription') record.transport = streamAs ?? record.transport;
-      refuseWrongWay(asked.method, known.type, record.transport);
+      refuseWrongTransport(asked.method, known.type, record.transport);
       record.values = known.valuesFrom(asked.variables);
       record.fields = known.fieldsFor(record.values);
-      // Again: other operations of the caller, which were let in together with this one, may have used up its share since.
+      // Checked again after `admit`: other operations of the caller that were let in with this one may have used up its share.
       quota.refuseBeyondShare(holder);
       if (known.rootFields > 1) quota.takeOtherFields(facts, known.rootFields - 1); // `admit` counted the first
       if (trusted !== undefined && !isListed) trusted.report(text, known.label, facts);
@@ -140,12 +142,14 @@ function bytesOf({ size }: GraphQLRequest, { request }: OperationFacts): number 
   return bytes;
 }
 
-function refuseWrongWay(method: GraphQLRequest['method'], type: OperationType, transport: Transport): void {
+/** @throws GatewayError for a subscription without a stream, and for a GET of anything but a query or a subscription */
+function refuseWrongTransport(method: GraphQLRequest['method'], type: OperationType, transport: Transport): void {
   const lacksStream = type === 'subscription' && transport === 'http';
   if (method === 'GET' && (lacksStream || type === 'mutation')) {
     throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, 'POST');
   }
   if (!lacksStream) return;
-  const another = 'use a WebSocket on this path, or server-sent events on /graphql/stream';
-  throw badRequest(`A subscription needs a stream: ${another}`);
+  throw badRequest(
+    'A subscription needs a stream: use a WebSocket on this path, or server-sent events on /graphql/stream',
+  );
 }

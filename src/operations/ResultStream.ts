@@ -61,7 +61,10 @@ export class ResultStream {
     }
   }
 
-  /** Returns whether more answers may follow. A function of its own, because one that waits keeps what is in its variables. */
+  /**
+   * Returns whether more answers may follow. A function of its own, so that no variable keeps an answer in memory while the next
+   * one is awaited.
+   */
   async #sendNext(send: (answer: Answer) => Promise<void>): Promise<boolean> {
     let hasFailed = false;
     const answer = await this.#next().catch((error) => {
@@ -82,12 +85,12 @@ export class ResultStream {
     return answer;
   }
 
-  /** Lets the source run no further. For transports, when the token expires: a reader that waits then gets the last answer. */
+  /** Ends the source. Transports call this when the token expires: a reader that waits then gets the last answer. */
   endSource(): void {
     void this.source.return?.();
   }
 
-  /** Ends it at once, also while an answer is awaited, which is then dropped. */
+  /** Ends the stream at once. An answer that is awaited then is dropped. */
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;

@@ -100,22 +100,21 @@ class Listed {
   /** @throws Error that says what is wrong with the document */
   add(id: string, body: string): void {
     const normal = normalised(body);
-    const text = this.#byText.get(normal ?? body) ?? body;
-    const isOther = (this.byId.get(id) ?? text) !== text;
-    if (normal === undefined || isOther) {
-      const problem = isOther ? 'gives one id to two documents' : 'holds a document that is not GraphQL';
-      throw new Error(`${problem}, see ${JSON.stringify(id.slice(0, 100))}`);
-    }
+    const text = this.#byText.get(normal ?? body) ?? body; // one text for all layouts of a document
+    const known = this.byId.get(id) ?? text;
+    if (known !== text) throw problemOf(id, 'gives one id to two documents');
+    if (normal === undefined) throw problemOf(id, 'holds a document that is not GraphQL');
     this.byId.set(id, text);
     this.#byText.set(normal, text).set(body, text);
   }
 
   withText(query: string): string | undefined {
-    return (
-      this.#byText.get(query) ?? (query.length > longestLayout ? undefined : this.#byText.get(normalised(query) ?? ''))
-    );
+    const text = this.#byText.get(query);
+    return text !== undefined || query.length > longestLayout ? text : this.#byText.get(normalised(query) ?? '');
   }
 }
+
+const problemOf = (id: string, words: string) => new Error(`${words}, see ${JSON.stringify(id.slice(0, 100))}`);
 
 /** The text without ignored characters, such as white space and comments; undefined if it is not GraphQL. */
 function normalised(text: string): string | undefined {
@@ -171,7 +170,9 @@ async function addFile(listed: Listed, file: string): Promise<void> {
 /** Returns a function that rethrows an error about a file in one line: with our words, or with a file-system error's code. */
 function failing(path: string) {
   return (error: NodeJS.ErrnoException): never => {
-    const problem = error instanceof SyntaxError ? 'is not JSON' : error.message;
-    throw new Error(`TRUSTED_DOCUMENTS_FILE ${error.code ? `cannot be read (${error.code})` : problem}: ${path}`);
+    let problem = error.message;
+    if (error instanceof SyntaxError) problem = 'is not JSON';
+    if (error.code) problem = `cannot be read (${error.code})`;
+    throw new Error(`TRUSTED_DOCUMENTS_FILE ${problem}: ${path}`);
   };
 }

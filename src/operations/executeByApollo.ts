@@ -38,7 +38,7 @@ export function createApolloServer(
         async requestDidStart(context) {
           Object.assign(context, { document: context.request.extensions?.['document'] });
           return {
-            // What Apollo does next, but in a later microtask, where the time of the work could not be noted.
+            // Executes here. Apollo would do the same in a later microtask, where the time of the work could not be noted.
             async responseForOperation({ document, operationName, request: { variables }, contextValue }) {
               const args = { schema, document, operationName, variableValues: variables, contextValue };
               const singleResult = (await quota.timed(contextValue.holder, () => execute(args))) as never;

@@ -14,9 +14,11 @@ import { GatewayError } from '../errors/errors.js';
 /** How large an operation and its answer may be, among other limits. */
 export type OperationLimits = Config['limits'];
 
-const [maxDirectives, maxRootFields, maxMutationFields] = [50, 60, 5] as const;
+const maxDirectives = 50;
+const maxRootFields = 60;
+const maxMutationFields = 5;
 
-const nothing = {
+const emptySize = {
   /** Levels of fields, introspection not counted. */
   depth: 0,
   aliases: 0,
@@ -29,18 +31,18 @@ const nothing = {
 const sums = ['aliases', 'directives', 'rootDirectives', 'rootFields', 'fields'] as const;
 
 /** What is counted of an operation, or of a part of it. A fragment counts as often as it is spread. */
-type Size = Readonly<typeof nothing>;
+type Size = Readonly<typeof emptySize>;
 
 /** Returns a function that sizes parts of a document. Each fragment is walked only once, however often it is spread. */
 export function sizeIn(document: DocumentNode): (node: ExecutableDefinitionNode | SelectionNode) => Size {
   const known = new Map<string, Size>();
   const sizeOf = (node: ExecutableDefinitionNode | SelectionNode): Size => {
     const directives = node.directives?.length ?? 0;
-    const size = { ...nothing, directives, rootDirectives: directives };
-    const isSpread = node.kind === Kind.FRAGMENT_SPREAD;
-    const parts = isSpread
-      ? [sizeOfFragment(node.name.value)]
-      : node.selectionSet?.selections.map((one) => sizeOf(one));
+    const size = { ...emptySize, directives, rootDirectives: directives };
+    const parts =
+      node.kind === Kind.FRAGMENT_SPREAD
+        ? [sizeOfFragment(node.name.value)]
+        : node.selectionSet?.selections.map((one) => sizeOf(one));
     for (const part of parts ?? []) {
       size.depth = Math.max(size.depth, part.depth);
       for (const counted of sums) size[counted] += part[counted];
@@ -53,9 +55,9 @@ export function sizeIn(document: DocumentNode): (node: ExecutableDefinitionNode 
   const sizeOfFragment = (name: string): Size => {
     const size = known.get(name);
     if (size !== undefined) return size;
-    known.set(name, nothing); // a fragment that spreads itself adds nothing; validation refuses it
+    known.set(name, emptySize); // a fragment that spreads itself adds nothing; validation refuses it
     const fragment = fragmentIn(document, name);
-    const found = fragment ? sizeOf(fragment) : nothing;
+    const found = fragment ? sizeOf(fragment) : emptySize;
     known.set(name, found);
     return found;
   };
@@ -85,7 +87,7 @@ export function refuseExcess(size: Size, { operation }: OperationDefinitionNode,
     ['directives', size.directives, maxDirectives],
     ['root fields', size.rootFields, maxRootFields],
   ];
-  // Without its root field a subscription has nothing to send; graphql-js would fail.
+  // A directive could leave out the only root field of a subscription: graphql-js would then fail.
   if (operation === 'subscription') rules.push(['directives at the root of a subscription', size.rootDirectives, 0]);
   if (operation === 'mutation') rules.push(['fields in a mutation', size.rootFields, maxMutationFields]);
   for (const [counted, count, most] of rules) {

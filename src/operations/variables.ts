@@ -11,7 +11,7 @@ import { GatewayError, type Violation } from '../errors/errors.js';
 import { aboutValue, misfit } from '../errors/graphqlMessages.js';
 import type { Variables } from './GraphQLRequest.js';
 
-/** Begins a message that names a variable's type. That is no secret: the caller's own document states it. */
+/** These begin messages that name a variable's type. That is no secret: the caller's own document states it. */
 const missing = 'is missing:';
 const notNull = 'must not be null:';
 
@@ -30,8 +30,8 @@ export function variableReader(
 ): (given: Variables) => Variables {
   const expected = definitions.map(({ variable, type: typeNode, defaultValue }) => {
     const type = typeFromAST(schema, typeNode as never) as GraphQLInputType;
-    const otherwise = defaultValue && valueFromAST(defaultValue, type);
-    return { name: variable.name.value, type, otherwise };
+    const fallback = defaultValue && valueFromAST(defaultValue, type);
+    return { name: variable.name.value, type, fallback };
   });
   return (given) => {
     let values = given; // copied only if coercion changes a value, which it never does for ids and strings
@@ -42,10 +42,10 @@ export function variableReader(
       violations.push(isOpen ? { path, message } : { path: path.split('.', 1)[0] ?? path, message: misfit });
       if (!isOpen || violations.length === maxViolations) throw misfitting(violations);
     };
-    for (const { name, type, otherwise } of expected) {
+    for (const { name, type, fallback } of expected) {
       const value = Object.hasOwn(given, name) ? given[name] : undefined;
       if (value === undefined) {
-        if (otherwise !== undefined) values = { ...values, [name]: otherwise };
+        if (fallback !== undefined) values = { ...values, [name]: fallback };
         else if (isNonNullType(type)) violate(name, `${missing} expected ${type}`);
         continue;
       }

@@ -59,7 +59,7 @@ export class Execution {
     return pending === undefined ? result() : pending.then(result);
   }
 
-  /** Adds an object with the values of its fields. Throws or rejects with {@link nulled} when what is around it has to be null. */
+  /** Adds an object with the values of its fields. Throws or rejects with {@link nulled} when its parent has to be null. */
   #fill(steps: readonly Step[], isNullable: boolean, source: unknown, target: Target, key: Key, path: Path): Pending {
     const object: Target = {};
     target[key] = object;
@@ -68,50 +68,51 @@ export class Execution {
       target[key] = null;
     };
     try {
-      return forEach(steps, (step) => this.#take(step, source, object, path))?.catch(orNull);
+      return forEach(steps, (step) => this.#resolveField(step, source, object, path))?.catch(orNull);
     } catch (reason) {
       return orNull(reason);
     }
   }
 
-  #take(step: Step, source: unknown, target: Target, around: Path): Pending {
+  #resolveField(step: Step, source: unknown, target: Target, parentPath: Path): Pending {
     const { key, constant, resolve } = step;
-    target[key] = constant ?? null; // now, so that keys are in the order of the document, whichever value comes first
+    target[key] = constant ?? null; // set now: keys must be in the order of the document, whichever value comes first
     if (constant !== undefined) return undefined;
-    if (resolve === undefined) return this.#complete(step, key, (source as Target)[step.field.name], target, around);
+    if (resolve === undefined)
+      return this.#complete(step, key, (source as Target)[step.field.name], target, parentPath);
     let value: unknown;
     try {
       value = resolve(source, this.#argumentsOf(step), this.context);
     } catch (error) {
-      return this.#refuse(step, key, error, around);
+      return this.#fail(step, key, error, parentPath);
     }
-    return this.#settle(step, key, value, target, around);
+    return this.#settle(step, key, value, target, parentPath);
   }
 
-  #settle(step: Step, key: Key, value: unknown, target: Target, around: Path): Pending {
-    if (!(value instanceof Promise)) return this.#complete(step, key, value, target, around);
+  #settle(step: Step, key: Key, value: unknown, target: Target, parentPath: Path): Pending {
+    if (!(value instanceof Promise)) return this.#complete(step, key, value, target, parentPath);
     return value.then(
-      (ready) => this.#complete(step, key, ready, target, around),
-      (error) => this.#refuse(step, key, error, around),
+      (ready) => this.#complete(step, key, ready, target, parentPath),
+      (error) => this.#fail(step, key, error, parentPath),
     );
   }
 
-  #complete(step: Step, key: Key, value: unknown, target: Target, around: Path): Pending {
+  #complete(step: Step, key: Key, value: unknown, target: Target, parentPath: Path): Pending {
     const { isNullable, leaf, member } = step;
     if (value === null || value === undefined) {
       if (isNullable) return undefined;
-      return this.#refuse(step, key, new Error('A field that must not be null is null'), around);
+      return this.#fail(step, key, new Error('A field that must not be null is null'), parentPath);
     }
-    if (value instanceof Error) return this.#refuse(step, key, value, around);
+    if (value instanceof Error) return this.#fail(step, key, value, parentPath);
     if (leaf !== undefined) {
       try {
         target[key] = leaf.serialize(value);
       } catch (error) {
-        this.#refuse(step, key, error, around);
+        this.#fail(step, key, error, parentPath);
       }
       return undefined;
     }
-    const path: Path = { prev: around ?? undefined, key, typename: undefined };
+    const path: Path = { prev: parentPath ?? undefined, key, typename: undefined };
     if (member === undefined) {
       const fields = step.fields ?? step.byType?.get((value as Target)['__typename']) ?? [];
       return this.#fill(fields, isNullable, value, target, key, path);
@@ -136,8 +137,8 @@ export class Execution {
   }
 
   /** Records a field's error. Throws {@link nulled} when the field must not be null. */
-  #refuse({ nodes, isNullable }: Step, key: Key, error: unknown, around: Path): undefined {
-    const path = responsePathAsArray({ prev: around ?? undefined, key, typename: undefined });
+  #fail({ nodes, isNullable }: Step, key: Key, error: unknown, parentPath: Path): undefined {
+    const path = responsePathAsArray({ prev: parentPath ?? undefined, key, typename: undefined });
     this.#errors.push(locatedError(error, nodes, path));
     if (!isNullable) throw nulled;
   }
@@ -154,7 +155,7 @@ function forEach<Item>(items: readonly Item[], take: (item: Item, index: number)
       waiting.push(pending);
     }
   } catch (reason) {
-    if (waiting) Promise.all(waiting).catch(() => {});
+    if (waiting) Promise.all(waiting).catch(() => {}); // unhandled, a rejection would end the process
     throw reason;
   }
   return waiting && Promise.all(waiting);

@@ -60,6 +60,7 @@ function notPlannable(): never {
 function assertPlannable(document: DocumentNode): void {
   visit(document, {
     Directive: notPlannable,
+    // As a key, this name would set the prototype of the answer.
     Name: ({ value: name }) => (name === '__proto__' ? notPlannable() : undefined),
   });
 }
@@ -93,10 +94,10 @@ class Planner {
     parent: GraphQLObjectType,
     key: string,
     field: GraphQLField<unknown, unknown>,
-    given: GraphQLOutputType,
+    declaredType: GraphQLOutputType,
     nodes: Step['nodes'],
   ): Step {
-    const type = getNullableType(given);
+    const type = getNullableType(declaredType);
     const isTypename = field === TypeNameMetaFieldDef;
     const union = isUnionType(type) ? type : undefined;
     const isEntities = isListType(type) && isUnionType(type.ofType);
@@ -109,7 +110,7 @@ class Planner {
       field,
       resolve: field.resolve as Step['resolve'],
       nodes,
-      isNullable: !isNonNullType(given),
+      isNullable: !isNonNullType(declaredType),
       leaf: isLeafType(type) ? type : undefined,
       fields: isObjectType(type) ? this.steps(type, nodes) : undefined,
       byType: union && new Map(union.getTypes().map((member) => [member.name, this.steps(member, nodes)])),
