@@ -29,7 +29,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const lines = new LineLimit(log, sealer, config.trustedProxies !== undefined);
   const audit = (event: AuditEvent) => lines.pass(auditLine(event));
   const quota = new Quota(config.limits.rootFieldsPerMinute);
-  const onBegin = (holder: Holder) => quota.goOn(holder, readWorkMs);
+  const onBegin = (holder: Holder) => quota.resume(holder, readWorkMs);
   const onBytes = (holder: Holder, bytes: number) => quota.spend(holder, bytes / bytesPerMs);
   const datasources = startDatasources({ ...surroundings, store, sealer, audit, onBegin, onBytes });
   const { caches, forgets, http } = datasources;

@@ -9,7 +9,7 @@ interface CallQueueOptions {
   readonly onBegin?: ((holder: Holder) => Promise<void>) | undefined;
 }
 
-/** Begins a call that waits, in the place that it is given. */
+/** Begins a call that waits. `release` gives back the place that was taken for it. */
 type Begin = (release: Release) => void;
 
 /** Calls to the service: each waits until its caller may have one more under way. */
@@ -25,7 +25,7 @@ export class CallQueue {
    */
   async run<T>(holder: Holder, work: () => T | Promise<T>): Promise<T> {
     const { places, onBegin } = this.options;
-    const release = places.hasRoom('calls', holder) ? places.take('calls', holder) : await this.#place(holder);
+    const release = places.hasRoom('calls', holder) ? places.take('calls', holder) : await this.#waitForPlace(holder);
     try {
       await onBegin?.(holder);
       return await work();
@@ -40,7 +40,7 @@ export class CallQueue {
     return this.options.places.held('calls', holder) + (this.#waiting.get(holder)?.length ?? 0);
   }
 
-  #place(holder: Holder): Promise<Release> {
+  #waitForPlace(holder: Holder): Promise<Release> {
     const { maxWaiting, maxWaitMs } = this.options;
     const bound = `At most ${maxWaiting} calls to the service per caller may wait, for at most ${maxWaitMs} ms (UPSTREAM_DEADLINE_MS)`;
     const refused = () => rateLimited(bound, { onlyFor: { holder } });

@@ -4,7 +4,7 @@ import { heapPart } from '../process/BoundedCache.js';
 /** Most calls to the service, and as many to the decision point, at once. */
 const callsInAll = 256;
 
-/** What is held for longer than one turn of the event loop, and the setting or number that bounds it. */
+/** What callers hold for longer than one turn of the event loop, and the setting or number that bounds it. */
 const resources = {
   /** Sockets and event streams of authenticated callers. */
   streams: { name: 'open streams', setting: 'MAX_CONNECTIONS' },
@@ -54,9 +54,10 @@ export class Places {
     const { perHolder } = this.bounds[resource];
     const { name, setting } = resources[resource];
     const per = resource === 'newcomers' ? 'address' : 'caller';
-    throw holder !== undefined && this.held(resource, holder) + amount > perHolder
-      ? rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`)
-      : rateLimited(`The gateway has no room for more ${name} (${setting})`);
+    if (holder !== undefined && this.held(resource, holder) + amount > perHolder) {
+      throw rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`);
+    }
+    throw rateLimited(`The gateway has no room for more ${name} (${setting})`);
   }
 
   hasRoom(resource: Resource, holder: Holder, amount = 1): boolean {

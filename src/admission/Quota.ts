@@ -16,10 +16,10 @@ const maxCallers = mostRemembered(400);
 
 /**
  * The milliseconds of work of one caller while others ask as well: a tenth of the event loop's time, and 100 ms at once. Work is
- * noted when it is done, so it is always taken.
+ * taken from the bucket when it is done, so no amount can be refused.
  */
-const workRate = { atOnce: 100, everyMs: 10, longestMs: Number.POSITIVE_INFINITY };
-/** Shorter work counts against no share, in milliseconds: the limit on root fields bounds it. */
+const workRate = { atOnce: 100, everyMs: 10, longestMs: Infinity };
+/** Shorter work is not charged, in milliseconds: the limit on root fields bounds how much of it there is. */
 const leastChargedMs = 1;
 /** How long after a caller's last operation others still make room for it. */
 const presentMs = 1000;
@@ -43,7 +43,7 @@ export class Quota {
   readonly #rounds = new Rounds();
   /** The holder of the last operation; null before the first. */
   #latestHolder: Holder | null = null;
-  #othersSeenAt = Number.NEGATIVE_INFINITY;
+  #othersSeenAt = -Infinity;
   readonly #load = new Load();
   readonly #fieldRate: Rate;
 
@@ -92,7 +92,7 @@ export class Quota {
     return waitMs > refusalRate.longestMs ? undefined : waitMs;
   }
 
-  /** Does `work`, and notes how long it keeps the event loop busy for `holder`: until it returns, also where it returns a promise. */
+  /** Does `work`, and notes for `holder` how long it keeps the event loop busy: until it returns, even if it returns a promise. */
   timed<Result>(holder: Holder, work: () => Result): Result {
     const beganAt = performance.now();
     try {
@@ -104,7 +104,7 @@ export class Quota {
     }
   }
 
-  /** Charges `ms` milliseconds of work to a holder's share, less the part in which the process lately had no CPU. */
+  /** Charges `ms` milliseconds of work to a holder's share, less the part of the time in which the process had no CPU lately. */
   spend(holder: Holder, ms: number): void {
     this.#rounds.note(holder, ms);
     if (holder === undefined) return;
@@ -117,8 +117,8 @@ export class Quota {
   }
 
   /**
-   * Waits for a turn to begin work of about `ms` milliseconds that counts against no share, such as that of an address. False
-   * if the connection has gone meanwhile: then it takes nothing of the round, and the next in the line comes at once.
+   * Waits for a turn to begin work of about `ms` milliseconds that is not charged, such as that of an address. False if the
+   * connection has gone meanwhile: then nothing is noted, so the next in the line has its turn at once.
    */
   async begin(holder: Holder, ms: number, connection: { readonly destroyed: boolean }): Promise<boolean> {
     const turn = this.#rounds.turnOf(holder);
@@ -128,9 +128,9 @@ export class Quota {
     return true;
   }
 
-  /** Waits for a turn to go on with an operation, by work that cannot be measured: charges it, about `ms` milliseconds. */
-  async goOn(holder: Holder, ms: number): Promise<void> {
-    const turn = this.#rounds.turnOf(holder, true);
+  /** Waits for a turn to continue an operation. Its work cannot be measured: charges an estimate of `ms` milliseconds. */
+  async resume(holder: Holder, ms: number): Promise<void> {
+    const turn = this.#rounds.turnOf(holder, 'first');
     if (turn !== undefined) await turn;
     this.spend(holder, ms);
   }

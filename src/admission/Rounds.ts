@@ -3,7 +3,7 @@ import type { Holder } from './Places.js';
 
 /** What a caller may take of one round before its next work waits for the next round, in milliseconds. */
 const perRoundMs = 2;
-/** Most turns of the event loop in a round. In each, Node.js accepts one connection: a new caller must not wait behind many. */
+/** Most turns of the event loop in a round. Node.js accepts one connection in each, and a new caller must not wait long for that. */
 const mostTurns = 32;
 
 /**
@@ -15,7 +15,7 @@ export class Rounds {
   /** Work of each caller in this round, in milliseconds. */
   readonly #work = new Map<Holder, number>();
   #workOfAll = 0;
-  /** What waits, by how to go on. */
+  /** What waits for its turn: for each caller a line of functions, each of which lets one piece of work begin. */
   readonly #lines = new Map<Holder, (() => void)[]>();
   /** Whether the round will end, because there was enough work. */
   #isEnding = false;
@@ -28,18 +28,18 @@ export class Rounds {
   }
 
   /**
-   * What to wait for before work begins, if anything. Begin right after it, without another `await`, and note the work at its
-   * end: those who ask meanwhile must find it. Operations that have begun (`hasBegun`) come before those that have not, the
-   * latest of them first, so that they do not pile up.
+   * What to wait for before work begins, if anything. Begin the work right after it, without another `await`, and note it at its
+   * end: whoever asks next must find it noted. Operations that have begun join `first`, before all that wait, so that they
+   * do not pile up.
    */
-  turnOf(holder: Holder, hasBegun = false): Promise<void> | undefined {
+  turnOf(holder: Holder, joins: 'first' | 'last' = 'last'): Promise<void> | undefined {
     const waiting = this.#lines.get(holder);
     if (waiting === undefined && !this.#isUsedUp(holder)) return undefined;
     const line = waiting ?? [];
     this.#lines.set(holder, line);
-    return new Promise((goOn) => {
-      if (hasBegun) line.unshift(goOn);
-      else line.push(goOn);
+    return new Promise((begin) => {
+      if (joins === 'first') line.unshift(begin);
+      else line.push(begin);
     });
   }
 
@@ -50,20 +50,22 @@ export class Rounds {
   async #endLater(): Promise<void> {
     this.#isEnding = true;
     let turns = 0;
-    do await endOfTurn();
-    while (++turns < mostTurns && this.#lines.size > 0);
+    do {
+      await endOfTurn();
+      turns += 1;
+    } while (turns < mostTurns && this.#lines.size > 0);
     this.#work.clear();
     this.#workOfAll = 0;
     this.#isEnding = false;
-    // The answers of the turn, which await the same end, are written before the work that now begins.
-    for (const [holder, line] of this.#lines) void this.#lead(holder, line);
+    // The answers of this turn wait for the same end of turn, and are written before the work that begins here.
+    for (const [holder, line] of this.#lines) void this.#serve(holder, line);
   }
 
-  /** Lets those in a line go on, one after the other, until the holder has used up its round; the next one leads the rest. */
-  async #lead(holder: Holder, line: (() => void)[]): Promise<void> {
+  /** Lets the work in a line begin, one piece after the other, until the holder has used up its part of this round. */
+  async #serve(holder: Holder, line: (() => void)[]): Promise<void> {
     while (line.length > 0 && !this.#isUsedUp(holder)) {
       line.shift()?.();
-      await new Promise((resolve) => process.nextTick(resolve)); // comes after its work, which runs in microtasks
+      await new Promise((resolve) => process.nextTick(resolve)); // until that work, which runs in microtasks, is done
     }
     if (line.length === 0) this.#lines.delete(holder);
   }

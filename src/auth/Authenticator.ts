@@ -13,8 +13,8 @@ const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 const maxTokens = 10_000;
 const maxCharacters = heapPart(16, 1 << 24);
 /**
- * Most requests that wait for the verification of their tokens, each with some 8 kB. While an identity provider does not answer,
- * anybody could make any number wait, because those of connections that are gone wait as well.
+ * Most requests that wait for the verification of their tokens, each with some 8 kB. Without this limit, anybody could make any
+ * number of them wait while an identity provider does not answer: a request goes on waiting when its connection is gone.
  */
 const mostWaiting = mostRemembered(8192);
 const malformedHeader = 'Authorization must be the word Bearer and one token';

@@ -10,9 +10,9 @@ export type KeySet = (header: JWSHeaderParameters) => Promise<readonly (CryptoKe
 
 /** The keys that may sign for one issuer. */
 export interface KeySource {
-  /** Another one whenever the keys change; undefined while they were not confirmed recently enough to be used. */
+  /** A new object whenever the keys change; undefined when they were not confirmed recently enough to be used. */
   readonly current: KeySet | undefined;
-  /** The same, read first if there is none. @throws GatewayError AUTH_UNAVAILABLE when there is none then */
+  /** Returns `current`, and reads the keys first if there is none. @throws GatewayError AUTH_UNAVAILABLE if they cannot be read */
   usable(): Promise<KeySet>;
   /**
    * Reads the keys again, for a token that none of them has signed; false when they were read a moment ago.
@@ -112,7 +112,7 @@ export class IssuerKeys implements KeySource {
     if (performance.now() < this.#notBefore) return false;
     try {
       const keys = await readIssuerKeys(this.options);
-      // The first read looked for no newer key, so the first such look need not wait.
+      // Not after the first read: that one looked for no newer key, so the first such look need not wait.
       if (this.#set !== undefined) this.#notBefore = performance.now() + lookAgainMs;
       const text = JSON.stringify(keys);
       if (text !== this.#published) this.#set = keySetOf(keys);
@@ -133,10 +133,14 @@ function keySetOf(keys: JSONWebKeySet): KeySet {
   return async ({ alg, kid }) => {
     const fitting: CryptoKey[] = [];
     try {
-      fitting.push(await choose({ alg, kid } as JWSHeaderParameters)); // without a key that the token brings along
+      // Only `alg` and `kid`: a token may bring along a key of its own, which must not count.
+      fitting.push(await choose({ alg, kid } as JWSHeaderParameters));
     } catch (error) {
       if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return fitting;
-      for await (const key of error) if (fitting.push(key) === maxCandidates) break;
+      for await (const key of error) {
+        fitting.push(key);
+        if (fitting.length === maxCandidates) break;
+      }
     }
     return fitting;
   };

@@ -20,12 +20,11 @@ export function rightsIn(payload: JWTPayload, rules: RightsRules): Pick<Caller, 
   return { scopes, taxpayers: scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, rules.taxpayersClaim) };
 }
 
-/** The claim is a string of scopes separated by spaces (RFC 8693 section 4.2), or a list. What is no string grants nothing. */
+/** The claim is a string of scopes separated by spaces (RFC 8693 section 4.2), or a list; anything but a string grants nothing. */
 function readScopes(payload: JWTPayload, { scopesClaims, scopesMap }: RightsRules): ReadonlySet<Scope> {
   const claim = scopesClaims.map((path) => claimAt(payload, path)).find((found) => found !== undefined);
   const granted: unknown[] = typeof claim === 'string' ? claim.split(' ') : [claim].flat();
-  const scopesOf = (value: unknown) =>
-    (typeof value === 'string' && scopesMap.get(value)) || allScopes.filter((scope) => scope === value);
+  const scopesOf = (value: unknown) => scopesMap.get(value as string) ?? allScopes.filter((scope) => scope === value);
   return new Set(granted.flatMap(scopesOf));
 }
 

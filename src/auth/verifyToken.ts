@@ -74,7 +74,7 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   if (payload['cnf'] !== undefined) throw unauthenticated(boundRefused);
   const key = callerKey(issuer, subject);
   const rights = rightsIn(payload, policy.rights);
-  const properties = policy.decisionClaims && { ...chosen(payload, policy.decisionClaims), issuer };
+  const properties = policy.decisionClaims && { ...chosenClaims(payload, policy.decisionClaims), issuer };
   const propertiesKey = properties && callerKey(key, JSON.stringify(properties));
   const expiresAt = exp * 1000;
   const caller: Caller = { kind: 'bearer', key, subject, ...rights, properties, propertiesKey, expiresAt };
@@ -82,7 +82,7 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
 }
 
 async function verifySignature(token: string, { algorithms = signatureAlgorithms, tokenTypes, issuers }: TokenPolicy) {
-  // First refuse what can be refused without a key, so that it costs neither a signature check nor a read of the key set.
+  // Tokens that can be refused without a key are refused first: they must cost no signature check and no read of the key set.
   const { header, issuer } = decode(token);
   if (!algorithms.includes(String(header.alg))) {
     throw unauthenticated('The access token is not signed with an accepted algorithm (alg)');
@@ -94,7 +94,8 @@ async function verifySignature(token: string, { algorithms = signatureAlgorithms
   if (!trusted) throw unauthenticated('The access token is not from an accepted issuer (iss)');
   const { keys, audience } = trusted;
   const expected = { algorithms, issuer, audience, clockTolerance: toleranceSeconds };
-  for (let looked = false; ; looked = true) {
+  let hasLookedAgain = false;
+  for (;;) {
     const verifiedBy = await keys.usable();
     for (const key of await verifiedBy(header)) {
       try {
@@ -107,7 +108,8 @@ async function verifySignature(token: string, { algorithms = signatureAlgorithms
       }
     }
     // The provider may have rotated its keys, with or without a new `kid`.
-    if (looked || !(await keys.lookAgain())) throw unauthenticated(unpublishedKey);
+    if (hasLookedAgain || !(await keys.lookAgain())) throw unauthenticated(unpublishedKey);
+    hasLookedAgain = true;
   }
 }
 
@@ -126,7 +128,7 @@ function refusalOf(error: unknown): string {
   return (wrongClaims as Readonly<Record<string, string>>)[claim] ?? malformed;
 }
 
-function chosen(payload: JWTPayload, names: readonly string[]): Readonly<Record<string, unknown>> {
+function chosenClaims(payload: JWTPayload, names: readonly string[]): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     names.map((name) => [name, claimAt(payload, name)]).filter(([, claim]) => claim !== undefined),
   );
@@ -152,7 +154,6 @@ function isOtherThanAccessToken({ typ }: { readonly typ?: unknown }, payload: JW
   // Keycloak names the kind in a claim, and wrote `nonce` into its access tokens before version 25. Cognito has `token_use`.
   const kind = payload['typ'];
   if (kind === 'Bearer' || kind === 'DPoP') return false;
-  const isNamed =
-    ['ID', 'Refresh', 'Offline', 'Logout'].some((other) => other === kind) || payload['token_use'] === 'id';
+  const isNamed = ['ID', 'Refresh', 'Offline', 'Logout'].includes(kind as string) || payload['token_use'] === 'id';
   return isNamed || claimsOfOthers.some((claim) => Object.hasOwn(payload, claim));
 }

@@ -38,7 +38,7 @@ export class RequestContext implements OperationContext, ReadCall {
   readonly holder: string | undefined;
   private reads: DataLoader<Read, unknown, string> | undefined;
   private questions: DataLoader<Question, Decision> | undefined;
-  /** How long the fields that have waited will take. */
+  /** Estimated milliseconds that the fields will take after the first wait. */
   private laterMs: number;
 
   // No `#private` members: Apollo runs operations on a copy of the context, which would lack them.
@@ -106,7 +106,7 @@ export class RequestContext implements OperationContext, ReadCall {
     const decision = decisions.decisionOn(question, this.caller, ask);
     if (!(decision instanceof Promise)) return allowing(decision);
     return decision
-      .finally(() => this.goOn())
+      .finally(() => this.resume())
       .then(allowing, (error: GatewayError) => {
         if (error.code === 'AUTH_UNAVAILABLE') {
           this.audit('access-denied', 'undecided', question.taxpayer, error.reason);
@@ -158,19 +158,19 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   /**
-   * Runs all reads of a batch. They end together, so that the access checks that follow them share one call, too. DataLoader
-   * wants each failure as a value, so that one does not fail the other reads.
+   * Runs all reads of a batch. Their results come together, so that the access checks that follow share one call, too. A failure
+   * is returned as a value: DataLoader then rejects that read alone.
    */
   private async startAll(reads: readonly Read[]): Promise<unknown[]> {
     const settled = await Promise.allSettled(reads.map(([, start]) => start()));
-    await this.goOn();
+    await this.resume();
     return settled.map((read) => (read.status === 'fulfilled' ? read.value : read.reason));
   }
 
-  /** Waits for a turn in which the fields may be resolved that have waited: many operations may have waited for one answer. */
-  goOn(): Promise<void> {
+  /** Waits for a turn to resolve the fields that have waited: many operations may have waited for one answer. */
+  resume(): Promise<void> {
     const ms = this.laterMs;
-    this.laterMs = 0; // a later wait resolves fields that are paid for
-    return this.services.quota.goOn(this.holder, ms);
+    this.laterMs = 0; // all fields are charged at the first wait
+    return this.services.quota.resume(this.holder, ms);
   }
 }

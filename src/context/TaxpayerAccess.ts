@@ -80,7 +80,7 @@ export class TaxpayerAccess {
     try {
       for await (const latest of watch) view = latest;
     } finally {
-      await this.context.goOn();
+      await this.context.resume();
     }
     return view;
   }

@@ -67,7 +67,7 @@ function refusedCertificates(log: Logger): (error: NodeJS.ErrnoException, socket
     const isMissing = code === 'ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE';
     if (!isMissing && !authorizationError) return; // no certificate was wrong: a scan, or another protocol
     const reason = isMissing ? 'no client certificate' : String(authorizationError);
-    if (performance.now() - (loggedAt.get(reason) ?? Number.NEGATIVE_INFINITY) < 60_000) return;
+    if (performance.now() - (loggedAt.get(reason) ?? -Infinity) < 60_000) return;
     loggedAt.set(reason, performance.now());
     log.warn({ reason }, 'a client is refused for its certificate');
   };

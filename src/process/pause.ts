@@ -60,7 +60,7 @@ const lookEveryMs = 60_000;
 
 /** Runs `action` once at `time` (epoch milliseconds, `Infinity` for never); returns what cancels it. */
 export function atTime(time: number, action: () => void): () => void {
-  if (time === Number.POSITIVE_INFINITY) return () => {};
+  if (time === Infinity) return () => {};
   let timer: NodeJS.Timeout | undefined;
   const wait = () => {
     const leftMs = time - Date.now();

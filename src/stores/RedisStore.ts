@@ -110,7 +110,7 @@ export class RedisStore implements Store {
 
   async increment(key: string, ttlMs: number) {
     const answer = await this.#run<unknown[]>('gatewayIncrement', key, wholeMs(ttlMs));
-    const [count = Number.NaN, leftMs = Number.NaN] = answer.map(Number);
+    const [count = NaN, leftMs = NaN] = answer.map(Number);
     if (Number.isNaN(count + leftMs)) throw new StoreError('failed');
     return { count, leftMs };
   }

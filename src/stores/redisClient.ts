@@ -49,7 +49,7 @@ export function parseRedisUrl(url: string) {
  */
 export function createRedisClient(address: RedisAddress): Redis | Cluster {
   const { username, password, tls, nodes } = address;
-  let reconnectedAt = Number.NEGATIVE_INFINITY;
+  let reconnectedAt = -Infinity;
   const backoff = (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2);
   const reconnectOnError = (error: Error & { readonly command?: { readonly name: string } }) => {
     if (error.command?.name === 'select') return true; // the driver would go on in database 0

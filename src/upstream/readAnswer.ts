@@ -71,7 +71,7 @@ export function secondsIn(header: string | null, now: number): number | undefine
   const text = header.trim();
   // Only the date forms of RFC 9110, section 5.6.7: `Date.parse` alone would take "-5" or "2040" for a date. The form that ends
   // with the year is UTC; `Date.parse` would take local time.
-  const at = /^[A-Z][a-z]+,? /.test(text) ? Date.parse(text.replace(/ \d{4}$/, '$& GMT')) : Number.NaN;
+  const at = /^[A-Z][a-z]+,? /.test(text) ? Date.parse(text.replace(/ \d{4}$/, '$& GMT')) : NaN;
   // A date up to a second ago passed while the answer was on its way; an older one comes from a wrong clock.
   const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((at - now) / 1000);
   if (!(seconds >= 0 && seconds <= longestBelievableSeconds)) return undefined;

@@ -53,7 +53,7 @@ describe('The time that callers share', () => {
       quota.spend('hostile', 2);
     };
     const turns = ['first', 'second'].map((what) => quota.turnOf('hostile')?.then(() => begin(what)));
-    const reads = quota.goOn('hostile', 2).then(() => begun.push('read'));
+    const reads = quota.resume('hostile', 2).then(() => begun.push('read'));
     expect(quota.turnOf('honest')).toBeUndefined();
     const seen: number[] = [];
     for (let turn = 0; turn < 100; turn += 1) {
