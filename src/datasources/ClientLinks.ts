@@ -84,8 +84,9 @@ export class ClientLinks {
 
   async #createOnce(attempt: Attempt): Promise<CreatedLink> {
     let waitsUntil: number | undefined;
-    for (let record: LinkRecord | undefined; ; ) {
-      // While a record exists this only waits: it claims nothing and takes no place.
+    let record: LinkRecord | undefined;
+    for (;;) {
+      // While the key has a record, a try only waits: it claims nothing and takes no place.
       if (record === undefined) {
         const link = await this.options.calls.run(attempt.holder, () => this.#createIfNew(attempt));
         if (link !== undefined) return { link, replayed: false };
@@ -107,7 +108,7 @@ export class ClientLinks {
     if (this.#own.has(name)) return undefined;
     const begun: LinkRecord = { state: 'under-way', input };
     const withdraw = await store.claim(itemNameOf(name), begun, idempotencyTtlMs).catch(cannotTell);
-    // Another try of this process may have begun meanwhile, if the store has lost its claim.
+    // If the store has lost the claim of another try of this process, that try may have begun meanwhile.
     if (withdraw === undefined || this.#own.has(name)) return undefined;
     const write = (record: LinkRecord) => {
       this.#own.set(name, record);
@@ -116,8 +117,10 @@ export class ClientLinks {
     this.#own.set(name, begun);
     const link = await create().catch(async (error) => {
       const isCertain = error instanceof GatewayError && error.code !== 'OUTCOME_UNKNOWN';
-      if (isCertain) this.#own.delete(name);
-      await (isCertain ? withdraw() : write({ state: 'unknown', input }));
+      if (isCertain) {
+        this.#own.delete(name);
+        await withdraw();
+      } else await write({ state: 'unknown', input });
       throw error;
     });
     await write({ state: 'created', input, link });
@@ -140,7 +143,7 @@ export class ClientLinks {
     const own = this.#own.get(name);
     if (own !== undefined) return own;
     const item = await this.options.store.get(itemNameOf(name)).catch(cannotTell);
-    if (item && item.value === undefined) throw mayExist(); // tampered with, or foreign
+    if (item && item.value === undefined) throw mayExist(); // a record that cannot be read
     return item?.value as LinkRecord | undefined;
   }
 }

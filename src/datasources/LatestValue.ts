@@ -3,7 +3,7 @@
  * of a generator waits for a pending `await`, and an iterator that nobody reads any more must end at once.
  */
 export class LatestValue<T> implements AsyncIterableIterator<T> {
-  /** The value that the reader gets next. None is kept that was read: there may be many readers, and large values. */
+  /** The value that the reader gets next. A value that was read is not kept: there may be many readers, and large values. */
   #unread: { readonly value: T } | undefined;
   #end: { readonly error?: unknown } | undefined;
   /** Wakes the calls of `next()` that wait for a value or the end. */
@@ -37,7 +37,7 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
 
   async next(): Promise<IteratorResult<T>> {
     while (this.#unread === undefined && this.#end === undefined) {
-      await new Promise<void>((look) => this.#waiting.push(look));
+      await new Promise<void>((wake) => this.#waiting.push(wake));
     }
     if (this.#unread !== undefined) {
       const { value } = this.#unread;
@@ -62,6 +62,6 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
   }
 
   #wake(): void {
-    for (const look of this.#waiting.splice(0)) look();
+    for (const wake of this.#waiting.splice(0)) wake();
   }
 }

@@ -10,7 +10,7 @@ import { type JobStatus, jobStatus } from './wire.js';
 const storedObservation = z.object({ job: jobStatus, unchangedForMs: z.number() });
 type Observation = z.output<typeof storedObservation>;
 
-/** An observation, and when it was read. The same object for as long as memory holds it, so that it is translated once. */
+/** An observation, and when it was read. Memory always gives the same object, so that `Vocabulary` translates it once. */
 export type JobView = Entry<Observation>;
 
 interface RefreshJobsOptions extends ReadingOptions {
@@ -62,8 +62,8 @@ export class RefreshJobs {
     const id = idOf(taxpayerId, jobId);
     const held = this.cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
     if (held !== undefined) return held;
-    const look = () => this.#read(taxpayerId, jobId, maxAgeMs, call);
-    return call.once?.(`job ${id}`, look) ?? look();
+    const read = () => this.#read(taxpayerId, jobId, maxAgeMs, call);
+    return call.once ? call.once(`job ${id}`, read) : read();
   }
 
   #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall) {

@@ -40,8 +40,8 @@ export class TaxpayerService {
    */
   createClientLink(request: ClientLinkRequest, { holder, trail }: CallOptions): Promise<ClientLink> {
     const body = JSON.stringify(request);
-    const call = { endpoint: 'createClientLink', path: ['client-links'], body, decode: decodeClientLink } as const;
-    return this.#call({ ...call, holder, trail });
+    const path = ['client-links'];
+    return this.#call({ holder, trail, endpoint: 'createClientLink', path, body, decode: decodeClientLink });
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */
@@ -125,8 +125,8 @@ const noAccess = 'The service refuses access to this taxpayer';
 const unknownToIt = 'The service knows no such taxpayer or job';
 
 function failureIn(error: unknown): TryFailure | undefined {
-  const own = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN' ? error.cause : error;
+  const failure = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN' ? error.cause : error;
   // Refused client credentials are not reported here: a 403 may concern one caller alone, and a 401 begins a pause, which is
   // reported by itself.
-  return own instanceof TryFailure ? own : undefined;
+  return failure instanceof TryFailure ? failure : undefined;
 }

@@ -102,11 +102,11 @@ export class TokenBroker implements MemoryKeeper {
     const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
     const held = this.cache.held(id, acceptable);
     if (held !== undefined) return this.#viewOf(held);
-    const look = () => this.#find(id, acceptable, call).catch((error) => this.#staleFor(error, id));
-    return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
+    const read = () => this.#find(id, acceptable, call).catch((error) => this.#staleFor(error, id));
+    return call.once ? call.once(`token ${maxAgeMs} ${id}`, read) : read();
   }
 
-  /** Forgets failures. The cache is a keeper of its own. */
+  /** Forgets failures. The cache forgets its entries itself. */
   forget(isMeant: (id: string) => boolean): void {
     for (const id of [...this.#failures.keys()]) if (isMeant(id)) this.#failures.delete(id);
   }
@@ -187,8 +187,8 @@ export class TokenBroker implements MemoryKeeper {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
       refused.add(version);
-      // If a token that was requested during this call is refused as well, the service accepts none. One that was requested
-      // earlier may have been replaced since. (Of a token from another process, only the time of its answer is known.)
+      // If the service also refuses a token that was requested during this call, it accepts none. A token that was requested
+      // earlier may have been replaced since. (Of a token that another process requested, only the time of the answer is known.)
       if ((refused.size > 1 && startedAt >= beganAt) || refused.size === mostRefused) {
         await this.options.store.beginCoolDown(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();
@@ -228,7 +228,7 @@ export class TokenBroker implements MemoryKeeper {
         onEvent('absent-remembered');
         return { kind: 'no-such-taxpayer' };
       }
-      // After a 429 the whole endpoint pauses, for longer than this record may.
+      // Not after a 429: then the whole endpoint pauses, and that pause is the longer one.
       if (wasCalled && /^UPSTREAM_(?!RATE_LIMITED)/.test(error.code)) {
         const pauseMs = last ? Math.min(longestPauseMs, Math.max(firstPauseMs, 2 * last.pauseMs)) : 0;
         this.#failures.set(id, { error, pauseMs, until: performance.now() + pauseMs });

@@ -118,14 +118,14 @@ function idOf(key: unknown): string {
 }
 
 /**
- * What the last poll found, for those who join. `nothing`: it is under way, or was refused to every caller there was; another may
- * get an answer. After a failure those who join cause no poll before `quietUntil` (monotonic).
+ * What the last poll found, which decides whether a reader that joins causes a poll. `nothing`: the poll is under way, or was
+ * refused to every caller, and a new caller may get an answer. After a failure: not before `quietUntil` (monotonic).
  */
 type Found = 'nothing' | 'answer' | { readonly quietUntil: number };
 
 interface Reader {
   readonly call: ReadCall;
-  /** Of the last view that it was given. */
+  /** That of the last view that the reader was given. */
   news: string | undefined;
 }
 
@@ -134,14 +134,14 @@ class PollLoop<Key, View extends Timed> {
   /** In the order in which polls are made on their behalf. */
   readonly #readers = new Map<LatestValue<View>, Reader>();
   #found: Found = 'nothing';
-  /** The view of the last answer, for as long as the cache keeps it, whose size is bounded. */
+  /** The view of the last answer. Weak, so that only the cache, whose size is bounded, keeps it in memory. */
   #latest: WeakRef<View> | undefined;
-  /** When that was read. */
+  /** When that view was read. */
   #latestAt: number | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** When the first of the failures in a row was; undefined after an answer. */
   #failingSince: number | undefined;
-  /** How often all views were dropped: a poll that began before brings none back. */
+  /** How often all views were dropped. The view of a poll that began before the last time is dropped, too. */
   #restarts = 0;
   #ended = false;
 
@@ -158,11 +158,12 @@ class PollLoop<Key, View extends Timed> {
     this.#readers.set(reader, state);
     this.#give(this.#failingSince === undefined ? this.#latest?.deref() : this.#standIn());
     const found = this.#found;
+    if (found === 'nothing' && !isNewCaller) return;
+    if (found === 'answer' && state.news !== undefined) return; // the reader was given that answer
     const waitMs = typeof found === 'object' ? found.quietUntil - performance.now() : 0;
-    const needsPoll = found === 'answer' ? state.news === undefined : found !== 'nothing' || isNewCaller;
-    // After a failure; the pause of those who saw it may be longer.
+    // After a failure. The readers that saw it may wait for longer.
     if (waitMs > 0) this.#schedule(waitMs);
-    else if (needsPoll) void this.#poll();
+    else void this.#poll();
   }
 
   leave(reader: LatestValue<View>): void {
@@ -177,7 +178,8 @@ class PollLoop<Key, View extends Timed> {
   restart(): void {
     this.#restarts += 1;
     this.#found = 'nothing';
-    this.#latest = this.#latestAt = undefined;
+    this.#latest = undefined;
+    this.#latestAt = undefined;
     for (const [reader, state] of this.#readers) {
       reader.drop();
       state.news = undefined;
@@ -239,7 +241,7 @@ class PollLoop<Key, View extends Timed> {
     this.#failingSince = undefined;
     this.#latest = new WeakRef(view);
     this.#latestAt = view.readAt;
-    this.#give(view, true);
+    this.#give(view, 'all');
     const intervalMs = this.watched.intervalMs(view);
     if (this.watched.isFinal(view)) this.end();
     else this.#schedule(Math.min(intervalMs, Math.max(0, view.readAt + intervalMs - performance.now())));
@@ -271,12 +273,12 @@ class PollLoop<Key, View extends Timed> {
     return this.watched.standIn ? this.watched.standIn(this.key) : this.#latest?.deref();
   }
 
-  /** Gives a view to the readers that have none yet; one that `isAnswer` also to those to whom it is news. */
-  #give(view: View | undefined, isAnswer = false): void {
+  /** Gives a view to the readers that have none yet; with `all` also to those to whom it is news. */
+  #give(view: View | undefined, to: 'new' | 'all' = 'new'): void {
     if (view === undefined) return;
     const news = this.watched.newsOf(view);
     for (const [reader, state] of this.#readers) {
-      if (state.news !== undefined && (!isAnswer || state.news === news)) continue;
+      if (state.news !== undefined && (to === 'new' || state.news === news)) continue;
       state.news = news;
       reader.push(view);
     }

@@ -43,8 +43,8 @@ export function unchangedTimeOf(record: TokenRecord, before?: Pick<TokenEntry, '
     const agoMs = Math.max(0, performance.now() - before.readAt);
     return digestOf(before.value.record) === digestOf(record) ? before.value.unchangedForMs + agoMs : 0;
   }
-  const createdAt = Date.parse((!record.faults && record.createdAt) || '');
-  return Math.max(0, Date.now() - createdAt) || 0; // NaN without a date
+  if (record.faults || record.createdAt === null) return 0; // the service may mend a fault soon
+  return Math.max(0, Date.now() - Date.parse(record.createdAt)) || 0; // NaN for a time that there is not
 }
 
 const digests = new WeakMap<TokenRecord, string>();

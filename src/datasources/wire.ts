@@ -69,7 +69,8 @@ type Fault = z.output<typeof fault>;
 
 /**
  * A token record as we name and keep it. Provider and status are the service's own values, known to us or not. A member added
- * later needs `.default(null)`: what an earlier release stored lacks it, and would count as absent, at one call per taxpayer.
+ * later needs `.default(null)`: records that an earlier release stored lack it, and without a default they would count as
+ * absent, which costs one call per taxpayer.
  */
 export const storedTokenRecord = z.object({
   accessToken,

@@ -28,7 +28,7 @@ const rootDescriptions = {
   Subscription: 'Sends the present state at once, then each change.',
 };
 
-/** The resolvers of one type. `reference` finds an entity and checks the scope: `_entities` bypasses the root fields. */
+/** The resolvers of one type. `reference` finds an entity, and checks the scope, because `_entities` bypasses the root fields. */
 type Resolver = object & { readonly reference?: Reference };
 type ResolverClass = new (vocabulary: Vocabulary) => Resolver;
 
@@ -86,12 +86,12 @@ function callDirectly(schema: GraphQLSchema, instances: Instances): void {
     if (!isObjectType(type) || isIntrospectionType(type)) continue;
     for (const field of Object.values(type.getFields())) {
       (field.args as unknown[]).reverse();
-      if (type !== schema.getSubscriptionType()) delete field.resolve; // then a plain member, unless the metadata has a method
+      if (type !== schema.getSubscriptionType()) delete field.resolve; // reads the member, unless `use` adds a method
     }
   }
   const { queries, mutations, fieldResolvers } = getMetadataStorage();
   const use = (type: string | undefined, handler: Handler) => {
-    const { [handler.schemaName]: field } = (schema.getType(type ?? '') as GraphQLObjectType).getFields();
+    const field = (schema.getType(type ?? '') as GraphQLObjectType).getFields()[handler.schemaName];
     if (field) field.resolve = directCall(handler, instances.get(handler.target));
   };
   for (const query of queries) use('Query', query);

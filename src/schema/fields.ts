@@ -15,8 +15,8 @@ import { isLostInteger } from '../process/json.js';
 const { parseLiteral, ...config } = GraphQLJSONObject.toConfig();
 
 /**
- * graphql-scalars' JSONObject, but as in `parseJson` an integer literal that a double cannot hold becomes an infinity, and a word
- * without quotation marks is refused: it would be left out.
+ * graphql-scalars' JSONObject with two changes: an integer literal that a double cannot hold becomes an infinity, as in
+ * `parseJson`, and a word without quotation marks is refused, because graphql-scalars would leave it out.
  */
 export const JSONObject = new GraphQLScalarType({
   ...config,
@@ -29,7 +29,7 @@ function withInfinity<Node extends IntValueNode | FloatValueNode>(node: Node): N
 }
 
 function refuse(word: EnumValueNode): never {
-  // As a name, because an error about a value names its member, and the members of JSON are the caller's.
+  // The error is about a node that is a name: one about a value would show the name of its member, which the caller chose.
   throw new GraphQLError('A word in JSON must be in quotation marks', { nodes: { ...word, kind: Kind.NAME } });
 }
 
