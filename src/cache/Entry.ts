@@ -34,7 +34,7 @@ export function entryOf<Value>(
   }
 }
 
-/** Whether the entry was fetched less than `ageMs` ago. One from the future (the store's clock was set back) is not young. */
+/** Whether the entry was fetched less than `ageMs` ago. An entry from the future (the store's clock was set back) was not. */
 export function isYoungerThan(entry: Entry<unknown>, ageMs: number): boolean {
   const age = performance.now() - entry.readAt;
   return age < ageMs && age >= 0;

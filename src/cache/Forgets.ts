@@ -24,7 +24,7 @@ interface ForgetsOptions {
  * and from then on takes no value whose fetch began earlier: what this process drops on reading the list cannot come back.
  */
 export class Forgets {
-  /** The ids that the last look got: the store may return them again. */
+  /** The ids that the last look found: the store may return them again. */
   #seen: ReadonlySet<string> = new Set();
   #mark = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -51,7 +51,7 @@ export class Forgets {
     const subjects = new Set(news.map(({ subject }) => subject));
     if (subjects.size > 0) this.#forget((subject) => subjects.has(subject)); // one pass through memory for all of them
     for (const each of news) onForgotten(each);
-    // After so long without a look, this process may have missed some.
+    // The last look was so long ago that the list may have lost some since.
     if (this.#mark > 0 && mark - this.#mark > knownForMs) this.forgetAll();
     this.#seen = new Set(listed.map(({ id }) => id));
     this.#mark = mark;

@@ -26,13 +26,13 @@ const lookEveryMs = 100;
 
 /** Least pause before an entry that the store did not take is offered again, in milliseconds; longer if more of them wait. */
 const saveAgainMs = 1000;
-// Of each cache: the pages state the double, because there are two.
+// The documentation states the double of the next two numbers, because a process has two caches.
 /** Most entries that a cache offers again each second: after an outage a whole fleet does so at once. */
 const mostSavesPerSecond = 25;
-/** Most entries that wait for that; others would have to be read again by another process. */
+/** Most entries that wait for that. One that finds no room is not shared: another process has to read it itself. */
 const mostUnsaved = 10_000;
 
-/** Of an entry besides its id and its value: its version, times, view and place in the cache. Measured: 640 to 760. */
+/** Bytes of an entry besides its id and value: of its version, times, view and place in the cache. Measured: 640 to 760. */
 const entryBytes = 700;
 
 /** A random id. It is copied, because `randomUUID` makes it of parts that take 490 bytes in memory. */
@@ -50,8 +50,8 @@ interface Reader<Value> {
   readonly fetch: () => Promise<Entry<Value>>;
   /** Whether memory may keep the result: not when the subject was forgotten during the read. */
   readonly mayKeep: () => boolean;
-  /** Whether `fetch` gives an entry that was fetched before: it is offered to the store, once and without waiting. */
-  readonly isAgain?: true;
+  /** Set by `#offer`: `fetch` gives an entry that was fetched before, which is offered to the store once, without waiting. */
+  readonly isOffer?: true;
 }
 
 /**
@@ -151,7 +151,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const ask = () => store.acquire(place, { owner: reader.owner, leaseMs, refused, awaited });
     for (;;) {
       let acquired = await ask().catch(takenWithoutStore);
-      // A store that gives the refused entry again does not keep its word: go on as without it.
+      // A store that gives the refused entry again is at fault: go on as if it did not answer.
       if (acquired.state === 'found' && acquired.stored.version === refused) acquired = alone;
       switch (acquired.state) {
         case 'found': {
@@ -175,7 +175,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
         case 'held':
           // 6. Another process holds the lease.
           awaited = acquired.owner;
-          if (reader.isAgain || performance.now() > waitsUntil) throw upstreamTimeout();
+          if (reader.isOffer || performance.now() > waitsUntil) throw upstreamTimeout();
           await pause(lookEveryMs * (0.5 + Math.random() / 2));
           break;
         case 'taken':
@@ -185,8 +185,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   /**
-   * Fetches, then writes the result and releases the lease. `storeNow`: undefined where the store did not answer. It may have
-   * granted the lease all the same.
+   * Fetches, then writes the result and releases the lease. `storeNow`: undefined where the store did not answer; it may have
+   * granted the lease nevertheless.
    */
   async #work(
     reader: Reader<Value>,
@@ -206,7 +206,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
         store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => undefined);
       // False: not written, without a lease. Undefined: the store did not answer, and may have taken it.
       const isSaved = storeNow !== undefined && (await write(storeNow - takenAt));
-      if (isSaved === false && !reader.isAgain) {
+      if (isSaved === false && !reader.isOffer) {
         // This process may not have the lease: another may have taken it, and have fetched later.
         const newest = await this.#offer(entry, reader).catch(() => undefined);
         if (newest !== undefined) return newest;
@@ -232,8 +232,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   /**
-   * 10. Offers the store again and again an entry that it did not take, if memory still has it, under the lease that may still be
-   * there. Not an old one: the store may not know any more that the subject was forgotten since.
+   * 10. Offers an entry that the store did not take again and again, while memory has it, under the lease that may still exist.
+   * An old entry is not offered: the store may no longer know that its subject was forgotten since.
    */
   async #saveLater({ id, owner }: Pick<Reader<Value>, 'id' | 'owner'>): Promise<void> {
     if (this.#unsaved.has(id) || this.#unsaved.size === mostUnsaved) return;
@@ -251,7 +251,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   /** Asks the store for an entry that was not fetched before the own one; given the lease, writes the own one. */
   #offer(own: Entry<Value>, reader: Pick<Reader<Value>, 'id' | 'owner' | 'mayKeep'>): Promise<Entry<Value>> {
     const acceptable = (stored: Entry<Value>) => stored.version === own.version || !isFromBefore(stored, own);
-    return this.#load({ ...reader, acceptable, fetch: async () => own, isAgain: true });
+    return this.#load({ ...reader, acceptable, fetch: async () => own, isOffer: true });
   }
 
   /** Keeps the store's entry, unless memory has the same version, with its readers' views, or one that was fetched later. */

@@ -126,8 +126,8 @@ export class SealedStore {
   }
 
   /**
-   * The fleet's cool-down, or else this process's own. One with more time left than its full length counts as over: the store's
-   * clock was set back.
+   * The fleet's cool-down, or else this process's own. A cool-down with more time left than its full length counts as over: the
+   * store's clock was set back.
    */
   async coolDown(name: ItemName): Promise<Item<unknown> | undefined> {
     const key = this.keyOf(name);

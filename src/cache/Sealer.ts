@@ -1,10 +1,10 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 import type { Secret } from '../config/Secret.js';
 
-const KEY_ID_BYTES = 4;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const HEADER_BYTES = KEY_ID_BYTES + NONCE_BYTES;
+const keyIdBytes = 4;
+const nonceBytes = 12;
+const tagBytes = 16;
+const headerBytes = keyIdBytes + nonceBytes;
 /** Part of every derivation, so that another format has other keys and names. */
 const format = 'v2';
 
@@ -40,26 +40,26 @@ export class Sealer {
   /** Encrypts `bytes` to be stored under `name`. */
   seal(name: string, bytes: Uint8Array): Buffer {
     const { id, encryption } = this.#rings[0] as KeyRing;
-    const header = Buffer.concat([id, crypto.getRandomValues(Buffer.allocUnsafe(NONCE_BYTES))]);
-    const cipher = createCipheriv('aes-256-gcm', encryption, header.subarray(-NONCE_BYTES));
+    const header = Buffer.concat([id, crypto.getRandomValues(Buffer.allocUnsafe(nonceBytes))]);
+    const cipher = createCipheriv('aes-256-gcm', encryption, header.subarray(-nonceBytes));
     cipher.setAAD(Buffer.concat([header, Buffer.from(name)]));
     return Buffer.concat([header, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
   }
 
   /** Decrypts the bytes found under `name`. Undefined unless they are an intact entry of a known key and this name. */
   open(name: string, sealed: Buffer): Buffer | undefined {
-    // A store that does not keep its word may have answered something else than bytes.
-    if (!Buffer.isBuffer(sealed) || sealed.length < HEADER_BYTES + TAG_BYTES) return undefined;
-    const header = sealed.subarray(0, HEADER_BYTES);
-    const ring = this.#rings.find(({ id }) => header.subarray(0, KEY_ID_BYTES).equals(id));
+    // A store that is at fault may have answered something else than bytes.
+    if (!Buffer.isBuffer(sealed) || sealed.length < headerBytes + tagBytes) return undefined;
+    const header = sealed.subarray(0, headerBytes);
+    const ring = this.#rings.find(({ id }) => header.subarray(0, keyIdBytes).equals(id));
     if (ring === undefined) return undefined;
-    const decipher = createDecipheriv('aes-256-gcm', ring.encryption, header.subarray(-NONCE_BYTES), {
-      authTagLength: TAG_BYTES,
+    const decipher = createDecipheriv('aes-256-gcm', ring.encryption, header.subarray(-nonceBytes), {
+      authTagLength: tagBytes,
     });
     decipher.setAAD(Buffer.concat([header, Buffer.from(name)]));
-    decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
+    decipher.setAuthTag(sealed.subarray(-tagBytes));
     try {
-      return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES, -TAG_BYTES)), decipher.final()]);
+      return Buffer.concat([decipher.update(sealed.subarray(headerBytes, -tagBytes)), decipher.final()]);
     } catch {
       return undefined; // the only thing that throws here is a tag that does not match
     }
@@ -88,7 +88,7 @@ class KeyRing {
     const input = Buffer.from(secret.reveal(), from === 'encryption-key' ? 'base64' : 'utf8');
     const derive = (use: string, bytes: number) =>
       Buffer.from(hkdfSync('sha256', input, 'taxpayer-gateway/store', `${format}/${from}/${use}`, bytes));
-    this.id = derive('id', KEY_ID_BYTES);
+    this.id = derive('id', keyIdBytes);
     this.encryption = createSecretKey(derive('encryption', 32));
     this.names = createSecretKey(derive('names', 32));
     this.digests = createSecretKey(derive('digests', 32));

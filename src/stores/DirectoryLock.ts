@@ -33,15 +33,17 @@ export class DirectoryLock {
     let seen: string | undefined;
     let movedAt = beganAt;
     while (!(await lock.takeIfFree())) {
-      await access(`${directory}/.`, constants.W_OK | constants.X_OK); // where a lock exists, taking it does not show this
+      // Checked here, because an attempt to take a lock that exists does not show whether the directory can be written to.
+      await access(`${directory}/.`, constants.W_OK | constants.X_OK);
       const found = await statOf(path);
       const state = found ? `${found.ino} ${found.mtimeMs}` : undefined; // changes with the holder and each renewal
       const now = performance.now();
       if (state !== seen) {
         if (seen && state && now - beganAt >= waitMs) throw inUse(directory);
-        [seen, movedAt] = [state, now];
+        seen = state;
+        movedAt = now;
       } else if (now - movedAt >= deadAfterMs) await rm(path, { force: true });
-      await pause(lookEveryMs); // also after a removal: others that wait may be about to remove it, too
+      await pause(lookEveryMs); // also after a removal: others that wait may be about to remove the file, too
     }
     return lock;
   }

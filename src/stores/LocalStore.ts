@@ -104,7 +104,7 @@ export class LocalStore implements Store {
     await this.#set(key, { value, version: '', writtenAt, endsAt });
     const failure = when === 'if-absent' ? this.#journal?.failure : undefined;
     if (failure === undefined) return true;
-    void this.#drop(key); // a restart would forget the claim
+    void this.#drop(key); // a claim that is not in the file must not count: a restart would forget it
     throw failure;
   }
 
@@ -159,7 +159,7 @@ export class LocalStore implements Store {
     this.#bytes += sizeOf(kept) - sizeOf(this.#held.get(key));
     this.#held.set(key, { ...kept, value: copyOf(kept.value) });
     await this.#journal?.changed(key);
-    this.#journal?.assertHeld(true); // or else it may have gone into a file that another process has replaced
+    this.#journal?.assertHeld(true); // otherwise the change may be in a file that another process has replaced
   }
 
   #drop(key: string): Promise<void> | undefined {

@@ -46,7 +46,7 @@ export class RedisStore implements Store {
     const connect = () => {
       if (!this.#isClosed) client.connect().catch(() => undefined);
     };
-    // It has given up, as it does when it learns of a failover while it asks a sentinel.
+    // The driver gives up when it learns of a failover while it asks a sentinel.
     client.on('end', () => setTimeout(connect, givenUpMs).unref());
   }
 

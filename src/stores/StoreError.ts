@@ -42,7 +42,9 @@ const causes: Readonly<Record<string, string>> = {
 
 /** In a few words for the log: `Redis refused the password (WRONGPASS)`. */
 export function storeCause(shownStore: string, { trouble, detail = '' }: StoreError): string {
-  const name = shownStore.startsWith('redis') ? 'Redis' : shownStore === 'memory:' ? 'Memory' : 'The directory';
+  let name = 'The directory';
+  if (shownStore.startsWith('redis')) name = 'Redis';
+  if (shownStore === 'memory:') name = 'Memory';
   const what = causes[detail] ?? causes[detail.split(' ', 1)[0] ?? ''] ?? troubles[trouble];
   return `${name} ${what}${detail && ` (${detail})`}`;
 }

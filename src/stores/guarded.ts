@@ -14,7 +14,7 @@ export interface StoreHooks {
 /** Time limit of one operation, in milliseconds. To take and to end a lease must together fit into `leaseMarginMs`. */
 const limitMs = 250;
 const probeEveryMs = 1000;
-/** A store that refused is probed after this long without a refusal: one that is nearly full takes a probe. */
+/** A store that refused is probed once it has not refused for this long: one that is nearly full would take a small probe. */
 const quietMs = 5000;
 const refusals: readonly StoreTrouble[] = ['read-only', 'full', 'not-permitted', 'failed'];
 /** The store answered, but refused. */
@@ -26,36 +26,39 @@ export const isRefusal = (error: StoreError | undefined): boolean =>
  * until a probe, a small write each second, succeeds. Nothing stands in for the store: callers know what to do without it.
  */
 export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: StoreHooks): Store {
-  /** Why no operation is made. A store that only refuses is asked on: that costs no time and may concern writes alone. */
+  /** Why no operation is made. Operations go on while a store only refuses: that costs no time, and reads may still work. */
   let silence: StoreError | undefined;
-  /** The error of the last operation, if it got no answer: a second one in a row often only follows from it. */
+  /** The error of the last operation, if it got no answer. It is reported rather than the next, which often only follows from it. */
   let unanswered: StoreError | undefined;
   /** Runs while the store is silent or refuses. */
   let probing: NodeJS.Timeout | undefined;
 
   const probe = async () => {
-    const key = `probe-${crypto.randomUUID()}`; // in a cluster, another server each time
+    const key = `probe-${crypto.randomUUID()}`; // random, so that each probe may reach another server of a cluster
     await timeLimit(store.put(key, Buffer.of(), probeEveryMs, 'always'), limitMs);
     clearInterval(probing);
-    probing = silence = unanswered = undefined;
+    probing = undefined;
+    silence = undefined;
+    unanswered = undefined;
     onRecovered?.();
   };
 
-  const probeEach = (ms: number, error: StoreError) => {
+  const startProbing = (everyMs: number, error: StoreError) => {
     if (probing === undefined) onDegraded?.(error);
     clearInterval(probing);
-    probing = setInterval(() => void probe().catch(failed), ms).unref();
+    probing = setInterval(() => void probe().catch(noteFailure), everyMs).unref();
   };
 
-  const failed = (error: StoreError) => {
+  const noteFailure = (error: StoreError) => {
     if (error.trouble === 'closed') return;
     if (isRefusal(error)) {
-      silence = unanswered = undefined; // it has answered
-      return probeEach(quietMs, error);
+      silence = undefined; // it has answered
+      unanswered = undefined;
+      return startProbing(quietMs, error);
     }
     if (unanswered && !silence) {
       silence = unanswered;
-      probeEach(probeEveryMs, silence);
+      startProbing(probeEveryMs, silence);
     }
     unanswered ??= error;
   };
@@ -71,7 +74,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: St
         return answer;
       } catch (error) {
         const known = error instanceof StoreError ? error : new StoreError('failed');
-        failed(known);
+        noteFailure(known);
         throw known;
       } finally {
         onCommand?.(work.name, (performance.now() - startedAt) / 1000);

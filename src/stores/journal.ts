@@ -133,7 +133,7 @@ export class Journal {
     const keys = this.#unwritten;
     this.#unwritten = new Set();
     try {
-      this.assertHeld(); // or else `journal.new` may be another process's
+      this.assertHeld(); // otherwise `journal.new` may be that of another process
       if (this.#file === undefined || this.#size > this.#mostBytes) await this.#writeAnew();
       else await this.#append(this.#file, keys);
       this.#worked();
@@ -147,7 +147,7 @@ export class Journal {
     try {
       this.#size += await this.#appendTo(file, [...keys]);
     } catch (error) {
-      // It may have written a part, behind which nothing would be read. If that cannot be cut off, the file is given up.
+      // A part may have been written, and nothing after it could be read. If it cannot be cut off, the file is given up.
       await file.truncate(this.#size).catch(async () => {
         this.#file = undefined; // so that the next write makes a new file
         await file.close().catch(() => undefined);
@@ -159,12 +159,12 @@ export class Journal {
   async #writeAnew(): Promise<void> {
     this.#mostBytes = 2 * this.#size + slackBytes; // if this fails (full disk), the next writes only append
     const path = join(this.directory, 'journal');
-    await rm(`${path}.new`, { force: true }); // a process that stood still may have it open
+    await rm(`${path}.new`, { force: true }); // not reused: a process that stood still may have it open
     const file = await open(`${path}.new`, 'ax', 0o600);
     let size: number;
     try {
       size = await this.#appendTo(file, [...this.map.keys()]);
-      await file.datasync(); // or else a power cut may leave an empty file under the name
+      await file.datasync(); // otherwise a power cut may leave an empty file under the name
       await this.lock.check(); // a process that stood still must not rename over its successor's file
       await rename(`${path}.new`, path);
     } catch (error) {
@@ -255,8 +255,8 @@ function encode(key: string, kept: Kept | undefined): Buffer {
 }
 
 /**
- * The time since the record was written has passed for it, too; a wall clock that was set back prolongs nothing. Undefined for
- * what {@link encode} did not write.
+ * Reads a record; undefined for what {@link encode} did not write. The time since it was written counts, too. A wall clock that
+ * was set back does not make it last longer.
  */
 function decode(body: Buffer): readonly [string, Kept] | undefined {
   const lineEnd = body.indexOf('\n');

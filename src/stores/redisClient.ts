@@ -81,24 +81,25 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     failoverDetector: true,
     ...(tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
   };
-  return address.mode === 'cluster'
-    ? new Cluster([...nodes], {
-        ...offline,
-        redisOptions: common,
-        clusterRetryStrategy: backoff,
-        clusterNodeRetryStrategy: backoff,
-        slotsRefreshTimeout: 1000,
-        maxRedirections: 4,
-        // A certificate names hosts, so under TLS host names must not be replaced by addresses.
-        ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
-      })
-    : new Redis({
-        ...offline,
-        ...common,
-        ...(address.mode === 'sentinel' ? { sentinels: [...nodes], ...sentinel } : nodes[0]),
-        db: address.database,
-        retryStrategy: backoff,
-      });
+  if (address.mode === 'cluster') {
+    return new Cluster([...nodes], {
+      ...offline,
+      redisOptions: common,
+      clusterRetryStrategy: backoff,
+      clusterNodeRetryStrategy: backoff,
+      slotsRefreshTimeout: 1000,
+      maxRedirections: 4,
+      // A certificate names hosts, so under TLS host names must not be replaced by addresses.
+      ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
+    });
+  }
+  return new Redis({
+    ...offline,
+    ...common,
+    ...(address.mode === 'sentinel' ? { sentinels: [...nodes], ...sentinel } : nodes[0]),
+    db: address.database,
+    retryStrategy: backoff,
+  });
 }
 
 function hostAndPort(text: string, defaultPort: number): { host: string; port: number } {
@@ -118,5 +119,5 @@ function decode(text = ''): string {
 
 const wrongUrl = (what: string) => misconfigured(`CACHE_URL ${what}`);
 
-/** A part is wrong that a plain slash, question mark or hash in the password may have ended up in. */
+/** For a part that is often wrong because of a slash, question mark or hash in the password that was not percent-encoded. */
 const misread = (what: string) => wrongUrl(`${what}; user and password must be percent-encoded`);

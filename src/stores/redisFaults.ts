@@ -13,7 +13,7 @@ const troublesOfReplies: readonly (readonly [RegExp, StoreTrouble])[] = [
 const toldInWords =
   /^ERR (DB index is out of range|max number of clients reached|This instance has cluster support disabled|No such master with that name|unknown command)/;
 
-/** Why a command failed. If it could not be sent, its own error does not say why; the latest fault of the connection does. */
+/** Why a command failed. For a command that could not be sent, the latest fault of the connection says why. */
 export const storeErrorOf = (error: unknown, connectionFault: StoreError | undefined): StoreError =>
   saidBy(error) ?? connectionFault ?? new StoreError('unreachable');
 
@@ -63,7 +63,7 @@ function replyOf(error: unknown): string | undefined {
   return /^All sentinels are unreachable.* Last error: ([A-Z]+ .*)/.exec(error.message)?.[1];
 }
 
-/** Only words of closed sets are told: a reply may hold the name of a user or a key. */
+/** Takes only words of closed sets from the reply, which may hold the name of a user or a key. */
 function refusal(reply: string): StoreError {
   const [code = ''] = reply.split(' ', 1);
   const trouble = troublesOfReplies.find(([codes]) => codes.test(code))?.[1] ?? 'failed';
