@@ -28,7 +28,7 @@ import {
 
 /** An operation whose work has not ended. */
 interface Running {
-  /** Undefined once the client may use it again. */
+  /** Undefined once the client may use the id again. */
   id: string | undefined;
   /** Aborts when the client completes it, and when we end it. */
   readonly ended: AbortController;
@@ -45,7 +45,7 @@ export class SocketSession {
   /** Whether nothing is left to tell about authentication: it succeeded, or the log says why not. */
   #isTold = false;
   #forgetExpiry = () => {};
-  /** All operations; one that the client has completed counts until its work has ended. */
+  /** All operations. One that the client has completed stays here until its work has ended. */
   readonly #working = new Set<Running>();
 
   /** `leavePlace` gives back the socket's place among the unauthenticated connections. */
@@ -91,9 +91,10 @@ export class SocketSession {
 
   #receive(data: RawData): void {
     if (!this.#isOpen) return;
-    const [text, message] = this.edge.quota.timed(this.#holder, () => {
-      const text = String(data);
-      return [text, readMessage(text)] as const;
+    let text = '';
+    const message = this.edge.quota.timed(this.#holder, () => {
+      text = String(data);
+      return readMessage(text);
     });
     switch (message?.type) {
       case MessageType.ConnectionInit:

@@ -17,7 +17,7 @@ export const initTimeoutMs = 3000;
 /** Messages other than operations, such as pings, that a socket may send without being charged for them. */
 export const freeMessages = { atOnce: 20, everyMs: 500, longestMs: 0 };
 
-/** As how many messages, or refusals, a message counts: a long one as several. */
+/** How many messages, or refusals, a message counts as: a long one counts as several. */
 export function weightOf(characters: number): number {
   return Math.max(1, Math.ceil(characters / 16_384));
 }
@@ -47,12 +47,13 @@ export function boundUnfinished(socket: WebSocket, transport: Socket, onMany: ()
     bytes += length;
     if (bytes <= freeBytes) return;
     release ??= onMany();
-    // Without room, nobody looks at what still comes: to unmask it would take most of the time of such an attack.
+    // Without room, what still comes is not read: `ws` would unmask it, which takes most of the time that such an attack costs.
     if (release === undefined) transport.removeAllListeners('data').end();
   });
   for (const control of ['ping', 'pong'] as const)
     socket.on(control, ({ length }) => setBytes(bytes - length - frameBytes));
-  // What is left after a whole message came with the latest bytes. (Its frames may have longer headers than counted.)
+  // What is left after a whole message came with the latest bytes: `latest` bounds it, because the headers of the message's frames
+  // may be longer than counted here.
   socket.on('message', ({ length }: Buffer) => setBytes(Math.min(bytes - length - frameBytes, latest)));
   transport.once('close', () => release?.());
 }

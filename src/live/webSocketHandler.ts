@@ -25,8 +25,8 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
     handleProtocols,
     maxFragments: 256, // each takes a hundred bytes, however short
     clientTracking: false,
-    perMessageDeflate: false, // a small message may unpack to a huge one, and ours are short
-    allowSynchronousEvents: false, // a packet has room for ten thousand pings: others get a turn after each
+    perMessageDeflate: false, // a small message may unpack to a huge one, and the gateway's messages are short
+    allowSynchronousEvents: false, // others get a turn after each message: one packet has room for ten thousand pings
     autoPong: false, // SocketSession sends pongs, to count the bytes that the peer leaves unread
     closeTimeout: closeGraceMs,
   };
@@ -52,14 +52,14 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
   };
 }
 
-/** The unauthenticated connections, by how to give back their places. The one that came first comes first. */
+/** The unauthenticated connections, the oldest first. The key of each gives back its place. */
 type Newcomers = Map<Release, Duplex>;
 
 /** Takes a place among the unauthenticated connections, if need be that of the oldest. @throws GatewayError */
 function admit({ places, streams }: Edge, newcomers: Newcomers, socket: Duplex, address: string | undefined): Release {
   if (streams.draining) throw shuttingDown;
   places.assertRoom('streams', undefined); // the caller takes the place, once it is known
-  // An honest client authenticates within a moment, so the oldest newcomer is hardly one.
+  // An honest client authenticates within a moment, so the oldest newcomer is probably not honest.
   for (const [leave, oldest] of newcomers) {
     if (places.hasRoom('newcomers', undefined)) break;
     leave();

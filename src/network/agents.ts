@@ -49,8 +49,8 @@ export class Agents {
   };
 
   /**
-   * When a kept connection ends at its use, or brings no answer in time, the others may be dead as well, as after a failover of a
-   * balancer.
+   * An agent that is given up when one of its kept connections ends as it is used, or brings no answer in time: the others may be
+   * dead as well, as after a failover of a balancer.
    */
   #newShared(url: URL): HttpAgent {
     const agent = this.newAgent(url);
@@ -131,7 +131,7 @@ class TunnelAgent extends HttpsProxyAgent<string> {
     request.once('proxy', ({ socket }) => {
       if (reason === undefined) return;
       socket.destroy();
-      throw new Error('no tunnel'); // or we would get a socket that replays the proxy's answer
+      throw new Error('no tunnel'); // otherwise the library would return a socket that replays the proxy's answer
     });
     const limit = new AbortController();
     const timer = setTimeout(() => {
@@ -160,8 +160,9 @@ function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   const to = { host, port: Number(url.port) || (isTls ? 443 : 80), servername: isIP(host) ? '' : host };
   // Node's HTTP client calls this method of an agent; it is missing in the types.
   type Adding = { addRequest(request: ClientRequest, options: { host: string; port: number }): void };
-  const addRequest = (agent as unknown as Adding).addRequest.bind(agent);
-  (agent as unknown as Adding).addRequest = (request, options) => {
+  const connecting = agent as unknown as Adding;
+  const addRequest = connecting.addRequest.bind(agent);
+  connecting.addRequest = (request, options) => {
     const origin = isIPv6(options.host) ? `[${options.host}]` : options.host;
     request.path = `http://${origin}:${options.port}${request.path}`;
     for (const [name, value] of Object.entries(headers)) request.setHeader(name, value);

@@ -27,8 +27,12 @@ export async function fetchJson(url: string, limitMs: number, init: RequestInit)
   const endLimit = giveUpAfter(limitMs, () => limit.abort());
   let status = 200;
   try {
-    const signal = limit.signal as never;
-    const response = await fetch(url, { ...init, signal, redirect: 'error', size: maxBodyBytes });
+    const response = await fetch(url, {
+      ...init,
+      signal: limit.signal as never,
+      redirect: 'error',
+      size: maxBodyBytes,
+    });
     if (response.status === 200) return await response.json();
     status = response.status;
     (response.body as Readable | null)?.destroy(); // an unread body would keep the connection open

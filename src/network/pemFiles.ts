@@ -27,7 +27,9 @@ export type Pem = { readonly [Which in Kind]?: Buffer };
 export function readPemFiles(files: PemFiles): Pem {
   const pem: Pem = Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : [])));
   const { ca, cert, key } = pem;
-  const [certSetting, keySetting] = [files.cert?.setting, files.key?.setting];
+  const certSetting = files.cert?.setting;
+  const keySetting = files.key?.setting;
+  // What is wrong if the next step throws.
   let problem = `${files.ca?.setting} does not hold certificates in PEM`;
   try {
     if (ca) certificatesIn(ca);

@@ -18,7 +18,7 @@ export interface CallRecord {
 
 /** A holder's breaker opens when its calls about this many subjects fail, with no answer between. */
 const subjectsInARow = 5;
-/** The breaker for all opens when this many holders fail, each about another taxpayer, with no answer to anybody between. */
+/** The breaker for all opens when the calls of this many holders about different taxpayers fail, with no answer between. */
 const holdersInARow = 3;
 /** Failures count for this long, in milliseconds. */
 const windowMs = 10_000;
@@ -31,7 +31,10 @@ const maxHolders = 500;
 export class EndpointBreaker {
   readonly #holders = new BoundedCache<Breaker>({ max: maxHolders, memoMethod: () => new Breaker(subjectsInARow) });
   readonly #all = new Breaker(holdersInARow);
-  /** The holder whose trial for all failed last; null if it did not. Others may try before it: none can keep the breaker open. */
+  /**
+   * The holder of the latest call, if it failed while the breaker for all was open; otherwise null. Others may try before that
+   * holder, so that no holder can keep the breaker for all open.
+   */
   #failedLast: string | undefined | null = null;
 
   /** @param resetMs how long calls are refused once there were too many failures */
@@ -53,7 +56,7 @@ export class EndpointBreaker {
       return await call(record);
     } finally {
       if (record.outcome !== 'not-made') this.#settle(about, record.outcome === 'failed');
-      else for (const breaker of onTrial) breaker.openUntil = performance.now(); // it proved nothing: the next call may try
+      else for (const breaker of onTrial) breaker.openUntil = performance.now(); // no trial was made: the next call may try
     }
   }
 
@@ -80,7 +83,8 @@ export class EndpointBreaker {
       own.noteFailure({ at, by: subject, about: subject }, this.resetMs);
       this.#all.noteFailure({ at, by: holder, about: taxpayer ?? subject }, this.resetMs);
     } else {
-      for (const breaker of [this.#all, own]) breaker.close();
+      this.#all.close();
+      own.close();
     }
   }
 }

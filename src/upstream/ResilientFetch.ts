@@ -32,7 +32,7 @@ export interface CallOptions {
 export interface ServiceRequest<T> extends CallOptions {
   readonly taxpayer?: string | undefined;
   readonly endpoint: Endpoint;
-  /** Made with the client credentials: a 403 then counts as a failure of the endpoint, as nobody can tell whom it is about. */
+  /** Made with the client credentials. Then a 403 counts as a failure of the endpoint: nobody can tell whom it concerns. */
   readonly isAsClient: boolean;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -99,7 +99,7 @@ export class ResilientFetch {
         const isLast = body !== undefined || repetition === maxTries - 1;
         if (isLast || performance.now() + pauseMs >= endsAt) throw error;
         await pause(pauseMs);
-        // Others may have found an outage meanwhile.
+        // Calls of others may have opened the breaker meanwhile.
         if (this.#breakers[endpoint].refusalOf(holder) !== undefined) throw error;
       }
     }
@@ -113,7 +113,8 @@ export class ResilientFetch {
     const endLimit = giveUpAfter(Math.min(timeoutMs, endsAt - startedAt), () => limit.abort());
     let mayHaveArrived = false;
     const target = new URL(url);
-    const once = body === undefined ? undefined : agentForOne(agents.newAgent(target), () => (mayHaveArrived = true));
+    const ownAgent =
+      body === undefined ? undefined : agentForOne(agents.newAgent(target), () => (mayHaveArrived = true));
     let outcome: TryOutcome = 'ok';
     let status: number | undefined;
     let reason: string | undefined;
@@ -124,7 +125,7 @@ export class ResilientFetch {
         body: body ?? null,
         redirect: 'manual',
         size: maxResponseBytes,
-        agent: once ?? agents.agentFor(target),
+        agent: ownAgent ?? agents.agentFor(target),
         signal: limit.signal as never,
       });
       status = response.status;
@@ -137,13 +138,14 @@ export class ResilientFetch {
     } catch (error) {
       if (error instanceof TypeError) throw error; // a bug of ours
       const failure = failureOf(error, limit.signal.aborted);
-      ({ kind: outcome, reason } = failure);
+      outcome = failure.kind;
+      reason = failure.reason;
       // For the breaker, an answer that breaks the contract still shows that the service is alive.
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
       throw mayHaveArrived && !isSurelyUndone(failure) ? outcomeUnknown(failure) : failure;
     } finally {
       endLimit();
-      once?.destroy();
+      ownAgent?.destroy();
       const ms = performance.now() - startedAt;
       trail?.note({ endpoint, result: outcome, startedAt, ms, status, reason });
       onTry?.(endpoint, outcome, ms / 1000);
@@ -171,7 +173,7 @@ function agentForOne(agent: Agent, onOpen: () => void): Agent {
     request.once('socket', (socket: Socket) => {
       const isSecure = 'encrypted' in socket;
       if (isSecure || socket.connecting) socket.once(isSecure ? 'secureConnect' : 'connect', onOpen);
-      else if (!socket.destroyed) onOpen(); // a connection may fail at once, as without a route or a free port
+      else if (!socket.destroyed) onOpen(); // it is destroyed if it failed at once, as without a route or a free port
     });
     addRequest(request, ...rest);
   };

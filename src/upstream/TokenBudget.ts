@@ -28,7 +28,7 @@ interface Limit {
   readonly of: 'watch' | 'caller' | 'fleet';
   readonly holder: string;
   readonly most: number;
-  /** Of the counter in the store. A change of the client secret changes it, and so begins a new hour. */
+  /** Names the counter in the store. It changes with the client secret, which so begins a new hour. */
   readonly key: string;
 }
 
@@ -46,7 +46,7 @@ const maxCounts = 10_000;
 export class TokenBudget {
   /** The limits that the count of the store has reached, each until its hour ends. */
   readonly #reached = new BoundedCache<true>({ max: maxCounts });
-  /** What this process counted by itself, for an hour from the first count. */
+  /** The calls that this process counted while the store did not answer, for an hour from the first. */
   readonly #alone = new BoundedCache<number>({ max: maxCounts, ttl: hourMs, noUpdateTTL: true });
 
   constructor(private readonly options: TokenBudgetOptions) {}
@@ -97,7 +97,7 @@ export class TokenBudget {
     this.#alone.set(limit.key, calls + 1);
   }
 
-  /** At the cap of the watchers or of one caller, the error names whom it concerns: others who wait then try for themselves. */
+  /** At the cap of the watchers or of one caller, the error names whom it concerns: others who wait for the read try again. */
   #refusal({ of, holder, most }: Limit, waitMs: number, message?: string): GatewayError {
     this.options.onExhausted(of);
     const [code, whose] = refusals[of];

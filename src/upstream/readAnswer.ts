@@ -31,12 +31,12 @@ export class TryFailure extends GatewayError {
   }
 }
 
-/** A longer wait counts as this one: nothing silences the gateway for longer. */
+/** A longer wait counts as this one: the service cannot make the gateway pause for longer. */
 const longestWaitSeconds = 3600;
 /** A wait above a day is not believed: it is rather a time since 1970, or milliseconds. */
 const longestBelievableSeconds = 86_400;
 
-/** Statuses of a request that was not acted on, so it can be sent again. Balancers end idle connections with a late 408. */
+/** Statuses of requests that were not acted on, which can be sent again. 408 is how some balancers end idle connections. */
 export const nothingDone: ReadonlySet<number | undefined> = new Set([408, 425, 503]);
 
 /**
@@ -75,7 +75,7 @@ export function secondsIn(header: string | null, now: number): number | undefine
   // A date up to a second ago passed while the answer was on its way; an older one comes from a wrong clock.
   const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((at - now) / 1000);
   if (!(seconds >= 0 && seconds <= longestBelievableSeconds)) return undefined;
-  return Math.min(Math.max(0, seconds), longestWaitSeconds);
+  return Math.min(Math.max(0, seconds), longestWaitSeconds); // 0, not -0, for a date of this second
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
