@@ -51,8 +51,9 @@ export const forget: Command = {
       await sealed.put(refusalName(subject), '', 1); // ends a cool-down
       const erased = await sealed.forget({ id: request, subject });
       const log = createLogger('info', { write: (line) => void process.stderr.write(line) });
-      const forgotten = { action: 'taxpayer-forgotten', outcome: `erased ${erased}` } as const;
-      new LineLimit(log, sealer).pass(auditLine({ ...forgotten, requestId: request, taxpayer: subject }));
+      const outcome = `erased ${erased}`;
+      const line = auditLine({ action: 'taxpayer-forgotten', outcome, requestId: request, taxpayer: subject });
+      new LineLimit(log, sealer).pass(line);
       const taxpayer = sealer.digest('taxpayer', subject);
       return {
         ok: true,

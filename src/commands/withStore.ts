@@ -20,9 +20,8 @@ export async function withStoreOf<T>(
     throw new ConfigError(['UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops']);
   }
   const sealer = new Sealer(upstream.clientSecret, cache.encryptionKeys);
-  const { apiVersion } = service;
   return withStore(cache.url, use, (store) =>
-    work({ sealer, sealed: new SealedStore({ store, sealer, client: upstream, apiVersion }) }),
+    work({ sealer, sealed: new SealedStore({ store, sealer, client: upstream, apiVersion: service.apiVersion }) }),
   );
 }
 

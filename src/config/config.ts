@@ -48,7 +48,7 @@ function parse(env: Environment, name: SettingName, problems: Map<SettingName, s
   const { schema, fallback, optional, secret, example }: Setting = settings[name];
   try {
     const text = readText(env, name);
-    // Everybody knows the examples. Those that are URLs hold nothing confidential, and may well be somebody's own.
+    // Everybody knows the secrets of the documentation. Its URLs hold nothing confidential, and may be somebody's own.
     const isExample = secret && !text?.includes('://') && text?.split(/[,\s]+/).includes(example);
     if (isExample && env['NODE_ENV'] === 'production') {
       throw new Error(`${name} is the example of the documentation: expected one of your own with NODE_ENV=production`);
@@ -97,7 +97,8 @@ const renewable = ['UPSTREAM_CLIENT_SECRET', 'AUTH_DECISION_TOKEN', 'FEDERATION_
 
 function secretFilesOf(parsed: Parsed, env: Environment) {
   return renewable.flatMap((setting) => {
-    const [secret, path] = [parsed[setting], env[`${setting}_FILE`]];
+    const secret = parsed[setting];
+    const path = env[`${setting}_FILE`];
     return secret && path ? { setting, path, secret } : [];
   });
 }
@@ -237,7 +238,10 @@ function tracesOf(s: Facts, env: Environment) {
 
 /** The PEM files of one side of TLS; undefined if none is set. */
 function filesOf(s: Facts, ca: FileSetting, cert: FileSetting, key: FileSetting): PemFiles | undefined {
-  const fileOf = (setting: FileSetting, file = s[setting]) => (file === undefined ? undefined : { setting, file });
+  const fileOf = (setting: FileSetting) => {
+    const file = s[setting];
+    return file === undefined ? undefined : { setting, file };
+  };
   return s[ca] || s[cert] ? { ca: fileOf(ca), cert: fileOf(cert), key: fileOf(key) } : undefined;
 }
 

@@ -9,7 +9,7 @@ import { allScopes } from '../auth/caller.js';
 export type Text = z.ZodType<string, string>;
 
 const plain = 'must be UTF-8 without line breaks, tabs or other control characters';
-/** In what is not UTF-8, Node.js puts U+FFFD in place of each wrong byte. */
+/** U+FFFD is what Node.js puts in place of each byte that is not UTF-8. */
 export const text = z.string().refine((value) => !/[\p{Cc}\ufffd]/u.test(value), { error: plain });
 const fitting = (fits: (text: string) => boolean, error: string) => text.refine(fits, { error });
 
@@ -40,7 +40,12 @@ export const file = text.superRefine((path, context) => {
 export function list<T>(item: z.ZodType<T, string>) {
   return z
     .string()
-    .transform((items) => items.split(/[,\n]/).flatMap((part) => part.trim() || []))
+    .transform((items) =>
+      items
+        .split(/[,\n]/)
+        .map((part) => part.trim())
+        .filter(Boolean),
+    )
     .pipe(z.array(item).min(1, 'must name at least one'));
 }
 
@@ -52,7 +57,7 @@ const url = (form: RegExp, without: string) =>
   ).transform((address) => address.replace(/^https?:/i, (scheme) => scheme.toLowerCase()));
 
 export const webUrl = url(/^https?:\/\/[^\s\\/?#@]+(\/[^\s\\?#]*)?$/i, 'user name, query');
-/** With a query: that of Microsoft's key sets names an application. */
+/** May have a query: in the URLs of Microsoft's key sets it names an application. */
 export const keySetUrl = url(/^https?:\/\/[^\s\\/?#@]+(\/[^\s\\#]*)?$/i, 'user name');
 
 /** A URL that paths are appended to; slashes at its end are removed. */
@@ -130,7 +135,7 @@ export const decisionToken = text.regex(
   'must be a token, or a scheme and a token such as "Basic dXNlcjpwYXNz", in printable ASCII',
 );
 
-/** After `file:`, `//host` names no host and no shell expands `~`: both would become directories that nobody meant. */
+/** `file://host` and `file:~` are refused: they name no host and no home, but would become directories that nobody meant. */
 export const storeUrl = text.regex(
   /^(memory:|file:(?!\/\/|~).+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
   'must be memory:, file:<directory> (without // or ~), redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',

@@ -21,9 +21,8 @@ const audiencesIn = ({ AUTH_AUDIENCE = [] }: Facts) => AUTH_AUDIENCE.map((entry)
 
 /** The audiences that tokens of an issuer may have. */
 export function audiencesOf(s: Facts, issuer: string): string[] {
-  return audiencesIn(s).flatMap(([first = '', second]) =>
-    second === undefined ? first : first === issuer ? second : [],
-  );
+  const entries = audiencesIn(s).filter(([first, own]) => own === undefined || first === issuer);
+  return entries.map(([first = '', own]) => own ?? first);
 }
 
 /** What must hold between settings. Where it does not, the setting and the words make the line that tells the problem. */
@@ -51,7 +50,7 @@ export const rules: readonly Rule[] = [
   needed('AUTH_AUDIENCE', isJwt, 'AUTH_MODE=jwt (AUTH_MODE=disabled lets anyone in)'),
   [
     'AUTH_JWKS_URL',
-    (s) => !isJwt(s) || [undefined, issuersOf(s).length].includes(s.AUTH_JWKS_URL?.length),
+    (s) => !isJwt(s) || !s.AUTH_JWKS_URL || s.AUTH_JWKS_URL.length === issuersOf(s).length,
     'must have as many entries as AUTH_ISSUER: they pair one by one',
   ],
   [
@@ -109,7 +108,7 @@ const names = Object.entries(settings).flatMap(([name, { secret }]) => (secret ?
 /** What looks like a typing mistake: worth a warning, not a refusal. */
 export function warningsOf(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).flatMap(([given, value]) => {
-    // Of `NAME: value` in a file of variables, all up to the next equals sign is the name, also a secret.
+    // In a file of variables, a line such as `NAME: value` has a name that goes on to the next equals sign: it may hold a secret.
     const [name = ''] = /^[A-Z0-9_]+/.exec(given) ?? [];
     if (name !== given && names.includes(name)) {
       return `a line with ${name} sets nothing: its name must be followed by an equals sign`;
@@ -122,7 +121,7 @@ export function warningsOf(env: Readonly<Record<string, string>>): string[] {
   });
 }
 
-/** The setting that is meant by a name that begins like one: `UPSTREAM_BASEURL`, or by the beginning of one: `RATE_LIMIT`. */
+/** The setting that is meant by a name that begins like a setting, such as `UPSTREAM_BASEURL`, or ends early: `RATE_LIMIT`. */
 function nearestTo(name: string): string | undefined {
   const [begin] = /^[A-Z]+_/.exec(name) ?? [];
   const beginsLikeOurs = begin !== undefined && !ofOthers.test(name) && names.some((each) => each.startsWith(begin));

@@ -58,7 +58,7 @@ export function unauthenticated(message: string): GatewayError {
   return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });
 }
 
-/** Nobody can say at the moment who the caller is, or what they may see. `reason`: see {@link GatewayError}. */
+/** It cannot be found out at the moment who the caller is, or what they may see. `reason`: see {@link GatewayError}. */
 export function authUnavailable(message: string, reason: string): GatewayError {
   return new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds: 1, reason });
 }

@@ -1,7 +1,7 @@
 import { type GraphQLError, Kind } from 'graphql';
 
-// graphql-js quotes values in its messages; only what comes from the schema may leave. Each pattern is anchored, and takes the
-// last text that looks like graphql-js' own, so that no quoted value can imitate it.
+// graphql-js quotes values in its messages, but callers may only be told what comes from the schema. Each pattern is anchored,
+// and takes the last text that looks like graphql-js' own, so that no quoted value can imitate it.
 
 /** Said about a value where nothing more may be revealed. */
 export const misfit = 'does not have the expected type';
@@ -30,7 +30,7 @@ export function aboutValue(message: string): string {
   return message.replace(form, replacement);
 }
 
-/** Our text for an error about a document: it may quote names, not values. An error about a value is known by its node. */
+/** Our text for an error about a document. It may quote names, but no values: an error about a value is recognized by its node. */
 export function aboutDocument({ message, nodes, source, positions }: GraphQLError): string {
   const kind = nodes?.[0]?.kind;
   if (kind === Kind.OBJECT_FIELD || kind?.endsWith('Value')) {
@@ -43,7 +43,7 @@ export function aboutDocument({ message, nodes, source, positions }: GraphQLErro
   return message;
 }
 
-/** Our message instead of one by which graphql-js says that a document is too large, without a code or a location. */
+/** Our message for a document that is too large, of which graphql-js says so without a code or a location. */
 export function aboutSize(message: string): string | undefined {
   const tokens = /^Syntax Error: Document contains more that (\d+) tokens/.exec(message);
   if (tokens) return `The document must have at most ${tokens[1]} tokens (MAX_TOKENS)`;

@@ -13,14 +13,16 @@ interface MaskOptions {
 const leastRetrySeconds = 1;
 /** Most places in the document that one error names. */
 const maxLocations = 10;
-/** Longest text of an error, and of a cause in the log, in characters. */
-const [maxText, maxCause] = [500, 160] as const;
+/** Longest text of an error, in characters. */
+const maxText = 500;
+/** Longest text of a cause in the log, in characters. */
+const maxCause = 160;
 const maxCauses = 3;
 
 /**
- * The one exit of errors, on every transport. Coded errors leave as they are. Errors of graphql-js about a document leave
- * without the values they quote and the ends of long names. Everything else is a bug: it becomes INTERNAL_SERVER_ERROR, and has to
- * be logged.
+ * Makes the error that a caller gets, on every transport. Errors with a code stay as they are. Errors of graphql-js about a
+ * document lose the values that they quote, and the ends of long names. Everything else is a bug: it becomes
+ * INTERNAL_SERVER_ERROR, and has to be logged.
  */
 export function maskError(error: unknown, { requestId, openSchema }: MaskOptions): GraphQLFormattedError {
   const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};

@@ -20,7 +20,7 @@ export interface Line {
 }
 
 const windowMs = 1000;
-/** Most different lines in a second that are written in full; of further ones, only the general form is. */
+/** Most different lines in a second that are written in full. Of further ones, only the general form is written. */
 const mostDifferent = 8;
 
 /**
@@ -30,9 +30,9 @@ const mostDifferent = 8;
  */
 export class LineLimit {
   readonly #log;
-  /** The lines of this second, with the last of those that were not written. */
+  /** For each different line of this second: the last one that was equal to it, and how many came after the first. */
   readonly #seen = new Map<string, { line: Line; count: number }>();
-  /** How many of them have a general form. */
+  /** How many of the different lines have a general form. */
   #different = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -51,17 +51,21 @@ export class LineLimit {
     this.#timer ??= setTimeout(() => this.flush(), windowMs).unref();
     const key = this.#keyOf(line);
     const seen = this.#seen.get(key);
-    if (seen === undefined && line.general !== undefined && this.#different >= mostDifferent) {
-      const { level, message, requestId, general } = line;
-      this.pass({ level, message, requestId, common: { ...general, others: true } });
-    } else if (seen === undefined) {
-      if (line.general !== undefined) this.#different += 1;
-      this.#seen.set(key, { line, count: 0 });
-      this.write(line);
-    } else {
+    if (seen !== undefined) {
       seen.line = line;
       seen.count += 1;
+      return;
     }
+    const { level, message, requestId, general } = line;
+    if (general !== undefined) {
+      if (this.#different >= mostDifferent) {
+        this.pass({ level, message, requestId, common: { ...general, others: true } });
+        return;
+      }
+      this.#different += 1;
+    }
+    this.#seen.set(key, { line, count: 0 });
+    this.write(line);
   }
 
   /** Writes the line at once, whatever came before. */

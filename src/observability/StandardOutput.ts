@@ -15,9 +15,9 @@ const retryMs = 20;
 const exitWaitMs = 1000;
 
 /**
- * What Node.js writes to when standard output is a pipe, a socket or a terminal. It is told before each write not to wait for
- * the reader: another process that shares a pipe may make it blocking again. (It finds it non-blocking then, as beside any
- * program on Node.js.) A file has no such handle, and no reader.
+ * What Node.js writes to when standard output is a pipe, a socket or a terminal. It is made non-blocking before each write,
+ * because another process that shares a pipe may have made it blocking again. (That process then finds it non-blocking, as with
+ * any program on Node.js.) A file has no such handle, and no reader to wait for.
  */
 interface Handle {
   readonly fd: number;
@@ -33,7 +33,7 @@ interface Handle {
 export class StandardOutput implements LogDestination {
   readonly isTerminal = process.stdout.isTTY === true;
   readonly #handle = (process.stdout as unknown as { readonly _handle?: Handle })._handle;
-  /** The lines that are not written yet, of the first perhaps only the rest. */
+  /** The lines that are not written yet. The first may be the rest of a line. */
   #pending: Buffer[] = [];
   /** How many bytes are pending. */
   #length = 0;
@@ -49,7 +49,7 @@ export class StandardOutput implements LogDestination {
 
   write(line: string): void {
     const bytes = Buffer.from(line);
-    // Once a line is dropped, all are until the others are written, so that the log has one gap and not many.
+    // Once a line is dropped, all further lines are dropped until the pending ones are written: the log has one gap, not many.
     if (this.#dropped > 0 || this.#length + bytes.length > maxLength) {
       this.#dropped += 1;
       this.linesDropped += 1;

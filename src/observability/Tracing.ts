@@ -39,8 +39,7 @@ export class Tracing {
     const resource = defaultResource()
       .merge(resourceFromAttributes(own))
       .merge(detectResources({ detectors: [envDetector] }));
-    const spanProcessors = [new BatchSpanProcessor(exporter)];
-    this.#provider = new BasicTracerProvider({ resource, spanProcessors });
+    this.#provider = new BasicTracerProvider({ resource, spanProcessors: [new BatchSpanProcessor(exporter)] });
     this.#tracer = this.#provider.getTracer('taxpayer-gateway', version);
   }
 
@@ -59,7 +58,7 @@ export class Tracing {
     };
     const name = type === 'none' ? 'refused request' : `${type} ${label}`;
     const begin = { kind: SpanKind.SERVER, startTime: startedAt, attributes };
-    const span = this.#tracer.startSpan(name, begin, callerOf(request));
+    const span = this.#tracer.startSpan(name, begin, callerContext(request));
     if (outcome === 'failed') span.setStatus({ code: SpanStatusCode.ERROR });
     for (const call of context?.trail.calls ?? []) this.#called(call, trace.setSpan(ROOT_CONTEXT, span));
     span.end(performance.now());
@@ -87,13 +86,13 @@ export class Tracing {
 }
 
 /** The caller's trace (W3C Trace Context, section 3.2); the root when there is none that can be used. */
-function callerOf(request: IncomingMessage | undefined): Context {
+function callerContext(request: IncomingMessage | undefined): Context {
   const header = request?.headers['traceparent'];
   const caller = typeof header === 'string' ? parseTraceParent(header) : null;
   return caller === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true });
 }
 
-/** Shows what became of each batch. */
+/** Reports what became of each batch. */
 function watch(exporter: SpanExporter, report: Report): void {
   const send = exporter.export.bind(exporter);
   exporter.export = (spans, done) =>

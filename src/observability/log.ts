@@ -32,7 +32,8 @@ const frame =
 
 /** The frames of a stack, looked for only after the message, whose lines may look like frames. */
 function framesOf(error: Error): string[] | undefined {
-  const [stack, message] = [String(error.stack), String(error.message)];
+  const stack = String(error.stack);
+  const message = String(error.message);
   const begin = stack.indexOf(message);
   return stack.slice(begin === -1 ? 0 : begin + message.length).match(frame) ?? undefined;
 }

@@ -53,7 +53,7 @@ function commonFields(record: OperationRecord, audit: string | undefined) {
   };
 }
 
-/** The audit of a denial that came before there was a `RequestContext` to audit it. */
+/** The audit event of a denial that came before there was a `RequestContext`, which audits the others. */
 function denialIn({ codes, label }: OperationRecord): 'token-refused' | 'access-denied' | undefined {
   if (codes.has('UNAUTHENTICATED')) return 'token-refused';
   return label === 'none' && codes.has('FORBIDDEN') ? 'access-denied' : undefined;

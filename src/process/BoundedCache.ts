@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 type Thing = NonNullable<unknown>;
 type Json = Readonly<Record<string, unknown>>;
 
-/** Looks up the clock at each call: lru-cache would keep the one that it imported, which tests and the simulator replace. */
+/** Looks the clock up at each call, because tests and the simulator replace it. lru-cache would keep the first one. */
 const perf = { now: () => performance.now() };
 
 /** An LRU cache of at most `max` entries that allocates memory as it fills. lru-cache's own `max` allocates all at once. */
@@ -24,7 +24,7 @@ export class BoundedCache<Value extends Thing, Key extends Thing = string> exten
   }
 }
 
-/** Of V8's limit: the young generation, where nothing stays for long, unless `--max-semi-space-size` is set. */
+/** The part of V8's limit that is the young generation, where nothing stays for long, unless `--max-semi-space-size` is set. */
 const youngBytes = 48 << 20;
 
 /** The bytes of one of so many equal parts of the heap (`--max-old-space-size`), at most `most`. */
@@ -34,7 +34,7 @@ export const heapPart = (parts: number, most = Infinity): number =>
 /** How many things of so many bytes may be remembered: those that fit into a sixteenth of the heap, at most 100,000. */
 export const mostRemembered = (bytes: number): number => Math.min(100_000, Math.floor(heapPart(16) / bytes));
 
-/** A copy of a text, to be kept for longer: V8 keeps the whole text of which another is a part. */
+/** A copy of a text that is to be kept: a part of a longer text would keep all of that in memory. */
 export const ownText = (text: string): string => Buffer.from(text).toString();
 
 /** Most bytes that V8 takes for an object or array besides its members: those of an empty one with room to grow. */

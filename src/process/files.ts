@@ -3,24 +3,21 @@ import { join } from 'node:path';
 
 /** How often files are looked at, in milliseconds: by name, because mounted secrets are replaced through a symbolic link. */
 const lookEveryMs = 1000;
-/** How often a file that could not be used is tried again, in milliseconds: its reading may have failed for a moment. */
+/** How often a file that could not be used is tried again, in milliseconds: reading it may have failed only for a moment. */
 const retryEveryMs = 60_000;
 
 export interface Followed {
   /** Files and folders. */
   readonly paths: readonly string[];
-  readonly log: {
-    readonly info: (fields: object, message: string) => void;
-    readonly warn: (fields: object, message: string) => void;
-  };
+  readonly log: Readonly<Record<'info' | 'warn', (fields: object, message: string) => void>>;
   /** Takes over what the files hold and returns the fields of a log line; undefined when nothing has changed. */
   readonly take: () => object | undefined | Promise<object | undefined>;
 }
 
 /**
  * Calls `take` soon, then after each change of the files and of those in folders, once they have stayed the same for a second:
- * until then one may be half-written, or newer than one that belongs to it. Leaves out pipes, which can be read only once.
- * Logs what came of it; what cannot be used is tried again each minute. Does not keep the process alive. Returns what stops it.
+ * until then a file may be half-written, or newer than one that belongs to it. Leaves out pipes, which can be read only once.
+ * Logs the result. Tries a file that cannot be used again each minute. Does not keep the process alive. Returns what stops it.
  */
 export function follow({ paths, log, take }: Followed): () => void {
   let taken = '';

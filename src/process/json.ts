@@ -1,7 +1,7 @@
 /** Where a JSON text may hold an integer of 16 digits or more: a double holds every shorter one. */
 const longInteger = /[-[:,\s]\d{16}/;
 
-/** Escapes, quotes and numbers of 16 characters or more. A sign is not part of one, so that two in a row stay invalid JSON. */
+/** Escapes, quotes, and numbers of 16 characters or more without their sign, so that two signs in a row stay invalid JSON. */
 const tokens = /\\.|"|(?=[\d.eE+-]{16})(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;
 
 /**
@@ -45,5 +45,5 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The deepest nesting of metadata, in levels. Requests are bounded by it, too, before anybody knows what in them is metadata. */
+/** The deepest nesting of metadata, in levels. It also bounds whole requests, in which metadata is not yet told apart. */
 export const maxMetadataDepth = 20;

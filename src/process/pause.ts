@@ -14,7 +14,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 
 let ending: Promise<void> | undefined;
 
-/** Resolves at the end of this turn of the event loop, when all that has come is worked on. */
+/** Resolves at the end of this turn of the event loop, when everything that has arrived was handled. */
 export function endOfTurn(): Promise<void> {
   ending ??= new Promise((resolve) => {
     setImmediate(() => {
@@ -25,9 +25,9 @@ export function endOfTurn(): Promise<void> {
   return ending;
 }
 
-/** How late a timer may fire, in milliseconds, before it counts as a standstill of the process. */
+/** How late a timer may fire, in milliseconds, before the process counts as having stood still. */
 const lateMs = 50;
-/** After a standstill, how long what has arrived meanwhile may take to be read, in milliseconds. */
+/** How long it may take, after the process stood still, to read what has arrived meanwhile, in milliseconds. */
 const catchUpMs = 250;
 
 /**

@@ -8,7 +8,7 @@ export interface Answer {
   readonly delayMs?: number | undefined;
 }
 
-/** In the body and a header of every error of the sandbox: where a caller sees it, the gateway has leaked upstream text. */
+/** Stands in the body and a header of every error of the sandbox. If a caller of the gateway sees it, upstream text has leaked. */
 export const upstreamOnlyText = 'SANDBOX-UPSTREAM-INTERNAL-TEXT';
 
 export function answerOf(status: number, contentType: string, text: string, headers: Answer['headers'] = {}): Answer {
