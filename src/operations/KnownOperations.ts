@@ -169,9 +169,18 @@ export class KnownOperations {
       }
       return count;
     };
-    const name = nameToLog(operation.name?.value);
-    const label = operationLabel(roots);
-    return { label, type, name, rootFields: byKey.size, isKept, document, way, valuesFrom, fieldsFor, run };
+    return {
+      label: operationLabel(roots),
+      type,
+      name: nameToLog(operation.name?.value),
+      rootFields: byKey.size,
+      isKept,
+      document,
+      way,
+      valuesFrom,
+      fieldsFor,
+      run,
+    };
   }
 }
 

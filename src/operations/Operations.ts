@@ -148,8 +148,9 @@ function refuseWrongTransport(method: GraphQLRequest['method'], type: OperationT
   if (method === 'GET' && (lacksStream || type === 'mutation')) {
     throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, 'POST');
   }
-  if (!lacksStream) return;
-  throw badRequest(
-    'A subscription needs a stream: use a WebSocket on this path, or server-sent events on /graphql/stream',
-  );
+  if (lacksStream) {
+    throw badRequest(
+      'A subscription needs a stream: use a WebSocket on this path, or server-sent events on /graphql/stream',
+    );
+  }
 }

@@ -53,12 +53,11 @@ export class TrustedDocuments {
    */
   report(query: string, operation: string, { requestId, client }: OperationFacts): void {
     const named = holdsValues.test(query) ? undefined : hash('sha256', query);
-    const common = { hash: named, operation, ...client };
     this.options.lines.pass({
       level: 'warn',
       message: 'untrusted document',
       requestId,
-      common,
+      common: { hash: named, operation, ...client },
       general: { operation },
     });
   }
