@@ -2,7 +2,9 @@ import { performance } from 'node:perf_hooks'; // the types of the global one la
 
 /** Shortest time between two measurements, in milliseconds: a shorter one tells little. */
 const leastMs = 100;
-/** A higher utilization is multiplied by this after each `leastMs`. It does not end at once, because a flood has short breaks. */
+/**
+ * A higher utilization is multiplied by this after each `leastMs`. It does not end at once, because a flood has short breaks.
+ */
 const fading = 0.8;
 
 /** How busy the process has been lately, from counters of Node.js and the system that are read only on demand. */

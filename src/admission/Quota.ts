@@ -66,7 +66,7 @@ export class Quota {
 
   /**
    * Counts the other root fields of an operation that was admitted. A caller may use a minute's allowance at once; it refills
-   * evenly. @throws GatewayError RATE_LIMITED (429); then the first one counts no more
+   * evenly. @throws GatewayError RATE_LIMITED (429); then the first field, counted by `admit`, is given back
    */
   takeOtherFields(asker: Asker, others: number): void {
     try {
@@ -92,7 +92,10 @@ export class Quota {
     return waitMs > refusalRate.longestMs ? undefined : waitMs;
   }
 
-  /** Does `work`, and notes for `holder` how long it keeps the event loop busy: until it returns, even if it returns a promise. */
+  /**
+   * Does `work`, and notes for `holder` how long it keeps the event loop busy: until it returns, even if it returns a
+   * promise.
+   */
   timed<Result>(holder: Holder, work: () => Result): Result {
     const beganAt = performance.now();
     try {
@@ -104,14 +107,16 @@ export class Quota {
     }
   }
 
-  /** Charges `ms` milliseconds of work to a holder's share, less the part of the time in which the process had no CPU lately. */
+  /**
+   * Charges `ms` milliseconds of work to a holder's share, less the part of the time in which the process had no CPU lately.
+   */
   spend(holder: Holder, ms: number): void {
     this.#rounds.note(holder, ms);
     if (holder === undefined) return;
     this.#work.memo(holder).take(ms * this.#load.measure().ranShare);
   }
 
-  /** What to wait for before an operation is read, if anything: see {@link Rounds.turnOf}. Refuses nothing. */
+  /** What to wait for before an operation is read, if anything: see {@link Rounds.turnOf}. Never throws. */
   turnOf(holder: Holder): Promise<void> | undefined {
     return this.#rounds.turnOf(holder);
   }

@@ -3,7 +3,10 @@ import type { Holder } from './Places.js';
 
 /** What a caller may take of one round before its next work waits for the next round, in milliseconds. */
 const perRoundMs = 2;
-/** Most turns of the event loop in a round. Node.js accepts one connection in each, and a new caller must not wait long for that. */
+/**
+ * Most turns of the event loop in a round. Node.js accepts one connection in each, and a new caller must not wait long for
+ * that.
+ */
 const mostTurns = 32;
 
 /**
@@ -28,8 +31,8 @@ export class Rounds {
   }
 
   /**
-   * What to wait for before work begins, if anything. Begin the work right after it, without another `await`, and note it at its
-   * end: whoever asks next must find it noted. Operations that have begun join `first`, before all that wait, so that they
+   * What to wait for before work begins, if anything. Begin the work right after it, without another `await`, and note it at
+   * its end: whoever asks next must find it noted. Operations that have begun join `first`, before all that wait, so that they
    * do not pile up.
    */
   turnOf(holder: Holder, joins: 'first' | 'last' = 'last'): Promise<void> | undefined {

@@ -12,7 +12,10 @@ export type KeySet = (header: JWSHeaderParameters) => Promise<readonly (CryptoKe
 export interface KeySource {
   /** A new object whenever the keys change; undefined when they were not confirmed recently enough to be used. */
   readonly current: KeySet | undefined;
-  /** Returns `current`, and reads the keys first if there is none. @throws GatewayError AUTH_UNAVAILABLE if they cannot be read */
+  /**
+   * Returns `current`, and reads the keys first if there is none. @throws GatewayError AUTH_UNAVAILABLE if they cannot be
+   * read
+   */
   usable(): Promise<KeySet>;
   /**
    * Reads the keys again, for a token that none of them has signed; false when they were read a moment ago.
@@ -174,6 +177,7 @@ async function discover(issuer: string, get: Get): Promise<string> {
   const path = pathname.replace(/\/$/, '');
   const metadata = await get(`${origin}${path}/.well-known/openid-configuration`)
     .catch((error: NoAnswer) => {
+      // The other path is tried only where the server has answered this one with a status such as 404.
       if (error.status === undefined) throw error;
       return get(`${origin}/.well-known/oauth-authorization-server${path}`);
     })

@@ -26,7 +26,7 @@ export interface Caller {
   readonly taxpayers: ReadonlySet<string> | 'any';
   /** What a decision point is told besides the subject: the issuer and chosen claims. Undefined without a decision point. */
   readonly properties?: Readonly<Record<string, unknown>> | undefined;
-  /** Tells callers apart by these and {@link Caller.key}. */
+  /** Tells callers apart by `properties` and {@link Caller.key} together. */
   readonly propertiesKey?: string | undefined;
   /** When the token ends, in milliseconds since the epoch; `Infinity` for callers without a token. */
   readonly expiresAt: number;

@@ -20,7 +20,10 @@ export function rightsIn(payload: JWTPayload, rules: RightsRules): Pick<Caller, 
   return { scopes, taxpayers: scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, rules.taxpayersClaim) };
 }
 
-/** The claim is a string of scopes separated by spaces (RFC 8693 section 4.2), or a list; anything but a string grants nothing. */
+/**
+ * The claim is a string of scopes separated by spaces (RFC 8693 section 4.2), or a list; anything but a string grants
+ * nothing.
+ */
 function readScopes(payload: JWTPayload, { scopesClaims, scopesMap }: RightsRules): ReadonlySet<Scope> {
   const claim = scopesClaims.map((path) => claimAt(payload, path)).find((found) => found !== undefined);
   const granted: unknown[] = typeof claim === 'string' ? claim.split(' ') : [claim].flat();

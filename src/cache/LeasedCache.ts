@@ -48,7 +48,7 @@ interface Reader<Value> {
   readonly owner: string;
   readonly acceptable: (entry: Entry<Value>) => boolean;
   readonly fetch: () => Promise<Entry<Value>>;
-  /** Whether memory may keep the result: not when the subject was forgotten during the read. */
+  /** Whether memory may keep the result: not if the subject was forgotten during the read. */
   readonly mayKeep: () => boolean;
   /** Set by `#offer`: `fetch` gives an entry that was fetched before, which is offered to the store once, without waiting. */
   readonly isOffer?: true;

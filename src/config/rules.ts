@@ -108,7 +108,8 @@ const names = Object.entries(settings).flatMap(([name, { secret }]) => (secret ?
 /** What looks like a typing mistake: worth a warning, not a refusal. */
 export function warningsOf(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).flatMap(([given, value]) => {
-    // In a file of variables, a line such as `NAME: value` has a name that goes on to the next equals sign: it may hold a secret.
+    // In a file of variables, a line such as `NAME: value` has a name that goes on to the next equals sign: it may hold a
+    // secret.
     const [name = ''] = /^[A-Z0-9_]+/.exec(given) ?? [];
     if (name !== given && names.includes(name)) {
       return `a line with ${name} sets nothing: its name must be followed by an equals sign`;

@@ -158,8 +158,8 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   /**
-   * Runs all reads of a batch. Their results come together, so that the access checks that follow share one call, too. A failure
-   * is returned as a value: DataLoader then rejects that read alone.
+   * Runs all reads of a batch. Their results come together, so that the access checks that follow share one call, too. A
+   * failure is returned as a value: DataLoader then rejects that read alone.
    */
   private async startAll(reads: readonly Read[]): Promise<unknown[]> {
     const settled = await Promise.allSettled(reads.map(([, start]) => start()));

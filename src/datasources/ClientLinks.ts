@@ -57,7 +57,7 @@ export class ClientLinks {
     ttl: idempotencyTtlMs - 1, // lru-cache still returns an entry whose age equals its ttl
   });
 
-  /** The next looks at records, by name: one for all tries that wait for the same creation. */
+  /** The next look at each record, by name. All tries that wait for the same creation share it. */
   readonly #looks = new Map<string, Promise<LinkRecord | undefined>>();
 
   constructor(private readonly options: ClientLinksOptions) {}

@@ -68,7 +68,7 @@ type Acceptable = (entry: TokenEntry) => boolean;
 export class TokenBroker implements MemoryKeeper {
   readonly cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
-  /** Of records that cannot be read. Per process: an outage puts no load on the store. */
+  /** The failures of records that cannot be read. Kept by each process, so that an outage puts no load on the store. */
   readonly #failures: BoundedCache<Failure>;
 
   constructor(private readonly options: TokenBrokerOptions) {
@@ -188,7 +188,8 @@ export class TokenBroker implements MemoryKeeper {
       }
       refused.add(version);
       // If the service also refuses a token that was requested during this call, it accepts none. A token that was requested
-      // earlier may have been replaced since. (Of a token that another process requested, only the time of the answer is known.)
+      // earlier may have been replaced since. (Of a token that another process requested, only the time of the answer is
+      // known.)
       if ((refused.size > 1 && startedAt >= beganAt) || refused.size === mostRefused) {
         await this.options.store.beginCoolDown(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();

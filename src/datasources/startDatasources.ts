@@ -116,8 +116,8 @@ const pauseCauses = {
 /** The service. The troubles of each endpoint are logged when they begin and when they end. */
 function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, store: SealedStore): TaxpayerService {
   const { config, log, metrics, upstream } = options;
-  // Longer than the pause between two reads of a record that keeps failing: reads of other records, which succeed meanwhile, must
-  // not end the episode.
+  // Longer than the pause between two reads of a record that keeps failing: reads of other records, which succeed meanwhile,
+  // must not end the episode.
   const quietMs = Math.max(config.service.breakerResetMs, config.watch.pollMaxMs) + 5000;
   const report = byEndpoint((endpoint) =>
     episodes({

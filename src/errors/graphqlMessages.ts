@@ -30,7 +30,10 @@ export function aboutValue(message: string): string {
   return message.replace(form, replacement);
 }
 
-/** Our text for an error about a document. It may quote names, but no values: an error about a value is recognized by its node. */
+/**
+ * Our text for an error about a document. It may quote names, but no values: an error about a value is recognized by its
+ * node.
+ */
 export function aboutDocument({ message, nodes, source, positions }: GraphQLError): string {
   const kind = nodes?.[0]?.kind;
   if (kind === Kind.OBJECT_FIELD || kind?.endsWith('Value')) {

@@ -53,7 +53,7 @@ export function causesOf(errors: readonly unknown[], known: readonly string[] = 
 
 function causeOf(error: unknown): string {
   const original = unwrapResolverError(error);
-  const face = publicFace(error, true);
+  const face = publicFace(error, true); // the log may name what the schema holds
   if (face === bug) return original instanceof Error ? original.name : typeof original;
   if (face.reason !== undefined) return face.reason;
   // Without paths, and without names that the caller may have chosen: messages quote those, except the name of a variable.

@@ -62,9 +62,9 @@ export function isForWebSocket({ headers, url = '' }: IncomingMessage): boolean 
 }
 
 /**
- * Ends a connection whose body comes in very many tiny pieces, such as chunks of one byte. Node.js takes hundreds of bytes and a
- * microsecond for each, and its parser goes on to the end of the 64 kB that it has read, although the connection has ended. So
- * the parser's callback for pieces is removed until then. (From version 26 on the parser ignores that, and takes the time.)
+ * Ends a connection whose body comes in very many tiny pieces, such as chunks of one byte. Node.js takes hundreds of bytes and
+ * a microsecond for each, and its parser goes on to the end of the 64 kB that it has read, although the connection has ended.
+ * So the parser's callback for pieces is removed until then. (From version 26 on the parser ignores that, and takes the time.)
  */
 function dropBody(socket: Socket): void {
   if (socket.destroyed) return;
@@ -93,7 +93,7 @@ export function leavesMuchUnread({ complete, headers }: IncomingMessage): boolea
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
 }
 
-/** How long the connection stays open after an answer that came before the end of a body, in milliseconds. */
+/** How long the connection stays open after an answer that was sent before the end of a body, in milliseconds. */
 const lingerMs = 500;
 
 /**

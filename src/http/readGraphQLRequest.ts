@@ -10,9 +10,9 @@ import type { Edge } from './edge.js';
 type ReadOptions = Pick<Edge, 'places' | 'operations' | 'quota'>;
 
 /**
- * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`, and parses it when the holder's turn comes. Begin its work
- * right after, without another `await`: see {@link Rounds.turnOf}. `simpleGet`: accepts a GET that needed no preflight, because
- * its page was checked.
+ * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`, and parses it when the holder's turn comes. Begin its
+ * work right after, without another `await`: see {@link Rounds.turnOf}. `simpleGet`: accepts a GET that needed no preflight,
+ * because its page was checked.
  * @throws GatewayError BAD_USER_INPUT, or RATE_LIMITED when there is no room for the body
  */
 export async function readGraphQLRequest(

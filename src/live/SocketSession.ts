@@ -42,7 +42,7 @@ interface Running {
 export class SocketSession {
   readonly #pace = new Pace(freeMessages);
   #hasInit = false;
-  /** Whether nothing is left to tell about authentication: it succeeded, or the log says why not. */
+  /** Whether the log needs no line about authentication any more: it succeeded, or the log says why not. */
   #isTold = false;
   #forgetExpiry = () => {};
   /** All operations. One that the client has completed stays here until its work has ended. */
@@ -176,6 +176,7 @@ export class SocketSession {
       if (ended.signal.aborted) return;
       const operation = operations.prepare(record, facts, request);
       running.isSubscription = operation.known.way === 'events';
+      // It would have to end at once, which would look complete: the client is told by the close code.
       if (running.isSubscription && streams.draining) return record.release?.();
       result = await operations.run(operation);
     } catch (error) {

@@ -52,8 +52,8 @@ export function boundUnfinished(socket: WebSocket, transport: Socket, onMany: ()
   });
   for (const control of ['ping', 'pong'] as const)
     socket.on(control, ({ length }) => setBytes(bytes - length - frameBytes));
-  // What is left after a whole message came with the latest bytes: `latest` bounds it, because the headers of the message's frames
-  // may be longer than counted here.
+  // What is left after a whole message came with the latest bytes: `latest` bounds it, because the headers of the message's
+  // frames may be longer than counted here.
   socket.on('message', ({ length }: Buffer) => setBytes(Math.min(bytes - length - frameBytes, latest)));
   transport.once('close', () => release?.());
 }

@@ -49,8 +49,8 @@ export class Agents {
   };
 
   /**
-   * An agent that is given up when one of its kept connections ends as it is used, or brings no answer in time: the others may be
-   * dead as well, as after a failover of a balancer.
+   * An agent that is given up when one of its kept connections ends as it is used, or brings no answer in time: the others may
+   * be dead as well, as after a failover of a balancer.
    */
   #newShared(url: URL): HttpAgent {
     const agent = this.newAgent(url);

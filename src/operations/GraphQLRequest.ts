@@ -15,7 +15,10 @@ export interface GraphQLRequest {
   readonly extensions: Readonly<Record<string, unknown>>;
   /** The text that the request was parsed from; undefined when the request came from the cache. */
   readonly body?: string | undefined;
-  /** Characters that the request was parsed from; 0 when it came from the cache, which holds it once for all. */
+  /**
+   * Characters that the request was parsed from; 0 when it came from the cache, which holds one object for all equal
+   * requests.
+   */
   readonly size: number;
 }
 

@@ -222,13 +222,17 @@ function ownValue(node: IntValueNode | StringValueNode): void {
   Object.assign(node, { value: ownText(node.value) });
 }
 
-/** Refuses introspection. Callers get the message although the schema is hidden, because it reveals nothing about the schema. */
+/**
+ * Refuses introspection. Callers get the message although the schema is hidden, because it reveals nothing about the schema.
+ */
 function refuseIntrospection({ name: { value } }: FieldNode): void {
   if (value !== '__schema' && value !== '__type') return;
   throw new GatewayError('GRAPHQL_VALIDATION_FAILED', 'Introspection is switched off (INTROSPECTION)');
 }
 
-/** The error that callers see where the schema is hidden. It does not say what is wrong: that would reveal which names exist. */
+/**
+ * The error that callers see where the schema is hidden. It does not say what is wrong: that would reveal which names exist.
+ */
 function withoutSchema(errors: readonly GraphQLError[]): GatewayError {
   const [reason] = causesOf(errors);
   return new GatewayError('GRAPHQL_VALIDATION_FAILED', 'The document does not fit the schema', { reason });

@@ -71,7 +71,7 @@ export const noCauses: readonly string[] = [];
  * this and nothing else, so they cannot disagree.
  */
 export class OperationRecord {
-  /** What was asked, once it has a document. (The request of HTTP is in the facts.) */
+  /** What was asked, once its document was found. (The HTTP request is in the facts.) */
   asked: GraphQLRequest | undefined;
   /** The operation that the document asks for, once it was found. */
   known: KnownOperation | undefined;
@@ -83,7 +83,7 @@ export class OperationRecord {
   context: OperationContext | undefined;
   /** What executed it, or executes each event of it; undefined where nothing ran. */
   way: KnownOperation['way'] | undefined;
-  /** Gives back what it holds while its answer is awaited, or its stream is open. */
+  /** Gives back the bytes that the operation holds until it ends. */
   release: Release | undefined;
   /** How often each code is in the answers so far. */
   codes = noCodes;

@@ -36,8 +36,9 @@ const uncountedBytes = 4096;
 const longestKept = 2048;
 
 /**
- * The path of every operation, on any transport, once {@link Quota.admit} has let its caller in: {@link prepare} finds out what
- * is asked and whether it is valid, {@link run} performs it and makes the answer. Each operation has one {@link OperationRecord}.
+ * The path of every operation, on any transport, once {@link Quota.admit} has let its caller in: {@link prepare} finds out
+ * what is asked and whether it is valid, {@link run} performs it and makes the answer. Each operation has one {@link
+ * OperationRecord}.
  */
 export class Operations {
   readonly limits: OperationLimits;

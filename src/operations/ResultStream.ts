@@ -62,8 +62,8 @@ export class ResultStream {
   }
 
   /**
-   * Returns whether more answers may follow. A function of its own, so that no variable keeps an answer in memory while the next
-   * one is awaited.
+   * Returns whether more answers may follow. A function of its own, so that no variable keeps an answer in memory while the
+   * next one is awaited.
    */
   async #sendNext(send: (answer: Answer) => Promise<void>): Promise<boolean> {
     let hasFailed = false;

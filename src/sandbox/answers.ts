@@ -8,7 +8,10 @@ export interface Answer {
   readonly delayMs?: number | undefined;
 }
 
-/** Stands in the body and a header of every error of the sandbox. If a caller of the gateway sees it, upstream text has leaked. */
+/**
+ * Stands in the body and a header of every error of the sandbox. If a caller of the gateway sees it, upstream text has
+ * leaked.
+ */
 export const upstreamOnlyText = 'SANDBOX-UPSTREAM-INTERNAL-TEXT';
 
 export function answerOf(status: number, contentType: string, text: string, headers: Answer['headers'] = {}): Answer {

@@ -28,7 +28,9 @@ const rootDescriptions = {
   Subscription: 'Sends the present state at once, then each change.',
 };
 
-/** The resolvers of one type. `reference` finds an entity, and checks the scope, because `_entities` bypasses the root fields. */
+/**
+ * The resolvers of one type. `reference` finds an entity, and checks the scope, because `_entities` bypasses the root fields.
+ */
 type Resolver = object & { readonly reference?: Reference };
 type ResolverClass = new (vocabulary: Vocabulary) => Resolver;
 

@@ -183,7 +183,7 @@ export class LocalStore implements Store {
     this.#sweepAt = 2 * this.#held.size + 1000;
     for (const key of this.#held.keys()) {
       if (!isOver || this.#bytes < 0.9 * this.mostBytes) break;
-      if (key.includes(separator)) void this.#drop(key);
+      if (key.includes(separator)) void this.#drop(key); // a field, not an item
     }
     if (this.#bytes < this.mostBytes) {
       if (this.#fullUntil > 0) onRecovered?.();

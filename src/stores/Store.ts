@@ -64,8 +64,9 @@ export interface Store {
   readonly kind: 'memory' | 'file' | 'redis';
 
   /**
-   * Gives the value at `place`, or the failure of the owner that was waited for, or the lease, if nobody else has it (the
-   * owner's own is renewed); otherwise names its owner.
+   * Gives the value at `place`, if there is one that is not refused. Otherwise gives the failure of the owner that was waited
+   * for, if it has failed. Otherwise takes the lease, or renews it if this owner has it. Names the owner if another one has
+   * it.
    */
   acquire(place: Place, wish: Wish): Promise<Acquired>;
 

@@ -61,7 +61,7 @@ export class StoreError extends Error {
     /** The code of the server, the driver or the system, such as `WRONGPASS` or `ENOSPC`; for the log, never a value. */
     readonly detail?: string,
     message = `The store ${troubles[trouble]}`,
-    /** Whether the operation may have taken effect although it failed. */
+    /** Whether the operation may have taken effect although it failed. Default: if no answer came. */
     readonly mayBeDone = trouble === 'timed-out' || trouble === 'unreachable',
   ) {
     super(message);

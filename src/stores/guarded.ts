@@ -28,7 +28,10 @@ export const isRefusal = (error: StoreError | undefined): boolean =>
 export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: StoreHooks): Store {
   /** Why no operation is made. Operations go on while a store only refuses: that costs no time, and reads may still work. */
   let silence: StoreError | undefined;
-  /** The error of the last operation, if it got no answer. It is reported rather than the next, which often only follows from it. */
+  /**
+   * The error of the last operation, if it got no answer. It is reported rather than the next, which often only follows from
+   * it.
+   */
   let unanswered: StoreError | undefined;
   /** Runs while the store is silent or refuses. */
   let probing: NodeJS.Timeout | undefined;

@@ -106,7 +106,7 @@ export class Journal {
 
   /** Writes the file anew, so that nothing of what was erased is left in it. @throws StoreError */
   async rewrite(): Promise<void> {
-    this.#mostBytes = 0; // whatever is in the file is too much
+    this.#mostBytes = 0; // so that the next write replaces a file that has anything in it
     await this.#writing; // that write may have begun before
     await this.#writeOnce();
     if (this.failure !== undefined) throw this.failure;

@@ -18,7 +18,7 @@ interface PausesOptions {
 
 /**
  * Keeps the whole fleet from calling an endpoint that asked for a pause (429) or refused our credentials (401). The shared
- * store holds a cool-down per endpoint and credentials, so that a rotated secret is not held up by that of the old one.
+ * store holds a cool-down for each endpoint and secret, so that the pause of an old secret does not hold up a new one.
  */
 export class Pauses {
   constructor(private readonly options: PausesOptions) {}
