@@ -232,8 +232,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   /**
-   * 10. Offers an entry that the store did not take again and again, while memory has it, under the lease that may still exist.
-   * An old entry is not offered: the store may no longer know that its subject was forgotten since.
+   * 10. Offers the store, again and again, an entry that it did not take, while memory has the entry, under the lease that may
+   * still exist. An old entry is not offered: the store may no longer know that its subject was forgotten since.
    */
   async #saveLater({ id, owner }: Pick<Reader<Value>, 'id' | 'owner'>): Promise<void> {
     if (this.#unsaved.has(id) || this.#unsaved.size === mostUnsaved) return;
