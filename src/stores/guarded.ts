@@ -97,6 +97,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: St
     increment: guard(store.increment),
     close: async () => {
       clearInterval(probing);
+      silence = undefined; // so that operations are told that the store is closed, and are not repeated
       await store.close();
     },
   };

@@ -1,4 +1,5 @@
 import { expect, it } from '@jest/globals';
+import { openStore } from '../../../src/stores/openStore.js';
 import { makeAuthority } from '../../support/certificate.js';
 import { environmentFor, linesWith, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startRedis, startRedisCluster } from '../../support/redis.js';
@@ -96,6 +97,13 @@ for (const [what, user] of [
     expect(await runCommand(env, ['check'])).toMatchObject({ code: 0, stderr: '' });
   });
 }
+
+it('A store that is closed while it does not answer says that it is closed: what waits to be written ends', async () => {
+  const store = await openStore('redis://127.0.0.1:1', { waitMs: 0 });
+  await expect(store.get('item')).rejects.not.toMatchObject({ trouble: 'closed' });
+  await store.close();
+  await expect(store.get('item')).rejects.toMatchObject({ trouble: 'closed' });
+});
 
 it('A user who may not do what only the command forget needs is found by check', async () => {
   const env = { ...environmentFor(await startSandbox()), CACHE_URL: await urlWithout('unlink') };
