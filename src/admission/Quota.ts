@@ -16,7 +16,7 @@ const maxCallers = mostRemembered(400);
 
 /**
  * The milliseconds of work of one caller while others ask as well: a tenth of the event loop's time, and 100 ms at once. Work is
- * taken from the bucket when it is done, so no amount can be refused.
+ * counted when it is done, so no amount of it is refused.
  */
 const workRate = { atOnce: 100, everyMs: 10, longestMs: Infinity };
 /** Shorter work is not charged, in milliseconds: the limit on root fields bounds how much of it there is. */

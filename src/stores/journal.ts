@@ -58,8 +58,7 @@ export class Journal {
   #mostBytes = 0;
   #unwritten = new Set<string>();
   #writing: Promise<void> | undefined;
-  /** Why the last write failed: a restart would forget what is not in the file. */
-  failure: StoreError | undefined;
+  #failure: StoreError | undefined;
   #isClosed = false;
   /** Tells the file from that of another process. */
   #inode: number | undefined;
@@ -91,6 +90,11 @@ export class Journal {
     return journal;
   }
 
+  /** Why the last write failed: a restart would forget what is not in the file. */
+  get failure(): StoreError | undefined {
+    return this.#failure;
+  }
+
   /** @throws StoreError while this process may not use the directory, because another has it or had it a moment ago */
   assertHeld(mayBeDone = false): void {
     this.lock.assertHeld(mayBeDone);
@@ -99,7 +103,7 @@ export class Journal {
   /** Resolves when the present state of `key` is written, or when writing has failed and that was reported. */
   async changed(key: string): Promise<void> {
     this.#unwritten.add(key);
-    if (this.failure !== undefined) return;
+    if (this.#failure !== undefined) return;
     await this.#writing; // that write may have begun before the change
     await this.#writeOnce(); // of many that waited, the first begins it for all
   }
@@ -109,7 +113,7 @@ export class Journal {
     this.#mostBytes = 0; // so that the next write replaces a file that has anything in it
     await this.#writing; // that write may have begun before
     await this.#writeOnce();
-    if (this.failure !== undefined) throw this.failure;
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   async close(): Promise<void> {
@@ -200,7 +204,7 @@ export class Journal {
       this.#failed(ofSystem(error));
       if (await this.#beginAgain().catch(() => false)) return;
     }
-    if (this.failure !== undefined && !this.#isClosed) await this.#writeOnce();
+    if (this.#failure !== undefined && !this.#isClosed) await this.#writeOnce();
     this.#lookSoon();
   }
 
@@ -229,13 +233,13 @@ export class Journal {
   }
 
   #failed(error: StoreError): void {
-    if (this.failure === undefined) this.options.onDegraded?.(error);
-    this.failure ??= error;
+    if (this.#failure === undefined) this.options.onDegraded?.(error);
+    this.#failure ??= error;
   }
 
   #worked(): void {
-    if (this.failure !== undefined) this.options.onRecovered?.();
-    this.failure = undefined;
+    if (this.#failure !== undefined) this.options.onRecovered?.();
+    this.#failure = undefined;
   }
 }
 

@@ -78,8 +78,9 @@ export class Execution {
     const { key, constant, resolve } = step;
     target[key] = constant ?? null; // set now: keys must be in the order of the document, whichever value comes first
     if (constant !== undefined) return undefined;
-    if (resolve === undefined)
+    if (resolve === undefined) {
       return this.#complete(step, key, (source as Target)[step.field.name], target, parentPath);
+    }
     let value: unknown;
     try {
       value = resolve(source, this.#argumentsOf(step), this.context);
