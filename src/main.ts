@@ -9,10 +9,10 @@ process.on('SIGUSR1', () => {});
 const args = process.argv.slice(2);
 try {
   // Before any other code is loaded, because libraries read variables as they load. A variable that is set already wins over
-  // the file.
+  // the file, unless it is empty, which counts as unset.
   if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) {
     const given = parseEnv(withoutByteOrderMark(readFileSync('.env', 'utf8')));
-    Object.assign(process.env, { ...given, ...process.env });
+    for (const [name, value] of Object.entries(given)) process.env[name] ||= value;
   }
   // Libraries that find this variable as they load print what they send, passwords included.
   delete process.env['DEBUG'];
