@@ -86,6 +86,7 @@ function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store
       metrics.storeDegraded.set('', 0);
       report(undefined);
     },
+    onWait: () => log.info({ store }, 'another gateway uses the directory of CACHE_URL: waiting until it ends'),
     onDamaged: () => log.error('the file in the directory of CACHE_URL was damaged: what could be read of it is used'),
   });
 }

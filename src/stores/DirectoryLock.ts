@@ -10,6 +10,13 @@ const lookEveryMs = 100;
 /** For how long after a look at its lock a holder is sure to have it, in milliseconds: the stamp is then a second old at most. */
 const sureForMs = deadAfterMs / 2;
 
+export interface Wait {
+  /** How long to wait until another process that uses the directory ends, in milliseconds. */
+  readonly waitMs: number;
+  /** Another process has the directory, or had it when it was killed: the wait begins. */
+  readonly onWait?: (() => void) | undefined;
+}
+
 /**
  * The right of one process to a directory: an empty file, whose creation is atomic and needs no space on a full disk. The
  * holder renews the file's time each second, and knows it by its inode, which no other file gets while this one is open. A
@@ -26,7 +33,7 @@ export class DirectoryLock {
    * @throws StoreError `misconfigured`, fit to be shown, when a live process still holds the directory after `waitMs`; or the
    *   system's error
    */
-  static async take(directory: string, waitMs: number): Promise<DirectoryLock> {
+  static async take(directory: string, { waitMs, onWait }: Wait): Promise<DirectoryLock> {
     const lock = new DirectoryLock(join(directory, 'lock'));
     const { path } = lock;
     const beganAt = performance.now();
@@ -38,6 +45,7 @@ export class DirectoryLock {
       const found = await statOf(path);
       const state = found ? `${found.ino} ${found.mtimeMs}` : undefined; // changes with the holder and each renewal
       const now = performance.now();
+      if (state && !seen) onWait?.();
       if (state !== seen) {
         if (seen && state && now - beganAt >= waitMs) throw inUse(directory);
         seen = state;

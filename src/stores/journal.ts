@@ -1,7 +1,7 @@
 import { access, constants, type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { DirectoryLock, statOf } from './DirectoryLock.js';
+import { DirectoryLock, statOf, type Wait } from './DirectoryLock.js';
 import type { StoreHooks } from './guarded.js';
 import { misconfigured, StoreError } from './StoreError.js';
 
@@ -13,9 +13,7 @@ export interface Kept {
   readonly endsAt: number;
 }
 
-export interface JournalOptions extends StoreHooks {
-  /** How long to wait until another process that uses the directory ends, in milliseconds. */
-  readonly waitMs: number;
+export interface JournalOptions extends StoreHooks, Wait {
   /** The file was damaged; what stood before the damage is used, and the file is written anew from that. */
   readonly onDamaged?: (() => void) | undefined;
 }
@@ -76,7 +74,7 @@ export class Journal {
    * @throws StoreError `misconfigured`, fit to be shown, when the directory cannot be used or another process uses it
    */
   static async open(directory: string, map: Map<string, Kept>, options: JournalOptions): Promise<Journal> {
-    const lock = await DirectoryLock.take(directory, options.waitMs).catch((error) => unusable(directory, error));
+    const lock = await DirectoryLock.take(directory, options).catch((error) => unusable(directory, error));
     const journal = new Journal(directory, lock, map, options);
     journal.#lookSoon(); // renews the lock while the file is read
     try {

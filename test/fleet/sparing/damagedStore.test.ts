@@ -82,7 +82,9 @@ describe('A directory of one process', () => {
     const first = await start(directory);
     const { output, exited } = launchGateway({ ...environment(directory), DRAIN_TIMEOUT_MS: '500' });
     expect(await exited).toBe(1);
-    expect(output()).toMatch(/^CACHE_URL: another gateway uses \S+: stop it first .*redis:\/\/.*\n$/);
+    expect(output()).toMatch(
+      /^{.*waiting until it ends.*\nCACHE_URL: another gateway uses \S+: stop it first .*redis:\/\/.*\n$/,
+    );
     const [id] = sandbox.control.addTaxpayers(1) as [string];
     await read(first, id);
     const second = start(directory, { DRAIN_TIMEOUT_MS: '20000' });
