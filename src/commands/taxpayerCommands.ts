@@ -55,10 +55,11 @@ export const forget: Command = {
       const line = auditLine({ action: 'taxpayer-forgotten', outcome, requestId: request, taxpayer: subject });
       new LineLimit(log, sealer).pass(line);
       const taxpayer = sealer.digest('taxpayer', subject);
+      const entries = erased === 1 ? 'entry' : 'entries';
       return {
         ok: true,
         data: { taxpayer, erased, request },
-        lines: [`taxpayer ${taxpayer}: ${erased} entries erased (request ${request})`],
+        lines: [`taxpayer ${taxpayer}: ${erased} ${entries} erased (request ${request})`],
       };
     });
   },

@@ -112,6 +112,8 @@ it('forget erases record, jobs, absence and cool-down, is audited, and says noth
     taxpayer,
   });
   expect((await commandJson(env, 'inspect', id)).entries).toEqual([]);
+  await postQuery(gateway.origin, '{ taxpayerToken(taxpayerId: "unknown-two") { name } }');
+  expect((await runCommand(env, ['forget', 'unknown-two'])).stdout).toMatch(/: 1 entry erased \(request \S+\)\n$/);
   expect(stdout + stderr).not.toMatch(/planted/i);
 });
 
