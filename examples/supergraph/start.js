@@ -16,10 +16,10 @@ const routerOrigin = `http://127.0.0.1:${ROUTER_PORT}`;
 const directory = await mkdtemp(join(tmpdir(), 'supergraph-'));
 const children = [];
 let stopping = false;
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => void stop(0));
 
+const cases = await startCases({ port: Number(CASES_PORT) }); // first: if its port is in use, no child is left behind
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => void stop(0));
 start(process.execPath, [here('../../dist/main.js')], { PORT: GATEWAY_PORT });
-const cases = await startCases({ port: Number(CASES_PORT) });
 await answers(`${gatewayOrigin}/health/ready`);
 await startHive(`${gatewayOrigin}/graphql`, cases.url);
 
@@ -45,7 +45,10 @@ function start(command, args, env = {}) {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  child.once('exit', (code) => stop(code ?? 1));
+  child.once('exit', (code) => {
+    if (!stopping) console.error('If a port is in use, set ROUTER_PORT, GATEWAY_PORT or CASES_PORT');
+    void stop(code ?? 1);
+  });
   children.push(child);
 }
 
@@ -63,7 +66,7 @@ async function stop(code) {
   const running = children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
   const gone = running.map((child) => new Promise((resolve) => child.once('exit', resolve)));
   for (const child of running) child.kill('SIGTERM');
-  await Promise.all([...gone, cases?.stop()]);
+  await Promise.all([...gone, cases.stop()]);
   await rm(directory, { recursive: true, force: true });
   process.exit(code);
 }
