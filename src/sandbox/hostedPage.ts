@@ -1,4 +1,4 @@
-import { type Answer, answerOf, errorAnswer } from './answers.js';
+import { type Answer, answerOf } from './answers.js';
 import type { SandboxLink, SandboxState } from './state.js';
 
 /** The buttons of each status: the status that a button leads to, and what it says. */
@@ -15,10 +15,11 @@ const buttons: Readonly<Record<string, Readonly<Record<string, string>>>> = {
  */
 export function hostedPage(state: SandboxState, linkId: string, form: string): Answer {
   const link = state.links.get(linkId);
-  if (!link) return errorAnswer(404, 'No such link');
+  if (!link)
+    return html(404, '<p>There is no such link. The sandbox forgets its links when it stops: create a new one.</p>');
   const { id, taxpayer } = link;
   const steps = buttons[taxpayer.status] ?? {};
-  if (form === '') return answerOf(200, 'text/html; charset=utf-8', page(link, steps), headers);
+  if (form === '') return html(200, contentOf(link, steps));
   const step = new URLSearchParams(form).get('step') ?? '';
   if (Object.hasOwn(steps, step)) {
     if (step !== 'refresh') taxpayer.status = step;
@@ -38,7 +39,26 @@ const headers = {
   'referrer-policy': 'no-referrer',
 };
 
-function page({ taxpayer: { id, name, status }, jobId }: SandboxLink, steps: Readonly<Record<string, string>>): string {
+function html(status: number, content: string): Answer {
+  const page = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Tax authorization – sandbox</title>
+<style>${style}</style>
+<main>
+<h1>Tax authorization</h1>
+${content}
+</main>
+</html>
+`;
+  return answerOf(status, 'text/html; charset=utf-8', page, headers);
+}
+
+function contentOf(
+  { taxpayer: { id, name, status }, jobId }: SandboxLink,
+  steps: Readonly<Record<string, string>>,
+): string {
   const facts = { name, 'taxpayer-id': id, 'taxpayer-status': status, 'job-id': jobId ?? 'none' };
   const rows = Object.entries(facts).map(
     ([fact, value]) => `<dt>${fact.replace('-', ' ')}</dt><dd id="${fact}">${escaped(value)}</dd>`,
@@ -53,24 +73,13 @@ function page({ taxpayer: { id, name, status }, jobId }: SandboxLink, steps: Rea
         `{\n  taxpayerToken(taxpayerId: "${id}", maxAgeSeconds: 60) {\n    name\n    status\n  }\n}`,
         'The gateway may go on showing a status for up to a minute after it has changed.',
       ];
-  return `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Tax authorization – sandbox</title>
-<style>${style}</style>
-<main>
-<h1>Tax authorization</h1>
-<p>In this sandbox you are both the taxpayer and the tax authority.</p>
+  return `<p>In this sandbox you are both the taxpayer and the tax authority.</p>
 <dl>${rows.join('')}</dl>
 <h2>Next step</h2>
 <form method="post">${forms.join(' ') || 'There is nothing left to do.'}</form>
 <h2>Follow along in GraphQL</h2>
 <p>${note}</p>
-<pre id="graphql-query" tabindex="0">${escaped(query)}</pre>
-</main>
-</html>
-`;
+<pre id="graphql-query" tabindex="0">${escaped(query)}</pre>`;
 }
 
 function escaped(text: string): string {

@@ -171,6 +171,7 @@ describe('The hosted page', () => {
   });
 
   it.each(['/c/no-such-link', '/c/__proto__'])('answers 404 to %s', async (path) => {
-    expect((await call(path)).status).toBe(404);
+    const { status, body } = await call(path);
+    expect([status, body]).toEqual([404, expect.stringMatching(/<html lang="en">.*There is no such link/s)]);
   });
 });
