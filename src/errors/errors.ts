@@ -51,7 +51,8 @@ export class GatewayError extends Error {
 /** What an error may say besides its code and message. Its `cause`, if any, is an error of ours: others may hold anything. */
 export type GatewayErrorOptions = Omit<GatewayError, 'name' | 'message' | 'stack' | 'code'>;
 
-export const tokenRequired = 'An Authorization header with a Bearer token is required';
+export const tokenRequired =
+  'A Bearer token is required: in the Authorization header or, on a WebSocket, as the connection parameter authorization';
 
 /** Refuses a caller who is not known, with a status of 401. */
 export function unauthenticated(message: string): GatewayError {

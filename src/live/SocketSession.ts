@@ -76,7 +76,8 @@ export class SocketSession {
       this.#end('The socket was closed before it was authenticated');
       this.leavePlace();
     });
-    if (socket.protocol === '') this.#close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable');
+    if (socket.protocol === '')
+      this.#close(CloseCode.SubprotocolNotAcceptable, 'The subprotocol must be graphql-transport-ws');
   }
 
   /** The holder that the socket's bytes and work count against: its address until it is authenticated. */

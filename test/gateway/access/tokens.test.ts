@@ -102,7 +102,9 @@ describe('An access token', () => {
     for (const header of [token, `Bearer\t${token}`, `Bearer ${token} ${token}`, `Bearer ${token},Bearer ${token}`]) {
       expect(await outcome(header)).toBe(malformed);
     }
-    expect(await outcome(undefined)).toMatch(/An Authorization header with a Bearer token is required$/);
+    expect(await outcome(undefined)).toMatch(
+      /: in the Authorization header or, on a WebSocket, as the connection parameter authorization$/,
+    );
   });
 
   it('that is refused is told why, and nothing of what is in it', async () => {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
+import { type ErrorCode, errorCodes, tokenRequired } from '../../../src/errors/errors.js';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startCollector } from '../../support/collector.js';
@@ -38,7 +38,7 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
     document: 'query ($id: ID!) { taxpayerToken(taxpayerId: $id, maxAgeSeconds: -1) { name } }',
     cause: 'a value must be from 0 to 2592000',
   },
-  UNAUTHENTICATED: { anonymous: true, cause: 'An Authorization header with a Bearer token is required' },
+  UNAUTHENTICATED: { anonymous: true, cause: tokenRequired },
   FORBIDDEN: { variables: { id: 'of-another' }, cause: 'You do not have access to this taxpayer' },
   NOT_FOUND: { document: readJob, fault: ['refreshJob', status(404)], cause: 'HTTP 404' },
   IDEMPOTENCY_CONFLICT: {

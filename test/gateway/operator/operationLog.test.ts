@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { tokenRequired } from '../../../src/errors/errors.js';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
@@ -221,7 +222,7 @@ describe('An audit line', () => {
     ]);
     expect(audits('token-refused').map(({ cause }) => cause)).toEqual([
       'The access token is malformed: expected a signed JWT (RFC 7519)',
-      'An Authorization header with a Bearer token is required',
+      tokenRequired,
     ]);
     expect(operations()).toEqual(audits('token-refused'));
   });

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, jest } from '@jest/globals';
+import { WebSocket } from 'ws';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, update, watchJob, whenMetric } from '../../support/liveJob.js';
@@ -183,6 +184,19 @@ describe('a caller on a socket', () => {
     await socket.opened;
     socket.send({ type: 'connection_init', payload: { authorization: 7 } });
     expect((await socket.closed).code).toBe(4401);
+  });
+
+  it('without a subprotocol is told which one is spoken', async () => {
+    const socket = new WebSocket(`${guarded.origin.replace('http', 'ws')}/graphql`);
+    const [code, reason] = await once(socket, 'close');
+    expect([code, String(reason)]).toEqual([4406, 'The subprotocol must be graphql-transport-ws']);
+  });
+
+  it('that has its token elsewhere is told where it belongs', async () => {
+    const socket = rawSocket(guarded.origin);
+    await socket.opened;
+    socket.send({ type: 'connection_init', payload: { headers: { authorization: await provider.watcherOf([]) } } });
+    expect((await socket.closed).reason).toMatch(/ as the connection parameter authorization$/);
   });
 
   it.each([
