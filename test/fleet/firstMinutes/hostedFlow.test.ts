@@ -67,7 +67,7 @@ describe('In a browser without internet', () => {
     expect(policy).toContain("default-src 'none'");
     expect(policy).toMatch(/script-src 'unsafe-inline' https:\/\/embeddable-sandbox\.cdn\.apollographql\.com/);
     expect(policy).toContain("frame-ancestors 'none'");
-    await page.getByRole('link', { name: 'GraphiQL' }).click();
+    await page.getByRole('main').getByRole('link', { name: 'GraphiQL' }).click();
     await page.waitForURL(`${gateway.origin}/graphiql`);
   });
 
