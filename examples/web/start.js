@@ -23,7 +23,7 @@ const gateway = spawn(process.execPath, [fileURLToPath(new URL('../../dist/main.
     // The sandbox may be asked every second, so that the page shows each step at once; a real service may not.
     ...(!process.env.UPSTREAM_BASE_URL && { TOKEN_FRESH_SECONDS: '1', TOKEN_BUDGET_PER_HOUR: '0' }),
     ...process.env,
-    PORT: process.env.GATEWAY_PORT ?? '4000',
+    PORT: process.env.GATEWAY_PORT ?? process.env.PORT ?? '4000',
     CORS_ORIGINS: '',
   },
   stdio: ['ignore', 'pipe', 'inherit'],
@@ -47,7 +47,10 @@ const vite = await createServer({
     proxy: { '/graphql': { target, ws: true } },
   },
 });
-await vite.listen();
+await vite.listen().catch(({ message }) => {
+  console.error(`${message}: stop the other process or set APP_PORT`);
+  process.exit(1);
+});
 const { port } = vite.httpServer.address();
 console.log(`App:     http://127.0.0.1:${port}/\nGateway: ${ready.graphql}`);
 

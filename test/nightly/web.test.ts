@@ -77,6 +77,7 @@ describe('The example web app', () => {
     await page.locator('#job-id').fill(jobId);
     await page.locator('#job-id').press('Enter');
     await page.locator('#job-status', { hasText: 'processing' }).waitFor();
+    expect(await page.locator('[aria-busy=true]').count()).toBe(0); // screen readers may withhold what is in a busy part
     await picture(page, '4-processing');
     expect(await seriousViolations(page)).toEqual([]);
     await page.locator('#job-status', { hasText: 'completed' }).waitFor({ timeout: 60_000 });
@@ -106,6 +107,28 @@ describe('The example web app', () => {
     expect(await seriousViolations(page)).toEqual([]);
     await page.close();
   }, 120_000);
+
+  it('says so without JavaScript', async () => {
+    const page = await browser.newPage({ javaScriptEnabled: false });
+    await page.goto(app);
+    expect(await page.locator('body').innerText()).toBe('This page needs JavaScript.');
+    await page.close();
+  });
+
+  it('names the setting to change when a port is in use, and leaves nothing behind', async () => {
+    const { port } = new URL(app);
+    for (const [setting, env] of [
+      ['APP_PORT', { APP_PORT: port, GATEWAY_PORT: '0' }],
+      ['PORT', { APP_PORT: '0', PORT: port }],
+    ] as const) {
+      const { output, exited } = startProgram(process.execPath, ['start.js'], {
+        cwd: folder,
+        env: { PATH: process.env['PATH'], ...env },
+      });
+      expect(await exited).toBe(1);
+      expect(output()).toBe(`Port ${port} is already in use: stop the other process or set ${setting}\n`);
+    }
+  }, 60_000);
 });
 
 async function picture(page: Page, name: string): Promise<void> {

@@ -53,7 +53,7 @@ function Progress(ids: JobIds) {
   const job = data?.refreshJobUpdated;
   const isRunning = job?.status === 'PROCESSING' || job?.status === 'UNRECOGNIZED';
   return (
-    <div aria-busy={loading || isRunning}>
+    <div aria-busy={loading}>
       {loading && !job && !error && <p className="loading">Connecting…</p>}
       {isReconnecting && isRunning && !error && <p role="status">Reconnecting…</p>}
       {error && <Problems error={error} onRetry={restart} />}
