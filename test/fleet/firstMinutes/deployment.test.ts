@@ -65,6 +65,11 @@ describe.each(['compose.yaml', 'compose.demo.yaml'])('%s', (file) => {
       const port = services['gateway']?.environment?.['METRICS_PORT'];
       expect(JSON.stringify(parse(read('ops/prometheus/prometheus.yml')))).toContain(`"gateway:${port}"`);
     });
+
+    it('publishes the port that the gateway listens on, whatever .env says', () => {
+      const { ports, environment } = services['gateway'] ?? {};
+      expect(ports).toEqual([`4000:${environment?.['PORT']}`]);
+    });
     return;
   }
 
