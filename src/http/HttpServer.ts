@@ -168,8 +168,10 @@ export class HttpServer {
     // Only a promise is awaited: a request that needs no waiting should not wait.
     if (answered instanceof Promise ? await answered : answered) return;
     const end = url.indexOf('?');
-    const handler = this.options.routes.get(end === -1 ? url : url.slice(0, end)) ?? answerNotFound;
-    await handler(request, response);
+    const { routes } = this.options;
+    const handler = routes.get(end === -1 ? url : url.slice(0, end));
+    if (handler) await handler(request, response);
+    else response.writeHead(404, plainText).end(`Not found: the paths here are ${[...routes.keys()].join(', ')}\n`);
   }
 
   /** The class of responses, which adds the `safe` headers to each: `setHeader` would cost several times as much. */
@@ -219,6 +221,3 @@ function writeInPieces(socket: Socket): void {
   socket._writev = (all, taken) =>
     socket._write(Buffer.concat(all.map(({ chunk, encoding }) => bytesOf(chunk, encoding))), ofBytes, taken);
 }
-
-const answerNotFound: Handler = (_, response) =>
-  response.writeHead(404, plainText).end('Not found: operations are on /graphql\n');
