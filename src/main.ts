@@ -11,8 +11,10 @@ try {
   // Before any other code is loaded, because libraries read variables as they load. A variable that is set already wins over
   // the file, unless it is empty, which counts as unset.
   if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) {
-    const given = parseEnv(withoutByteOrderMark(readFileSync('.env', 'utf8')));
-    for (const [name, value] of Object.entries(given)) process.env[name] ||= value;
+    const content = withoutByteOrderMark(readFileSync('.env', 'utf8'));
+    // Makes `NAME: value` a name of its own, which gets a warning. Otherwise the name goes on to the next equals sign, if any.
+    const lines = content.replace(/^[A-Z_]+:[^=\n]*$/gm, '$&=');
+    for (const [name, value] of Object.entries(parseEnv(lines))) process.env[name] ||= value;
   }
   // Libraries that find this variable as they load print what they send, passwords included.
   delete process.env['DEBUG'];
