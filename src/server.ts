@@ -88,18 +88,20 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   await operations.start();
   started(operations); // only now: Apollo Server cannot be stopped before it has started
 
+  let isListening = false; // METRICS_PORT answers earlier than PORT, so that it also answers for as long
   const { places, quota } = services;
   const edge = edgeOf(surroundings, { operations, quota, identify, places, ...waits });
   const parts = {
     ...edge,
     ...surroundings,
     explorer: { operations: explorerOperations(sandbox?.demo.jobs.processing), needsToken: config.auth.mode === 'jwt' },
-    reasonNotReady,
+    reasonNotReady: () => (isListening ? reasonNotReady() : 'starting'),
     upgrade: webSocketHandler(edge),
   };
   const metricsServer = await startMetricsServer(parts);
   started({ stop: () => metricsServer?.drain(0) });
   const { server, port } = await startHttp(parts);
+  isListening = true;
   started({ stop: () => drain(config.drainTimeoutMs, edge, services, server) });
   return { port, sandbox, firstQuery: sandbox?.firstQuery ?? '{ __typename }', log };
 }

@@ -1,3 +1,4 @@
+import { Server } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { freePort } from '../../support/freePort.js';
 import { startTestGateway } from '../../support/gateway.js';
@@ -91,6 +92,25 @@ describe('Metrics', () => {
     const next = await connection.answer();
     expect(same?.body).toBe(one?.body);
     expect(next?.body).not.toBe(one?.body);
+  });
+
+  it('are on METRICS_PORT before PORT listens, where the process is not ready yet', async () => {
+    const port = await freePort();
+    const { listen } = Server.prototype;
+    const early = new Promise<number>((resolve, reject) => {
+      const atListen = function (this: Server, ...args: [number]) {
+        if (args[0] !== 0 || this.listenerCount('upgrade') === 0) return listen.apply(this, args);
+        Server.prototype.listen = listen;
+        fetch(`http://127.0.0.1:${port}/health/ready`)
+          .then(({ status }) => resolve(status), reject)
+          .finally(() => listen.apply(this, args));
+        return this;
+      };
+      Server.prototype.listen = atListen as typeof listen;
+    });
+    await startTestGateway({ METRICS_PORT: String(port) });
+    expect(await early).toBe(503);
+    expect((await fetch(`http://127.0.0.1:${port}/health/ready`)).status).toBe(200);
   });
 
   it('are on METRICS_PORT alone when that is set', async () => {
