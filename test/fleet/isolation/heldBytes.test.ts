@@ -277,7 +277,7 @@ describe('a process with a heap of 256 MB', () => {
 });
 
 it('small bodies in chunks that wait for their turn take little more than their bytes', async () => {
-  const gateway = await spawnGateway({});
+  const gateway = await spawnGateway({ PORT: '0' });
   const { hostname, port } = new URL(gateway.origin);
   const text = '{"query":"{ __typename }"}';
   const chunks = [text.slice(0, 5), text.slice(5), ''].map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`);

@@ -27,7 +27,7 @@ const documents: Readonly<Record<string, string>> = {
   'the definition of a type': `type X { a(b: Int = ${around('[', '1', ']')}): Int } { __typename }`,
 };
 
-const gateway = await startTestGateway({ MAX_TOKENS: '100000', MAX_BODY_BYTES: '10000000', MAX_DEPTH: '1000' });
+const gateway = await startTestGateway({ MAX_TOKENS: '100000', MAX_BODY_BYTES: '10000000', MAX_DEPTH: '500' });
 
 describe('a document nested too deeply is the mistake of its sender', () => {
   it.each(Object.entries(documents))('%s', async (_, query) => {
