@@ -82,7 +82,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     ...(tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
   };
   if (address.mode === 'cluster') {
-    return new Cluster([...nodes], {
+    const cluster = new Cluster([...nodes], {
       ...offline,
       redisOptions: common,
       clusterRetryStrategy: backoff,
@@ -92,6 +92,16 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
       // A certificate names hosts, so under TLS host names must not be replaced by addresses.
       ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
     });
+    // While a slot moves, the driver sends ASKING and ignores its outcome: a rejection that nobody handles ends the process.
+    cluster.on('+node', (node: Redis) => {
+      const asking = node.asking.bind(node);
+      node.asking = () =>
+        asking().catch((error) => {
+          cluster.emit('node error', error); // the next command fails, too, without this reason
+          return 'OK';
+        });
+    });
+    return cluster;
   }
   return new Redis({
     ...offline,

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { openStore } from '../../../src/stores/openStore.js';
 import { makeAuthority } from '../../support/certificate.js';
-import { environmentFor, linesWith, spawnGateway, startTestGateway } from '../../support/gateway.js';
+import { environmentFor, linesWith, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startRedis, startRedisCluster } from '../../support/redis.js';
 import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
@@ -97,6 +97,24 @@ for (const [what, user] of [
     expect(await runCommand(env, ['check'])).toMatchObject({ code: 0, stderr: '' });
   });
 }
+
+it('A slot of a cluster that moves to a master which refuses the user ASKING is told, and ends no process', async () => {
+  const { nodes, url } = await startRedisCluster();
+  const slot = Number(await nodes[0]?.command('CLUSTER', 'KEYSLOT', 'txgw:start')); // what every start asks for
+  const from = [5461, 10923, 16384].findIndex((end) => slot < end);
+  const target = await nodes[(from + 1) % 3]?.command('CLUSTER', 'MYID');
+  await nodes[from]?.command('CLUSTER', 'SETSLOT', slot, 'MIGRATING', `${target}`);
+  const rights = ['~*', '&*', '+@all', '-asking'];
+  for (const { command } of nodes) await command('ACL', 'SETUSER', 'app', 'on', '>secret', ...rights);
+  const sandbox = await startSandbox();
+  const env = { ...environmentFor(sandbox), CACHE_URL: url.replace('//', '//app:secret@') };
+  const gateway = await spawnGateway(env);
+  const [id] = sandbox.control.addTaxpayers(1);
+  const { data } = await postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`);
+  expect(data).toEqual({ taxpayerToken: { status: 'CREATED' } });
+  const lines = linesWith([gateway.output()], { level: 'error' });
+  expect(lines.map(({ cause }) => cause)).toEqual(['Redis does not permit the command (NOPERM asking)']);
+});
 
 it('A store that is closed while it does not answer says that it is closed: what waits to be written ends', async () => {
   const store = await openStore('redis://127.0.0.1:1', { waitMs: 0 });
