@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
@@ -21,6 +23,13 @@ const whileStoreMoves = ['UPSTREAM_UNAVAILABLE', 'OUTCOME_UNKNOWN'];
 
 /** As docs/token-broker.md asks for: a master that one of its two replicas has left takes no writes. */
 const bothReplicas = ['--min-replicas-to-write', '2', '--min-replicas-max-lag', '10'];
+
+/** What docs/operations.md permits a user in a cluster. */
+function rulesOfThePage(): readonly string[] {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+  const [, more = '', rules = ''] = /in a cluster also `([^`]*)`.*?```text\n(~txgw:[^`]*)```/s.exec(page) ?? [];
+  return `${rules} ${more}`.trim().split(/\s+/);
+}
 
 describe('Two gateways under load', () => {
   let sandbox: Sandbox;
@@ -118,7 +127,8 @@ describe('Two gateways under load', () => {
 
   it('keep their promises while slots with keys in use move to another master of a cluster', async () => {
     const redis = await startRedisCluster();
-    await startFleet(redis.url);
+    for (const { command } of redis.nodes) await command('ACL', 'SETUSER', 'app', 'on', '>secret', ...rulesOfThePage());
+    await startFleet(redis.url.replace('//', '//app:secret@'));
     expectPromises(await loadDuring(() => redis.reshard(0, 1, 2000), 1000));
   }, 120_000);
 });
