@@ -201,7 +201,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const renewing = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
     try {
       const entry = await reader.fetch().finally(() => clearInterval(renewing));
-      // 8. Write the entry and release the lease. What the store does not take is noted for step 10.
+      // 8. Write the entry and release the lease, also of an entry that the store does not take, which is noted for step 10.
       const write = (aheadMs: number) =>
         store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => undefined);
       // False: not written, without a lease. Undefined: the store did not answer, and may have taken it.
@@ -212,7 +212,11 @@ export class LeasedCache<Value> implements MemoryKeeper {
         if (newest !== undefined) return newest;
       }
       this.#keep(reader, entry);
-      if (!isSaved) void this.#saveLater(reader);
+      if (!isSaved) {
+        // A Redis that is nearly full may have taken the lease and refuse the entry: others must not wait for that.
+        void store.settle(place, owner, { failure: undefined }).catch(() => undefined);
+        void this.#saveLater(reader);
+      }
       return entry;
     } catch (error) {
       // 9. Leave the failure for those who wait, unless it is a bug or a refusal that concerns one caller alone.

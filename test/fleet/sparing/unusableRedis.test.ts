@@ -76,6 +76,17 @@ for (const [kind, url, cause] of wrongKinds) {
   });
 }
 
+it('Nobody waits for a process whose leases the store takes, and whose answers it refuses', async () => {
+  const sandbox = await startSandbox();
+  const env = { CACHE_URL: await urlWithout('pexpire'), UPSTREAM_BASE_URL: sandbox.url };
+  const fleet = await Promise.all([startTestGateway(env), startTestGateway(env)]);
+  const [id] = sandbox.control.addTaxpayers(1);
+  for (const gateway of fleet) {
+    const { data } = await gateway.query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`);
+    expect(data).toEqual({ taxpayerToken: { status: 'CREATED' } });
+  }
+});
+
 it('A part of a cluster, without +cluster in its URL, is found by check, whatever slots it has', async () => {
   const cluster = await startRedisCluster();
   const cause = 'Redis is part of a cluster: expected redis+cluster:// in CACHE_URL (MOVED)';
