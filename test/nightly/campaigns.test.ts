@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { comparePlans } from '../support/comparePlans.js';
 import { run } from '../support/run.js';
 

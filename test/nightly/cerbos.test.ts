@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import { beforeAll, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { freePort } from '../support/freePort.js';
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';

@@ -1,6 +1,5 @@
 import { readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import { build } from 'esbuild';
 import { buildSchema } from 'graphql';
 import { read } from '../support/repository.js';

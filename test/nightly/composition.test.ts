@@ -1,4 +1,3 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import { print } from 'graphql';
 import { composeSupergraph, subgraphs } from '../../examples/supergraph/composeSupergraph.js';
 import { composeWithGrafbase } from './support/grafbase.js';

@@ -1,6 +1,5 @@
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it } from '@jest/globals';
 import { RedisStore } from '../../src/stores/RedisStore.js';
 import { atEnd } from '../support/atEnd.js';
 import { startRedis } from '../support/redis.js';

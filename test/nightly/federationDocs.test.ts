@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it } from '@jest/globals';
 import { freePort } from '../support/freePort.js';
 import { postQuery } from '../support/gateway.js';
 import { startProgram } from '../support/program.js';

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import { atEnd } from '../support/atEnd.js';
 import {
   environmentFor,

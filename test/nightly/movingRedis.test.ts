@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { whenMetric } from '../support/liveJob.js';
 import { startRedisCluster, startRedisSentinel } from '../support/redis.js';

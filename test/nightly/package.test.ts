@@ -1,6 +1,5 @@
 import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import { postQuery, readyOrigin } from '../support/gateway.js';
 import { startProgram } from '../support/program.js';
 import { run } from '../support/run.js';

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../support/decisionPoint.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';

@@ -1,4 +1,3 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
 import type { TrustedProvider } from '../support/authenticated.js';
 import { codesOf, postQuery } from '../support/gateway.js';

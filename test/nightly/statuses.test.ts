@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { type DocumentNode, parse, print } from 'graphql';
 import { problemsOf, retryAfterSeconds } from '../../packages/client/src/index.js';
 import { startTrustedProvider } from '../support/authenticated.js';

@@ -1,5 +1,4 @@
 import { existsSync, mkdirSync } from 'node:fs';
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser } from '../support/browser.js';
 import { startProgram } from '../support/program.js';

@@ -1,4 +1,3 @@
-import { expect, it } from '@jest/globals';
 import { run } from '../support/run.js';
 
 /** What `npm run simulate` prints. Rejects with it when a seed failed. */

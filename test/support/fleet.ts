@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { afterAll, beforeAll } from '@jest/globals';
 import { Sealer } from '../../src/cache/Sealer.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/Secret.js';

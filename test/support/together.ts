@@ -1,5 +1,3 @@
-import { beforeAll, it } from '@jest/globals';
-
 interface Scene {
   readonly run: () => Promise<void>;
   outcome?: Promise<void>;
@@ -23,6 +21,6 @@ export function together(): (title: string, run: Scene['run']) => void {
   return (title, run) => {
     const scene: Scene = { run };
     if (scenes.push(scene) === 1) beforeAll(runAll, 300_000);
-    it(title, () => scene.outcome);
+    it(title, async () => scene.outcome);
   };
 }

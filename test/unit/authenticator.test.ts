@@ -1,4 +1,3 @@
-import { expect, it } from '@jest/globals';
 import { Authenticator } from '../../src/auth/Authenticator.js';
 import type { KeySource } from '../../src/auth/IssuerKeys.js';
 import { loadConfig } from '../../src/config/config.js';

@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { openStore, shownStore } from '../../src/stores/openStore.js';
 import { parseRedisUrl } from '../../src/stores/redisClient.js';
 

@@ -1,4 +1,4 @@
-import { afterEach, expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { CallQueue } from '../../src/admission/CallQueue.js';
 import { boundsFor, Places } from '../../src/admission/Places.js';
 

@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from '@jest/globals';
 import { ConfigError, loadConfig } from '../../src/config/config.js';
 import { type SettingName, settings } from '../../src/config/settings.js';
 import { scratch } from '../support/scratch.js';

@@ -1,4 +1,4 @@
-import { expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { EndpointBreaker } from '../../src/upstream/EndpointBreaker.js';
 import { atEnd } from '../support/atEnd.js';
 

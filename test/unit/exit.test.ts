@@ -1,4 +1,3 @@
-import { expect, it } from '@jest/globals';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { boundsFor, Places, rateLimited } from '../../src/admission/Places.js';
 import { GatewayError } from '../../src/errors/errors.js';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { follow } from '../../src/process/files.js';
 import { atEnd } from '../support/atEnd.js';
 import { scratch } from '../support/scratch.js';

@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { Secret } from '../../src/config/Secret.js';
 import { type FreshnessRule, freshMsOf, unchangedTimeOf } from '../../src/datasources/freshness.js';
 import { tokenAnswerCodec } from '../../src/datasources/tokenAnswer.js';

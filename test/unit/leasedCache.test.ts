@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { isYoungerThan } from '../../src/cache/Entry.js';
 import { LeasedCache } from '../../src/cache/LeasedCache.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { Sealer } from '../../src/cache/Sealer.js';
 import { Secret } from '../../src/config/Secret.js';
 import { LineLimit } from '../../src/observability/LineLimit.js';

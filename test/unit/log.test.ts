@@ -1,4 +1,3 @@
-import { expect, it } from '@jest/globals';
 import { recordedLog } from '../support/recordedLog.js';
 
 it('a field that must never be logged is not, however deep it is in what is logged', () => {

@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { read } from '../support/repository.js';

@@ -1,5 +1,4 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { expect, it } from '@jest/globals';
 import { errorCodes } from '../../src/errors/errorCodes.js';
 import { read } from '../support/repository.js';
 

@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { isRetryable, problemsOf, retryAfterSeconds } from '../../packages/client/src/index.js';
 
 const problem = {

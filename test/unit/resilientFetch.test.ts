@@ -1,4 +1,3 @@
-import { expect, it } from '@jest/globals';
 import nodeFetch from 'node-fetch';
 import { GatewayError } from '../../src/errors/errors.js';
 import { Agents } from '../../src/network/agents.js';

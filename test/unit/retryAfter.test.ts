@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { secondsIn } from '../../src/upstream/readAnswer.js';
 
 const now = Date.parse('2024-05-06T07:08:09Z');

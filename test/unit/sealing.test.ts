@@ -1,5 +1,4 @@
 import { inspect } from 'node:util';
-import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/Sealer.js';

@@ -1,5 +1,4 @@
 import { inspect } from 'node:util';
-import { expect, it } from '@jest/globals';
 import { Secret } from '../../src/config/Secret.js';
 
 const secret = new Secret('planted-text');

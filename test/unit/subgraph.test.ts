@@ -1,4 +1,3 @@
-import { expect, it } from '@jest/globals';
 import { composeSchemaContract } from '@theguild/federation-composition';
 import { buildASTSchema, isInputObjectType, isObjectType, parse } from 'graphql';
 import { subgraphs } from '../../examples/supergraph/composeSupergraph.js';

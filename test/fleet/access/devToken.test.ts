@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { initSocket } from '../../support/rawSocket.js';

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { settings } from '../../../src/config/settings.js';
 import { makeAuthority } from '../../support/certificate.js';

@@ -1,4 +1,3 @@
-import { beforeAll, expect, it } from '@jest/globals';
 import { type GatewayProcess, spawnGateway } from '../../support/gateway.js';
 import { codeBlocks, read } from '../../support/repository.js';
 import { run } from '../../support/run.js';

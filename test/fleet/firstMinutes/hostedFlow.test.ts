@@ -1,4 +1,3 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser } from '../../support/browser.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';

@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from '@jest/globals';
 import { launchBrowser } from '../../support/browser.js';
 import { type Answer, type Environment, postQuery, readyOrigin } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';

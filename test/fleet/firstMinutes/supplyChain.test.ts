@@ -1,6 +1,5 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { read } from '../../support/repository.js';
 

@@ -1,4 +1,3 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import { executions } from '../../support/executions.js';
 import {
   environmentFor,

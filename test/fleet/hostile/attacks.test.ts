@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { beforeAll, describe, expect, test } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';

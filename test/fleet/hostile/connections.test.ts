@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { type OutgoingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { environmentFor, type GatewayProcess, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';

@@ -1,5 +1,4 @@
 import { createServer } from 'node:http';
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser } from '../../support/browser.js';
 import { spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';

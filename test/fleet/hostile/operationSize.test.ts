@@ -1,4 +1,3 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { executions } from '../../support/executions.js';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from '@jest/globals';
 import { readListed } from '../../../src/operations/TrustedDocuments.js';
 import { type Answer, startTestGateway } from '../../support/gateway.js';
 import { post } from '../../support/post.js';

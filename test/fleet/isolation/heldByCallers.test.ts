@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-import { describe, expect, it } from '@jest/globals';
 import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, environmentFor, linesWith, spawnGateway, startTestGateway } from '../../support/gateway.js';

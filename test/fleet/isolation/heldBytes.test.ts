@@ -5,7 +5,6 @@ import { request as requestOverTls } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { issueCertificate } from '../../support/certificate.js';
 import {

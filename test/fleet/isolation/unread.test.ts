@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { makeAuthority } from '../../support/certificate.js';
 import { freePort } from '../../support/freePort.js';

@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { expect, it } from '@jest/globals';
 import { findCanaries } from '../../support/canaries.js';
 import { environmentFor, type GatewayProcess, linesWith, spawnGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';

@@ -3,7 +3,6 @@ import { writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it } from '@jest/globals';
 import { readProviders } from '../../../src/schema/Provider.js';
 import { entry, environmentFor, launchGateway, postQuery, readyOrigin, spawnGateway } from '../../support/gateway.js';
 import { type Program, startProgram } from '../../support/program.js';

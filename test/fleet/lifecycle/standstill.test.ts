@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it } from '@jest/globals';
 import { environmentFor, postQuery, spawnGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 

@@ -1,5 +1,4 @@
 import { createServer } from 'node:http';
-import { expect, it } from '@jest/globals';
 import { loadConfig } from '../../../src/config/config.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
 import { startGateway } from '../../../src/server.js';

@@ -2,7 +2,6 @@ import { generateKeyPairSync } from 'node:crypto';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../../src/config/config.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
 import { startGateway } from '../../../src/server.js';

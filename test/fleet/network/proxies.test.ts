@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { connect, type Socket } from 'node:net';
-import { afterEach, describe, expect, test } from '@jest/globals';
 import { Secret } from '../../../src/config/Secret.js';
 import { Agents } from '../../../src/network/agents.js';
 import { demoData } from '../../../src/sandbox/demoData.js';

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it } from '@jest/globals';
 import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
 import { codesOf, type Environment, linesWith, startTestGateway } from '../../support/gateway.js';

@@ -1,4 +1,3 @@
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import {
   type Environment,
   environmentFor,

@@ -5,7 +5,6 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { freePort } from '../../support/freePort.js';

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { findCanaries, spellingsOf } from '../../support/canaries.js';

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { findCanaries } from '../../support/canaries.js';
 import { startCollector } from '../../support/collector.js';

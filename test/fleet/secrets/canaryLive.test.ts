@@ -1,4 +1,3 @@
-import { expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { findCanaries } from '../../support/canaries.js';
 import { startCollector } from '../../support/collector.js';

@@ -1,7 +1,6 @@
 import { appendFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect } from '@jest/globals';
 import { followSecrets, loadConfig, type UpstreamCredentials } from '../../../src/config/config.js';
 import { followPemFiles, type Pem, readPemFiles } from '../../../src/network/pemFiles.js';
 import { atEnd } from '../../support/atEnd.js';

@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { environmentFor, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
 import { startSandbox } from '../../support/sandbox.js';

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import {
   environmentFor,

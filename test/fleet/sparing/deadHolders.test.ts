@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, describe, expect } from '@jest/globals';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../../support/gateway.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect } from '@jest/globals';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric, whenMetric } from '../../support/liveJob.js';
 import { startRedis } from '../../support/redis.js';

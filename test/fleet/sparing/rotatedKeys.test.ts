@@ -1,4 +1,3 @@
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { codesOf, postQuery, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 

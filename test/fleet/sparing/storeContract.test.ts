@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { RedisStore } from '../../../src/stores/RedisStore.js';

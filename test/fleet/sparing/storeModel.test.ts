@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { RedisStore } from '../../../src/stores/RedisStore.js';
 import type { Store } from '../../../src/stores/Store.js';

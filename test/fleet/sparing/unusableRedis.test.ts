@@ -1,4 +1,3 @@
-import { expect, it } from '@jest/globals';
 import { openStore } from '../../../src/stores/openStore.js';
 import { makeAuthority } from '../../support/certificate.js';
 import { environmentFor, linesWith, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';

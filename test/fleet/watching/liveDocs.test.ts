@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { startTestGateway } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
 import { codeBlocks, read } from '../../support/repository.js';

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
 import { addJob, metric, watchJob, whenMetric } from '../../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';

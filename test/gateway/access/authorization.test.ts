@@ -1,4 +1,3 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Answer, codesOf, linesWith, startTestGateway } from '../../support/gateway.js';
 import { schema } from '../../support/schema.js';

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import { signatureAlgorithms } from '../../../src/auth/verifyToken.js';
 import { codesOf, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';

@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway } from '../../support/gateway.js';
 import { rawSocket } from '../../support/rawSocket.js';

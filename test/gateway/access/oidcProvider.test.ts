@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { afterAll, expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { exportJWK, generateKeyPair } from 'jose';
 import { startTestGateway } from '../../support/gateway.js';
 import { serve } from '../../support/serve.js';

@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, startTestGateway } from '../../support/gateway.js';
 

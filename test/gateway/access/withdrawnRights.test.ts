@@ -1,5 +1,4 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, codesOf, startTestGateway } from '../../support/gateway.js';

@@ -1,4 +1,3 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { serviceUrl } from '../../../src/datasources/TaxpayerService.js';
 import { codesOf, startTestGateway } from '../../support/gateway.js';

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { type Answer, codesOf, startTestGateway } from '../../support/gateway.js';
 import { serve } from '../../support/serve.js';

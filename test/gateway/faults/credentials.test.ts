@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';

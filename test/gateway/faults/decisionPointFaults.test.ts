@@ -1,4 +1,3 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Misbehaviour, misbehaviours, startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { startTestGateway } from '../../support/gateway.js';

@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { type AnswerError, startTestGateway } from '../../support/gateway.js';
 import { transports } from '../../support/transports.js';
 

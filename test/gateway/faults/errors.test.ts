@@ -1,4 +1,3 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
 import { type Answer, type AnswerError, codesOf, startTestGateway } from '../../support/gateway.js';
 import { post } from '../../support/post.js';

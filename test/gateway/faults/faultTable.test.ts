@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
 import { type Endpoint, maxTries } from '../../../src/upstream/ResilientFetch.js';

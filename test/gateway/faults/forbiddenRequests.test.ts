@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 
 const forbidden = { status: 403 } as const;

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { TokenBroker } from '../../../src/datasources/TokenBroker.js';
 import { linesWith, startTestGateway } from '../../support/gateway.js';
 import { transports } from '../../support/transports.js';

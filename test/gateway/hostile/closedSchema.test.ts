@@ -1,4 +1,3 @@
-import { expect, test } from '@jest/globals';
 import { startTestGateway } from '../../support/gateway.js';
 
 // Without introspection no answer may tell what the schema holds: a list of words must not find the names in it.

@@ -1,4 +1,3 @@
-import { describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
 import { codesOf, startTestGateway } from '../../support/gateway.js';
 

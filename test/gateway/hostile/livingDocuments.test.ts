@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import { linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { post } from '../../support/post.js';
 import { scratch } from '../../support/scratch.js';

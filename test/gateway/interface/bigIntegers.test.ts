@@ -1,4 +1,3 @@
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { parseJson } from '../../../src/process/json.js';
 import { environmentFor, startTestGateway, type TestGateway } from '../../support/gateway.js';

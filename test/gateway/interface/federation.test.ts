@@ -1,4 +1,3 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import { codesOf, startTestGateway } from '../../support/gateway.js';
 
 const entities = `query ($representations: [_Any!]!) {

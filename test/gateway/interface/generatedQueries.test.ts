@@ -1,4 +1,3 @@
-import { expect, it } from '@jest/globals';
 import { comparePlans } from '../../support/comparePlans.js';
 
 it('300 generated queries are answered by plans as by Apollo Server, byte for byte', async () => {

@@ -1,4 +1,3 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
 import { auditServer } from 'graphql-http';
 import { newText, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { post } from '../../support/post.js';

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestGateway } from '../../support/gateway.js';
 import { watchJob } from '../../support/liveJob.js';

@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { composeServices } from '@theguild/federation-composition';
 import { buildASTSchema, type GraphQLField, isNonNullType, isObjectType, parse } from 'graphql';
 import { composeSupergraph, subgraphs } from '../../../examples/supergraph/composeSupergraph.js';

@@ -1,4 +1,4 @@
-import { describe, expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { LRUCache } from 'lru-cache';
 import { startBoth } from '../../support/comparePlans.js';
 import { until } from '../../support/until.js';

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import { buildASTSchema, findBreakingChanges, isEnumType, isInputObjectType, isObjectType, parse } from 'graphql';
 import { linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';

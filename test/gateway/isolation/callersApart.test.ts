@@ -1,4 +1,3 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { TaxpayerId } from '../../../src/datasources/identifiers.js';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { startTrustedProvider } from '../../support/authenticated.js';

@@ -1,4 +1,3 @@
-import { expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { linesWith, startTestGateway } from '../../support/gateway.js';
 import { metric, whenMetric } from '../../support/liveJob.js';

@@ -1,4 +1,3 @@
-import { afterEach, expect, it } from '@jest/globals';
 import { type Handler, HttpServer } from '../../../src/http/HttpServer.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { recordedLog } from '../../support/recordedLog.js';

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { Quota } from '../../../src/admission/Quota.js';
 import { anyone, type Caller, router } from '../../../src/auth/caller.js';
 import type { GatewayError } from '../../../src/errors/errors.js';

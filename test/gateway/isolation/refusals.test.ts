@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { describe, expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import type { WebSocket } from 'ws';
 import { Quota } from '../../../src/admission/Quota.js';
 import { callerKey } from '../../../src/auth/caller.js';

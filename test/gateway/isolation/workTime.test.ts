@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { Quota } from '../../../src/admission/Quota.js';
 import { anyone, type Caller } from '../../../src/auth/caller.js';
 import { startTrustedProvider } from '../../support/authenticated.js';

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { describe, expect, test } from '@jest/globals';
 import { addressReader } from '../../../src/http/facts.js';
 import { linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 

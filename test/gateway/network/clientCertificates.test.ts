@@ -3,7 +3,6 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { join } from 'node:path';
-import { describe, expect, test } from '@jest/globals';
 import { type CertificateFiles, issueCertificate, makeAuthority } from '../../support/certificate.js';
 import { freePort } from '../../support/freePort.js';
 import { startTestGateway } from '../../support/gateway.js';

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import { describe, expect, it } from '@jest/globals';
 import { type ErrorCode, errorCodes, tokenRequired } from '../../../src/errors/errors.js';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
 import { startTrustedProvider } from '../../support/authenticated.js';

@@ -1,5 +1,4 @@
 import { Server } from 'node:net';
-import { describe, expect, it } from '@jest/globals';
 import { freePort } from '../../support/freePort.js';
 import { startTestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';

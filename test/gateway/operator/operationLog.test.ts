@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { tokenRequired } from '../../../src/errors/errors.js';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { startTrustedProvider } from '../../support/authenticated.js';

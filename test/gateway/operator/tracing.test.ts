@@ -1,4 +1,3 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { type CollectedSpan, startCollector } from '../../support/collector.js';
 import { freePort } from '../../support/freePort.js';

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
 import { startTestGateway } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';

@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import type { TokenView } from '../../../src/datasources/tokenAnswer.js';
 import { type Fleet, type FleetOptions, type Member, startFleet } from '../../support/fleet.js';
 

@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { metric, whenMetric } from '../../support/liveJob.js';

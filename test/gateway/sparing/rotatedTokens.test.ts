@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 import { startTestGateway } from '../../support/gateway.js';
 

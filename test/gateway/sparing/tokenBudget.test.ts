@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { SealedStore } from '../../../src/cache/SealedStore.js';
 import { Sealer } from '../../../src/cache/Sealer.js';
 import { Secret } from '../../../src/config/Secret.js';

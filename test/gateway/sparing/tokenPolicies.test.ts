@@ -1,4 +1,3 @@
-import { describe, expect, it } from '@jest/globals';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Socket } from 'node:net';
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { print } from 'graphql';
 import {
   type ErrorCode,

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { describe, expect, it } from '@jest/globals';
 import { sharedMs } from '../../../src/datasources/RefreshJobs.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';

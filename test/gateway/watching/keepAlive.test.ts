@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, it } from '@jest/globals';
 import { WebSocket, WebSocketServer } from 'ws';
 import { keepAlive } from '../../../src/live/socketBounds.js';
 import { atEnd } from '../../support/atEnd.js';

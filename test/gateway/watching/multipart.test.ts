@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { describe, expect, it } from '@jest/globals';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, update, watchJob } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';

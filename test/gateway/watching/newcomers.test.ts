@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import { startTestGateway } from '../../support/gateway.js';
 import { whenMetric } from '../../support/liveJob.js';
 import { rawHttp } from '../../support/rawConnection.js';

@@ -1,4 +1,3 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import { startTestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob, whenMetric } from '../../support/liveJob.js';
 import { initSocket, type RawSocket } from '../../support/rawSocket.js';

@@ -1,4 +1,3 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { linesWith, startTestGateway } from '../../support/gateway.js';
 import { whenMetric } from '../../support/liveJob.js';

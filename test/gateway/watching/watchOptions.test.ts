@@ -1,5 +1,4 @@
 import { createServer, type Server } from 'node:http';
-import { beforeEach, describe, expect, it } from '@jest/globals';
 import { errorCodeOf, type WatchOptions, watchRefreshJob } from '../../../packages/client/src/index.js';
 import { serve } from '../../support/serve.js';
 

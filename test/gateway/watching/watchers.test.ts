@@ -1,5 +1,5 @@
 import { subscribe } from 'node:diagnostics_channel';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import type { UpstreamCredentials } from '../../../src/config/config.js';
 import { identifiers, type JobId, type TaxpayerId } from '../../../src/datasources/identifiers.js';
 import { startAgents } from '../../../src/network/agents.js';

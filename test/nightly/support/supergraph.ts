@@ -1,5 +1,4 @@
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
-import { expect } from '@jest/globals';
 import { startCases } from '../../../examples/supergraph/casesSubgraph.js';
 import { atEnd } from '../../support/atEnd.js';
 import { startTrustedProvider } from '../../support/authenticated.js';

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Place, Store } from '../../../src/stores/Store.js';
 
 interface StoreUnderTest {
