@@ -1,3 +1,6 @@
+import { anyone } from '../../../src/auth/caller.js';
+import { Sealer } from '../../../src/cache/Sealer.js';
+import { Secret } from '../../../src/config/Secret.js';
 import { codesOf, postQuery, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 
@@ -82,4 +85,23 @@ it('A gateway without the new key beside one that has it makes one more call, an
   expect(codesOf(await createLink(old.origin, 'key'))).toEqual(['OUTCOME_UNKNOWN']);
   for (const { origin } of [next, old, next, old]) expect(codesOf(await readToken(origin, id))).toEqual([]);
   expect(control.counters()).toMatchObject({ createClientLink: 1, taxpayerToken: 2 });
+});
+
+it('What is stored keeps its names: a build with others would forget idempotency keys, pauses and counts', async () => {
+  const { url, command } = await startRedis();
+  const gateway = await startTestGateway({ CACHE_URL: url, CACHE_ENCRYPTION_KEY: oldKey, TOKEN_BUDGET_PER_HOUR: '9' });
+  const { control, ...service } = gateway.sandbox;
+  const [known, failing] = control.addTaxpayers(2) as [string, string];
+  await createLink(gateway.origin, 'key');
+  await readToken(gateway.origin, known);
+  control.arm({ endpoint: 'taxpayerToken', fault: { status: 429 }, times: 1 });
+  await readToken(gateway.origin, failing);
+  const sealer = new Sealer(new Secret(''), [new Secret(`${oldKey}`)]);
+  const names = [
+    ['subject', known],
+    ['token-budget', 'fleet', ''],
+    ['pause', 'taxpayerToken', new Secret(service.clientSecret).fingerprint()],
+    ['client-link', JSON.stringify([anyone.key, 'key'])],
+  ].map((parts) => `txgw:${sealer.name([service.url, service.clientId, ...parts])}`);
+  expect(await command('KEYS', '*')).toEqual(expect.arrayContaining(names));
 });
