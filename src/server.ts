@@ -78,7 +78,7 @@ async function start(config: Config, options: GatewayOptions, started: Started):
 
   const sandbox = started(config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined);
   const upstream = sandbox ? { baseUrl: sandbox.url, ...embeddedSandbox } : (config.upstream as UpstreamCredentials);
-  const agents = started(startAgents(config, log));
+  const agents = started(startAgents(config, { log, metrics }));
   const surroundings = { config, log, metrics, agents };
   const tracing = started(await startTracing(surroundings));
   // Before authentication, which may log: if the store cannot be opened, that error must be the only line.

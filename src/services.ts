@@ -32,13 +32,12 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const onBegin = (holder: Holder) => quota.resume(holder, readWorkMs);
   const onBytes = (holder: Holder, bytes: number) => quota.spend(holder, bytes / bytesPerMs);
   const datasources = startDatasources({ ...surroundings, store, sealer, audit, onBegin, onBytes });
-  const { caches, forgets, http } = datasources;
+  const { caches, forgets } = datasources;
   if (store.kind === 'redis') await forgets.start();
   const cleaning = setInterval(() => {
     for (const cache of caches) cache.dropExpired();
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
-  metrics.showBreakers((endpoint) => http.hasOpenBreaker(endpoint));
   const unfollow = followSecrets(config, log, (setting) => {
     // Without encryption keys, entries are sealed with keys derived from the client secret.
     if (setting !== 'UPSTREAM_CLIENT_SECRET' || config.cache.encryptionKeys.length > 0) return;

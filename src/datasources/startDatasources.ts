@@ -93,7 +93,6 @@ export function startDatasources(options: DatasourcesOptions) {
   };
   return {
     sealed,
-    http,
     caches,
     places,
     calls,

@@ -43,7 +43,7 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');
   if (files && tls) {
-    const unfollow = followPemFiles(files, tls, log, (renewed) =>
+    const unfollow = followPemFiles(files, tls, parts, (renewed) =>
       (server.server as HttpsServer).setSecureContext(renewed),
     );
     server.server.once('close', unfollow);

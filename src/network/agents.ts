@@ -4,13 +4,12 @@ import { isIP, isIPv6 } from 'node:net';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
-import type { Logger } from '../observability/log.js';
 import { isLoopback } from '../process/isLoopback.js';
-import { followPemFiles, type Pem, type PemFiles, readPemFiles } from './pemFiles.js';
+import { followPemFiles, type Pem, type PemFiles, readPemFiles, type Shown } from './pemFiles.js';
 
 /** HTTP agents for calls to the service, and for those to others: identity provider, decision point and collector. */
-export function startAgents({ proxies, service: { tls } }: Config, log?: Logger) {
-  const service = new Agents(proxies, tls, log);
+export function startAgents({ proxies, service: { tls } }: Config, shown?: Shown) {
+  const service = new Agents(proxies, tls, shown);
   const others = new Agents(proxies);
   return {
     service,
@@ -29,13 +28,13 @@ export class Agents {
   #pem: Pem = {};
   #unfollow = () => {};
 
-  /** With a `log`, follows changes of the files. @throws ConfigError in one line, when a file cannot be used */
-  constructor({ httpsProxy, httpProxy, noProxy }: Config['proxies'], files?: PemFiles, log?: Logger) {
+  /** With `shown`, follows changes of the files. @throws ConfigError in one line, when a file cannot be used */
+  constructor({ httpsProxy, httpProxy, noProxy }: Config['proxies'], files?: PemFiles, shown?: Shown) {
     this.#proxies = { 'https:': proxyOf(httpsProxy), 'http:': proxyOf(httpProxy), direct: noProxy.map(plainHost) };
     if (files === undefined) return;
     this.#pem = readPemFiles(files);
-    if (log === undefined) return;
-    this.#unfollow = followPemFiles(files, this.#pem, log, (renewed) => {
+    if (shown === undefined) return;
+    this.#unfollow = followPemFiles(files, this.#pem, shown, (renewed) => {
       this.#pem = renewed;
       for (const [origin, agent] of this.#shared) this.#retire(origin, agent);
     });

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../config/config.js';
 import type { Logger } from '../observability/log.js';
+import type { Metrics } from '../observability/Metrics.js';
 import { follow } from '../process/files.js';
 
 /** A file, and the setting that names it. */
@@ -46,15 +47,32 @@ export function readPemFiles(files: PemFiles): Pem {
   }
 }
 
+/** What shows the state of followed files. */
+export interface Shown {
+  readonly log: Logger;
+  readonly metrics: Pick<Metrics, 'certificateEnds'>;
+}
+
 /** Calls `use` when the files have changed and fit together; until then `present`, what is in use, stays. Returns how to stop. */
-export function followPemFiles(files: PemFiles, present: Pem, log: Logger, use: (pem: Pem) => void): () => void {
+export function followPemFiles(
+  files: PemFiles,
+  present: Pem,
+  { log, metrics }: Shown,
+  use: (pem: Pem) => void,
+): () => void {
   const named = kinds.flatMap((kind) => files[kind] ?? []);
   let inUse = present;
+  const showEnd = () => {
+    const ends = inUse.cert && certificatesIn(inUse.cert).map(({ validTo }) => Date.parse(validTo) / 1000);
+    if (ends && files.cert) metrics.certificateEnds.set(files.cert.setting, Math.min(...ends));
+  };
+  showEnd();
   const take = () => {
     const pem = readPemFiles(files);
     if (isDeepStrictEqual(pem, inUse)) return undefined;
     use(pem);
     inUse = pem;
+    showEnd();
     return { settings: named.map(({ setting }) => setting) };
   };
   return follow({ paths: named.map(({ file }) => file), log, take });

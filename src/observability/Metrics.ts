@@ -4,7 +4,6 @@ import { packageVersion } from '../config/config.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { errorCodes } from '../errors/errors.js';
 import { type OperationRecord, transports } from '../operations/Operation.js';
-import type { ValueKind } from '../schema/Vocabulary.js';
 import { type Endpoint, endpoints, type TryOutcome } from '../upstream/ResilientFetch.js';
 
 /** Upper ends of all but the last bucket, in seconds. */
@@ -74,6 +73,12 @@ export class Metrics {
     'New values of the service that the schema has no name for.',
     'kind',
   );
+  readonly certificateEnds = this.#values(
+    Gauge,
+    'gateway_certificate_expiration_timestamp_seconds',
+    'When the certificate in use expires, by the setting of its file.',
+    'setting',
+  );
   readonly #decisionSeconds = this.#histogram(
     'gateway_decision_seconds',
     'Duration of a call to the decision point, by what came of it.',
@@ -102,9 +107,6 @@ export class Metrics {
     this.showFailures(['none', 'several', 'introspection']);
     for (const kind of ['job', 'record']) this.watchers.add(kind, 0);
     this.#tokenEvents.add('budget-exhausted' satisfies TokenEvent, 0);
-    for (const kind of ['provider', 'taxpayer-status', 'job-status'] satisfies ValueKind[]) {
-      this.unknownValues.add(kind, 0);
-    }
     for (const endpoint of endpoints) {
       for (const reason of ['rate-limited', 'credentials-rejected']) this.callsPaused.add(`${endpoint} ${reason}`, 0);
     }
@@ -153,14 +155,6 @@ export class Metrics {
   showLogLinesDropped(count: () => number): void {
     const help = 'Log lines that the reader of standard output did not take.';
     this.#values(Counter, 'gateway_log_lines_dropped_total', help, '', (values) => values.set('', count()));
-  }
-
-  showBreakers(isOpen: (endpoint: Endpoint) => boolean): void {
-    const help =
-      'Whether a breaker of an endpoint refuses calls, for one caller or for all (1), or did in the last 10 seconds.';
-    this.#values(Gauge, 'gateway_breaker_open', help, 'endpoint', (values) => {
-      for (const endpoint of endpoints) values.set(endpoint, Number(isOpen(endpoint)));
-    });
   }
 
   /** Shows the age of the oldest key set; 0 where no token is verified. Ages are in milliseconds. */

@@ -40,11 +40,6 @@ export class EndpointBreaker {
   /** @param resetMs how long calls are refused once there were too many failures */
   constructor(private readonly resetMs: number) {}
 
-  /** Whether the calls of at least one holder are refused, or were until a moment ago and no trial has succeeded since. */
-  get isOpen(): boolean {
-    return [this.#all, ...this.#holders.values()].some(({ isOpen }) => isOpen);
-  }
-
   /** @throws GatewayError UPSTREAM_UNAVAILABLE in place of a call that is not made; whatever `call` throws */
   async run<T>(about: BreakerCall, call: (record: CallRecord) => Promise<T>): Promise<T> {
     const refusal = this.refusalOf(about.holder);

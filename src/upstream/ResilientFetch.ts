@@ -72,11 +72,6 @@ export class ResilientFetch {
     this.#breakers = byEndpoint(() => new EndpointBreaker(options.breakerResetMs));
   }
 
-  /** As {@link EndpointBreaker.isOpen}. */
-  hasOpenBreaker(endpoint: Endpoint): boolean {
-    return this.#breakers[endpoint].isOpen;
-  }
-
   /**
    * @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived, or UPSTREAM_UNAVAILABLE from an open
    *   breaker; whatever `beforeTry` throws

@@ -113,7 +113,7 @@ describe('A Prometheus that scrapes a gateway', () => {
     const empty: string[] = [];
     for (const { title, targets } of dashboard.panels) {
       for (const { expr } of targets) {
-        const query = expr.replaceAll('$__rate_interval', '1m');
+        const query = expr.replaceAll('$__rate_interval', '1m').replaceAll('$instance', '.*');
         const { result } = await prometheus.get<{ result: unknown[] }>('query', { query });
         if (result.length === 0) empty.push(title);
       }

@@ -11,6 +11,7 @@ import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { codesOf, environmentFor, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
+import { metric } from '../../support/liveJob.js';
 import { startRedis } from '../../support/redis.js';
 import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
@@ -24,7 +25,7 @@ const authority = makeAuthority(directory, 'authority');
 const other = makeAuthority(directory, 'other');
 const server = authority.issue('server', 'IP:127.0.0.1');
 const first = authority.issue('first');
-const second = authority.issue('second');
+const second = authority.issue('second', undefined, 2);
 const inUse = { certFile: file('client.crt'), keyFile: file('client.key') };
 const link = 'mutation { createClientLink(input: {}) { replayed } }';
 const job = `{ refreshJob(taxpayerId: "${demoData.jobs.processing.taxpayerId}", jobId: "${demoData.jobs.processing.jobId}") { status } }`;
@@ -68,11 +69,16 @@ describe('the service', () => {
   test('is shown a client certificate, renewed under load without a request lost, and not while a file is wrong', async () => {
     install(first);
     const { url, clients, openClients } = await startTlsFront(service.url, server, wantsClients());
-    const { query, logs } = await startTestGateway({
+    const gateway = await startTestGateway({
       ...{ UPSTREAM_BASE_URL: url, UPSTREAM_CA_FILE: authority.certFile },
       ...{ UPSTREAM_CERT_FILE: inUse.certFile, UPSTREAM_KEY_FILE: inUse.keyFile },
       ...{ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' },
     });
+    const { query, logs } = gateway;
+    const daysLeft = async () => {
+      const expiry = 'gateway_certificate_expiration_timestamp_seconds{setting="UPSTREAM_CERT_FILE"}';
+      return ((await metric(gateway, expiry)) - Date.now() / 1000) / 86_400;
+    };
     const lost: unknown[] = [];
     let done = false;
     const load = async () => {
@@ -85,12 +91,14 @@ describe('the service', () => {
       const problem = 'UPSTREAM_CERT_FILE does not hold a certificate in PEM';
       await until(() => logs.some((line) => line.includes(problem)));
       expect(new Set(clients)).toEqual(new Set(['CN=first']));
+      expect(await daysLeft()).toBeCloseTo(1, 1);
       install(second);
       await until(() => clients.includes('CN=second'));
       await until(() => !openClients().includes('CN=first'));
       const before = clients.lastIndexOf('CN=first');
       await sleep(1500);
       expect(clients.lastIndexOf('CN=first')).toBe(before);
+      expect(await daysLeft()).toBeCloseTo(2, 1);
     } finally {
       done = true;
       await Promise.all(loads);

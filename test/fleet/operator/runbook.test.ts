@@ -94,8 +94,8 @@ async function runHere(commands: string): Promise<string> {
   return (await run('sh', ['-c', `set -e; ${here}`], options)).stdout;
 }
 
-it('has eight questions', () => {
-  expect(questions).toHaveLength(8);
+it('has nine questions', () => {
+  expect(questions).toHaveLength(9);
 });
 
 describe.each(questions)('$question', ({ commands, output }) => {

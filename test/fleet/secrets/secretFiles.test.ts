@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { followSecrets, loadConfig, type UpstreamCredentials } from '../../../src/config/config.js';
 import { followPemFiles, type Pem, readPemFiles } from '../../../src/network/pemFiles.js';
+import { Metrics } from '../../../src/observability/Metrics.js';
 import { atEnd } from '../../support/atEnd.js';
 import { issueCertificate } from '../../support/certificate.js';
 import { recordedLog } from '../../support/recordedLog.js';
@@ -76,7 +77,7 @@ itMostlyWaits('A certificate and its key that are renewed by a symbolic link are
   };
   const { lines, log } = recordedLog();
   const renewed = new Promise<Pem>((resolve) => {
-    atEnd(followPemFiles(files, readPemFiles(files), log, resolve));
+    atEnd(followPemFiles(files, readPemFiles(files), { log, metrics: new Metrics() }, resolve));
   });
   await sleep(1500); // it has looked at what is in use
   point('two');
