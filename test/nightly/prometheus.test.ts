@@ -99,7 +99,7 @@ describe('A Prometheus that scrapes a gateway', () => {
       expect(text).toContain('"data":{"taxpayerTokenUpdated"');
       expect(text).toContain('AUTH_UNAVAILABLE');
     });
-    expect(risk.annotations['summary']).toMatch(/^\d[\d.]*% of requests fail/);
+    expect(risk.annotations['summary']).toMatch(/^\d[\d.]*% of requests in the last (hours|days) failed/);
   }, 120_000);
 
   it('raises the alert of a cause', async () => {
