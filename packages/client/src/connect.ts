@@ -48,11 +48,11 @@ export async function* resultsOf(
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       clearTimeout(timer);
       timer = setTimeout(silence, silenceLimitMs);
-      const messages = (text + read.value).split('\n\n');
+      const messages = (text + read.value).split(/\n\r?\n/);
       text = messages.pop() ?? '';
-      // A comment is a sign of life; the message `complete` has no data.
+      // A comment is a sign of life; `complete` has no data. U+2028 is no line break here, as it is for `.` and `$`.
       for (const message of messages) {
-        const [, data] = /^data: (.+)$/m.exec(message) ?? [];
+        const [, data] = /^data: ?(\S[^\r\n]*)/m.exec(message) ?? [];
         if (data !== undefined) yield JSON.parse(data);
       }
     }
@@ -63,12 +63,11 @@ export async function* resultsOf(
   }
 }
 
-/** @throws TypeError for a `url` that is no address */
+/** @throws TypeError for a `url` that is no address, or has credentials, which `fetch` refuses */
 export function addressOf(url: string): URL {
-  const page = (globalThis as { readonly location?: { readonly href: string } }).location;
-  if (URL.canParse(url, page?.href)) {
-    const address = new URL(url, page?.href);
-    if (['http:', 'https:'].includes(address.protocol)) return address;
-  }
-  throw new TypeError(`url must be an address such as https://gateway.example/graphql (found: ${url})`);
+  const base = (globalThis as { readonly location?: { readonly href: string } }).location?.href; // of a page
+  const address = URL.canParse(url, base) && new URL(url, base);
+  if (address && /^https?:$/.test(address.protocol) && address.username + address.password === '') return address;
+  const found = String(url).replace(/\/\/.*@/, '//…@');
+  throw new TypeError(`url must be like https://gateway.example/graphql, without credentials (found: ${found})`);
 }

@@ -33,16 +33,15 @@ export interface WatchOptions extends TokenWatchOptions {
 /**
  * Yields the status of a job now, then each change, never the same twice in a row; ends after a final status. Reconnects,
  * with growing pauses, when the connection is lost or brings nothing for 40 seconds, and when the token has expired (if `token`
- * is a function). Leaving the loop ends the watch. Errors of `token` are passed on.
+ * is a function). Leaving the loop, or `return()`, ends the watch. Errors of `token` are passed on.
  *
  * @throws WatchFailed when the gateway refuses for a permanent reason, such as a token that was never valid
  * @throws TypeError when `url` is no address, or `token` no token; Error when there is no gateway at it
  */
 export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
-  const { taxpayerId, jobId } = options;
   return watch(options, {
     query: print(RefreshJobUpdatedDocument),
-    variables: { taxpayerId, jobId },
+    variables: { taxpayerId: options.taxpayerId, jobId: options.jobId },
     updateIn: (data: RefreshJobUpdatedSubscription) => data.refreshJobUpdated,
     stateOf: ({ status }) => status,
     finalStatuses: ['COMPLETED', 'FAILED'],
@@ -54,10 +53,9 @@ export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate
  * not sent again, so `fetchedAt` says when this state was first read.
  */
 export function watchTaxpayerToken(options: TokenWatchOptions): AsyncGenerator<TokenUpdate, void, undefined> {
-  const { taxpayerId } = options;
   return watch(options, {
     query: print(TaxpayerTokenUpdatedDocument),
-    variables: { taxpayerId },
+    variables: { taxpayerId: options.taxpayerId },
     updateIn: (data: TaxpayerTokenUpdatedSubscription) => data.taxpayerTokenUpdated,
     stateOf: ({ fetchedAt, ...record }) => JSON.stringify(record),
     finalStatuses: ['COMPLETED', 'REJECTED'],
@@ -73,27 +71,43 @@ interface Subject<Data, Update> {
   readonly finalStatuses: readonly string[];
 }
 
-async function* watch<Data, Update extends { readonly status: string }>(
-  { url, fetch, token, signal = new AbortController().signal, onReconnect }: TokenWatchOptions,
+function watch<Data, Update extends { readonly status: string }>(
+  options: TokenWatchOptions,
+  subject: Subject<Data, Update>,
+): AsyncGenerator<Update, void, undefined> {
+  const ending = new AbortController();
+  const updates = updatesOf(options, subject, ending);
+  const leave = updates.return.bind(updates);
+  updates.return = (value) => {
+    ending.abort(); // `leave` alone would wait for the next update
+    return leave(value);
+  };
+  return updates;
+}
+
+async function* updatesOf<Data, Update extends { readonly status: string }>(
+  { url, fetch, token, signal, onReconnect }: TokenWatchOptions,
   { query, variables, updateIn, stateOf, finalStatuses }: Subject<Data, Update>,
+  ending: AbortController,
 ): AsyncGenerator<Update, void, undefined> {
   const address = addressOf(url);
-  let abort: () => void = () => {};
-  const aborted = new Promise<undefined>((resolve) => {
-    abort = () => resolve(undefined);
-  });
-  signal.addEventListener('abort', abort);
+  const ended = ending.signal;
+  const aborted = new Promise<undefined>((resolve) => ended.addEventListener('abort', () => resolve(undefined)));
+  const abort = () => ending.abort(signal?.reason);
+  if (signal?.aborted) abort();
+  signal?.addEventListener('abort', abort);
   let lastState: string | undefined;
   let attempt = 0;
   // How many refused tokens in a row count as expired: `token` may give the old one again. None before the first update.
   let renewals = 0;
   try {
-    while (!signal.aborted) {
+    while (!ended.aborted) {
       const accessToken = typeof token === 'function' ? await Promise.race([token(), aborted]) : token;
-      if (/[^!-~]/.test(accessToken ?? '')) throw new TypeError('token must be ASCII without spaces and line breaks');
+      if (/[^!-~]/.test(accessToken ?? ''))
+        throw new TypeError('token must be ASCII without spaces and line breaks, and so without "Bearer"');
       let cause: unknown;
       try {
-        for await (const result of resultsOf(address, { query, variables }, accessToken, signal, fetch)) {
+        for await (const result of resultsOf(address, { query, variables }, accessToken, ended, fetch)) {
           const { data, errors } = result as { readonly data?: Data | null; readonly errors?: unknown };
           cause = errors === undefined ? undefined : result;
           throwUnlessPassing(cause, renewals > 0);
@@ -107,7 +121,7 @@ async function* watch<Data, Update extends { readonly status: string }>(
           if (finalStatuses.includes(update.status)) return;
         }
       } catch (error) {
-        if (signal.aborted) return;
+        if (ended.aborted) return;
         if (error instanceof WatchFailed) throw error;
         throwUnlessPassing(error, renewals > 0);
         // Later, a proxy may answer so for a moment; at first, it is not the address of a gateway.
@@ -126,7 +140,7 @@ async function* watch<Data, Update extends { readonly status: string }>(
       clearTimeout(timer);
     }
   } finally {
-    signal.removeEventListener('abort', abort);
+    signal?.removeEventListener('abort', abort);
   }
 }
 

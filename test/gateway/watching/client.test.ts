@@ -1,6 +1,5 @@
 import { once } from 'node:events';
-import { createServer as createHttpServer } from 'node:http';
-import { createServer, type Socket } from 'node:net';
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { print } from 'graphql';
 import {
   type ErrorCode,
@@ -130,7 +129,9 @@ describe('watchRefreshJob', () => {
 it('A watch ends for what trying again cannot cure: a token that no header can hold, a code of a later gateway', async () => {
   const { taxpayerId, jobId } = addJob(running);
   const withToken = watchRefreshJob({ url, taxpayerId, jobId, token: 'planted\nsecret' });
-  await expect(withToken.next()).rejects.toThrow(/^token must be ASCII without spaces and line breaks$/);
+  await expect(withToken.next()).rejects.toThrow(
+    /^token must be ASCII without spaces and line breaks, and so without "Bearer"$/,
+  );
   const error = { message: 'm', extensions: { code: 'CODE_OF_A_LATER_GATEWAY', retryable: false } };
   const later = createHttpServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -214,15 +215,23 @@ describe('A watch that outlives its connection', () => {
   );
 });
 
-it('The event stream of watchRefreshJob is closed when the watch ends while it is being opened', async () => {
-  const silent = createServer(() => {});
-  const silentUrl = await serve(silent);
-  const ending = new AbortController();
-  const updates = watchRefreshJob({ url: silentUrl, taxpayerId: 'x', jobId: 'y', signal: ending.signal });
-  const next = updates.next();
-  const [connection] = (await once(silent, 'connection')) as [Socket];
-  const closed = once(connection.resume(), 'close');
-  ending.abort();
-  expect(await next).toEqual({ value: undefined, done: true });
-  await closed;
-});
+it.each(['its signal', 'return()'])(
+  'A watch that %s ends while it waits is over at once, and its connection is closed',
+  async (end) => {
+    for (const isOpen of [false, true]) {
+      const silent = createHttpServer();
+      const silentUrl = await serve(silent);
+      const connecting = once(silent, 'request');
+      const ending = new AbortController();
+      const updates = watchRefreshJob({ url: silentUrl, taxpayerId: 'x', jobId: 'y', signal: ending.signal });
+      const next = updates.next();
+      const [, response] = (await connecting) as [IncomingMessage, ServerResponse];
+      if (isOpen) response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      const closed = new Promise((resolve) => response.once('close', resolve));
+      if (end === 'return()') expect(await updates.return()).toEqual({ value: undefined, done: true });
+      else ending.abort();
+      expect(await next).toEqual({ value: undefined, done: true });
+      await closed;
+    }
+  },
+);

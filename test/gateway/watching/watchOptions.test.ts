@@ -22,14 +22,22 @@ describe('A watch', () => {
     throw new Error('It must not connect again');
   };
 
-  it.each(['not a url', '', 'ftp://gateway.example/graphql'])(
-    'refuses the url "%s" with a TypeError',
-    async (wrong) => {
-      await expect(watch({ url: wrong, onReconnect: mustNotReconnect }).next()).rejects.toEqual(
-        new TypeError(`url must be an address such as https://gateway.example/graphql (found: ${wrong})`),
-      );
-    },
-  );
+  it.each([
+    ['not a url'],
+    [''],
+    ['ftp://gateway.example/graphql'],
+    ['https://me:planted-secret@gateway.example/graphql', 'https://…@gateway.example/graphql'],
+  ])('refuses the url "%s" with a TypeError', async (wrong, found = wrong) => {
+    await expect(watch({ url: wrong, onReconnect: mustNotReconnect }).next()).rejects.toEqual(
+      new TypeError(`url must be like https://gateway.example/graphql, without credentials (found: ${found})`),
+    );
+  });
+
+  it('refuses a token with its scheme', async () => {
+    await expect(watch({ token: 'Bearer planted-secret', onReconnect: mustNotReconnect }).next()).rejects.toEqual(
+      new TypeError('token must be ASCII without spaces and line breaks, and so without "Bearer"'),
+    );
+  });
 
   it('passes on what token() throws', async () => {
     const signedOut = new Error('signed out');
@@ -90,6 +98,38 @@ describe('The event stream of a watch', () => {
     for await (const { status } of updates) expect(status).toBe('PROCESSING');
     expect(causes.map(errorCodeOf)).toEqual(['SHUTTING_DOWN', undefined]);
     expect(causes[1]).toBeUndefined();
+  });
+
+  it.each([
+    ['U+2028 and U+2029 in a text, which JSON need not escape', 'a\u2028b\u2029data: c', (events: string) => events],
+    ['lines that end with CRLF', 'a', (events: string) => events.replaceAll('\n', '\r\n')],
+    ['no space after the colon', 'a', (events: string) => events.replaceAll('data: ', 'data:')],
+  ])('may have %s', async (_, name, written) => {
+    const event = (status: string) => eventsOf({ data: { refreshJobUpdated: { name, status } } });
+    const bytes = new TextEncoder().encode(
+      written(`:\n\n${event('PROCESSING')}:\n\n${event('COMPLETED')}event: complete\ndata: \n\n`),
+    );
+    const byteByByte = new ReadableStream({
+      start(controller) {
+        for (const byte of bytes) controller.enqueue(Uint8Array.of(byte));
+        controller.close();
+      },
+    });
+    const response = new Response(byteByByte, { headers: { 'content-type': 'text/event-stream' } });
+    const updates = watchRefreshJob({
+      url,
+      ...job,
+      fetch: () => Promise.resolve(response),
+      onReconnect: (_, cause) => {
+        throw cause;
+      },
+    });
+    const seen: unknown[] = [];
+    for await (const update of updates) seen.push(update);
+    expect(seen).toEqual([
+      { name, status: 'PROCESSING' },
+      { name, status: 'COMPLETED' },
+    ]);
   });
 
   it('is asked for at the address that is given, also that of a router', async () => {
