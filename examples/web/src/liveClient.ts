@@ -9,6 +9,8 @@ export const liveClient = createClient({
     return token ? { authorization: `Bearer ${token}` } : {};
   },
   retryAttempts: 100,
+  // Also when the gateway cannot be reached, which is an Event. An Error comes from `connectionParams`.
+  shouldRetry: (problem) => !(problem instanceof Error),
   retryWait: async (retries) => {
     const ms = Math.min(30_000, 1000 * 2 ** retries) * (0.5 + Math.random() / 2);
     await new Promise((resolve) => setTimeout(resolve, ms));
