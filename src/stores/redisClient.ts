@@ -92,8 +92,9 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
       // A certificate names hosts, so under TLS host names must not be replaced by addresses.
       ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
     });
-    // While a slot moves, the driver sends ASKING and ignores its outcome: a rejection that nobody handles ends the process.
     cluster.on('+node', (node: Redis) => {
+      endTimerWithConnection(node);
+      // While a slot moves, the driver sends ASKING and ignores its outcome: a rejection that nobody handles ends the process.
       const asking = node.asking.bind(node);
       node.asking = () =>
         asking().catch((error) => {
@@ -103,12 +104,22 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     });
     return cluster;
   }
-  return new Redis({
+  const client = new Redis({
     ...offline,
     ...common,
     ...(address.mode === 'sentinel' ? { sentinels: [...nodes], ...sentinel } : nodes[0]),
     db: address.database,
     retryStrategy: backoff,
+  });
+  endTimerWithConnection(client);
+  return client;
+}
+
+/** The driver keeps the timer of `socketTimeout` when a connection ends in another way; it would end the next connection. */
+function endTimerWithConnection(client: Redis): void {
+  client.on('close', () => {
+    clearTimeout(client['socketTimeoutTimer']);
+    client['socketTimeoutTimer'] = undefined;
   });
 }
 

@@ -1,11 +1,16 @@
+import { connect, createServer, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { openStore } from '../../../src/stores/openStore.js';
+import { atEnd } from '../../support/atEnd.js';
 import { makeAuthority } from '../../support/certificate.js';
 import { environmentFor, linesWith, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startRedis, startRedisCluster } from '../../support/redis.js';
 import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
+import { serve } from '../../support/serve.js';
 import { startTlsFront } from '../../support/tlsFront.js';
+import { until } from '../../support/until.js';
 
 /** What a gateway with this CACHE_URL logs about its store, and what `check` says; it must serve all the same. */
 async function causesOf(CACHE_URL: string) {
@@ -131,6 +136,28 @@ it('A store that is closed while it does not answer says that it is closed: what
   await expect(store.get('item')).rejects.not.toMatchObject({ trouble: 'closed' });
   await store.close();
   await expect(store.get('item')).rejects.toMatchObject({ trouble: 'closed' });
+});
+
+it('After a connection to Redis was cut, while it owed an answer, the next one lasts', async () => {
+  const { port } = await startRedis();
+  const sockets: Socket[] = [];
+  let isSilent = false;
+  const front = createServer((socket) => {
+    sockets.push(socket);
+    const onward = connect(port, '127.0.0.1').on('data', (answer) => isSilent || socket.write(answer));
+    socket.pipe(onward);
+    socket.on('close', () => onward.destroy()).on('error', () => undefined);
+  });
+  const store = await openStore((await serve(front)).replace('http', 'redis'), { waitMs: 0 });
+  atEnd(() => store.close());
+  const put = (key: string) => store.put(key, Buffer.from('value'), 60_000, 'if-absent').catch(() => 'no answer');
+  isSilent = true;
+  expect(await put('one')).toBe('no answer');
+  isSilent = false;
+  sockets[0]?.destroy();
+  await until(async () => (await put('two')) === true, 5000);
+  await delay(3200); // longer than the driver waits for an answer
+  expect({ connections: sockets.length, answer: await put('three') }).toEqual({ connections: 2, answer: true });
 });
 
 it('A user who may not do what only the command forget needs is found by check', async () => {
