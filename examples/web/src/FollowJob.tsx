@@ -54,7 +54,9 @@ function Progress(ids: JobIds) {
   const isRunning = job?.status === 'PROCESSING' || job?.status === 'UNRECOGNIZED';
   return (
     <div aria-busy={loading}>
-      {loading && !job && !error && <p className="loading">Connecting…</p>}
+      {loading && !job && !error && (
+        <p className="loading">{isReconnecting ? 'The gateway cannot be reached. Reconnecting…' : 'Connecting…'}</p>
+      )}
       {isReconnecting && isRunning && !error && <p role="status">Reconnecting…</p>}
       {error && <Problems error={error} onRetry={restart} />}
       {job && (
