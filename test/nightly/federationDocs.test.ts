@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { freePort } from '../support/freePort.js';
 import { postQuery } from '../support/gateway.js';
@@ -30,31 +28,6 @@ describe('docs/federation.md', () => {
     signal('SIGINT'); // as Ctrl-C in a terminal
     await exited;
   }, 90_000);
-
-  it('leaves nothing behind when a port is in use', async () => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
-    const { port } = taken.address() as AddressInfo;
-    for (const [name, other] of [
-      ['CASES_PORT', 'GATEWAY_PORT'],
-      ['GATEWAY_PORT', 'CASES_PORT'],
-    ]) {
-      const env = { PATH: process.env['PATH'], [`${name}`]: `${port}`, [`${other}`]: `${await freePort()}` };
-      const { pid, output, exited } = startProgram(process.execPath, ['examples/supergraph/start.js'], {
-        env,
-        detached: true,
-      });
-      let isLeft = false;
-      const timer = setTimeout(() => {
-        isLeft = true;
-        process.kill(-pid, 'SIGKILL'); // the rest of its group
-      }, 10_000);
-      expect({ code: await exited, isLeft }).toEqual({ code: 1, isLeft: false }); // its output ends with the last of the group
-      clearTimeout(timer);
-      expect(output()).toContain(`${port}`);
-    }
-    taken.close();
-  }, 30_000);
 
   it('checks a supergraph with the command shown', async () => {
     // Rover, and what publishes to registries, need accounts or downloads.

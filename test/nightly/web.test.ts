@@ -113,21 +113,6 @@ describe('The example web app', () => {
     expect(await page.locator('body').innerText()).toBe('This page needs JavaScript.');
     await page.close();
   });
-
-  it('names the setting to change when a port is in use, and leaves nothing behind', async () => {
-    const { port } = new URL(app);
-    for (const [setting, env] of [
-      ['APP_PORT', { APP_PORT: port, GATEWAY_PORT: '0' }],
-      ['PORT', { APP_PORT: '0', PORT: port }],
-    ] as const) {
-      const { output, exited } = startProgram(process.execPath, ['start.js'], {
-        cwd: folder,
-        env: { PATH: process.env['PATH'], ...env },
-      });
-      expect(await exited).toBe(1);
-      expect(output()).toBe(`Port ${port} is already in use: stop the other process or set ${setting}\n`);
-    }
-  }, 60_000);
 });
 
 async function picture(page: Page, name: string): Promise<void> {
