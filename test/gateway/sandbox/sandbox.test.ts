@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals';
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
 import { startTestGateway } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
@@ -42,18 +41,6 @@ beforeEach(async () => {
 });
 
 describe('The sandbox serves the interface of the service:', () => {
-  it('creates a client link whose hosted page exists', async () => {
-    const link = await createLink({
-      metadata: { crm: { id: 7 } },
-      settings: { flowType: 'full', transcripts: { '1095-A': ['2023'] } },
-    });
-    expect(link.status).toBe(201);
-    expect(link.headers.get('content-type')).toBe('application/json');
-    const { id } = link.json();
-    expect(link.json()).toEqual({ id: expect.any(String), url: `${sandbox.url}/c/${id}` });
-    expect((await call(`/c/${id}`)).status).toBe(200);
-  });
-
   it('has a demo taxpayer for every status and one with an unknown provider', async () => {
     const { rateLimited, unavailable, slow, ...ids } = sandbox.demo.taxpayerIds;
     const records = await Promise.all(
@@ -67,26 +54,6 @@ describe('The sandbox serves the interface of the service:', () => {
     );
   });
 
-  it('moves the processing demo job to completed some time after it is first read', async () => {
-    const { processing } = sandbox.demo.jobs;
-    let clock = Date.now();
-    const time = jest.spyOn(Date, 'now').mockImplementation(() => clock);
-    const first = await readJob(processing);
-    expect(first.json()).toEqual({ ...processing, status: 'processing', name: 'Demo refresh 3 (not real)' });
-    clock += 14_999;
-    expect((await readJob(processing)).json()['status']).toBe('processing');
-    clock += 1;
-    expect((await readJob(processing)).json()['status']).toBe('completed');
-    time.mockRestore();
-  });
-
-  it('accepts its own Service-API-Version and refuses others', async () => {
-    const withVersion = (version: string) =>
-      call(tokenPath, { headers: { ...asClient, 'Service-API-Version': version } });
-    expect((await withVersion('2024-01-01')).status).toBe(200);
-    expect((await withVersion('2023-01-01')).status).toBe(400);
-  });
-
   const jobPath = `/tax-payer/${authorized}/refresh/cccccccc-cccc-4ccc-8ccc-cccccccccccc`;
   const json = { ...asClient, 'content-type': 'application/json' };
   it.each<[string, number, string, Sent]>([
@@ -94,6 +61,7 @@ describe('The sandbox serves the interface of the service:', () => {
     ['no credentials', 401, '/client-links', { method: 'POST', body: '{}' }],
     ['client credentials in place of the access token', 401, jobPath, { headers: asClient }],
     ['a missing access token', 401, jobPath, {}],
+    ['another version', 400, tokenPath, { headers: { ...asClient, 'Service-API-Version': '2023-01-01' } }],
     ['an unknown taxpayer', 404, '/auth/tax-payer/nobody/token', { headers: asClient }],
     ['a body that is not JSON', 400, '/client-links', { method: 'POST', headers: json, body: '{' }],
     ['an unknown member', 422, '/client-links', { method: 'POST', headers: json, body: '{"colour":"red"}' }],
