@@ -48,11 +48,6 @@ describe('A query that waits for a job', () => {
     expect(control.jobCalls(taxpayerId, jobId)).toBe(1);
   });
 
-  it('answers with the present status when the time is up', async () => {
-    const { wait } = await scene();
-    expect(await (await wait(1)).json()).toEqual(shown('PROCESSING'));
-  });
-
   it("ends with its caller's token", async () => {
     const provider = await startTrustedProvider();
     const token = await provider.token({ scope: 'refresh-jobs:read taxpayers:any' }, { expiresIn: 3 });
