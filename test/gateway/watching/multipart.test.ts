@@ -41,13 +41,6 @@ describe('a multipart subscription', () => {
       expect(await response.text()).toMatch(expected);
     },
   );
-
-  it('that is refused is told of it in the same form', async () => {
-    const query = 'subscription { refreshJobUpdated(taxpayerId: "..", jobId: "1") { status } }';
-    const parts = streamReader(await ask(gateway, accept, { query }));
-    await parts.next('--graphql');
-    expect(await parts.next('--graphql')).toContain('"code":"BAD_USER_INPUT"');
-  });
 });
 
 describe('While the gateway drains', () => {

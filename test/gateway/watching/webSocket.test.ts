@@ -51,18 +51,15 @@ describe('subscriptions over WebSocket', () => {
     });
   });
 
-  it.each([
-    ['a syntax error', { query: '{' }, 'GRAPHQL_PARSE_FAILED'],
-    ['an unknown field', { query: '{ nothing }' }, 'GRAPHQL_VALIDATION_FAILED'],
-    ['a missing variable', { query: watchJob }, 'BAD_USER_INPUT'],
-  ])('are refused for %s before anything runs', async (_, payload, code) => {
+  it('are refused with a message of their own before anything runs', async () => {
     const socket = await initSocket(gateway);
-    socket.subscribe(payload);
+    socket.subscribe({ query: '{ nothing }' });
     const { type, payload: errors } = await socket.answerTo('1');
-    expect([type, errors]).toEqual([
-      'error',
-      [expect.objectContaining({ extensions: expect.objectContaining({ code, requestId: expect.any(String) }) })],
-    ]);
+    const extensions = expect.objectContaining({
+      code: 'GRAPHQL_VALIDATION_FAILED',
+      requestId: expect.any(String),
+    });
+    expect([type, errors]).toEqual(['error', [expect.objectContaining({ extensions })]]);
   });
 
   it.each([
