@@ -49,6 +49,7 @@ export function postEvents(
   { origin }: { readonly origin: string },
   body: object,
   headers: Readonly<Record<string, string>> = {},
+  path = '/graphql/stream',
 ): Promise<Response> {
-  return post(`${origin}/graphql/stream`, body, { accept: 'text/event-stream', ...headers });
+  return post(`${origin}${path}`, body, { accept: 'text/event-stream', ...headers });
 }

@@ -12,11 +12,8 @@ import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
 /** A job whose status fills more than the system's buffers take: 60 times its name, here of 100 kB. */
-function addLargeJob({ sandbox }: Pick<TestGateway, 'sandbox'>, nameLength = 100_000) {
-  const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-  const { jobId } = sandbox.control.addJob({ taxpayerId, endsAs: null, name: 'x'.repeat(nameLength) });
-  return { taxpayerId, jobId };
-}
+const addLargeJob = (gateway: Pick<TestGateway, 'sandbox'>, nameLength = 100_000) =>
+  addJob(gateway, { name: 'x'.repeat(nameLength) });
 
 const names = Array.from({ length: 60 }, (_, n) => `a${n}: name`).join(' ');
 const variables = '($taxpayerId: ID!, $jobId: ID!)';

@@ -5,17 +5,12 @@ import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { executions } from '../../support/executions.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, update, watchJob, whenMetric } from '../../support/liveJob.js';
-import { post } from '../../support/post.js';
 import { rawRequest } from '../../support/rawHttp.js';
 import { rawSocket } from '../../support/rawSocket.js';
-import { eventReader } from '../../support/streamReader.js';
+import { eventReader, postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
 type Headers = Readonly<Record<string, string>>;
-
-function stream({ origin }: TestGateway, body: object, headers: Headers = {}, path = '/graphql/stream') {
-  return post(`${origin}${path}`, body, { accept: 'text/event-stream', ...headers });
-}
 
 const gateway = await startTestGateway({ ...quickPolls, LOG_OPERATIONS: 'all' });
 const provider = await startTrustedProvider();
@@ -24,7 +19,7 @@ const guarded = await startTestGateway({ ...quickPolls, ...provider.env });
 describe('server-sent events', () => {
   it.each(['/graphql/stream', '/graphql'])('on %s give each change, then complete', async (path) => {
     const job = addJob(gateway);
-    const response = await stream(gateway, { query: watchJob, variables: job }, {}, path);
+    const response = await postEvents(gateway, { query: watchJob, variables: job }, {}, path);
     expect([response.status, response.headers.get('content-type'), response.headers.get('cache-control')]).toEqual([
       200,
       'text/event-stream; charset=utf-8',
@@ -36,15 +31,6 @@ describe('server-sent events', () => {
     expect(await events.next()).toEqual({ event: 'next', data: update(job.jobId, 'COMPLETED') });
     expect(await events.next()).toEqual({ event: 'complete', data: undefined });
     expect(await events.next()).toBeUndefined();
-  });
-
-  it('answer a GET as an EventSource sends it', async () => {
-    const { taxpayerId, jobId } = addJob(gateway);
-    gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'failed' });
-    const parameters = new URLSearchParams({ query: watchJob, variables: JSON.stringify({ taxpayerId, jobId }) });
-    const headers = { accept: 'text/event-stream' };
-    const events = eventReader(await fetch(`${gateway.origin}/graphql/stream?${parameters}`, { headers }));
-    expect(await events.next()).toEqual({ event: 'next', data: update(jobId, 'FAILED') });
   });
 
   it.each([
@@ -68,7 +54,7 @@ describe('server-sent events', () => {
     const query = watchJob.replace('status }', 'status taxpayer { refreshJob(jobId: $other) { status } } }');
     const variables = { ...watched, other };
     const document = query.replace('$jobId: ID!)', '$jobId: ID!, $other: ID!)');
-    const events = eventReader(await stream(gateway, { query: document, variables }));
+    const events = eventReader(await postEvents(gateway, { query: document, variables }));
     const event = (status: string, hanging: string) => ({
       data: {
         data: { refreshJobUpdated: { jobId: watched.jobId, status, taxpayer: { refreshJob: { status: hanging } } } },
@@ -83,7 +69,8 @@ describe('server-sent events', () => {
   });
 
   it('answer queries by the plans of plain HTTP', async () => {
-    const ask = () => stream(gateway, { query: 'query Planned { __typename }' }).then((response) => response.text());
+    const ask = () =>
+      postEvents(gateway, { query: 'query Planned { __typename }' }).then((response) => response.text());
     const before = executions(gateway.logs.join(''), 'plan');
     const answers = [await ask(), await ask()];
     expect(answers[1]).toBe(answers[0]);
@@ -105,7 +92,7 @@ describe('a caller of an event stream', () => {
 
     for (const [asked, status, sent] of refusals) {
       const answers = ['/graphql', '/graphql/stream'].map(async (path) => {
-        const response = await stream(asked, { query: '{ __typename }' }, sent, path);
+        const response = await postEvents(asked, { query: '{ __typename }' }, sent, path);
         const { date: _, 'retry-after': wait, ...named } = Object.fromEntries(response.headers);
         const text = await response.text();
         const said = /"retryAfterSeconds":(\d+)/.exec(text)?.[1];
@@ -124,7 +111,7 @@ describe('a caller of an event stream', () => {
   it('is told when the token expires, and the stream ends', async () => {
     const job = addJob(guarded);
     const headers = { authorization: await provider.watcherOf([job.taxpayerId], 2) };
-    const events = eventReader(await stream(guarded, { query: watchJob, variables: job }, headers));
+    const events = eventReader(await postEvents(guarded, { query: watchJob, variables: job }, headers));
     expect(await events.next()).toMatchObject({ data: update(job.jobId, 'PROCESSING') });
     expect(await events.next()).toMatchObject({ data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] } });
     expect(await events.next()).toMatchObject({ event: 'complete' });
@@ -156,7 +143,7 @@ it.each(['an EventSource', 'a WebSocket'])(
     else leaving.destroy();
     await metric(gateway, 'gateway_open_streams{transport="sse"}'); // its end reaches the gateway before this answer
     provider.release();
-    const only = await stream(gateway, { query: watchJob, variables: job }, headers);
+    const only = await postEvents(gateway, { query: watchJob, variables: job }, headers);
     expect(only.status).toBe(200);
     const events = eventReader(only);
     expect(await events.next()).toMatchObject({ data: update(job.jobId, 'PROCESSING') });
@@ -173,7 +160,7 @@ it('a stream that waits for its decision when the gateway stops ends without bei
   point.allow('ada', [job.taxpayerId]);
   const token = await provider.token({ sub: 'ada', scope: 'refresh-jobs:read' });
   const release = point.hold();
-  const asking = stream(gateway, { query: watchJob, variables: job }, { authorization: `Bearer ${token}` });
+  const asking = postEvents(gateway, { query: watchJob, variables: job }, { authorization: `Bearer ${token}` });
   await until(() => point.asked.length > 0);
   const stopped = gateway.stop();
   release();
@@ -184,15 +171,15 @@ it('a stream that waits for its decision when the gateway stops ends without bei
 it('a stopping gateway ends event streams without calling them complete, after the answers under way', async () => {
   const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000' });
   const job = addJob(gateway);
-  const watching = eventReader(await stream(gateway, { query: watchJob, variables: job }));
+  const watching = eventReader(await postEvents(gateway, { query: watchJob, variables: job }));
   await watching.next();
   gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'g' } });
   const called = gateway.sandbox.control.whenCalled('taxpayerToken', 2);
   const { id } = gateway.sandbox.control.addTaxpayer();
-  const answered = stream(gateway, { query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` });
+  const answered = postEvents(gateway, { query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` });
   await called;
   const stopped = gateway.stop();
-  const refused = await stream(gateway, { query: watchJob, variables: job });
+  const refused = await postEvents(gateway, { query: watchJob, variables: job });
   expect([refused.status, await refused.json()]).toMatchObject([
     503,
     { errors: [{ extensions: { code: 'SHUTTING_DOWN', retryable: true } }] },
