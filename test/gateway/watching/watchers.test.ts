@@ -25,6 +25,7 @@ subscribe('http.client.response.finish', () => {
 
 const sandbox = await startSandbox();
 const { control } = sandbox;
+const log = createLogger('error');
 beforeEach(() => {
   underWay = 0; // calls that a test before left behind have no end
   control.resetCounters();
@@ -46,7 +47,7 @@ async function start(env: Environment = {}, bounds: Bounds = {}): Promise<Runnin
   running = await startServices({
     config,
     upstream: config.upstream as UpstreamCredentials,
-    log: createLogger('error'),
+    log,
     metrics,
     agents: startAgents(config),
   });
