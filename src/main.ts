@@ -12,7 +12,8 @@ try {
   // the file, unless it is empty, which counts as unset.
   if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) {
     const content = withoutByteOrderMark(readFileSync('.env', 'utf8'));
-    // Makes `NAME: value` a name of its own, which gets a warning. Otherwise the name goes on to the next equals sign, if any.
+    // For the parser, the name in a line `NAME: value` goes on to the equals sign of the next line. One at its end makes it a
+    // line by itself, which gets a warning.
     const lines = content.replace(/^[A-Z_]+:[^=\n]*$/gm, '$&=');
     for (const [name, value] of Object.entries(parseEnv(lines))) process.env[name] ||= value;
   }

@@ -88,7 +88,7 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   await operations.start();
   started(operations); // only now: Apollo Server cannot be stopped before it has started
 
-  let isListening = false; // METRICS_PORT answers earlier than PORT, so that it also answers for as long
+  let isListening = false; // METRICS_PORT begins before PORT, because it ends after it: until then it says `starting`
   const { places, quota } = services;
   const edge = edgeOf(surroundings, { operations, quota, identify, places, ...waits });
   const parts = {

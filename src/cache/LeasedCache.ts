@@ -197,6 +197,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const takenAt = performance.now();
     const { store } = this.options;
     const { owner } = reader;
+    const release = (failure?: object) => store.settle(place, owner, { failure }).catch(() => undefined);
     // 7. This process has the lease, or the store does not answer. Losing the lease does not end the work.
     const renewing = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
     try {
@@ -214,15 +215,14 @@ export class LeasedCache<Value> implements MemoryKeeper {
       this.#keep(reader, entry);
       if (!isSaved) {
         // A Redis that is nearly full may have taken the lease and refuse the entry: others must not wait for that.
-        void store.settle(place, owner, { failure: undefined }).catch(() => undefined);
+        void release();
         void this.#saveLater(reader);
       }
       return entry;
     } catch (error) {
       // 9. Leave the failure for those who wait, unless it is a bug or a refusal that concerns one caller alone.
       const isShared = error instanceof GatewayError && error.onlyFor === undefined;
-      const failure = isShared ? encodeFailure(error) : undefined;
-      await store.settle(place, owner, { failure }).catch(() => undefined);
+      await release(isShared ? encodeFailure(error) : undefined);
       throw error;
     }
   }

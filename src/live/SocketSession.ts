@@ -76,8 +76,9 @@ export class SocketSession {
       this.#end('The socket was closed before it was authenticated');
       this.leavePlace();
     });
-    if (socket.protocol === '')
+    if (socket.protocol === '') {
       this.#close(CloseCode.SubprotocolNotAcceptable, 'The subprotocol must be graphql-transport-ws');
+    }
   }
 
   /** The holder that the socket's bytes and work count against: its address until it is authenticated. */

@@ -5,11 +5,11 @@ import { HttpsProxyAgent } from 'https-proxy-agent';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { isLoopback } from '../process/isLoopback.js';
-import { followPemFiles, type Pem, type PemFiles, readPemFiles, type Shown } from './pemFiles.js';
+import { followPemFiles, type Pem, type PemFiles, type Reporting, readPemFiles } from './pemFiles.js';
 
 /** HTTP agents for calls to the service, and for those to others: identity provider, decision point and collector. */
-export function startAgents({ proxies, service: { tls } }: Config, shown?: Shown) {
-  const service = new Agents(proxies, tls, shown);
+export function startAgents({ proxies, service: { tls } }: Config, reporting?: Reporting) {
+  const service = new Agents(proxies, tls, reporting);
   const others = new Agents(proxies);
   return {
     service,
@@ -28,13 +28,13 @@ export class Agents {
   #pem: Pem = {};
   #unfollow = () => {};
 
-  /** With `shown`, follows changes of the files. @throws ConfigError in one line, when a file cannot be used */
-  constructor({ httpsProxy, httpProxy, noProxy }: Config['proxies'], files?: PemFiles, shown?: Shown) {
+  /** With `reporting`, follows changes of the files. @throws ConfigError in one line, when a file cannot be used */
+  constructor({ httpsProxy, httpProxy, noProxy }: Config['proxies'], files?: PemFiles, reporting?: Reporting) {
     this.#proxies = { 'https:': proxyOf(httpsProxy), 'http:': proxyOf(httpProxy), direct: noProxy.map(plainHost) };
     if (files === undefined) return;
     this.#pem = readPemFiles(files);
-    if (shown === undefined) return;
-    this.#unfollow = followPemFiles(files, this.#pem, shown, (renewed) => {
+    if (reporting === undefined) return;
+    this.#unfollow = followPemFiles(files, this.#pem, reporting, (renewed) => {
       this.#pem = renewed;
       for (const [origin, agent] of this.#shared) this.#retire(origin, agent);
     });

@@ -47,8 +47,8 @@ export function readPemFiles(files: PemFiles): Pem {
   }
 }
 
-/** What shows the state of followed files. */
-export interface Shown {
+/** Where it is told that a file was read again, or cannot be used, and when the certificate in use expires. */
+export interface Reporting {
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'certificateEnds'>;
 }
@@ -57,7 +57,7 @@ export interface Shown {
 export function followPemFiles(
   files: PemFiles,
   present: Pem,
-  { log, metrics }: Shown,
+  { log, metrics }: Reporting,
   use: (pem: Pem) => void,
 ): () => void {
   const named = kinds.flatMap((kind) => files[kind] ?? []);

@@ -15,8 +15,9 @@ const buttons: Readonly<Record<string, Readonly<Record<string, string>>>> = {
  */
 export function hostedPage(state: SandboxState, linkId: string, form: string): Answer {
   const link = state.links.get(linkId);
-  if (!link)
+  if (!link) {
     return html(404, '<p>There is no such link. The sandbox forgets its links when it stops: create a new one.</p>');
+  }
   const { id, taxpayer } = link;
   const steps = buttons[taxpayer.status] ?? {};
   if (form === '') return html(200, contentOf(link, steps));
