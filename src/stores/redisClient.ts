@@ -51,14 +51,14 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
   const { username, password, tls, nodes } = address;
   let reconnectedAt = -Infinity;
   const backoff = (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2);
-  const reconnectOnError = (error: Error & { readonly command?: { readonly name: string } }) => {
-    if (error.command?.name === 'select') return true; // the driver would go on in database 0
+  const reconnectOnError = (error: Error) => {
     if (!error.message.includes('READONLY') || performance.now() - reconnectedAt < reconnectEveryMs) return false;
     reconnectedAt = performance.now();
     return true;
   };
   const offline = { lazyConnect: true, enableOfflineQueue: false };
-  const common: RedisOptions = {
+  const common = {
+    protocol: 2, // the third needs a right to HELLO, and nothing here uses what it adds
     username,
     password,
     commandTimeout: 1000,
@@ -71,8 +71,8 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     autoResendUnfulfilledCommands: false,
     reconnectOnError,
     ...(tls && { tls: {} }),
-  };
-  const sentinel: RedisOptions = {
+  } satisfies RedisOptions;
+  const sentinel = {
     name: address.sentinelName,
     sentinelUsername: address.sentinelUsername,
     sentinelPassword: address.sentinelPassword,
@@ -80,7 +80,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     sentinelCommandTimeout: 1000,
     failoverDetector: true,
     ...(tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
-  };
+  } satisfies RedisOptions;
   if (address.mode === 'cluster') {
     const cluster = new Cluster([...nodes], {
       ...offline,
@@ -93,7 +93,6 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
       ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
     });
     cluster.on('+node', (node: Redis) => {
-      endTimerWithConnection(node);
       // While a slot moves, the driver sends ASKING and ignores its outcome: a rejection that nobody handles ends the process.
       const asking = node.asking.bind(node);
       node.asking = () =>
@@ -111,16 +110,10 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     db: address.database,
     retryStrategy: backoff,
   });
-  endTimerWithConnection(client);
-  return client;
-}
-
-/** The driver keeps the timer of `socketTimeout` when a connection ends in another way; it would end the next connection. */
-function endTimerWithConnection(client: Redis): void {
-  client.on('close', () => {
-    clearTimeout(client['socketTimeoutTimer']);
-    client['socketTimeoutTimer'] = undefined;
+  client.on('error', (error: { readonly command?: { readonly name: string } }) => {
+    if (error.command?.name === 'select') client.disconnect(true); // the driver would go on in database 0
   });
+  return client;
 }
 
 function hostAndPort(text: string, defaultPort: number): { host: string; port: number } {
