@@ -25,3 +25,14 @@ describe('Errors that hold themselves', () => {
     expect(retryAfterSeconds(error)).toBe(7);
   });
 });
+
+it.each([
+  ['Apollo Client', (status: number) => ({ name: 'ServerError', statusCode: status })],
+  ['urql and graphql-request', (status: number) => ({ networkError: new Error(), response: { status } })],
+])(
+  'What a proxy answers in place of the gateway is retryable as an error of %s, what it refuses is not',
+  (_, error) => {
+    expect([502, 503, 504].map((status) => isRetryable(error(status)))).toEqual([true, true, true]);
+    expect(isRetryable(error(403))).toBe(false);
+  },
+);

@@ -37,7 +37,7 @@ export function errorCodeOf(source: unknown): ErrorCode | undefined {
 }
 
 /**
- * Whether the same request may succeed when sent again: every problem is retryable, or the network failed. A mutation
+ * Whether the same request may succeed when sent again: every problem is retryable, or the network or a proxy failed. A mutation
  * needs an `idempotencyKey` to be repeated safely.
  */
 export function isRetryable(source: unknown): boolean {
@@ -87,12 +87,13 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
   };
 }
 
-/** fetch rejects with a TypeError. Since a bug of the app may be one too, the message is matched, which differs by engine. */
+/** fetch rejects with a TypeError; its words, which differ by engine, tell it from a bug of the app. 502 to 504 is a proxy's. */
 function isNetworkFailure(source: unknown, nesting: number): boolean {
   if (nesting === 0 || !isObject(source)) return false;
-  if (source['name'] === 'TypeError' && /fetch|network|load failed|terminated/i.test(String(source['message'])))
-    return true;
-  return isNetworkFailure(source['networkError'], nesting - 1) || isNetworkFailure(source['cause'], nesting - 1);
+  const { name, message, status, statusCode = status } = source;
+  if (name === 'TypeError' && /fetch|network|load failed|terminated/i.test(String(message))) return true;
+  if ([502, 503, 504].includes(Number(statusCode))) return true;
+  return ['networkError', 'cause', 'response'].some((key) => isNetworkFailure(source[key], nesting - 1));
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
