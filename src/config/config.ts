@@ -265,7 +265,7 @@ function authOf(s: Facts) {
     tokenTypes: s.AUTH_TOKEN_TYPES,
     keysMaxAgeMs: s.AUTH_KEYS_MAX_AGE_SECONDS * 1000,
     decision:
-      url === undefined || s.mode !== 'jwt'
+      url === undefined || s.mode === 'disabled'
         ? undefined
         : {
             url,

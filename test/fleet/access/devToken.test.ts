@@ -1,3 +1,4 @@
+import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startIdentityProvider } from '../../support/identityProvider.js';
 import { initSocket } from '../../support/rawSocket.js';
@@ -34,7 +35,8 @@ describe('The script dev:token', () => {
 });
 
 const unset = { UPSTREAM_BASE_URL: '', UPSTREAM_CLIENT_ID: '', UPSTREAM_CLIENT_SECRET: '' };
-const gateway = await startTestGateway({ ...unset, AUTH_MODE: 'developer' });
+const point = await startTestDecisionPoint();
+const gateway = await startTestGateway({ ...unset, AUTH_MODE: 'developer', AUTH_DECISION_URL: point.url });
 
 describe('In developer mode', () => {
   const codesFor = async (authorization?: string) => {
@@ -46,6 +48,8 @@ describe('In developer mode', () => {
   it('a caller without a token may do everything, one with a token of the script what it says, and nobody else anything', async () => {
     expect(await codesFor()).toEqual([]);
     expect(await codesFor(`Bearer ${await printed('--taxpayer', 't1')}`)).toEqual([['two', 'FORBIDDEN']]);
+    point.allow('grace', ['t2']); // as docs/identity-providers.md tries a decision point
+    expect(await codesFor(`Bearer ${await printed('--subject', 'grace', '--taxpayer', 't1')}`)).toEqual([]);
     const stranger = await startIdentityProvider({ issuer: 'urn:taxpayer-gateway:developer' });
     const foreign = [{}, { alg: 'HS256', key: 'another key' }, { alg: 'none' }].map((how) => stranger.token({}, how));
     for (const authorization of [
