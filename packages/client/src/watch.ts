@@ -36,7 +36,7 @@ export interface WatchOptions extends TokenWatchOptions {
  * is a function). Leaving the loop, or `return()`, ends the watch. Errors of `token` are passed on.
  *
  * @throws WatchFailed when the gateway refuses for a permanent reason, such as a token that was never valid
- * @throws TypeError when `url` is no address, or `token` no token; Error when there is no gateway at it
+ * @throws TypeError when `url` is no address, or `token` no token; Error when another server answers there
  */
 export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
   return watch(options, {
