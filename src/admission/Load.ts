@@ -1,4 +1,4 @@
-import { performance } from 'node:perf_hooks'; // the types of the global one lack `eventLoopUtilization`
+import { performance as counters } from 'node:perf_hooks'; // the types of the global one lack `eventLoopUtilization`
 
 /** Shortest time between two measurements, in milliseconds: a shorter one tells little. */
 const leastMs = 100;
@@ -10,7 +10,7 @@ const fading = 0.8;
 /** How busy the process has been lately, from counters of Node.js and the system that are read only on demand. */
 export class Load {
   #latest = { utilization: 0, ranShare: 1 };
-  #loop = performance.eventLoopUtilization();
+  #loop = counters.eventLoopUtilization();
   #cpu = process.cpuUsage();
   #at = performance.now();
 
@@ -22,12 +22,12 @@ export class Load {
   measure(): { readonly utilization: number; readonly ranShare: number } {
     const now = performance.now();
     if (now - this.#at < leastMs) return this.#latest;
-    const { utilization, active } = performance.eventLoopUtilization(this.#loop); // `active` in milliseconds
+    const { utilization, active } = counters.eventLoopUtilization(this.#loop); // `active` in milliseconds
     const { user, system } = process.cpuUsage(this.#cpu); // in microseconds
     const earlier = this.#latest.utilization * fading ** ((now - this.#at) / leastMs);
     const ranShare = active === 0 ? 1 : Math.min(1, (user + system) / 1000 / active);
     this.#latest = { utilization: Math.max(utilization, earlier), ranShare };
-    this.#loop = performance.eventLoopUtilization();
+    this.#loop = counters.eventLoopUtilization();
     this.#cpu = process.cpuUsage();
     this.#at = now;
     return this.#latest;
