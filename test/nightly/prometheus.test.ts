@@ -106,7 +106,7 @@ describe('A Prometheus that scrapes a gateway', () => {
     const { control } = gateway.sandbox;
     control.arm({ endpoint: 'taxpayerToken', fault: { status: 401 } });
     const { annotations } = await whenFiring('CredentialsRefused', () => read(control.addTaxpayer({}).id));
-    expect(annotations['summary']).toContain("The service refuses the gateway's own credentials at ");
+    expect(annotations['summary']).toBe("The service refuses the gateway's own credentials");
   }, 120_000);
 
   it('evaluates each query of the dashboard, and finds numbers for all that has happened', async () => {
