@@ -21,6 +21,7 @@ import {
   initTimeoutMs,
   keepAlive,
   readMessage,
+  stopAtMalformed,
   tooBig,
   tryAgainLater,
   weightOf,
@@ -57,6 +58,7 @@ export class SocketSession {
     private readonly edge: Edge,
   ) {
     const { streams, keepAliveMs } = edge;
+    stopAtMalformed(socket);
     boundUnfinished(socket, request.socket, () => this.#roomForMessage());
     const remove = streams.add('ws', () => this.#shutDown());
     const initTimer = setTimeout(() => {

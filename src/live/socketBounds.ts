@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
 import { type Message, parseMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Release } from '../admission/Places.js';
@@ -56,6 +57,18 @@ export function boundUnfinished(socket: WebSocket, transport: Socket, onMany: ()
   // frames may be longer than counted here.
   socket.on('message', ({ length }: Buffer) => setBytes(Math.min(bytes - length - frameBytes, latest)));
   transport.once('close', () => release?.());
+}
+
+/**
+ * Has nothing read behind a malformed frame. ws 8.22 and 8.23 would read what has arrived by then as the rest of that frame, and
+ * throw, because they have forgotten its mask: that would end the process.
+ */
+export function stopAtMalformed(socket: WebSocket): void {
+  const { _receiver: receiver } = socket as unknown as { readonly _receiver: Writable };
+  const write = receiver._write.bind(receiver);
+  receiver._write = (...chunk) => {
+    if (!receiver.errored) write(...chunk);
+  };
 }
 
 /** Pings that a peer may leave unanswered: a busy peer answers late. */

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type OutgoingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
+import { endOfTurn } from '../../../src/process/pause.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { environmentFor, type GatewayProcess, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
@@ -222,6 +223,19 @@ it('a body may come in many pieces, but not in very many tiny ones', async () =>
   expect(await many.answer()).toBeUndefined();
   const next = send(3); // by a parser that was used before
   expect(await next.answer()).toMatchObject({ status: 200 });
+});
+
+it('a malformed WebSocket message, with more behind it, that comes while earlier messages are being read', async () => {
+  const { socket, write, answer, closed } = rawHttp(gateway.origin);
+  socket.setNoDelay();
+  write(...upgrade);
+  expect(await answer()).toMatchObject({ status: 101 });
+  const [pings, notUtf8, more] = ['\x89\x80mask'.repeat(15), '\x81\x81mask\x92', 'more'];
+  for (const bytes of [pings, notUtf8, more]) {
+    write(bytes);
+    for (let turn = 0; turn < 3; turn += 1) await endOfTurn(); // a ping is read in each
+  }
+  await closed; // and nothing was thrown, which would end the process
 });
 
 it('pipelined requests of a client that has gone do not keep a gateway from stopping', async () => {
