@@ -78,9 +78,9 @@ export function followPemFiles(
   return follow({ paths: named.map(({ file }) => file), log, take });
 }
 
-/** @throws Error when there is none, or one cannot be read */
+/** @throws Error when there is none, or one cannot be read, such as one that is cut off */
 function certificatesIn(pem: Buffer): X509Certificate[] {
-  const blocks = pem.toString('latin1').match(/-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]*-----END[^-]*-----/g);
+  const blocks = pem.toString('latin1').match(/-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----.*?(?=-----BEGIN|$)/gs);
   if (blocks === null) throw new Error('no certificate');
   return blocks.map((block) => new X509Certificate(block));
 }

@@ -87,7 +87,8 @@ describe('the service', () => {
     const loads = [load(), load(), load(), load()];
     try {
       await until(() => clients.length > 0);
-      writeFileSync(inUse.certFile, 'half a certificate');
+      const chain = readFileSync(inUse.certFile, 'latin1');
+      writeFileSync(inUse.certFile, chain + chain.slice(0, chain.length / 2)); // its second certificate is cut off
       const problem = 'UPSTREAM_CERT_FILE does not hold a certificate in PEM';
       await until(() => logs.some((line) => line.includes(problem)));
       expect(new Set(clients)).toEqual(new Set(['CN=first']));
