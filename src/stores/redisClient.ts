@@ -4,7 +4,7 @@ import { misconfigured } from './StoreError.js';
 type RedisAddress = ReturnType<typeof parseRedisUrl>;
 
 const urlForm =
-  /^redis(?<tls>s?)(?:\+(?<form>sentinel|cluster))?:\/\/(?:(?<login>[^/?#]*)@)?(?<hosts>[^/?#@]+)(?:\/(?<path>[^?#]*))?(?:\?(?<query>[^#]*))?$/;
+  /^redis(?<tls>s?)(?:\+(?<form>sentinel|cluster))?:\/\/(?:(?<login>[^/?#]*)@)?(?<hosts>[^/?#@]+)(?:\/(?<path>[^?#@]*))?(?:\?(?<query>[^#]*))?$/;
 const knownParameters = { single: ['db'], sentinel: ['db', 'sentinelUsername', 'sentinelPassword'], cluster: [] };
 /** Least time between two reconnects to a server that refuses writes; after a failover, a reconnect finds the new master. */
 const reconnectEveryMs = 10_000;

@@ -40,6 +40,7 @@ describe('A CACHE_URL', () => {
     'redis://:planted%@a',
     'redis://:planted@a?x=planted',
     'redis+sentinel://:planted@a:1',
+    'redis+sentinel://u:7/planted@a/main',
     'redis+cluster://:planted@a:1/3',
     'redis://:planted@',
     'http://:planted@a',
