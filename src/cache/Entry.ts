@@ -41,7 +41,7 @@ export function isYoungerThan(entry: Entry<unknown>, ageMs: number): boolean {
 }
 
 /** Whether `stored` was fetched before the fetch of `own` began. */
-export const isFromBefore = <Value>(stored: Entry<Value>, own: Entry<Value>): boolean =>
+export const isFromBefore = (stored: Entry<unknown>, own: Entry<unknown>): boolean =>
   stored.readAt < (own.startedAt ?? own.readAt);
 
 export interface Keeping<Value> {
@@ -57,9 +57,13 @@ export const leftMs = <Value>({ value, readAt }: Entry<Value>, { ttlMs }: Keepin
 /** The entry as the store takes it. `aheadMs` is at most how far the store's clock is ahead of the monotonic one. */
 export function outcomeOf<Value>(entry: Entry<Value>, keeping: Keeping<Value>, aheadMs: number) {
   const { version, value, readAt, startedAt = readAt } = entry;
-  const ageMs = performance.now() - readAt;
-  const encoded = { version, value: keeping.codec.encode(value) };
-  return { ...encoded, ageMs, begunAt: startedAt + aheadMs, ttlMs: leftMs(entry, keeping) };
+  return {
+    version,
+    value: keeping.codec.encode(value),
+    ageMs: performance.now() - readAt,
+    begunAt: startedAt + aheadMs,
+    ttlMs: leftMs(entry, keeping),
+  };
 }
 
 export function encodeFailure({ code, message, retryAfterSeconds, reason }: GatewayError) {

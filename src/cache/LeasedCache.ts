@@ -203,10 +203,10 @@ export class LeasedCache<Value> implements MemoryKeeper {
     try {
       const entry = await reader.fetch().finally(() => clearInterval(renewing));
       // 8. Write the entry and release the lease, also of an entry that the store does not take, which is noted for step 10.
-      const write = (aheadMs: number) =>
-        store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => undefined);
       // False: not written, without a lease. Undefined: the store did not answer, and may have taken it.
-      const isSaved = storeNow !== undefined && (await write(storeNow - takenAt));
+      const isSaved =
+        storeNow !== undefined &&
+        (await store.settle(place, owner, outcomeOf(entry, this.options, storeNow - takenAt)).catch(() => undefined));
       if (isSaved === false && !reader.isOffer) {
         // This process may not have the lease: another may have taken it, and have fetched later.
         const newest = await this.#offer(entry, reader).catch(() => undefined);

@@ -28,8 +28,8 @@ export class Sealer {
 
   /** Derives the keys again, after the client secret has changed. */
   renew(): void {
-    const keys = this.encryptionKeys.map((key) => new KeyRing('encryption-key', key));
-    this.#rings = keys.length > 0 ? keys : [new KeyRing('client-secret', this.clientSecret)];
+    const keys = this.encryptionKeys.map((key) => keyRing('encryption-key', key));
+    this.#rings = keys.length > 0 ? keys : [keyRing('client-secret', this.clientSecret)];
   }
 
   /** The stored name for `parts`. JSON separates the parts, and escapes lone surrogates, which in UTF-8 are all equal. */
@@ -76,23 +76,20 @@ export class Sealer {
   }
 }
 
-/** The keys derived from one secret, each for one use, so that none can stand in for another. */
-class KeyRing {
-  /** Identifies the ring that sealed an entry. Derived by HKDF, so it reveals nothing about the keys. */
-  readonly id: Buffer;
-  readonly encryption;
-  readonly names;
-  readonly digests;
+type KeyRing = ReturnType<typeof keyRing>;
 
-  constructor(from: 'encryption-key' | 'client-secret', secret: Secret) {
-    const input = Buffer.from(secret.reveal(), from === 'encryption-key' ? 'base64' : 'utf8');
-    const derive = (use: string, bytes: number) =>
-      Buffer.from(hkdfSync('sha256', input, 'taxpayer-gateway/store', `${format}/${from}/${use}`, bytes));
-    this.id = derive('id', keyIdBytes);
-    this.encryption = createSecretKey(derive('encryption', 32));
-    this.names = createSecretKey(derive('names', 32));
-    this.digests = createSecretKey(derive('digests', 32));
-  }
+/** The keys derived from one secret, each for one use, so that none can stand in for another. */
+function keyRing(from: 'encryption-key' | 'client-secret', secret: Secret) {
+  const input = Buffer.from(secret.reveal(), from === 'encryption-key' ? 'base64' : 'utf8');
+  const derive = (use: string, bytes: number) =>
+    Buffer.from(hkdfSync('sha256', input, 'taxpayer-gateway/store', `${format}/${from}/${use}`, bytes));
+  return {
+    /** Identifies the ring that sealed an entry. Derived by HKDF, so it reveals nothing about the keys. */
+    id: derive('id', keyIdBytes),
+    encryption: createSecretKey(derive('encryption', 32)),
+    names: createSecretKey(derive('names', 32)),
+    digests: createSecretKey(derive('digests', 32)),
+  };
 }
 
 const keyedHash = (key: KeyObject, parts: readonly string[]): string =>
