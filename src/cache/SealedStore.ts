@@ -79,7 +79,7 @@ export class SealedStore {
     return { forgotten: notes.map((note) => this.#open(list, note) as Forgotten | undefined), mark };
   }
 
-  /** What is stored about the subject, still sealed. */
+  /** Which fields are stored about the subject. */
   fields(subject: string): Promise<readonly Field[]> {
     return this.options.store.fields(this.#recordOf(subject));
   }

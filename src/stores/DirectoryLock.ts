@@ -56,7 +56,10 @@ export class DirectoryLock {
     return lock;
   }
 
-  /** @throws StoreError with `mayBeDone`, when another process has the directory, or may have had it while this one stood still */
+  /**
+   * @throws StoreError with `mayBeDone` while this process may not use the directory: another has it, or may have had it while
+   *   this one stood still
+   */
   assertHeld(mayBeDone = false): void {
     if (performance.now() >= this.#sureUntil) throw lost(mayBeDone);
   }

@@ -87,7 +87,8 @@ export class LocalStore implements Store {
     const now = performance.now();
     return this.#keysOf(record).flatMap((key) => {
       const kept = this.#live(key);
-      return kept ? [{ name: key.slice(record.length + 1), leftMs: kept.endsAt - now, ...storedOf(kept) }] : [];
+      if (kept === undefined) return [];
+      return { name: key.slice(record.length + 1), ageMs: now - kept.writtenAt, leftMs: kept.endsAt - now };
     });
   }
 
@@ -134,7 +135,7 @@ export class LocalStore implements Store {
     if (kept === undefined || kept.version === refused) return undefined;
     this.#held.delete(key);
     this.#held.set(key, kept);
-    return storedOf(kept);
+    return { version: kept.version, value: kept.value, ageMs: performance.now() - kept.writtenAt };
   }
 
   /** Looks through all keys, which is slow: only an operator's commands forget or show a whole record. */
@@ -144,7 +145,7 @@ export class LocalStore implements Store {
 
   #checkUsable(): void {
     if (this.#isClosed) throw new StoreError('closed');
-    this.#journal?.assertHeld();
+    this.#journal?.lock.assertHeld();
   }
 
   #live(key: string): Kept | undefined {
@@ -159,7 +160,7 @@ export class LocalStore implements Store {
     this.#bytes += sizeOf(kept) - sizeOf(this.#held.get(key));
     this.#held.set(key, { ...kept, value: copyOf(kept.value) });
     await this.#journal?.changed(key);
-    this.#journal?.assertHeld(true); // otherwise the change may be in a file that another process has replaced
+    this.#journal?.lock.assertHeld(true); // otherwise the change may be in a file that another process has replaced
   }
 
   #drop(key: string): Promise<void> | undefined {
@@ -201,5 +202,3 @@ const separator = ' ';
 const keyOf = ({ record, field }: Place): string => record + separator + field;
 
 const sizeOf = (kept: Kept | undefined): number => (kept === undefined ? 0 : entryBytes + kept.value.length);
-
-const storedOf = ({ value, version, writtenAt }: Kept) => ({ version, value, ageMs: performance.now() - writtenAt });

@@ -88,11 +88,8 @@ export class RedisStore implements Store {
   }
 
   async fields(record: string): Promise<readonly Field[]> {
-    const found = await this.#run<Buffer[][]>('gatewayFieldsBuffer', record);
-    return found.map(([value = Buffer.of(), ...rest]) => {
-      const [name = '', version = '', ageMs, leftMs] = rest.map(String);
-      return { name, version, value, ageMs: Number(ageMs), leftMs: Number(leftMs) };
-    });
+    const found = await this.#run<string[][]>('gatewayFields', record);
+    return found.map(([name = '', ageMs, leftMs]) => ({ name, ageMs: Number(ageMs), leftMs: Number(leftMs) }));
   }
 
   async get(key: string): Promise<Item | undefined> {

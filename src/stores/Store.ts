@@ -38,8 +38,9 @@ export type Outcome<Value = Buffer, Failure = Buffer> =
   | { readonly failure: Failure | undefined };
 
 /** A field as `inspect` shows it. */
-export interface Field extends Stored {
+export interface Field {
   readonly name: string;
+  readonly ageMs: number;
   readonly leftMs: number;
 }
 
@@ -82,7 +83,7 @@ export interface Store {
   /** The notes put on `list` since `mark`, perhaps with some older ones, and the next mark. */
   forgottenSince(list: string, mark: number): Promise<{ readonly notes: readonly Buffer[]; readonly mark: number }>;
 
-  /** The values in the record. */
+  /** The fields of the record that have a value. */
   fields(record: string): Promise<readonly Field[]>;
 
   get(key: string): Promise<Item | undefined>;

@@ -56,7 +56,8 @@ export class Journal {
   #mostBytes = 0;
   #unwritten = new Set<string>();
   #writing: Promise<void> | undefined;
-  #failure: StoreError | undefined;
+  /** Why the last write failed: a restart would forget what is not in the file. */
+  failure: StoreError | undefined;
   #isClosed = false;
   /** Tells the file from that of another process. */
   #inode: number | undefined;
@@ -64,7 +65,7 @@ export class Journal {
 
   private constructor(
     private readonly directory: string,
-    private readonly lock: DirectoryLock,
+    readonly lock: DirectoryLock,
     private readonly map: ReadonlyMap<string, Kept>,
     private readonly options: JournalOptions,
   ) {}
@@ -88,20 +89,10 @@ export class Journal {
     return journal;
   }
 
-  /** Why the last write failed: a restart would forget what is not in the file. */
-  get failure(): StoreError | undefined {
-    return this.#failure;
-  }
-
-  /** @throws StoreError while this process may not use the directory, because another has it or had it a moment ago */
-  assertHeld(mayBeDone = false): void {
-    this.lock.assertHeld(mayBeDone);
-  }
-
   /** Resolves when the present state of `key` is written, or when writing has failed and that was reported. */
   async changed(key: string): Promise<void> {
     this.#unwritten.add(key);
-    if (this.#failure !== undefined) return;
+    if (this.failure !== undefined) return;
     await this.#writing; // that write may have begun before the change
     await this.#writeOnce(); // of many that waited, the first begins it for all
   }
@@ -111,7 +102,7 @@ export class Journal {
     this.#mostBytes = 0; // so that the next write replaces a file that has anything in it
     await this.#writing; // that write may have begun before
     await this.#writeOnce();
-    if (this.#failure !== undefined) throw this.#failure;
+    if (this.failure !== undefined) throw this.failure;
   }
 
   async close(): Promise<void> {
@@ -135,7 +126,7 @@ export class Journal {
     const keys = this.#unwritten;
     this.#unwritten = new Set();
     try {
-      this.assertHeld(); // otherwise `journal.new` may be that of another process
+      this.lock.assertHeld(); // otherwise `journal.new` may be that of another process
       if (this.#file === undefined || this.#size > this.#mostBytes) await this.#writeAnew();
       else await this.#append(this.#file, keys);
       this.#worked();
@@ -202,7 +193,7 @@ export class Journal {
       this.#failed(ofSystem(error));
       if (await this.#beginAgain().catch(() => false)) return;
     }
-    if (this.#failure !== undefined && !this.#isClosed) await this.#writeOnce();
+    if (this.failure !== undefined && !this.#isClosed) await this.#writeOnce();
     this.#lookSoon();
   }
 
@@ -231,13 +222,13 @@ export class Journal {
   }
 
   #failed(error: StoreError): void {
-    if (this.#failure === undefined) this.options.onDegraded?.(error);
-    this.#failure ??= error;
+    if (this.failure === undefined) this.options.onDegraded?.(error);
+    this.failure ??= error;
   }
 
   #worked(): void {
-    if (this.#failure !== undefined) this.options.onRecovered?.();
-    this.#failure = undefined;
+    if (this.failure !== undefined) this.options.onRecovered?.();
+    this.failure = undefined;
   }
 }
 

@@ -37,9 +37,12 @@ export function parseRedisUrl(url: string) {
     username: decode(username) || undefined,
     password: password.length > 0 ? decode(password.join(':')) : undefined,
     database: Number(database),
-    sentinelName: mode === 'sentinel' ? decode(path) : undefined,
-    sentinelUsername: parameters.get('sentinelUsername') ?? undefined,
-    sentinelPassword: parameters.get('sentinelPassword') ?? undefined,
+    /** The group, and the credentials of the sentinels themselves. */
+    sentinel: {
+      name: decode(path),
+      sentinelUsername: parameters.get('sentinelUsername') ?? undefined,
+      sentinelPassword: parameters.get('sentinelPassword') ?? undefined,
+    },
   };
 }
 
@@ -73,16 +76,14 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     ...(tls && { tls: {} }),
   } satisfies RedisOptions;
   const sentinel = {
-    name: address.sentinelName,
-    sentinelUsername: address.sentinelUsername,
-    sentinelPassword: address.sentinelPassword,
+    ...address.sentinel,
     sentinelRetryStrategy: backoff,
     sentinelCommandTimeout: 1000,
     failoverDetector: true,
     ...(tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
   } satisfies RedisOptions;
   if (address.mode === 'cluster') {
-    const cluster = new Cluster([...nodes], {
+    const cluster = new Cluster(nodes, {
       ...offline,
       redisOptions: common,
       clusterRetryStrategy: backoff,
@@ -106,7 +107,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
   const client = new Redis({
     ...offline,
     ...common,
-    ...(address.mode === 'sentinel' ? { sentinels: [...nodes], ...sentinel } : nodes[0]),
+    ...(address.mode === 'sentinel' ? { sentinels: nodes, ...sentinel } : nodes[0]),
     db: address.database,
     retryStrategy: backoff,
   });

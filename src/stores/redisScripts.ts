@@ -79,8 +79,8 @@ export const redisScripts = {
   gatewayFields: `${common}
     local found = {}
     for _, name in ipairs(redis.call('hkeys', key)) do
-      local version, age, value, left = entry(name)
-      if version then table.insert(found, { value, name, version, text(age), text(left) }) end
+      local version, age, _, left = entry(name)
+      if version then table.insert(found, { name, text(age), text(left) }) end
     end
     return found`,
   /** An item without an end would last for ever, so it counts as absent. */
