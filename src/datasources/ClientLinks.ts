@@ -91,14 +91,14 @@ export class ClientLinks {
         const link = await this.options.calls.run(attempt.holder, () => this.#createIfNew(attempt));
         if (link !== undefined) return { link, replayed: false };
       }
-      record ??= await this.#recordOf(attempt);
+      record ??= await this.#recordOf(attempt.name);
       if (record && record.input !== attempt.input) {
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was already used with different input');
       }
       if (record?.state === 'created') return { link: record.link, replayed: true };
       waitsUntil ??= performance.now() + this.options.workMs;
       if (record?.state === 'unknown' || performance.now() > waitsUntil) throw mayExist();
-      record = await this.#lookAgain(attempt);
+      record = await this.#lookAgain(attempt.name);
     }
   }
 
@@ -127,19 +127,18 @@ export class ClientLinks {
     return link;
   }
 
-  #lookAgain(attempt: Attempt): Promise<LinkRecord | undefined> {
-    const { name } = attempt;
+  #lookAgain(name: string): Promise<LinkRecord | undefined> {
     const look = async () => {
       await pause(lookAgainMs);
       this.#looks.delete(name);
-      return this.#recordOf(attempt);
+      return this.#recordOf(name);
     };
     const next = this.#looks.get(name) ?? look();
     this.#looks.set(name, next);
     return next;
   }
 
-  async #recordOf({ name }: Attempt): Promise<LinkRecord | undefined> {
+  async #recordOf(name: string): Promise<LinkRecord | undefined> {
     const own = this.#own.get(name);
     if (own !== undefined) return own;
     const item = await this.options.store.get(itemNameOf(name)).catch(cannotTell);

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { type Entry, isYoungerThan } from '../cache/Entry.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
+import type { InQueue } from '../cache/ReadRequest.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
 import type { TokenBroker } from './TokenBroker.js';
@@ -60,28 +61,21 @@ export class RefreshJobs {
    */
   status(taxpayerId: TaxpayerId, jobId: JobId, call: ReadCall = {}, maxAgeMs = sharedMs): JobView | Promise<JobView> {
     const id = idOf(taxpayerId, jobId);
-    const held = this.cache.held(id, (entry) => this.#isCurrent(entry, maxAgeMs));
+    const acceptable = (entry: JobView) => this.#isCurrent(entry, maxAgeMs);
+    const held = this.cache.held(id, acceptable);
     if (held !== undefined) return held;
-    const read = () => this.#read(taxpayerId, jobId, maxAgeMs, call);
-    return call.once ? call.once(`job ${id}`, read) : read();
-  }
-
-  #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall) {
-    const { service, broker } = this.options;
+    const { service, broker, calls } = this.options;
     const { holder, trail } = call;
-    const id = idOf(taxpayerId, jobId);
-    return this.cache.read(id, {
-      holder,
-      acceptable: (held) => this.#isCurrent(held, maxAgeMs),
-      fetch: async (endsAt) => {
-        const during = { holder, trail, endsAt };
-        const job = await broker.readWithToken(taxpayerId, during, (token) =>
-          service.refreshJob(taxpayerId, jobId, token, during),
-        );
-        return this.#observationOf(id, job);
-      },
-      inQueue: (work) => this.options.calls.run(holder, work),
-    });
+    const fetch = async (endsAt: number) => {
+      const during = { holder, trail, endsAt };
+      const job = await broker.readWithToken(taxpayerId, during, (token) =>
+        service.refreshJob(taxpayerId, jobId, token, during),
+      );
+      return this.#observationOf(id, job);
+    };
+    const inQueue: InQueue = (work) => calls.run(holder, work);
+    const read = () => this.cache.read(id, { holder, acceptable, fetch, inQueue });
+    return call.once ? call.once(`job ${id}`, read) : read();
   }
 
   #isCurrent(entry: JobView, maxAgeMs: number): boolean {

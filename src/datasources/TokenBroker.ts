@@ -69,11 +69,10 @@ export class TokenBroker implements MemoryKeeper {
   readonly cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
   /** The failures of records that cannot be read. Kept by each process, so that an outage puts no load on the store. */
-  readonly #failures: BoundedCache<Failure>;
+  readonly #failures = new BoundedCache<Failure>({ max: mostRemembered(failureBytes) });
 
   constructor(private readonly options: TokenBrokerOptions) {
     const { store, onEvent } = options;
-    this.#failures = new BoundedCache({ max: mostRemembered(failureBytes) });
     this.cache = new LeasedCache({
       ...options.cache,
       kind: 'token',
@@ -82,7 +81,7 @@ export class TokenBroker implements MemoryKeeper {
       ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : absenceMs),
       fieldOf: (subject) => ({ subject, kind: 'token' }),
       onKept: (id, entry) => {
-        const isShown = entry.value.kind === 'record' && this.#isFresh(entry, Infinity);
+        const isShown = entry.value.kind === 'record' && this.#isFresh(entry);
         if (isShown) options.onRecord(id as TaxpayerId, this.#viewOf(entry));
       },
     });
@@ -125,7 +124,7 @@ export class TokenBroker implements MemoryKeeper {
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
   poll(id: TaxpayerId, call: ReadCall): Promise<TokenView> {
-    return this.#find(id, (entry) => this.#isFresh(entry, Infinity), { ...call, isWatch: true });
+    return this.#find(id, (entry) => this.#isFresh(entry), { ...call, isWatch: true });
   }
 
   #staleFor(error: unknown, id: TaxpayerId): TokenView {
@@ -238,7 +237,7 @@ export class TokenBroker implements MemoryKeeper {
     }
   }
 
-  #isFresh(entry: TokenEntry, maxAgeMs: number): boolean {
+  #isFresh(entry: TokenEntry, maxAgeMs = Infinity): boolean {
     const freshMs = entry.value.kind === 'record' ? this.#viewOf(entry).freshMs : absenceMs;
     return isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
