@@ -23,7 +23,7 @@ export interface Violation {
 /** The only error that is not masked: its message holds no upstream URL, header or body, nor a value the caller sent. */
 export class GatewayError extends Error {
   /** When to try again, in whole seconds from now. */
-  readonly retryAfterSeconds?: number;
+  readonly retryAfterSeconds?: number | undefined;
   readonly violations?: readonly Violation[];
   /** The holder whose own failures, budget or calls led to the refusal. Others who wait for the same read try again. */
   readonly onlyFor?: { readonly holder: string | undefined } | undefined;

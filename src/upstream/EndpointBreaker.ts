@@ -23,6 +23,8 @@ const holdersInARow = 3;
 /** Failures count for this long, in milliseconds. */
 const windowMs = 10_000;
 const maxHolders = 500;
+/** The holder of callers without an identity. */
+const nobody = '';
 
 /**
  * Stops the calls to an endpoint that keeps failing, by a circuit breaker for each holder and one for all. Neither one id nor
@@ -32,10 +34,10 @@ export class EndpointBreaker {
   readonly #holders = new BoundedCache<Breaker>({ max: maxHolders, memoMethod: () => new Breaker(subjectsInARow) });
   readonly #all = new Breaker(holdersInARow);
   /**
-   * The holder of the latest call, if it failed while the breaker for all was open; otherwise null. Others may try before that
-   * holder, so that no holder can keep the breaker for all open.
+   * The holder of the latest call, if it failed while the breaker for all was open. Others may try before that holder, so that
+   * no holder can keep the breaker for all open.
    */
-  #failedLast: string | undefined | null = null;
+  #failedLast: string | undefined;
 
   /** @param resetMs how long calls are refused once there were too many failures */
   constructor(private readonly resetMs: number) {}
@@ -44,7 +46,7 @@ export class EndpointBreaker {
   async run<T>(about: BreakerCall, call: (record: CallRecord) => Promise<T>): Promise<T> {
     const refusal = this.refusalOf(about.holder);
     if (refusal !== undefined) throw refusal;
-    const onTrial = [this.#all, this.#ownOf(about.holder)].filter((breaker) => breaker.isOpen);
+    const onTrial = [this.#all, this.#holders.memo(about.holder ?? nobody)].filter((breaker) => breaker.isOpen);
     for (const breaker of onTrial) breaker.openUntil = performance.now() + this.resetMs;
     const record: CallRecord = { outcome: 'not-made' };
     try {
@@ -56,23 +58,20 @@ export class EndpointBreaker {
   }
 
   /** Why a call of the holder would not be made now; undefined when it would be. */
-  refusalOf(holder: string | undefined): GatewayError | undefined {
+  refusalOf(holder = nobody): GatewayError | undefined {
     const now = performance.now();
     const { openUntil } = this.#all;
     const mayTryAt = openUntil + (holder === this.#failedLast ? windowMs : 0); // others first
     if (now < openUntil) return refused(mayTryAt - now, 'the breaker is open for all calls');
-    const ownMs = Math.max(mayTryAt, this.#ownOf(holder).openUntil) - now;
-    return ownMs > 0 ? refused(ownMs, "the breaker is open for this caller's calls", { holder }) : undefined;
+    const ownMs = Math.max(mayTryAt, this.#holders.memo(holder).openUntil) - now;
+    const onlyFor = { holder: holder || undefined };
+    return ownMs > 0 ? refused(ownMs, "the breaker is open for this caller's calls", onlyFor) : undefined;
   }
 
-  #ownOf(holder: string | undefined): Breaker {
-    return this.#holders.memo(holder ?? '');
-  }
-
-  #settle({ holder, subject: given, taxpayer }: BreakerCall, hasFailed: boolean): void {
+  #settle({ holder = nobody, subject: given, taxpayer }: BreakerCall, hasFailed: boolean): void {
     const subject = given ?? Symbol('a call by itself');
-    const own = this.#ownOf(holder);
-    this.#failedLast = hasFailed && this.#all.isOpen ? holder : null;
+    const own = this.#holders.memo(holder);
+    this.#failedLast = hasFailed && this.#all.isOpen ? holder : undefined;
     if (hasFailed) {
       const at = performance.now();
       own.noteFailure({ at, by: subject, about: subject }, this.resetMs);
@@ -87,7 +86,7 @@ export class EndpointBreaker {
 interface Failure {
   /** By the monotonic clock. */
   readonly at: number;
-  readonly by: string | symbol | undefined;
+  readonly by: string | symbol;
   readonly about: string | symbol;
 }
 

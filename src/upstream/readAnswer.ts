@@ -61,8 +61,7 @@ export async function readAnswer<T>(
   const sentAt = Date.parse(headers.get('date') ?? '') || Date.now(); // by the clock of the service, if it tells
   const retryAfterSeconds = secondsIn(headers.get('retry-after'), sentAt);
   if (status < 500 && !nothingDone.has(status)) return { status, retryAfterSeconds, value: undefined };
-  const asked = retryAfterSeconds !== undefined && { retryAfterSeconds };
-  throw new TryFailure('server-error', { reason: `HTTP ${status}`, ...asked }, status);
+  throw new TryFailure('server-error', { reason: `HTTP ${status}`, retryAfterSeconds }, status);
 }
 
 /** The whole seconds of a `Retry-After` header (RFC 9110, section 10.2.3), if they can be believed; at most an hour. */
