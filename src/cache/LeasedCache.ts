@@ -2,7 +2,7 @@ import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/err
 import { BoundedCache, heapPart, heldBytes, ownText } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
 import type { Place } from '../stores/Store.js';
-import { StoreError } from '../stores/StoreError.js';
+import { goOnAlone, StoreError } from '../stores/StoreError.js';
 import {
   decodeFailure,
   type Entry,
@@ -150,7 +150,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     let awaited: string | undefined;
     const ask = () => store.acquire(place, { owner: reader.owner, leaseMs, refused, awaited });
     for (;;) {
-      let acquired = await ask().catch(takenWithoutStore);
+      let acquired = (await ask().catch(goOnAlone)) ?? alone;
       // A store that gives the refused entry again is at fault: go on as if it did not answer.
       if (acquired.state === 'found' && acquired.stored.version === refused) acquired = alone;
       switch (acquired.state) {
@@ -280,7 +280,3 @@ export class LeasedCache<Value> implements MemoryKeeper {
 /** Without the store, the reader fetches as if it had the lease. */
 const alone = { state: 'taken', now: undefined } as const;
 
-function takenWithoutStore(error: unknown): typeof alone {
-  if (error instanceof StoreError && error.trouble !== 'closed') return alone;
-  throw error;
-}

@@ -68,5 +68,10 @@ export class StoreError extends Error {
   }
 }
 
+/** For `catch`, where there is a way without the store. Throws what is not the store's, and the error of a closed store. */
+export function goOnAlone(error: unknown): undefined {
+  if (!(error instanceof StoreError) || error.trouble === 'closed') throw error;
+}
+
 /** The store that CACHE_URL names cannot be used; `message` says why, fit to be shown. */
 export const misconfigured = (message: string): StoreError => new StoreError('misconfigured', undefined, message);

@@ -2,7 +2,7 @@ import type { SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { hourMs } from '../stores/Store.js';
-import { StoreError } from '../stores/StoreError.js';
+import { goOnAlone } from '../stores/StoreError.js';
 
 export interface TokenBudgetOptions {
   readonly store: SealedStore;
@@ -73,16 +73,14 @@ export class TokenBudget {
       const key = store.keyOf(['token-budget', of, whose]);
       limits.push({ of, holder: whose, most: Math.max(1, Math.floor(share * budgetPerHour)), key });
     };
-    if (isWatch && budgetWatchShare < 1) add('watch', '', budgetWatchShare);
+    if (isWatch && budgetWatchShare < 1) add('watch', 'watchers', budgetWatchShare);
     if (holder !== undefined && budgetCallerShare < 1) add('caller', holder, budgetCallerShare);
     add('fleet', '', 1);
     return limits;
   }
 
   async #count(limit: Limit): Promise<void> {
-    const counted = await this.options.store.increment(limit.key, hourMs).catch((error) => {
-      if (!(error instanceof StoreError) || error.trouble === 'closed') throw error;
-    });
+    const counted = await this.options.store.increment(limit.key, hourMs).catch(goOnAlone);
     if (counted === undefined) return this.#countAlone(limit);
     const { count: calls, leftMs } = counted;
     if (limit.of === 'fleet') this.options.onBudget(Math.max(0, limit.most - calls), leftMs);
@@ -104,7 +102,7 @@ export class TokenBudget {
     return new GatewayError(code, message ?? `At most ${most} token calls per hour for ${whose}`, {
       retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
       httpStatus: of === 'caller' ? 429 : undefined,
-      onlyFor: of === 'fleet' ? undefined : { holder: of === 'watch' ? 'watchers' : holder },
+      onlyFor: of === 'fleet' ? undefined : { holder },
     });
   }
 }
