@@ -33,7 +33,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const onBytes = (holder: Holder, bytes: number) => quota.spend(holder, bytes / bytesPerMs);
   const datasources = startDatasources({ ...surroundings, store, sealer, audit, onBegin, onBytes });
   const { caches, forgets } = datasources;
-  if (store.kind === 'redis') await forgets.start();
+  await forgets.start();
   const cleaning = setInterval(() => {
     for (const cache of caches) cache.dropExpired();
   }, cleanEveryMs).unref();

@@ -279,4 +279,3 @@ export class LeasedCache<Value> implements MemoryKeeper {
 
 /** Without the store, the reader fetches as if it had the lease. */
 const alone = { state: 'taken', now: undefined } as const;
-

@@ -41,13 +41,9 @@ const ownCoolDownsBytes = 4 << 20;
  */
 export class SealedStore {
   /** The cool-downs that this process began: the shared store may not have taken them. */
-  readonly #ownCoolDowns = new LocalStore('memory', {}, ownCoolDownsBytes);
+  readonly #ownCoolDowns = new LocalStore({}, ownCoolDownsBytes);
 
   constructor(private readonly options: SealedStoreOptions) {}
-
-  get kind(): Store['kind'] {
-    return this.options.store.kind;
-  }
 
   async acquire(place: Place, wish: Wish): Promise<Acquired<unknown, unknown>> {
     const acquired = await this.options.store.acquire(place, wish);

@@ -90,7 +90,7 @@ async function store(url: string): Promise<string> {
     // Enough items that a cluster keeps them on several servers.
     const kept = await Promise.all(Array.from({ length: 16 }, isKept));
     if (kept.includes(false)) throw misconfigured('it loses writes');
-    return `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`;
+    return `redis writes, reads and deletes in ${msSince(startedAt)} ms`;
   });
 }
 

@@ -6,6 +6,7 @@ import { refusalName } from '../datasources/tokenAnswer.js';
 import { auditLine } from '../observability/auditLine.js';
 import { LineLimit } from '../observability/LineLimit.js';
 import { createLogger } from '../observability/log.js';
+import { shownStore } from '../stores/openStore.js';
 import { type Command, UsageError } from './Command.js';
 import { withStoreOf } from './withStore.js';
 
@@ -14,7 +15,8 @@ export const inspect: Command = {
   takesArgument: true,
   async run(argument) {
     const id = identifiers.taxpayerId(argument);
-    return withStoreOf(loadConfig(), 'read', async ({ sealer, sealed }) => {
+    const config = loadConfig();
+    return withStoreOf(config, 'read', async (sealed, sealer) => {
       const taxpayer = sealer.digest('taxpayer', id);
       const fields = [...(await sealed.fields(id))].sort((one, other) => other.name.localeCompare(one.name)); // the token first
       const entries = fields.map(({ name, ageMs, leftMs }) => ({
@@ -28,10 +30,11 @@ export const inspect: Command = {
         ({ what, ageSeconds, keptForSeconds }) => `  ${what}, ${ageSeconds} s old, kept for ${keptForSeconds} s`,
       );
       if (coolDown) lines.push(`  cool-down after a refusal, for ${coolDownSeconds} s`);
-      const about = `taxpayer ${taxpayer} in ${sealed.kind}`;
+      const store = shownStore(config.cache.url);
+      const about = `taxpayer ${taxpayer} in ${store}`;
       return {
         ok: true,
-        data: { taxpayer, store: sealed.kind, entries, coolDownSeconds },
+        data: { taxpayer, store, entries, coolDownSeconds },
         lines: lines.length > 0 ? [about, ...lines] : [`${about}: nothing is stored`],
       };
     });
@@ -46,7 +49,7 @@ export const forget: Command = {
   async run(argument) {
     const config = loadConfig();
     const subject = identifiers.taxpayerId(argument);
-    return withStoreOf(config, 'write', async ({ sealer, sealed }) => {
+    return withStoreOf(config, 'write', async (sealed, sealer) => {
       const request = crypto.randomUUID();
       await sealed.put(refusalName(subject), '', 1); // ends a cool-down
       const erased = await sealed.forget({ id: request, subject });

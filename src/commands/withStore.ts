@@ -5,23 +5,18 @@ import { openExistingStore, shownStore } from '../stores/openStore.js';
 import type { Store } from '../stores/Store.js';
 import { StoreError, storeCause } from '../stores/StoreError.js';
 
-interface OpenStore {
-  readonly sealer: Sealer;
-  readonly sealed: SealedStore;
-}
-
 /** Runs `work` with the store that the gateways of this configuration use. @throws StoreError, ConfigError */
 export async function withStoreOf<T>(
   { upstream, cache, service }: Config,
   use: 'read' | 'write',
-  work: (opened: OpenStore) => Promise<T>,
+  work: (sealed: SealedStore, sealer: Sealer) => Promise<T>,
 ): Promise<T> {
   if (upstream === 'embedded-sandbox') {
     throw new ConfigError(['UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops']);
   }
   const sealer = new Sealer(upstream.clientSecret, cache.encryptionKeys);
   return withStore(cache.url, use, (store) =>
-    work({ sealer, sealed: new SealedStore({ store, sealer, client: upstream, apiVersion: service.apiVersion }) }),
+    work(new SealedStore({ store, sealer, client: upstream, apiVersion: service.apiVersion }), sealer),
   );
 }
 

@@ -37,7 +37,7 @@ export class LocalStore implements Store {
 
   /** The store of `directory`, kept in its journal. @throws StoreError `misconfigured`, fit to be shown */
   static async open(directory: string, options: JournalOptions): Promise<LocalStore> {
-    const store = new LocalStore('file', options);
+    const store = new LocalStore(options);
     store.#journal = await Journal.open(resolve(directory), store.#held, options);
     for (const kept of store.#held.values()) store.#bytes += sizeOf(kept);
     return store;
@@ -45,13 +45,12 @@ export class LocalStore implements Store {
 
   /** Reads what `directory` holds now, even while a gateway uses it. Writes nothing there. */
   static async read(directory: string): Promise<LocalStore> {
-    const store = new LocalStore('file');
+    const store = new LocalStore();
     await readJournal(resolve(directory), store.#held);
     return store;
   }
 
   constructor(
-    readonly kind: 'memory' | 'file' = 'memory',
     private readonly hooks: StoreHooks = {},
     private readonly mostBytes = heapPart(4, 1 << 27),
   ) {}

@@ -15,7 +15,6 @@ const givenUpMs = 500;
 
 /** A store in Redis or Valkey (one server, behind sentinels, or a cluster), shared by any number of machines. */
 export class RedisStore implements Store {
-  readonly kind = 'redis';
   readonly #client: (Redis | Cluster) & ScriptedCommands;
   #isClosed = false;
   /** Why there is no connection; undefined while there is one. */

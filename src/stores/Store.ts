@@ -62,8 +62,6 @@ export const hourMs = 3_600_000;
  * Every method rejects with a `StoreError` when the store does not answer or refuses; the work may be done all the same.
  */
 export interface Store {
-  readonly kind: 'memory' | 'file' | 'redis';
-
   /**
    * Gives the value at `place`, if there is one that is not refused. Otherwise gives the failure of the owner that was waited
    * for, if it has failed. Otherwise takes the lease, or renews it if this owner has it. Names the owner if another one has

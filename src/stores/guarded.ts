@@ -85,7 +85,6 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: St
     };
 
   return {
-    kind: store.kind,
     acquire: guard(store.acquire),
     settle: guard(store.settle),
     forget: guard(store.forget),

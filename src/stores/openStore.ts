@@ -13,7 +13,7 @@ const fileScheme = 'file:';
  * Rejects with a `misconfigured` StoreError, fit to be shown, when the URL or the directory cannot be used.
  */
 export async function openStore(cacheUrl: string, options: JournalOptions): Promise<Store> {
-  if (cacheUrl === 'memory:') return new LocalStore('memory', options);
+  if (cacheUrl === 'memory:') return new LocalStore(options);
   if (/^file:./.test(cacheUrl)) return LocalStore.open(cacheUrl.slice(fileScheme.length), options);
   const store = guarded(await openRedis(cacheUrl), options);
   // Two operations without an answer count as an outage: this reports one now, not at the first read.

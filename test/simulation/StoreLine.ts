@@ -29,7 +29,6 @@ const writes = /^(put|settle|deleteIf|increment|forget)$/;
 
 /** The connection of one process to the store. Its operations on one key arrive in the order sent. */
 export class StoreLine implements Store {
-  readonly kind = 'redis';
   readonly #arrivedAt = new Map<string, number>();
   #isClosed = false;
 

@@ -37,7 +37,7 @@ it('The store in memory drops the records used least recently when it is full, a
     onDegraded: (error: StoreError) => told.push(storeCause('memory:', error)),
     onRecovered: () => told.push('recovered'),
   };
-  const store = new LocalStore('memory', guard, 5 * 301);
+  const store = new LocalStore(guard, 5 * 301);
   await store.put('link', Buffer.from('x'), 60_000, 'always');
   await store.increment('count', 60_000);
   for (const record of ['a', 'b', 'c', 'a', 'd']) {
