@@ -55,7 +55,7 @@ export async function startService({ taxpayers, jobs = 0, latencyMs = 0 }) {
 export function addJobs(service, taxpayerIds) {
   return inParallel(taxpayerIds.length, 16, async (n) => {
     const taxpayerId = taxpayerIds[n];
-    const { jobId } = await service.control('addJob', { taxpayerId, endsAs: null });
+    const { jobId } = await service.control('addJob', { taxpayerId, durationMs: 1e9 });
     return { taxpayerId, jobId };
   });
 }

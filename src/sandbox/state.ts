@@ -41,10 +41,10 @@ export function sandboxState(jobDurationMs: number) {
     /** The job as a client of the service sees it: the first read of a processing job starts its clock. */
     readJob(taxpayerId: string, jobId: string): SandboxJob | undefined {
       const job = jobs.get(`${taxpayerId}/${jobId}`);
-      if (job?.status !== 'processing' || job.endsAs === null) return job;
+      if (job?.status !== 'processing') return job;
       if (job.firstReadAt === null) job.firstReadAt = Date.now();
       else if (Date.now() - job.firstReadAt >= job.durationMs) {
-        job.status = job.endsAs;
+        job.status = 'completed';
         if (job.completesTaxpayer) Object.assign(taxpayers.get(taxpayerId) ?? {}, { status: 'COMPLETED' });
       }
       return job;
@@ -71,8 +71,7 @@ function newJob(durationMs: number) {
     jobId: crypto.randomUUID() as string,
     name: 'Data refresh (not real)',
     status: 'processing',
-    /** What a processing job becomes `durationMs` after it is first read; null leaves it processing for good. */
-    endsAs: 'completed' as string | null,
+    /** How long after its first read a processing job is completed, in milliseconds. */
     durationMs,
     /** In milliseconds since the epoch; null until the status is first read. */
     firstReadAt: null as number | null,

@@ -69,7 +69,7 @@ describe('docs/clients.md', () => {
     'prints what it says: %s',
     async (title) => {
       const { taxpayerId, jobId: shown } = gateway.sandbox.demo.jobs.processing;
-      const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null });
+      const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, durationMs: Infinity });
       const { folder, command, printed } = await followed(title, { ...adapted(), [shown]: jobId });
       // The service refuses once for the backend, which tries again.
       if (title === 'A Node.js backend') {

@@ -46,7 +46,7 @@ describe('Two gateways under load', () => {
   async function loadDuring(trouble: () => Promise<void>, afterMs: number) {
     const addTaxpayer = () => {
       const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-      return { id, job: sandbox.control.addJob({ taxpayerId: id, endsAs: null }).jobId };
+      return { id, job: sandbox.control.addJob({ taxpayerId: id, durationMs: Infinity }).jobId };
     };
     const known = Array.from({ length: 20 }, addTaxpayer);
     const added: { id: string }[] = [];

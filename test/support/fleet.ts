@@ -125,7 +125,7 @@ export async function startFleet({
     addTaxpayers,
     addTaxpayer: (props?: Parameters<typeof addTaxpayers>[1]) => addTaxpayers(1, props)[0] as TaxpayerId,
     /** A job that does not end by itself. */
-    addJob: (taxpayerId: TaxpayerId) => identifiers.jobId(control.addJob({ taxpayerId, endsAs: null }).jobId),
+    addJob: (taxpayerId: TaxpayerId) => identifiers.jobId(control.addJob({ taxpayerId, durationMs: Infinity }).jobId),
     /** Epoch milliseconds, by the clock of the fleet. */
     now,
     /** By which leases and ages are told. */

@@ -40,7 +40,7 @@ describe('an answer that is too large is one error', () => {
   const ask = (body: object, accept = 'application/json', path = '/graphql') =>
     post(`${gateway.origin}${path}`, body, { accept });
   const subscription = () => {
-    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id, endsAs: null });
+    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id, durationMs: Infinity });
     const fields = `taxpayer { token { ${aliases(3, () => 'metadata')} } }`;
     return { query: `subscription { refreshJobUpdated(taxpayerId: "${id}", jobId: "${jobId}") { ${fields} } }` };
   };

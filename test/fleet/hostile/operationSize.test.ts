@@ -90,7 +90,7 @@ it('a process outlives an answer that is too large while one of its members is s
   });
 
   const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', metadata: { note: 'x'.repeat(150_000) } });
-  const { jobId } = sandbox.control.addJob({ taxpayerId: id, endsAs: null });
+  const { jobId } = sandbox.control.addJob({ taxpayerId: id, durationMs: Infinity });
   const scope = 'taxpayers:read refresh-jobs:read';
   const authorization = `Bearer ${await provider.token({ scope, taxpayer_ids: [id] })}`;
   const known = { __typename: 'Taxpayer', id };
@@ -98,7 +98,7 @@ it('a process outlives an answer that is too large while one of its members is s
   const ask = (r: readonly object[]) => postQuery(gateway.origin, entities(2), { r }, { authorization });
   for (let time = 0; time < 3; time += 1) expect((await ask([job, known])).errors).toBeUndefined();
   sandbox.control.setLatency(300);
-  const awaited = { ...job, jobId: sandbox.control.addJob({ taxpayerId: id, endsAs: null }).jobId };
+  const awaited = { ...job, jobId: sandbox.control.addJob({ taxpayerId: id, durationMs: Infinity }).jobId };
   const { errors } = await ask([awaited, ...Array(60).fill(known)]);
   expect(errors?.[0]?.message).toBe('The answer must have at most 8388608 bytes');
   expect(await ask([awaited])).toMatchObject({ data: { _entities: [{ status: 'PROCESSING' }] } });

@@ -78,7 +78,7 @@ function addTaxpayer(label: string): string {
     name,
     metadata: { crm: metadata },
   });
-  gateway.sandbox.control.addJob({ taxpayerId: id, jobId, name, endsAs: null });
+  gateway.sandbox.control.addJob({ taxpayerId: id, jobId, name, durationMs: Infinity });
   return id;
 }
 

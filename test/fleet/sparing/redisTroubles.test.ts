@@ -187,7 +187,7 @@ scene('Every key in Redis ends by itself', async (scenery) => {
   const { redis, control, start } = scenery;
   const one = await start({ TOKEN_BUDGET_PER_HOUR: '100' });
   const [id] = scenery.addTaxpayers(1);
-  const job = control.addJob({ taxpayerId: id, endsAs: null }).jobId;
+  const job = control.addJob({ taxpayerId: id, durationMs: Infinity }).jobId;
   await one.query('query ($id: ID!, $job: ID!) { refreshJob(taxpayerId: $id, jobId: $job) { status } }', { id, job });
   await create(one, 'key');
   await control.arm({ endpoint: 'taxpayerToken', fault: { status: 429 }, times: 1 });

@@ -26,7 +26,7 @@ const gateway = await startTestGateway({ ...provider.env, ...timing, AUTH_DECISI
 async function scene(subject: string) {
   const { control } = gateway.sandbox;
   const { id } = control.addTaxpayer({ name: `Name for ${subject}`, status: 'AUTHORIZED' });
-  control.addJob({ taxpayerId: id, jobId: 'job', endsAs: null });
+  control.addJob({ taxpayerId: id, jobId: 'job', durationMs: Infinity });
   point.allow(subject, [id]);
   const headers = { authorization: `Bearer ${await provider.token({ sub: subject, scope })}` };
   return {

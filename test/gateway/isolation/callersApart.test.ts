@@ -44,7 +44,7 @@ it('A caller whose jobs the service fails on has calls refused, while those of e
   expect(control.counters().refreshJob).toBe(made);
 
   for (let n = 0; n < 10; n += 1) {
-    const { jobId } = control.addJob({ taxpayerId: honest, endsAs: null });
+    const { jobId } = control.addJob({ taxpayerId: honest, durationMs: Infinity });
     expect(await ask(honest, jobId)).toEqual([]);
   }
 });
@@ -140,7 +140,7 @@ describe('A caller who asks for more than the service can answer at once', () =>
     const honest = await headersOf('honest', ada.taxpayerId);
     await gateway.query(readJob, eve, hostile);
     await gateway.query(readJob, ada, honest);
-    const { jobId } = control.addJob({ ...ada, jobId: 'another', endsAs: null });
+    const { jobId } = control.addJob({ ...ada, jobId: 'another', durationMs: Infinity });
     const before = control.counters().refreshJob;
     control.setLatency(300);
     // 360 reads, 32 at a time: 3.4 s of work, so that none waits for the 10 s after which it is refused.

@@ -130,7 +130,7 @@ describe('Traces', () => {
       const wait = 'query($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job", waitSeconds: 1) { status } }';
       for (const id of ['one', 'two', 'three']) {
         sandbox.control.addTaxpayer({ id });
-        sandbox.control.addJob({ taxpayerId: id, jobId: 'job', endsAs: null });
+        sandbox.control.addJob({ taxpayerId: id, jobId: 'job', durationMs: Infinity });
         await query(read, { id });
         await Promise.all([query(read, { id }), query(wait, { id })]);
       }

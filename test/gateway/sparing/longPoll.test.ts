@@ -14,7 +14,7 @@ async function scene(env: Environment = {}, authorization = '') {
   gateway = await startTestGateway({ JOB_POLL_MIN_MS: '20', JOB_POLL_MAX_MS: '50', ...env });
   const { control } = gateway.sandbox;
   const { id: taxpayerId } = control.addTaxpayer();
-  const { jobId } = control.addJob({ taxpayerId, endsAs: null });
+  const { jobId } = control.addJob({ taxpayerId, durationMs: Infinity });
   const wait = (waitSeconds: number, signal?: AbortSignal) =>
     post(
       `${gateway.origin}/graphql`,

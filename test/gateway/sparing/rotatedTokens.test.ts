@@ -91,7 +91,7 @@ it('answers for a job within two deadlines, although token, job and the next tok
 
   const { control } = sandbox;
   const taxpayerId = control.addTaxpayer().id;
-  control.addJob({ taxpayerId, jobId: 'job', endsAs: null });
+  control.addJob({ taxpayerId, jobId: 'job', durationMs: Infinity });
   control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' }, times: 1 });
   control.arm({ endpoint: 'refreshJob', fault: { gate: 'never' }, times: 1 });
   control.arm({ endpoint: 'refreshJob', fault: { delayMs: 600 } });

@@ -86,7 +86,7 @@ function follow<View>(watch: AsyncIterable<View>, wordOf: (view: View) => string
 describe('Watchers of a job', () => {
   function addJob() {
     const { id } = control.addTaxpayer({ status: 'AUTHORIZED' });
-    const { jobId } = control.addJob({ taxpayerId: id, endsAs: null });
+    const { jobId } = control.addJob({ taxpayerId: id, durationMs: Infinity });
     return {
       ids: [id as TaxpayerId, jobId as JobId] as const,
       polls: () => control.jobCalls(id, jobId),
@@ -253,7 +253,7 @@ describe('Watchers of a record', () => {
   it('are told at once what a job of the process found out, and nothing of a token that was replaced by itself', async () => {
     const { jobs } = await start({ TOKEN_FRESH_SECONDS: '3600' });
     const taxpayer = addTaxpayer();
-    const { jobId } = control.addJob({ taxpayerId: taxpayer.id, endsAs: null });
+    const { jobId } = control.addJob({ taxpayerId: taxpayer.id, durationMs: Infinity });
     const seen = watch(taxpayer.id);
     await answered(() => seen.length === 1);
     const readJob = () => jobs.status(taxpayer.id, identifiers.jobId(jobId));
@@ -271,7 +271,7 @@ describe('Watchers of a record', () => {
   it('hear nothing that was asked for before the record was forgotten', async () => {
     const { jobs, forgets } = await start();
     const taxpayer = addTaxpayer();
-    const { jobId } = control.addJob({ taxpayerId: taxpayer.id, endsAs: null });
+    const { jobId } = control.addJob({ taxpayerId: taxpayer.id, durationMs: Infinity });
     const seen = watch(taxpayer.id);
     await answered(() => seen.length === 1);
     taxpayer.become('CONSENT_RECEIVED');

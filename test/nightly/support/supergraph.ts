@@ -27,7 +27,7 @@ export async function startSubgraphs() {
   const secret = { FEDERATION_SHARED_SECRET: routerSecret };
   const gateway = await startTestGateway({ ...provider.env, ...quickPolls, ...secret });
   const { id: taxpayerId } = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-  const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null, name: 'A refresh' });
+  const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, durationMs: Infinity, name: 'A refresh' });
   const one = { id: '1', title: 'First', taxpayerId, jobId };
   const cases = await startCases({ cases: [one] });
   atEnd(cases.stop);
@@ -81,7 +81,7 @@ export async function expectCrossing({ provider, one, casesHeaders }: Subgraphs,
 /** Subscribes to a new job; expects the updates as events, with fields of the other subgraph. */
 export async function expectSubscription({ provider, gateway, one }: Subgraphs, router: { origin: string }) {
   const { taxpayerId } = one;
-  const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null });
+  const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, durationMs: Infinity });
   const query = `subscription ($taxpayerId: ID!, $jobId: ID!) {
     refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { status taxpayer { cases { title } } }
   }`;
