@@ -14,7 +14,7 @@ import {
   outcomeOf,
 } from './Entry.js';
 import { knownForMs, type MemoryKeeper } from './Forgets.js';
-import type { InQueue, LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
+import type { LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
 
 /** How long a lease lasts without renewal, in milliseconds. Others wait this long for an owner that died. */
 const leaseMs = 3000;
@@ -37,8 +37,6 @@ const entryBytes = 700;
 
 /** A random id. It is copied, because `randomUUID` makes it of parts that take 490 bytes in memory. */
 const newId = (): string => ownText(crypto.randomUUID());
-
-const atOnce: InQueue = async (work) => work();
 
 interface Reader<Value> {
   readonly id: string;
@@ -91,7 +89,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
    * @throws what the fetch threw, here or in the process that held the lease; UPSTREAM_TIMEOUT when that wait is over
    */
   async read(id: string, request: ReadRequest<Value>): Promise<Entry<Value>> {
-    const { holder, inQueue = atOnce } = request;
+    const { holder, hasPlace } = request;
     // 1. Memory has an acceptable entry.
     const held = this.held(id, request.acceptable);
     if (held !== undefined) return held;
@@ -99,10 +97,11 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const isFetchedMeanwhile = ({ readAt }: Entry<Value>) => readAt >= askedAt && readAt <= performance.now();
     const acceptable = (entry: Entry<Value>) => request.acceptable(entry) || isFetchedMeanwhile(entry);
     const wanted = { id, holder, owner: newId(), acceptable, fetch: () => this.#fetch(request) };
+    const begin = () => this.#begin(wanted);
     for (;;) {
       const underWay = this.#flights.get(id);
       if (underWay === undefined) {
-        const entry = await inQueue(() => this.#begin(wanted));
+        const entry = await (hasPlace ? begin() : this.options.inQueue(holder, begin));
         if (entry !== undefined) return entry;
         continue; // another reader has begun a read meanwhile
       }

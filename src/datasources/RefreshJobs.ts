@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { type Entry, isYoungerThan } from '../cache/Entry.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
-import type { InQueue } from '../cache/ReadRequest.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
 import type { TokenBroker } from './TokenBroker.js';
@@ -64,7 +63,7 @@ export class RefreshJobs {
     const acceptable = (entry: JobView) => this.#isCurrent(entry, maxAgeMs);
     const held = this.cache.held(id, acceptable);
     if (held !== undefined) return held;
-    const { service, broker, calls } = this.options;
+    const { service, broker } = this.options;
     const { holder, trail } = call;
     const fetch = async (endsAt: number) => {
       const during = { holder, trail, endsAt };
@@ -73,8 +72,7 @@ export class RefreshJobs {
       );
       return this.#observationOf(id, job);
     };
-    const inQueue: InQueue = (work) => calls.run(holder, work);
-    const read = () => this.cache.read(id, { holder, acceptable, fetch, inQueue });
+    const read = () => this.cache.read(id, { holder, acceptable, fetch });
     return call.once ? call.once(`job ${id}`, read) : read();
   }
 

@@ -1,7 +1,6 @@
 import { isYoungerThan } from '../cache/Entry.js';
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
-import type { InQueue } from '../cache/ReadRequest.js';
 import type { Secret } from '../config/Secret.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache, mostRemembered } from '../process/BoundedCache.js';
@@ -137,8 +136,7 @@ export class TokenBroker implements MemoryKeeper {
   }
 
   async #find(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
-    const inQueue: InQueue = (work) => this.options.calls.run(call.holder, work);
-    return this.#viewOf(await this.#read(id, acceptable, call, inQueue));
+    return this.#viewOf(await this.#read(id, acceptable, call));
   }
 
   /**
@@ -157,7 +155,7 @@ export class TokenBroker implements MemoryKeeper {
     }
     const acceptable: Acceptable = (entry) =>
       !refused.has(entry.version) && (entry.value.kind === 'record' || isYoungerThan(entry, absenceMs));
-    return this.#read(id, acceptable, call);
+    return this.#read(id, acceptable, call, true); // in the place of the read that needs the token
   }
 
   /**
@@ -196,9 +194,9 @@ export class TokenBroker implements MemoryKeeper {
     }
   }
 
-  #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, inQueue?: InQueue) {
+  #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, hasPlace = false) {
     const fetch = (endsAt: number) => this.#fetch(id, endsAt, call);
-    return this.cache.read(id, { holder: call.holder, acceptable, fetch, inQueue });
+    return this.cache.read(id, { holder: call.holder, acceptable, fetch, hasPlace });
   }
 
   /** @throws GatewayError during the pause of a record that keeps failing, the last error with the time that is left */

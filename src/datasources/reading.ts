@@ -1,4 +1,3 @@
-import type { CallQueue } from '../admission/CallQueue.js';
 import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
@@ -8,9 +7,7 @@ import type { TaxpayerService } from './TaxpayerService.js';
 export interface ReadingOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
-  /** The queue of reads that memory cannot answer. */
-  readonly calls: CallQueue;
-  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead' | 'onBytes'>;
+  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'inQueue' | 'onRead' | 'onBytes'>;
   /** Longest time that anything about a taxpayer is kept, in milliseconds. */
   readonly keepMs: number;
 }

@@ -25,11 +25,13 @@ interface DatasourcesOptions extends Surroundings {
   /** Called for each creation, and each read that memory cannot answer; it begins when this resolves. */
   readonly onBegin?: (holder: Holder) => Promise<void>;
   /** Called for each entry that memory takes: see {@link LeasedCacheOptions}. */
-  readonly onBytes?: LeasedCacheOptions<unknown>['onBytes'];
+  readonly onBytes?: CacheOptions['onBytes'];
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
   readonly audit?: (event: AuditEvent) => void;
 }
+
+type CacheOptions = LeasedCacheOptions<unknown>;
 
 export type Datasources = ReturnType<typeof startDatasources>;
 
@@ -48,8 +50,9 @@ export function startDatasources(options: DatasourcesOptions) {
   const service = taxpayerService(options, http, sealed);
   const places = new Places(boundsFor(config.limits));
   const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onBegin });
-  const cache = { maxEntries, workMs: deadlineMs, onRead: metrics.onRead, onBytes: options.onBytes };
-  const shared = { service, store: sealed, calls, keepMs, cache };
+  const inQueue: CacheOptions['inQueue'] = (holder, read) => calls.run(holder, read);
+  const cache = { maxEntries, workMs: deadlineMs, inQueue, onRead: metrics.onRead, onBytes: options.onBytes };
+  const shared = { service, store: sealed, keepMs, cache };
   const broker = new TokenBroker({
     ...shared,
     ...config.tokens,
@@ -63,7 +66,7 @@ export function startDatasources(options: DatasourcesOptions) {
     broker,
     onStatus: (taxpayerId, jobId, view) => jobWatches.offer([taxpayerId, jobId], view),
   });
-  const links = new ClientLinks({ ...shared, workMs: deadlineMs + leaseMarginMs });
+  const links = new ClientLinks({ ...shared, calls, workMs: deadlineMs + leaseMarginMs });
   const watching = (kind: 'job' | 'record') => ({
     ...config.watch,
     callsOf: (holder: Holder) => calls.callsOf(holder),

@@ -31,6 +31,7 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
     store: sealed,
     ...{ kind: 'token', maxEntries: 9, workMs: 60_000, ttlMs: () => 3_600_000 },
     codec: { encode: String, decode: String },
+    inQueue: async (_holder, work) => work(),
     fieldOf: (subject) => ({ subject, kind: 'token' }),
     onKept: (_id, { value }) => kept.push(value),
   });
