@@ -5,8 +5,6 @@ const keyIdBytes = 4;
 const nonceBytes = 12;
 const tagBytes = 16;
 const headerBytes = keyIdBytes + nonceBytes;
-/** Part of every derivation, so that another format has other keys and names. */
-const format = 'v2';
 
 /**
  * Makes entries in a store unreadable and unforgeable, and their names unguessable.
@@ -82,7 +80,8 @@ type KeyRing = ReturnType<typeof keyRing>;
 function keyRing(from: 'encryption-key' | 'client-secret', secret: Secret) {
   const input = Buffer.from(secret.reveal(), from === 'encryption-key' ? 'base64' : 'utf8');
   const derive = (use: string, bytes: number) =>
-    Buffer.from(hkdfSync('sha256', input, 'taxpayer-gateway/store', `${format}/${from}/${use}`, bytes));
+    // The version is part of every derivation, so that another format has other keys and names.
+    Buffer.from(hkdfSync('sha256', input, 'taxpayer-gateway/store', `v2/${from}/${use}`, bytes));
   return {
     /** Identifies the ring that sealed an entry. Derived by HKDF, so it reveals nothing about the keys. */
     id: derive('id', keyIdBytes),

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { Agents } from '../network/agents.js';
@@ -8,6 +8,7 @@ import { fetchJson, NoAnswer } from '../network/fetchJson.js';
 import { readPemFiles } from '../network/pemFiles.js';
 import { readListed } from '../operations/TrustedDocuments.js';
 import { readProviders } from '../schema/Provider.js';
+import { directoryIn } from '../stores/openStore.js';
 import { misconfigured } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
 import { withStore } from './withStore.js';
@@ -69,7 +70,8 @@ async function found(part: string, look: () => Promise<string>) {
  */
 async function store(url: string): Promise<string> {
   if (url === 'memory:') return 'memory: each process has its own';
-  if (url.startsWith('file:')) return directory(resolve(url.slice('file:'.length)));
+  const path = directoryIn(url);
+  if (path) return directory(path);
   return withStore(url, 'write', async (opened) => {
     const startedAt = performance.now();
     const bytes = Buffer.from('check');

@@ -3,7 +3,7 @@ import { Sealer } from '../cache/Sealer.js';
 import { type Config, ConfigError } from '../config/config.js';
 import { openExistingStore, shownStore } from '../stores/openStore.js';
 import type { Store } from '../stores/Store.js';
-import { StoreError, storeCause } from '../stores/StoreError.js';
+import { misconfigured, StoreError, storeCause } from '../stores/StoreError.js';
 
 /** Runs `work` with the store that the gateways of this configuration use. @throws StoreError, ConfigError */
 export async function withStoreOf<T>(
@@ -28,7 +28,7 @@ export async function withStore<T>(url: string, use: 'read' | 'write', work: (st
     return await work(store);
   } catch (error) {
     if (!(error instanceof StoreError) || error.trouble === 'misconfigured') throw error;
-    throw new StoreError(error.trouble, error.detail, `CACHE_URL (${shownStore(url)}): ${storeCause(url, error)}`);
+    throw misconfigured(`CACHE_URL (${shownStore(url)}): ${storeCause(url, error)}`);
   } finally {
     await store?.close();
   }

@@ -26,7 +26,10 @@ export class DirectoryLock {
   #mine: FileHandle | undefined;
   #sureUntil = 0;
 
-  private constructor(private readonly path: string) {}
+  private constructor(
+    private readonly directory: string,
+    private readonly path = join(directory, 'lock'),
+  ) {}
 
   /**
    * Makes the directory if need be, and takes it.
@@ -34,7 +37,7 @@ export class DirectoryLock {
    *   system's error
    */
   static async take(directory: string, { waitMs, onWait }: Wait): Promise<DirectoryLock> {
-    const lock = new DirectoryLock(join(directory, 'lock'));
+    const lock = new DirectoryLock(directory);
     const { path } = lock;
     const beganAt = performance.now();
     let seen: string | undefined;
@@ -70,9 +73,9 @@ export class DirectoryLock {
     const [found, mine] = await Promise.all([statOf(this.path), this.#mine?.stat()]);
     const isMine = found !== undefined && found.ino === mine?.ino;
     // A directory that is gone has no other holder.
-    this.#sureUntil = isMine || !existsSync(dirname(this.path)) ? sureUntil : 0;
+    this.#sureUntil = isMine || !existsSync(this.directory) ? sureUntil : 0;
     if (isMine) return;
-    await access(`${dirname(this.path)}/.`);
+    await access(`${this.directory}/.`);
     throw lost();
   }
 
@@ -94,7 +97,7 @@ export class DirectoryLock {
 
   /** Takes the lock if it is free, also in a directory that has to be made again; tells whether it was. @throws the system's error */
   async takeIfFree(): Promise<boolean> {
-    await makeDirectory(dirname(this.path));
+    await makeDirectory(this.directory);
     try {
       const sureUntil = performance.now() + sureForMs;
       const created = await open(this.path, 'wx', 0o600);
@@ -127,7 +130,7 @@ export function statOf(path: string) {
 
 const lost = (mayBeDone = false) => new StoreError('failed', 'ELOCKED', undefined, mayBeDone);
 
-function inUse(directory: string): StoreError {
-  const message = `CACHE_URL: another gateway uses ${directory}: stop it first (several processes share a Redis, redis://…)`;
-  return misconfigured(message);
-}
+const inUse = (directory: string) =>
+  misconfigured(
+    `CACHE_URL: another gateway uses ${directory}: stop it first (several processes share a Redis, redis://…)`,
+  );

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { heapPart } from '../process/BoundedCache.js';
 import type { StoreHooks } from './guarded.js';
 import { copyOf, Journal, type JournalOptions, type Kept, readJournal } from './journal.js';
@@ -38,7 +37,7 @@ export class LocalStore implements Store {
   /** The store of `directory`, kept in its journal. @throws StoreError `misconfigured`, fit to be shown */
   static async open(directory: string, options: JournalOptions): Promise<LocalStore> {
     const store = new LocalStore(options);
-    store.#journal = await Journal.open(resolve(directory), store.#held, options);
+    store.#journal = await Journal.open(directory, store.#held, options);
     for (const kept of store.#held.values()) store.#bytes += sizeOf(kept);
     return store;
   }
@@ -46,7 +45,7 @@ export class LocalStore implements Store {
   /** Reads what `directory` holds now, even while a gateway uses it. Writes nothing there. */
   static async read(directory: string): Promise<LocalStore> {
     const store = new LocalStore();
-    await readJournal(resolve(directory), store.#held);
+    await readJournal(directory, store.#held);
     return store;
   }
 

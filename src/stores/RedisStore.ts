@@ -3,7 +3,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { isRefusal, timeLimit } from './guarded.js';
 import { createRedisClient, parseRedisUrl } from './redisClient.js';
 import { faultAfter, hungUp, isOfAnotherType, storeErrorOf, wasNotSent } from './redisFaults.js';
-import { redisScripts, type ScriptedCommands } from './redisScripts.js';
+import { type Argument, redisScripts, type ScriptedCommands } from './redisScripts.js';
 import type { Acquired, Field, Item, Outcome, Place, PutWhen, Store, Wish } from './Store.js';
 import { StoreError } from './StoreError.js';
 
@@ -116,11 +116,7 @@ export class RedisStore implements Store {
     this.#client.disconnect();
   }
 
-  async #run<T>(
-    script: keyof ScriptedCommands,
-    key: string,
-    ...args: readonly (string | Buffer | number)[]
-  ): Promise<T> {
+  async #run<T>(script: keyof ScriptedCommands, key: string, ...args: readonly Argument[]): Promise<T> {
     if (this.#isClosed) throw new StoreError('closed');
     const name = `txgw:${key}`;
     const work = (): Promise<T> => this.#client[script](name, ...args);

@@ -6,15 +6,14 @@ import { LocalStore } from './LocalStore.js';
 import type { Store } from './Store.js';
 import { misconfigured } from './StoreError.js';
 
-const fileScheme = 'file:';
-
 /**
  * Opens the store that `CACHE_URL` names, loading only the driver it needs. With a Redis that is down it starts degraded.
  * Rejects with a `misconfigured` StoreError, fit to be shown, when the URL or the directory cannot be used.
  */
 export async function openStore(cacheUrl: string, options: JournalOptions): Promise<Store> {
   if (cacheUrl === 'memory:') return new LocalStore(options);
-  if (/^file:./.test(cacheUrl)) return LocalStore.open(cacheUrl.slice(fileScheme.length), options);
+  const directory = directoryIn(cacheUrl);
+  if (directory) return LocalStore.open(directory, options);
   const store = guarded(await openRedis(cacheUrl), options);
   // Two operations without an answer count as an outage: this reports one now, not at the first read.
   await Promise.allSettled([store.get('start'), store.get('start')]);
@@ -27,16 +26,21 @@ export async function openStore(cacheUrl: string, options: JournalOptions): Prom
  */
 export async function openExistingStore(cacheUrl: string, use: 'read' | 'write'): Promise<Store> {
   if (cacheUrl === 'memory:') throw misconfigured('CACHE_URL is memory:, which no other process can read');
-  if (!cacheUrl.startsWith(fileScheme)) return openRedis(cacheUrl);
-  const directory = resolve(cacheUrl.slice(fileScheme.length));
+  const directory = directoryIn(cacheUrl);
+  if (!directory) return openRedis(cacheUrl);
   if (!existsSync(directory)) throw misconfigured(`CACHE_URL: there is no store in ${directory}`);
   if (use === 'read') return LocalStore.read(directory);
   return LocalStore.open(directory, { waitMs: 0 });
 }
 
+/** The directory that a CACHE_URL names, as an absolute path; undefined where it names no directory. */
+export const directoryIn = (cacheUrl: string): string | undefined =>
+  cacheUrl.startsWith('file:') ? resolve(cacheUrl.slice('file:'.length)) : undefined;
+
 /** A CACHE_URL without its secrets, fit to be shown: `redis://cache:6379/0, with a password`. */
 export function shownStore(cacheUrl: string): string {
-  if (cacheUrl.startsWith(fileScheme)) return `${fileScheme}${resolve(cacheUrl.slice(fileScheme.length))}`;
+  const directory = directoryIn(cacheUrl);
+  if (directory) return `file:${directory}`;
   const form = /^(rediss?[+a-z]*:\/\/)(?:([^/?#]*)@)?([^?]*)/;
   const [, scheme = cacheUrl, login = '', rest = ''] = form.exec(cacheUrl) ?? [];
   return scheme + rest + (login.includes(':') ? ', with a password' : '');

@@ -108,7 +108,7 @@ export const redisScripts = {
     return { 1, tonumber(ARGV[1]) }`,
 } as const;
 
-type Argument = string | Buffer | number;
+export type Argument = string | Buffer | number;
 type Script = (key: string, ...args: readonly Argument[]) => Promise<never>;
 
 /** The commands the scripts become on a client; those that end in `Buffer` answer with bytes. */

@@ -43,7 +43,6 @@ describe('A CACHE_URL', () => {
     'redis://:planted@',
     'http://:planted@a',
     'mongodb://planted',
-    'file:',
     '',
   ])('%j is refused without repeating it', async (url) => {
     await expect(openStore(url, { waitMs: 0 })).rejects.toThrow(/^CACHE_URL (?!.*planted)/);
