@@ -124,10 +124,10 @@ async function drain(
 
 /** Loads the code of tracing only where it is configured. */
 async function startTracing(surroundings: Surroundings): Promise<Tracing | undefined> {
-  const { traces } = surroundings.config;
-  if (traces === undefined) return undefined;
+  const { tracesUrl } = surroundings.config;
+  if (tracesUrl === undefined) return undefined;
   const { Tracing } = await import('./observability/Tracing.js');
-  return new Tracing(surroundings, traces.url);
+  return new Tracing(surroundings, tracesUrl);
 }
 
 /** Loads the code of the sandbox only where it is needed: a production gateway never reads it. */

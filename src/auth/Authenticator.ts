@@ -26,20 +26,19 @@ export class Authenticator {
   /** The caller of requests without a token, in a mode that allows them. */
   readonly #tokenless: Caller | undefined;
   /** By token. Requests that bring a token while it is verified share the verification; a failed one is not kept. */
-  readonly #verified: LRUCache<string, VerifiedToken>;
+  readonly #verified = new LRUCache<string, VerifiedToken>({
+    max: maxTokens,
+    maxSize: maxCharacters,
+    sizeCalculation: (_verified, token) => token.length,
+    fetchMethod: (token) => verifyToken(token, this.#policy as TokenPolicy),
+    ignoreFetchAbort: true, // a verification that is evicted still answers those who wait for it
+  });
   #waiting = 0;
 
   constructor({ mode, rights, tokenTypes, decision }: Config['auth'], issuers: TokenPolicy['issuers']) {
     this.#tokenless = mode === 'jwt' ? undefined : anyone;
     const policy = mode === 'developer' ? developerPolicy : { issuers, rights, tokenTypes };
     if (mode !== 'disabled') this.#policy = { ...policy, decisionClaims: decision?.claims };
-    this.#verified = new LRUCache({
-      max: maxTokens,
-      maxSize: maxCharacters,
-      sizeCalculation: (_verified, token) => token.length,
-      fetchMethod: (token) => verifyToken(token, this.#policy as TokenPolicy),
-      ignoreFetchAbort: true, // a verification that is evicted still answers those who wait for it
-    });
   }
 
   /**

@@ -152,6 +152,7 @@ function keySetOf(keys: JSONWebKeySet): KeySet {
 /** Deepest nesting of a key set, in levels: `JSON.stringify` overflows the stack at some thousand. */
 const maxKeyDepth = 20;
 
+const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) });
 const publishedKeys = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
 
 /** Reads the key set of an issuer. @throws NoAnswer */
@@ -184,12 +185,6 @@ async function discover(issuer: string, get: Get): Promise<string> {
     .catch(({ fault, message }: NoAnswer) => {
       throw new NoAnswer(fault, `metadata: ${message}`);
     });
-  return keySetUrl(issuer, metadata);
-}
-
-const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) });
-
-function keySetUrl(issuer: string, metadata: unknown): string {
   const { data } = metadataSchema.safeParse(metadata);
   if (!data) throw new NoAnswer('answer', 'the answer is no metadata that names a key set (jwks_uri)');
   // Otherwise whoever could publish metadata of another issuer would choose the keys of this one.

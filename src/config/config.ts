@@ -128,10 +128,12 @@ const upstreamNames = ['UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIE
 
 function factsOf(parsed: Parsed, problems: ReadonlyMap<SettingName, string>): Facts {
   const isSandbox = upstreamNames.every((name) => parsed[name] === undefined && !problems.has(name));
-  const isNamed = parsed.AUTH_ISSUER !== undefined || parsed.AUTH_JWKS_URL !== undefined;
+  const { AUTH_ISSUER: issuers = [] } = parsed;
+  const isNamed = issuers.length > 0 || parsed.AUTH_JWKS_URL !== undefined;
   return {
     ...parsed,
     isSandbox,
+    issuers,
     mode: parsed.AUTH_MODE ?? (isSandbox && !isNamed ? 'developer' : 'jwt'),
     host: parsed.HOST ?? (isSandbox ? '127.0.0.1' : '0.0.0.0'),
   };
@@ -151,7 +153,7 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
     logOperations: s.LOG_OPERATIONS,
     audit: s.AUDIT,
     metricsPort: s.METRICS_PORT,
-    traces: tracesOf(s, env),
+    tracesUrl: tracesUrlOf(s, env),
     upstream: upstreamOf(s),
     service: {
       tls: filesOf(s, 'UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE'),
@@ -229,11 +231,10 @@ function upstreamOf(s: Facts): UpstreamCredentials | 'embedded-sandbox' {
 }
 
 /** Where spans are posted to; undefined without tracing. The OpenTelemetry SDK reads its other variables itself. */
-function tracesOf(s: Facts, env: Environment) {
+function tracesUrlOf(s: Facts, env: Environment) {
   const isOff = env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true' || env['OTEL_TRACES_EXPORTER']?.trim() === 'none';
   const base = s.OTEL_EXPORTER_OTLP_ENDPOINT;
-  const url = s.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? (base && `${base}/v1/traces`);
-  return isOff || url === undefined ? undefined : { url };
+  return isOff ? undefined : (s.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? (base && `${base}/v1/traces`));
 }
 
 /** The PEM files of one side of TLS; undefined if none is set. */
@@ -248,8 +249,8 @@ function filesOf(s: Facts, ca: FileSetting, cert: FileSetting, key: FileSetting)
 type FileSetting = `${'TLS' | 'UPSTREAM'}_${'CERT' | 'KEY'}_FILE` | 'TLS_CLIENT_CA_FILE' | 'UPSTREAM_CA_FILE';
 
 function authOf(s: Facts) {
-  const { AUTH_ISSUER: named = [], AUTH_DECISION_URL: url } = s;
-  const issuers = s.mode === 'jwt' ? named : [];
+  const { AUTH_DECISION_URL: url } = s;
+  const issuers = s.mode === 'jwt' ? s.issuers : [];
   return {
     mode: s.mode,
     issuers: issuers.map((issuer, index) => ({

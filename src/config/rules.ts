@@ -7,6 +7,7 @@ import { type Parsed, type SettingName, settings } from './settings.js';
 export interface Facts extends Parsed {
   /** No setting names the service. */
   readonly isSandbox: boolean;
+  readonly issuers: readonly string[];
   readonly mode: NonNullable<Parsed['AUTH_MODE']>;
   readonly host: string;
 }
@@ -15,7 +16,6 @@ type Rule = readonly [setting: SettingName, holds: (s: Facts) => boolean, words:
 
 const isJwt = (s: Facts) => s.mode === 'jwt';
 const isService = (s: Facts) => !s.isSandbox;
-const issuersOf = ({ AUTH_ISSUER = [] }: Facts) => AUTH_ISSUER;
 /** Entries of AUTH_AUDIENCE: an audience of all issuers, or an issuer and its audience. */
 const audiencesIn = ({ AUTH_AUDIENCE = [] }: Facts) => AUTH_AUDIENCE.map((entry) => entry.split(/ +/));
 
@@ -50,22 +50,22 @@ export const rules: readonly Rule[] = [
   needed('AUTH_AUDIENCE', isJwt, 'AUTH_MODE=jwt (AUTH_MODE=disabled lets anyone in)'),
   [
     'AUTH_JWKS_URL',
-    (s) => !isJwt(s) || !s.AUTH_JWKS_URL || s.AUTH_JWKS_URL.length === issuersOf(s).length,
+    (s) => !isJwt(s) || !s.AUTH_JWKS_URL || s.AUTH_JWKS_URL.length === s.issuers.length,
     'must have as many entries as AUTH_ISSUER: they pair one by one',
   ],
   [
     'AUTH_ISSUER',
-    (s) => !isJwt(s) || !!s.AUTH_JWKS_URL || issuersOf(s).every((issuer) => webUrl.safeParse(issuer).success),
+    (s) => !isJwt(s) || !!s.AUTH_JWKS_URL || s.issuers.every((issuer) => webUrl.safeParse(issuer).success),
     'must be http: or https: URLs without query or fragment, as discovery needs them; expected AUTH_JWKS_URL otherwise',
   ],
   [
     'AUTH_AUDIENCE',
-    (s) => audiencesIn(s).every(([first = '', own, more]) => !own || (issuersOf(s).includes(first) && !more)),
+    (s) => audiencesIn(s).every(([first = '', own, more]) => !own || (s.issuers.includes(first) && !more)),
     'must be audiences, or one of AUTH_ISSUER, a space and its audience, separated by commas',
   ],
   [
     'AUTH_AUDIENCE',
-    (s) => issuersOf(s).every((issuer) => audiencesOf(s, issuer).length > 0),
+    (s) => s.issuers.every((issuer) => audiencesOf(s, issuer).length > 0),
     'must name one for each of AUTH_ISSUER',
   ],
   neededWith('METRICS_PORT', 'TLS_CLIENT_CA_FILE'),

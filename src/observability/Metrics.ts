@@ -168,7 +168,7 @@ export class Metrics {
     );
   }
 
-  #histogram<L extends string>(name: string, help: string, label: L): Histogram<L> {
+  #histogram(name: string, help: string, label: string): Histogram {
     return new Histogram({ name, help, labelNames: [label], registers: [this.registry], buckets });
   }
 
