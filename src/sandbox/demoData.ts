@@ -25,7 +25,7 @@ const taxpayers = {
 };
 const taxpayerId = taxpayers.authorized.id;
 
-/** The fixed ids of the demo data. The jobs all belong to the authorized taxpayer. */
+/** The fixed ids of the demo data. The jobs, by their status, all belong to the authorized taxpayer. */
 export const demoData = {
   taxpayerIds: Object.fromEntries(Object.entries(taxpayers).map(([name, { id }]) => [name, id])) as {
     readonly [Name in keyof typeof taxpayers]: string;
@@ -48,9 +48,9 @@ export const firstQuery = `{
 
 export function addDemoData(state: SandboxState): void {
   for (const taxpayer of Object.values(taxpayers)) state.addTaxpayer(taxpayer);
-  state.addJob({ ...demoData.jobs.completed, name: 'Demo refresh 1 (not real)', status: 'completed' });
-  state.addJob({ ...demoData.jobs.failed, name: 'Demo refresh 2 (not real)', status: 'failed' });
-  state.addJob({ ...demoData.jobs.processing, name: 'Demo refresh 3 (not real)' });
+  for (const [status, ids] of Object.entries(demoData.jobs)) {
+    state.addJob({ ...ids, name: 'Demo refresh (not real)', status });
+  }
 }
 
 /** Ids such as 44444444-4444-4444-8444-444444444444: valid version 4 UUIDs that are obviously not real. */

@@ -125,7 +125,7 @@ function createClientLink({ request, body, service }: Received): Answer {
   // The metadata is kept as it was sent: the checked copy may have lost odd keys such as __proto__.
   const taxpayer = service.state.addTaxpayer({ metadata: input.metadata ?? {}, ...(name && { name }) });
   const id = crypto.randomUUID();
-  service.state.links.set(id, { id, taxpayer });
+  service.state.links.set(id, { taxpayer });
   return jsonAnswer(201, { url: `${service.url}/c/${id}`, id });
 }
 

@@ -18,7 +18,7 @@ export function hostedPage(state: SandboxState, linkId: string, form: string): A
   if (!link) {
     return html(404, '<p>There is no such link. The sandbox forgets its links when it stops: create a new one.</p>');
   }
-  const { id, taxpayer } = link;
+  const { taxpayer } = link;
   const steps = buttons[taxpayer.status] ?? {};
   if (form === '') return html(200, contentOf(link, steps));
   const step = new URLSearchParams(form).get('step') ?? '';
@@ -27,7 +27,7 @@ export function hostedPage(state: SandboxState, linkId: string, form: string): A
     else link.jobId = state.addJob({ taxpayerId: taxpayer.id, completesTaxpayer: true }).jobId;
   }
   // See Other, so that reloading the page does not send the form again.
-  return answerOf(303, 'text/plain', '', { location: `/c/${id}`, 'cache-control': 'no-store' });
+  return answerOf(303, 'text/plain', '', { location: `/c/${linkId}`, 'cache-control': 'no-store' });
 }
 
 const style =

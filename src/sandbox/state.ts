@@ -5,7 +5,6 @@ export type SandboxTaxpayer = ReturnType<typeof newTaxpayer>;
 export type SandboxJob = ReturnType<typeof newJob> & { taxpayerId: string };
 
 export interface SandboxLink {
-  readonly id: string;
   readonly taxpayer: SandboxTaxpayer;
   /** The refresh job last started from the hosted page. */
   jobId?: string;
