@@ -18,7 +18,8 @@ export const inspect: Command = {
     const config = loadConfig();
     return withStoreOf(config, 'read', async (sealed, sealer) => {
       const taxpayer = sealer.digest('taxpayer', id);
-      const fields = [...(await sealed.fields(id))].sort((one, other) => other.name.localeCompare(one.name)); // the token first
+      const stored = await sealed.fields(id);
+      const fields = stored.toSorted((one, other) => other.name.localeCompare(one.name)); // the token first
       const entries = fields.map(({ name, ageMs, leftMs }) => ({
         what: name === 'token' ? 'token record' : 'job status',
         ageSeconds: seconds(ageMs),

@@ -41,9 +41,9 @@ export const directoryIn = (cacheUrl: string): string | undefined =>
 export function shownStore(cacheUrl: string): string {
   const directory = directoryIn(cacheUrl);
   if (directory) return `file:${directory}`;
-  const form = /^(rediss?[+a-z]*:\/\/)(?:([^/?#]*)@)?([^?]*)/;
-  const [, scheme = cacheUrl, login = '', rest = ''] = form.exec(cacheUrl) ?? [];
-  return scheme + rest + (login.includes(':') ? ', with a password' : '');
+  const [address = ''] = cacheUrl.split('?', 1);
+  const login = /[^/]*@/.exec(address)?.[0] ?? '';
+  return address.replace(login, '') + (login.includes(':') ? ', with a password' : '');
 }
 
 async function openRedis(cacheUrl: string): Promise<Store> {

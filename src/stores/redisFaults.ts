@@ -1,5 +1,5 @@
 import { codeOf } from '../process/systemErrors.js';
-import { StoreError, type StoreTrouble } from './StoreError.js';
+import { causes, StoreError, type StoreTrouble } from './StoreError.js';
 
 const troublesOfReplies: readonly (readonly [RegExp, StoreTrouble])[] = [
   [/^(OOM|MISCONF)$/, 'full'],
@@ -8,10 +8,6 @@ const troublesOfReplies: readonly (readonly [RegExp, StoreTrouble])[] = [
   [/^(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)$/, 'unreachable'],
   [/^BUSY$/, 'timed-out'],
 ];
-
-/** Replies with no code but `ERR`: they are told apart, and shown, by these words of the server. */
-const toldInWords =
-  /^ERR (DB index is out of range|max number of clients reached|This instance has cluster support disabled|No such master with that name|unknown command)/;
 
 /** Why a command failed. For a command that could not be sent, the latest fault of the connection says why. */
 export const storeErrorOf = (error: unknown, connectionFault: StoreError | undefined): StoreError =>
@@ -68,5 +64,6 @@ function refusal(reply: string): StoreError {
   const [code = ''] = reply.split(' ', 1);
   const trouble = troublesOfReplies.find(([codes]) => codes.test(code))?.[1] ?? 'failed';
   const command = code === 'NOPERM' ? /'([a-z|]{1,30})' command/.exec(reply)?.[1] : undefined;
-  return new StoreError(trouble, toldInWords.exec(reply)?.[0] ?? (command ? `${code} ${command}` : code));
+  const known = Object.keys(causes).find((words) => reply.startsWith(words)) ?? code;
+  return new StoreError(trouble, command ? `${known} ${command}` : known);
 }
