@@ -49,15 +49,12 @@ const clientLink = z.object({
 });
 export type ClientLink = Readonly<z.output<typeof clientLink>>;
 
-/** Interface, 2.3, which marks nothing as required; without the first four members the record is of no use. */
-const tokenRecord = z.object({
+/** Interface, 2.3, which marks nothing as required; without these members the record is of no use. */
+const tokenRecord = z.looseObject({
   access_token: accessToken,
   taxpayer_id: z.string(),
   provider_id: word,
   status: word,
-  name: z.unknown().optional(),
-  metadata: z.unknown().optional(),
-  created_at: z.unknown().optional(),
 });
 
 /** The members that a record can do without. */
@@ -104,9 +101,9 @@ export function decodeClientLink(json: unknown): ClientLink {
 export function decodeTokenRecord(json: unknown, expected: TaxpayerId): TokenRecord {
   const record = decode(tokenRecord, json);
   if (!isSameId(record.taxpayer_id, expected)) throw contractBreach('taxpayer_id: of another taxpayer');
-  const name = detail(details.name, 'name', record.name);
-  const metadata = metadataIn(record.metadata);
-  const createdAt = detail(details.createdAt, 'created_at', record.created_at);
+  const name = detail(details.name, 'name', record['name']);
+  const metadata = metadataIn(record['metadata']);
+  const createdAt = detail(details.createdAt, 'created_at', record['created_at']);
   const faults = { name: name.fault, metadata: metadata.fault, createdAt: createdAt.fault };
   return {
     accessToken: record.access_token,
