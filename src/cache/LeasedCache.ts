@@ -80,7 +80,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   held(id: string, acceptable: (entry: Entry<Value>) => boolean): Entry<Value> | undefined {
     const entry = this.#memory.get(id);
     if (entry === undefined || !acceptable(entry)) return undefined;
-    this.options.onRead?.(this.options.kind, 'memory');
+    this.options.onRead(this.options.kind, 'memory');
     return entry;
   }
 
@@ -158,7 +158,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
           const stored = entryOf(acquired.stored, codec);
           const entry = stored && this.#keepStored(reader, stored);
           if (entry && reader.acceptable(entry)) {
-            onRead?.(kind, awaited === undefined ? 'store' : 'waited');
+            onRead(kind, awaited === undefined ? 'store' : 'waited');
             return entry;
           }
           refused = acquired.stored.version;
@@ -229,7 +229,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   async #fetch({ fetch }: ReadRequest<Value>): Promise<Entry<Value>> {
     const startedAt = performance.now();
     const value = await fetch(startedAt + this.options.workMs);
-    this.options.onRead?.(this.options.kind, 'fetched');
+    this.options.onRead(this.options.kind, 'fetched');
     const version = newId();
     return { version, value, readAt: performance.now(), fetchedAt: Date.now(), startedAt };
   }
@@ -272,7 +272,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const size = entryBytes + heldBytes(id) + heldBytes(codec.encode(entry.value));
     this.#memory.set(id, entry, { ttl: leftMs(entry, this.options), size });
     onBytes?.(holder, size);
-    onKept?.(id, entry);
+    onKept(id, entry);
   }
 }
 

@@ -30,8 +30,8 @@ export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   /** The field of the store that holds the entry with this id. */
   readonly fieldOf: (id: string) => SubjectField;
   /** Told of each entry that memory takes: one that was fetched, or a newer one of the store. */
-  readonly onKept?: (id: string, entry: Entry<Value>) => void;
-  readonly onRead?: (kind: string, tier: CacheTier) => void;
+  readonly onKept: (id: string, entry: Entry<Value>) => void;
+  readonly onRead: (kind: string, tier: CacheTier) => void;
   /** Told of the bytes of each entry that memory takes, and for whom it was read: the work of a read grows with them. */
   readonly onBytes?: ((holder: string | undefined, bytes: number) => void) | undefined;
 }

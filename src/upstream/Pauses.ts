@@ -52,7 +52,7 @@ const nameOf = (endpoint: Endpoint, credential: string) => ['pause', endpoint, c
 
 function refusalOf(reason: Reason, leftMs: number): GatewayError {
   if (reason === 'credentials-rejected') return credentialsRejected('HTTP 401');
-  const retryAfterSeconds = Math.max(1, Math.ceil(leftMs / 1000));
+  const retryAfterSeconds = Math.ceil(leftMs / 1000);
   const message = 'The service asked for fewer calls';
   return new GatewayError('UPSTREAM_RATE_LIMITED', message, { retryAfterSeconds, reason: 'HTTP 429' });
 }

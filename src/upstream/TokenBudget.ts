@@ -100,7 +100,7 @@ export class TokenBudget {
     this.options.onExhausted(of);
     const [code, whose] = refusals[of];
     return new GatewayError(code, message ?? `At most ${most} token calls per hour for ${whose}`, {
-      retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
+      retryAfterSeconds: Math.ceil(waitMs / 1000),
       httpStatus: of === 'caller' ? 429 : undefined,
       onlyFor: of === 'fleet' ? undefined : { holder },
     });

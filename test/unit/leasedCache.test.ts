@@ -34,6 +34,7 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
     inQueue: async (_holder, work) => work(),
     fieldOf: (subject) => ({ subject, kind: 'token' }),
     onKept: (_id, { value }) => kept.push(value),
+    onRead: () => {},
   });
   const read = async (fetch: () => Promise<string>) =>
     (await cache.read('id', { acceptable: () => false, fetch })).value;
