@@ -40,7 +40,7 @@ export class RefreshJobs {
       kind: 'job',
       store,
       workMs: 2 * cache.workMs, // the taxpayer's token may have to be read first
-      codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
+      codec: { encode: (observation) => observation, decode: storedObservation.parse },
       ttlMs: ({ job }) => (isFinalJob(job) ? keepMs : processingTtlMs),
       fieldOf: (id) => {
         const [subject, jobId] = idsOf(id);

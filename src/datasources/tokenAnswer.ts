@@ -35,7 +35,7 @@ export const tokenAnswerCodec: Codec<TokenAnswer> = {
     if (answer.kind !== 'record') return answer;
     return { ...answer, record: { ...answer.record, accessToken: answer.record.accessToken.reveal() } };
   },
-  decode: (stored) => storedAnswer.parse(stored),
+  decode: storedAnswer.parse,
 };
 
 /** @throws GatewayError NOT_FOUND */

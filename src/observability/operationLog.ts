@@ -11,10 +11,10 @@ const slowMs = 1000;
  */
 export function operationLog(lines: LineLimit, which: Config['logOperations']) {
   return (record: OperationRecord, traceId: string | undefined): void => {
-    const { facts, outcome, type, context, way } = record;
+    const { facts, outcome, type, context, way, events } = record;
+    const { calls, tokenCalls = 0 } = context?.trail ?? {};
     const ms = performance.now() - facts.startedAt;
-    const hasTokenCalls = (context?.trail.tokenCalls ?? 0) > 0;
-    const isNotable = outcome !== 'ok' || type === 'mutation' || hasTokenCalls || ms >= slowMs;
+    const isNotable = outcome !== 'ok' || type === 'mutation' || tokenCalls > 0 || ms >= slowMs;
     if (!isNotable && which !== 'all') return;
     const audit = denialIn(record);
     if (which === 'none' && audit === undefined) return;
@@ -26,11 +26,17 @@ export function operationLog(lines: LineLimit, which: Config['logOperations']) {
       common,
       caller: facts.caller,
       remoteAddress: audit && facts.remoteAddress,
-      own: ownFields(record, Math.round(ms * 10) / 10, traceId),
+      own: {
+        ms: Math.round(ms * 10) / 10,
+        events,
+        calls: calls?.map((call) => ({ endpoint: call.endpoint, ms: Math.round(call.ms), result: call.result })),
+        tokenCalls: tokenCalls || undefined,
+        traceId,
+      },
       general: { audit, way, outcome, codes: common.codes },
     } as const;
     // Lines with token calls are never combined, so that their `tokenCalls` add up; the budget bounds the number of lines.
-    if (outcome === 'ok' || hasTokenCalls) lines.write(line);
+    if (outcome === 'ok' || tokenCalls > 0) lines.write(line);
     else lines.pass(line);
   };
 }
@@ -57,16 +63,4 @@ function commonFields(record: OperationRecord, audit: string | undefined) {
 function denialIn({ codes, label }: OperationRecord): 'token-refused' | 'access-denied' | undefined {
   if (codes.has('UNAUTHENTICATED')) return 'token-refused';
   return label === 'none' && codes.has('FORBIDDEN') ? 'access-denied' : undefined;
-}
-
-/** The fields of one operation alone. */
-function ownFields({ context, events }: OperationRecord, ms: number, traceId: string | undefined) {
-  const { calls, tokenCalls = 0 } = context?.trail ?? {};
-  return {
-    ms,
-    events,
-    calls: calls?.map(({ endpoint, ms, result }) => ({ endpoint, ms: Math.round(ms), result })),
-    tokenCalls: tokenCalls > 0 ? tokenCalls : undefined,
-    traceId,
-  };
 }
