@@ -70,7 +70,9 @@ export class RefreshJobs {
       const job = await broker.readWithToken(taxpayerId, during, (token) =>
         service.refreshJob(taxpayerId, jobId, token, during),
       );
-      return this.#observationOf(id, job);
+      const before = this.cache.peek(id);
+      if (before?.value.job.status !== job.status) return { job, unchangedForMs: 0 };
+      return { job, unchangedForMs: before.value.unchangedForMs + Math.max(0, performance.now() - before.readAt) };
     };
     const read = () => this.cache.read(id, { holder, acceptable, fetch });
     return call.once ? call.once(`job ${id}`, read) : read();
@@ -78,12 +80,6 @@ export class RefreshJobs {
 
   #isCurrent(entry: JobView, maxAgeMs: number): boolean {
     return isFinalJob(entry.value.job) || isYoungerThan(entry, maxAgeMs);
-  }
-
-  #observationOf(id: string, job: JobStatus): Observation {
-    const before = this.cache.peek(id);
-    if (before?.value.job.status !== job.status) return { job, unchangedForMs: 0 };
-    return { job, unchangedForMs: before.value.unchangedForMs + Math.max(0, performance.now() - before.readAt) };
   }
 }
 
