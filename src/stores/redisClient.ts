@@ -75,8 +75,9 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     reconnectOnError,
     ...(tls && { tls: {} }),
   } satisfies RedisOptions;
-  const sentinel = {
+  const behindSentinels = {
     ...address.sentinel,
+    sentinels: nodes,
     sentinelRetryStrategy: backoff,
     sentinelCommandTimeout: 1000,
     failoverDetector: true,
@@ -107,7 +108,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
   const client = new Redis({
     ...offline,
     ...common,
-    ...(address.mode === 'sentinel' ? { sentinels: nodes, ...sentinel } : nodes[0]),
+    ...(address.mode === 'sentinel' ? behindSentinels : nodes[0]),
     db: address.database,
     retryStrategy: backoff,
   });

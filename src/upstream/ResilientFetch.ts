@@ -77,27 +77,26 @@ export class ResilientFetch {
    *   breaker; whatever `beforeTry` throws
    */
   call<T>(request: ServiceRequest<T>): Promise<ServiceAnswer<T>> {
-    const endsAt = Math.min(performance.now() + this.options.deadlineMs, request.endsAt ?? Infinity);
-    const about = { ...request, subject: request.body === undefined ? request.url : undefined };
-    return this.#breakers[request.endpoint].run(about, (record) => this.#callWithin(endsAt, request, record));
-  }
-
-  async #callWithin<T>(endsAt: number, request: ServiceRequest<T>, record: CallRecord): Promise<ServiceAnswer<T>> {
     const { endpoint, body, holder } = request;
-    for (let repetition = 0; ; repetition += 1) {
-      await request.beforeTry?.();
-      if (performance.now() >= endsAt) throw new TryFailure('timeout', { reason: 'no time left for a try' });
-      try {
-        return await this.#try(endsAt, request, record);
-      } catch (error) {
-        const pauseMs = this.#pauseAfter(repetition, error);
-        const isLast = body !== undefined || repetition === maxTries - 1;
-        if (isLast || performance.now() + pauseMs >= endsAt) throw error;
-        await pause(pauseMs);
-        // Calls of others may have opened the breaker meanwhile.
-        if (this.#breakers[endpoint].refusalOf(holder) !== undefined) throw error;
+    const endsAt = Math.min(performance.now() + this.options.deadlineMs, request.endsAt ?? Infinity);
+    const breaker = this.#breakers[endpoint];
+    const about = { ...request, subject: body === undefined ? request.url : undefined };
+    return breaker.run(about, async (record) => {
+      for (let repetition = 0; ; repetition += 1) {
+        await request.beforeTry?.();
+        if (performance.now() >= endsAt) throw new TryFailure('timeout', { reason: 'no time left for a try' });
+        try {
+          return await this.#try(endsAt, request, record);
+        } catch (error) {
+          const pauseMs = this.#pauseAfter(repetition, error);
+          const isLast = body !== undefined || repetition === maxTries - 1;
+          if (isLast || performance.now() + pauseMs >= endsAt) throw error;
+          await pause(pauseMs);
+          // Calls of others may have opened the breaker meanwhile.
+          if (breaker.refusalOf(holder) !== undefined) throw error;
+        }
       }
-    }
+    });
   }
 
   async #try<T>(endsAt: number, request: ServiceRequest<T>, record: CallRecord): Promise<ServiceAnswer<T>> {
