@@ -145,7 +145,9 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const { store, codec, workMs, fieldOf, kind, onRead } = this.options;
     const waitsUntil = performance.now() + 2 * workMs + leaseMarginMs;
     const place = store.placeOf(fieldOf(reader.id));
-    let refused: string | undefined;
+    // What memory has is not acceptable: the store need not answer with it.
+    const held = this.#memory.peek(reader.id);
+    let refused = held && !reader.acceptable(held) ? held.version : undefined;
     let awaited: string | undefined;
     const ask = () => store.acquire(place, { owner: reader.owner, leaseMs, refused, awaited });
     for (;;) {

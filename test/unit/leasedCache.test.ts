@@ -53,6 +53,16 @@ it('A store that gives what was refused again is done without', async () => {
   expect(await read(async () => 'fetched')).toBe('fetched');
 });
 
+it('A store is asked once for something newer than what memory has', async () => {
+  const store = new LocalStore();
+  const acquire = jest.fn<Store['acquire']>((...wish) => store.acquire(...wish));
+  const { read } = processOn(store, { acquire });
+  await read(async () => 'first');
+  await pass(1);
+  expect(await read(async () => 'second')).toBe('second');
+  expect(acquire).toHaveBeenCalledTimes(2);
+});
+
 it('A process that stood still gives what another has fetched since, and tells nobody of its own', async () => {
   const store = new SharedStore();
   const changes: Partial<Leases> = {};
