@@ -1,14 +1,16 @@
+import { allScopes } from '../../../src/auth/caller.js';
 import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Answer, codesOf, linesWith, startTestGateway } from '../../support/gateway.js';
 import { schema } from '../../support/schema.js';
+import { type Path, pathsOf, taxpayerTypes } from '../../support/schemaPaths.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
-import { type TaxpayerPath, taxpayerPaths, taxpayerTypes } from '../../support/taxpayerPaths.js';
 
-// The paths are read from the schema, so a new path to a taxpayer is tested as soon as it exists: each has to refuse
-// callers without the scope or the taxpayer, before any call, and alike whether the taxpayer exists or not.
+// The paths are read from the schema, so a new root field or path to a taxpayer is tested as soon as it exists: each has to
+// refuse callers without the scope or the taxpayer, before any call, and alike whether the taxpayer exists or not.
 
-const paths = taxpayerPaths(schema);
-const everyScope = ['client-links:create', 'taxpayers:read', 'taxpayer-tokens:read', 'refresh-jobs:read'];
+const everyPath = pathsOf(schema);
+const paths = everyPath.filter(({ isOfTaxpayer }) => isOfTaxpayer);
+const everyScope = allScopes.filter((scope) => scope !== 'taxpayers:any');
 
 const existing = 'taxpayer-that-exists';
 const missing = 'taxpayer-that-does-not';
@@ -30,7 +32,7 @@ beforeEach(() => {
   gateway.sandbox.control.resetCounters();
 });
 
-describe('the paths to a taxpayer', () => {
+describe('the root fields, and the paths to a taxpayer', () => {
   test('reach every taxpayer-bearing type, by root fields, nested fields and _entities', () => {
     const names = paths.map(({ name }) => name).join('\n');
     const types = taxpayerTypes(schema);
@@ -58,14 +60,14 @@ describe('the paths to a taxpayer', () => {
   });
 
   test('each refuses a caller without any scope before any call', async () => {
-    await expectOfEach(paths, async (path) =>
+    await expectOfEach(everyPath, async (path) =>
       expectForbidden(await ask(path, existing, await tokenFor([], [existing]))),
     );
     expect(gateway.sandbox.control.requests()).toEqual([]);
   });
 
   test('each refuses a caller who lacks one scope of those published for it', async () => {
-    await expectOfEach(paths, async (path) => {
+    await expectOfEach(everyPath, async (path) => {
       for (const scope of path.scopes) {
         const others = everyScope.filter((candidate) => candidate !== scope);
         expectForbidden(await ask(path, existing, await tokenFor(others, [existing])));
@@ -74,12 +76,20 @@ describe('the paths to a taxpayer', () => {
   });
 
   test('each refuses a caller without a token before any call', async () => {
-    await expectOfEach(paths, async (path) => {
+    await expectOfEach(everyPath, async (path) => {
       const answer = await ask(path, existing, undefined);
       expect(answer).toMatchObject({ status: 401 });
       expect(codesOf(answer)).toEqual(['UNAUTHENTICATED']);
     });
     expect(gateway.sandbox.control.requests()).toEqual([]);
+  });
+
+  test('each mutation leaves an audit line, whatever came of it', async () => {
+    const mutations = everyPath.filter(({ operation }) => operation === 'mutation');
+    await expectOfEach(mutations, async (path) => {
+      const { headers } = await ask(path, own, await tokenFor(everyScope, [own]));
+      expect(linesWith(gateway.logs, { level: 'audit', requestId: headers.get('x-request-id') })).toHaveLength(1);
+    });
   });
 });
 
@@ -142,7 +152,7 @@ describe('the access token', () => {
 });
 
 /** Goes on past a path that fails, so that the message lists all of them. */
-async function expectOfEach(all: readonly TaxpayerPath[], check: (path: TaxpayerPath) => Promise<void>): Promise<void> {
+async function expectOfEach(all: readonly Path[], check: (path: Path) => Promise<void>): Promise<void> {
   const failed: string[] = [];
   for (const path of all) {
     await check(path).catch((error: Error) => failed.push(`${path.name}\n${error.message}`));
@@ -160,7 +170,7 @@ function send(document: string, variables: object, token: string | undefined): P
   return gateway.query(document, variables, token === undefined ? {} : { authorization: `Bearer ${token}` });
 }
 
-function ask(path: TaxpayerPath, taxpayerId: string, token: string | undefined): Promise<Answer> {
+function ask(path: Path, taxpayerId: string, token: string | undefined): Promise<Answer> {
   const run = path.operation === 'subscription' ? firstEvent : send;
   return run(path.document, path.variables(taxpayerId), token);
 }

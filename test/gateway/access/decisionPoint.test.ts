@@ -4,8 +4,8 @@ import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { type Answer, codesOf, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { schema } from '../../support/schema.js';
+import { pathsOf } from '../../support/schemaPaths.js';
 import { scratch } from '../../support/scratch.js';
-import { taxpayerPaths } from '../../support/taxpayerPaths.js';
 import { until } from '../../support/until.js';
 
 // Tokens of these callers list no taxpayer: whom they may see is known to the decision point alone.
@@ -108,7 +108,7 @@ describe('A caller whose token lists no taxpayer', () => {
 
   it('is asked about each action that the schema publishes for a path', async () => {
     const id = many[20] ?? '';
-    const paths = taxpayerPaths(schema);
+    const paths = pathsOf(schema).filter(({ isOfTaxpayer }) => isOfTaxpayer);
     for (const [n, { operation, document, variables, scopes }] of paths.entries()) {
       if (operation !== 'query') continue;
       point.asked.length = 0;

@@ -3,8 +3,10 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
   getNamedType,
+  isInputObjectType,
   isObjectType,
   isRequiredArgument,
+  isRequiredInputField,
   isUnionType,
 } from 'graphql';
 
@@ -18,11 +20,13 @@ function isTaxpayerType(type: GraphQLObjectType): boolean {
   return type.name === 'Taxpayer' || 'taxpayerId' in type.getFields();
 }
 
-/** One path from a root field to a type with data of a taxpayer. */
-export interface TaxpayerPath {
+/** A root field, or a path from one to a type with data of a taxpayer. */
+export interface Path {
   /** Such as `Query.taxpayer.token`. */
   readonly name: string;
   readonly operation: 'query' | 'mutation' | 'subscription';
+  /** Whether it needs access to the taxpayer. */
+  readonly isOfTaxpayer: boolean;
   readonly document: string;
   /** They name this taxpayer and its job `job`. */
   readonly variables: (taxpayerId: string) => object;
@@ -41,11 +45,12 @@ const options: Readonly<Record<string, string>> = { waitSeconds: '1', maxAgeSeco
 const maxLength = 5;
 
 /**
- * Every path of the schema to a type with data of a taxpayer, `_entities` included. No field occurs twice in a path.
+ * Every root field of the schema but `_service`, and every path to a type with data of a taxpayer, `_entities` included. No field
+ * occurs twice in a path.
  *
  * @throws Error for a required argument without a value in {@link values}: add it there, so that the new path is tested
  */
-export function taxpayerPaths(schema: GraphQLSchema): TaxpayerPath[] {
+export function pathsOf(schema: GraphQLSchema): Path[] {
   const roots = [
     ['query', schema.getQueryType()],
     ['mutation', schema.getMutationType()],
@@ -66,15 +71,20 @@ interface Step {
 function walk(schema: GraphQLSchema, from: GraphQLObjectType, before: readonly Step[]): Step[][] {
   if (before.length === maxLength) return [];
   return Object.values(from.getFields()).flatMap((field) => {
-    if (before.some((step) => step.field === field)) return [];
+    if (field.name === '_service' || before.some((step) => step.field === field)) return [];
     return targetsOf(schema, field).flatMap((type) =>
       spellings(field).flatMap((text) => {
         const steps = [...before, { field, type, text }];
-        const arrives = isTaxpayerType(type) || field.args.some(({ name }) => name === 'taxpayerId') ? [steps] : [];
+        const arrives = isOfTaxpayer(steps) || (before.length === 0 && field.name !== '_entities') ? [steps] : [];
         return [...arrives, ...walk(schema, type, steps)];
       }),
     );
   });
+}
+
+function isOfTaxpayer(steps: readonly Step[]): boolean {
+  const { field, type } = steps.at(-1) as Step;
+  return isTaxpayerType(type) || field.args.some(({ name }) => name === 'taxpayerId');
 }
 
 function targetsOf(schema: GraphQLSchema, field: GraphQLField<unknown, unknown>): readonly GraphQLObjectType[] {
@@ -84,18 +94,24 @@ function targetsOf(schema: GraphQLSchema, field: GraphQLField<unknown, unknown>)
 }
 
 function spellings(field: GraphQLField<unknown, unknown>): string[] {
-  const needed = field.args.filter((argument) => argument.name in values);
-  const unknown = field.args.find((argument) => isRequiredArgument(argument) && !(argument.name in values));
-  if (unknown && unknown.name !== 'input') throw new Error(`No value for ${field.name}(${unknown.name}:)`);
-  const given = needed.map(({ name }) => `${name}: ${values[name]}`);
-  if (unknown) given.push('input: {}');
+  const given = field.args.flatMap((argument) => {
+    const { name } = argument;
+    const type = getNamedType(argument.type);
+    if (name in values) return `${name}: ${values[name]}`;
+    if (!isRequiredArgument(argument)) return [];
+    if (!isInputObjectType(type)) throw new Error(`No value for ${field.name}(${name}:)`);
+    const needed = Object.values(type.getFields()).filter(isRequiredInputField);
+    const unknown = needed.find((member) => !(member.name in values));
+    if (unknown) throw new Error(`No value for ${type.name}.${unknown.name}`);
+    return `${name}: {${needed.map((member) => `${member.name}: ${values[member.name]}`)}}`;
+  });
   const optional = field.args.flatMap(({ name }) => (name in options ? [`${name}: ${options[name]}`] : []));
   return [given, ...optional.map((option) => [...given, option])].map((args) =>
     args.length > 0 ? `${field.name}(${args.join(', ')})` : field.name,
   );
 }
 
-function pathOf(operation: TaxpayerPath['operation'], root: GraphQLObjectType, steps: readonly Step[]): TaxpayerPath {
+function pathOf(operation: Path['operation'], root: GraphQLObjectType, steps: readonly Step[]): Path {
   const selection = steps.reduceRight((inner, { field, type, text }) => {
     const narrowed = isUnionType(getNamedType(field.type)) ? `... on ${type.name} { ${inner} }` : inner;
     return `${text} { ${narrowed} }`;
@@ -110,6 +126,7 @@ function pathOf(operation: TaxpayerPath['operation'], root: GraphQLObjectType, s
   return {
     name: `${[root.name, ...steps.map(({ text }) => text)].join('.')}: ${last}`,
     operation,
+    isOfTaxpayer: isOfTaxpayer(steps),
     document: `${operation}${variables && `(${variables})`} { ${selection} }`,
     variables: (taxpayerId) => {
       const common = { taxpayerId, jobId: 'job' };
