@@ -2,7 +2,13 @@ import type { UpstreamCredentials } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import type { Pauses } from '../upstream/Pauses.js';
-import type { CallOptions, Endpoint, ResilientFetch, ServiceRequest } from '../upstream/ResilientFetch.js';
+import type {
+  CallOptions,
+  ClientEndpoint,
+  Endpoint,
+  ResilientFetch,
+  ServiceRequest,
+} from '../upstream/ResilientFetch.js';
 import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall } from './reading.js';
@@ -19,12 +25,11 @@ interface TaxpayerServiceOptions {
   readonly onOutcome: (endpoint: Endpoint, failure?: TryFailure) => void;
 }
 
-/** One call of an endpoint. */
-interface Call<T> extends Omit<ServiceRequest<T>, 'isAsClient' | 'url' | 'headers'> {
-  readonly path: readonly string[];
-  /** The taxpayer's token. Default: the client credentials. */
-  readonly token?: Secret;
-}
+/** One call of an endpoint, with the client credentials or a taxpayer's token. */
+type Call<T> = Omit<ServiceRequest<T>, 'isAsClient' | 'url' | 'headers'> & { readonly path: readonly string[] } & (
+    | { readonly endpoint: ClientEndpoint; readonly token?: undefined }
+    | { readonly endpoint: Exclude<Endpoint, ClientEndpoint>; readonly token: Secret }
+  );
 
 /** Thrown when the service refuses a taxpayer's token, so that the token can be replaced; never leaves the datasources. */
 export class AccessTokenRefused extends Error {}

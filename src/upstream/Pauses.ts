@@ -1,6 +1,6 @@
 import type { SealedStore } from '../cache/SealedStore.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
-import type { Endpoint } from './ResilientFetch.js';
+import { clientEndpoints, type Endpoint } from './ResilientFetch.js';
 
 type Reason = 'rate-limited' | 'credentials-rejected';
 
@@ -34,9 +34,9 @@ export class Pauses {
     return this.#begin([endpoint], credential, 'rate-limited', 1000 * Math.max(shortestPauseSeconds, seconds));
   }
 
-  /** Begins a pause of both endpoints that take the client credentials, and returns the error for the caller. */
+  /** Begins a pause of the endpoints that take the client credentials, and returns the error for the caller. */
   credentialsRefused(credential: string): Promise<GatewayError> {
-    return this.#begin(['taxpayerToken', 'createClientLink'], credential, 'credentials-rejected', credentialsPauseMs);
+    return this.#begin(clientEndpoints, credential, 'credentials-rejected', credentialsPauseMs);
   }
 
   async #begin(paused: readonly Endpoint[], credential: string, reason: Reason, forMs: number) {

@@ -9,8 +9,12 @@ import type { Trail } from '../process/Trail.js';
 import { type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
+/** The endpoints that take the client credentials (interface, part 5). */
+export const clientEndpoints = ['createClientLink', 'taxpayerToken'] as const;
+export type ClientEndpoint = (typeof clientEndpoints)[number];
+
 /** The endpoints of the service (interface, part 4); also labels of metrics, and names of pauses and breakers. */
-export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
+export const endpoints = [...clientEndpoints, 'refreshJob'] as const;
 export type Endpoint = (typeof endpoints)[number];
 
 /** Makes one of something for each endpoint. */
