@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
+import { endpoints } from '../../../src/upstream/ResilientFetch.js';
 import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { findCanaries, spellingsOf } from '../../support/canaries.js';
 import { startCollector } from '../../support/collector.js';
@@ -9,6 +10,7 @@ import { faultSamples } from '../../support/faults.js';
 import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../../support/gateway.js';
 import { monitorCommands, startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { schema } from '../../support/schema.js';
 import { scratch } from '../../support/scratch.js';
 import { postEvents, streamReader } from '../../support/streamReader.js';
 
@@ -45,6 +47,14 @@ const readEntity =
 const createLink = `mutation($input: CreateClientLinkInput!) {
   createClientLink(input: $input) { replayed clientLink { id url } }
 }`;
+
+test('every query and mutation of the schema is among the operations', () => {
+  const fields = [schema.getQueryType(), schema.getMutationType()].flatMap((root) =>
+    Object.keys(root?.getFields() ?? {}),
+  );
+  const asked = [readRecord, readJob, readEntity, createLink].join();
+  expect(fields.filter((name) => !name.startsWith('_') && !asked.includes(` ${name}(`))).toEqual([]);
+});
 
 test('the search finds a value in every encoding it looks for, within other text', () => {
   const value = canaries['access token'] ?? '';
@@ -127,8 +137,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
     const samples = Object.entries(others);
     // What is told of a fault does not depend on the store.
     for (const [name, fault] of kind === 'redis' ? samples : samples.slice(-3)) {
-      for (const endpoint of ['createClientLink', 'taxpayerToken', 'refreshJob'] as const)
-        await driveFault(endpoint, name, fault);
+      for (const endpoint of endpoints) await driveFault(endpoint, name, fault);
     }
     // Otherwise the search would prove nothing: the entitled caller has seen what was planted.
     const seen = findCanaries(shown.join('\n'), found);

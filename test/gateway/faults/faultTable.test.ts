@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
-import { type Endpoint, maxTries } from '../../../src/upstream/ResilientFetch.js';
+import { type Endpoint, endpoints, maxTries } from '../../../src/upstream/ResilientFetch.js';
 import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
 import { type AnswerError, startTestGateway, type TestGateway } from '../../support/gateway.js';
@@ -111,7 +111,8 @@ it.each(cases)('When the service $when, every operation ends as the table says',
   expect(logs).not.toContain('a bug of the gateway');
 });
 
-it('The table has a line for every answer that breaks the contract', () => {
+it('The table has every endpoint, and a line for every answer that breaks the contract', () => {
+  expect(Object.keys(table.operations).sort()).toEqual([...endpoints].sort());
   const named = cases.map(({ fault }) => fault).filter((fault) => typeof fault === 'string' && fault !== 'outage');
   expect(named.sort()).toEqual(Object.keys(faults).sort());
 });
