@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError, loadConfig } from '../../src/config/config.js';
 import { type SettingName, settings } from '../../src/config/settings.js';
+import { read } from '../support/repository.js';
 import { scratch } from '../support/scratch.js';
 
 const service = { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/', UPSTREAM_CLIENT_ID: 'a', UPSTREAM_CLIENT_SECRET: 'b' };
@@ -36,6 +37,11 @@ const problemsOf = (env: Env): readonly string[] => {
 };
 
 const directory = scratch();
+
+it('Every setting is used', () => {
+  const text = ['config', 'rules'].map((name) => read(`src/config/${name}.ts`)).join();
+  expect(Object.keys(settings).filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([]);
+});
 
 describe('Without any variable', () => {
   it('the gateway serves its sandbox to the local developer', () => {
@@ -261,15 +267,16 @@ describe('The examples that are printed', () => {
   const env = { ...service, ...issuer, AUTH_DECISION_URL: 'https://decisions.example', ...printed };
 
   it('are refused with NODE_ENV=production, one line for each credential', () => {
-    expect(Object.keys(printed)).toHaveLength(4);
+    const names = Object.keys(printed);
+    expect(names).toContain('UPSTREAM_CLIENT_SECRET');
     expect(problemsOf({ ...env, NODE_ENV: 'production' })).toEqual(
-      Object.keys(printed).map(
+      names.map(
         (name) => `${name} is the example of the documentation: expected one of your own with NODE_ENV=production`,
       ),
     );
     const fromFile = { AUTH_DECISION_TOKEN: '', AUTH_DECISION_TOKEN_FILE: join(directory, 'example') };
     writeFileSync(fromFile.AUTH_DECISION_TOKEN_FILE, `${printed['AUTH_DECISION_TOKEN']}\n`);
-    expect(problemsOf({ ...env, ...fromFile, NODE_ENV: 'production' })).toHaveLength(4);
+    expect(problemsOf({ ...env, ...fromFile, NODE_ENV: 'production' })).toHaveLength(names.length);
   });
 
   it('may be tried out without it', () => {
@@ -335,6 +342,8 @@ describe('A secret from a file', () => {
     for (const content of [value, `${value}\n`, `${value}\r\n`, `\uFEFF${value}`]) {
       const config = loadConfig({ ...rest, [`${name}_FILE`]: file('one', content) });
       expect(JSON.stringify(revealed(config))).toBe(direct);
+      const { meaning } = settings[name as SettingName];
+      expect(config.secretFiles).toHaveLength(/reloaded when the file changes/i.test(meaning) ? 1 : 0);
     }
   });
 
