@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { print } from 'graphql';
+import { type GraphQLEnumType, type GraphQLObjectType, print } from 'graphql';
 import {
   type ErrorCode,
   errorCodeOf,
@@ -19,7 +19,10 @@ import { startTrustedProvider, type TrustedProvider } from '../../support/authen
 import { environmentFor, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls } from '../../support/liveJob.js';
 import { post } from '../../support/post.js';
+import { read } from '../../support/repository.js';
+import { schema } from '../../support/schema.js';
 import { serve } from '../../support/serve.js';
+import { postEvents } from '../../support/streamReader.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
@@ -198,6 +201,37 @@ describe('A watch that outlives its connection', () => {
     },
   );
 });
+
+it.each(['refreshJobUpdated', 'taxpayerTokenUpdated'] as const)(
+  '%s and its watch end after each status that the schema calls final, and the pages name the same',
+  async (field) => {
+    const isOfJob = field === 'refreshJobUpdated';
+    const gateway = await startTestGateway(quickPolls);
+    const { control } = gateway.sandbox;
+    const { description } = (schema.getSubscriptionType() as GraphQLObjectType).getFields()[field] ?? {};
+    const type = schema.getType(isOfJob ? 'RefreshJobStatus' : 'TaxpayerStatus') as GraphQLEnumType;
+    const final = type.getValues().flatMap((value) => (value.description?.includes('Final:') ? value.name : []));
+    expect(read('docs/live-updates.md')).toMatch(new RegExp(`^\\| .${field}.* \\| ${final.join(', ')} \\|`, 'm'));
+    for (const status of final) {
+      expect(description).toContain(status);
+      const { taxpayerId, jobId } = addJob(gateway);
+      if (isOfJob) control.updateJob(taxpayerId, jobId, { status: status.toLowerCase() });
+      else control.updateTaxpayer(taxpayerId, { status });
+      const ids = `taxpayerId: "${taxpayerId}"${isOfJob ? `, jobId: "${jobId}"` : ''}`;
+      const events = await postEvents(gateway, { query: `subscription { ${field}(${ids}) { status } }` });
+      expect(await events.text()).toContain('event: complete');
+      const onReconnect = () => {
+        throw new Error(`${status} is not final for the client`);
+      };
+      const options = { url: `${gateway.origin}/graphql`, taxpayerId, jobId, onReconnect };
+      const seen: string[] = [];
+      for await (const shown of isOfJob ? watchRefreshJob(options) : watchTaxpayerToken(options))
+        seen.push(shown.status);
+      expect(seen).toEqual([status]);
+    }
+  },
+  20_000,
+);
 
 it.each(['its signal', 'return()'])(
   'A watch that %s ends while it waits is over at once, and its connection is closed',
