@@ -1,15 +1,18 @@
 import type { Caller } from '../auth/caller.js';
 import type { Line } from './LineLimit.js';
 
+export const auditActions = [
+  'access-denied',
+  'token-revealed',
+  'record-shown',
+  'job-shown',
+  'client-link-requested',
+  'taxpayer-forgotten',
+] as const;
+
 /** Who was given, or refused, what. (A refused token has no such event: the line of its operation is its audit.) */
 export interface AuditEvent {
-  readonly action:
-    | 'access-denied'
-    | 'token-revealed'
-    | 'record-shown'
-    | 'job-shown'
-    | 'client-link-requested'
-    | 'taxpayer-forgotten';
+  readonly action: (typeof auditActions)[number];
   readonly outcome: string;
   /** Undefined for the operator's own commands. */
   readonly caller?: Caller | undefined;

@@ -1,5 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
+import { allScopes } from '../../src/auth/caller.js';
 import { errorCodes } from '../../src/errors/errorCodes.js';
+import { auditActions } from '../../src/observability/auditLine.js';
 import { read } from '../support/repository.js';
 
 const pages = [
@@ -59,6 +61,12 @@ it('docs/errors.md has a row and a section for every code, and says which can be
   const codes = Object.entries(errorCodes);
   expect(rows).toEqual(codes.map(([code, { retryable }]) => [code, retryable ? 'yes' : 'no']));
   expect([...page.matchAll(/^## (.*)$/gm)].map(([, code]) => code)).toEqual(codes.map(([code]) => code));
+});
+
+it('docs/security.md has a row for every scope, and docs/log.md one for every audit line', () => {
+  const [scopes, audits] = [read('docs/security.md'), read('docs/log.md')];
+  expect(allScopes.filter((scope) => !scopes.includes(`\n| \`${scope}\` |`))).toEqual([]);
+  expect(auditActions.filter((action) => !new RegExp(`^\\|.*\`${action}\`.* \\|`, 'm').test(audits))).toEqual([]);
 });
 
 it('docs/README.md lists every page', () => {
