@@ -3,8 +3,11 @@ import { extendSchema, type GraphQLField, type GraphQLObjectType, type GraphQLSc
 import type { RequestContext } from '../context/RequestContext.js';
 import { badInput, GatewayError } from '../errors/errors.js';
 
-/** Finds an entity by the key with which another subgraph refers to it. */
-export type Reference = (key: KeyReader, context: RequestContext) => Entity | Promise<Entity>;
+/** The resolvers of an entity. */
+export interface Resolver {
+  /** Finds an entity by the key with which another subgraph refers to it. Checks the scope: `_entities` bypasses the root fields. */
+  reference(key: KeyReader, context: RequestContext): Entity | Promise<Entity>;
+}
 
 /** graphql-js and plans read the type of an entity from this member. */
 interface Entity {
@@ -27,10 +30,10 @@ const definitions = `
 /**
  * Makes a schema a Federation 2 subgraph: adds `_service`, `_entities` and the definitions of the specification.
  * `links`: SDL that links the specifications whose directives the schema uses, and defines its other directives.
- * `references`: how to find each entity, by the name of its type.
+ * `resolvers`: by the name of the entity.
  */
-export function asSubgraph(schema: GraphQLSchema, links: string, references: ReadonlyMap<string, Reference>) {
-  const union = `union _Entity = ${[...references.keys()].sort().join(' | ')}`;
+export function asSubgraph(schema: GraphQLSchema, links: string, resolvers: ReadonlyMap<string, Resolver>) {
+  const union = `union _Entity = ${[...resolvers.keys()].sort().join(' | ')}`;
   const subgraph = extendSchema(schema, parse(links + definitions + union), { assumeValidSDL: true });
   let sdl: string | undefined; // printed when a router first asks, not at every start
   const query = subgraph.getQueryType() as GraphQLObjectType;
@@ -49,9 +52,9 @@ export function asSubgraph(schema: GraphQLSchema, links: string, references: Rea
   /** Finds an entity, synchronously when memory has it. Returns errors instead of throwing them: each fails only its entity. */
   function find(representation: unknown, context: RequestContext): unknown {
     try {
-      const reference = references.get(textOf(representation, '__typename'));
-      if (!reference) throw badInput('representations.__typename', 'must name an entity of this subgraph');
-      return reference((member) => textOf(representation, member), context);
+      const resolver = resolvers.get(textOf(representation, '__typename'));
+      if (!resolver) throw badInput('representations.__typename', 'must name an entity of this subgraph');
+      return resolver.reference((member) => textOf(representation, member), context);
     } catch (error) {
       return error;
     }

@@ -2,7 +2,7 @@ import { type GraphQLObjectType, type GraphQLSchema, isIntrospectionType, isObje
 import { buildSchemaSync, getMetadataStorage, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Scope } from '../auth/caller.js';
 import type { RequestContext } from '../context/RequestContext.js';
-import { asSubgraph, type Reference } from './asSubgraph.js';
+import { asSubgraph, type Resolver } from './asSubgraph.js';
 import { defineProviders, type ProviderEntry } from './Provider.js';
 import { type ValueKind, Vocabulary } from './Vocabulary.js';
 
@@ -28,14 +28,11 @@ const rootDescriptions = {
   Subscription: 'Sends the present state at once, then each change.',
 };
 
-/**
- * The resolvers of one type. `reference` finds an entity, and checks the scope, because `_entities` bypasses the root fields.
- */
-type Resolver = object & { readonly reference?: Reference };
 type ResolverClass = new (vocabulary: Vocabulary) => Resolver;
 
 interface SchemaOptions {
-  readonly resolvers: readonly ResolverClass[];
+  /** By the name of their type. */
+  readonly resolvers: Readonly<Record<string, ResolverClass>>;
   readonly providers: readonly ProviderEntry[];
   readonly onUnknownValue?: (kind: ValueKind, value: string) => void;
 }
@@ -47,9 +44,11 @@ interface SchemaOptions {
 export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }: SchemaOptions): GraphQLSchema {
   defineProviders(providers);
   const vocabulary = new Vocabulary(providers, onUnknownValue);
-  const instances: Instances = new Map(resolvers.map((someClass) => [someClass, new someClass(vocabulary)]));
+  const instances: Instances = new Map(
+    Object.entries(resolvers).map(([type, someClass]) => [someClass, [type, new someClass(vocabulary)]]),
+  );
   const types = buildSchemaSync({
-    resolvers: resolvers as unknown as NonEmptyArray<ResolverClass>,
+    resolvers: [...instances.keys()] as unknown as NonEmptyArray<ResolverClass>,
     authMode: 'error',
     authChecker: ({ context }: { context: RequestContext }, scopes: Scope[]) => {
       for (const scope of scopes) context.require(scope);
@@ -61,16 +60,17 @@ export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }:
     nullableByDefault: false,
     skipCheck: true, // the federation directives are only defined below
     pubSub: {} as PubSub, // required for subscriptions but unused: ours bring their own iterators
-    container: { get: (someClass) => instances.get(someClass) },
+    container: { get: (someClass) => instances.get(someClass)?.[1] },
   });
   callDirectly(types, instances);
   for (const [name, description] of Object.entries(rootDescriptions)) {
     Object.assign(types.getType(name) as GraphQLObjectType, { description });
   }
-  return asSubgraph(types, links, referencesOf(instances));
+  return asSubgraph(types, links, new Map(instances.values()));
 }
 
-type Instances = ReadonlyMap<unknown, Resolver>;
+/** The resolvers of each type, by their class. */
+type Instances = ReadonlyMap<unknown, readonly [type: string, resolver: Resolver]>;
 
 type Storage = ReturnType<typeof getMetadataStorage>;
 type Handler = Storage['queries'][number] | Storage['fieldResolvers'][number];
@@ -92,13 +92,14 @@ function callDirectly(schema: GraphQLSchema, instances: Instances): void {
     }
   }
   const { queries, mutations, fieldResolvers } = getMetadataStorage();
-  const use = (type: string | undefined, handler: Handler) => {
-    const field = (schema.getType(type ?? '') as GraphQLObjectType).getFields()[handler.schemaName];
-    if (field) field.resolve = directCall(handler, instances.get(handler.target));
+  const use = (handler: Handler, root?: string) => {
+    const [type = '', resolver] = instances.get(handler.target) ?? [];
+    const field = (schema.getType(root ?? type) as GraphQLObjectType).getFields()[handler.schemaName];
+    if (field) field.resolve = directCall(handler, resolver);
   };
-  for (const query of queries) use('Query', query);
-  for (const mutation of mutations) use('Mutation', mutation);
-  for (const field of fieldResolvers) use(typeNameOf(field), field);
+  for (const query of queries) use(query, 'Query');
+  for (const mutation of mutations) use(mutation, 'Mutation');
+  for (const field of fieldResolvers) use(field);
 }
 
 function directCall({ params = [], roles, methodName }: Handler, instance: unknown) {
@@ -119,20 +120,4 @@ function readerOf(param: Param): (root: unknown, args: Arguments, context: Reque
   if (param.kind === 'context') return (_root, _args, context) => context;
   if (param.kind !== 'arg') throw new Error(`A resolver method takes a parameter of the kind ${param.kind}`);
   return (_root, args) => args[param.name];
-}
-
-/** The type whose fields a class resolves. */
-function typeNameOf({ getObjectType }: { getObjectType?: (() => unknown) | undefined }): string | undefined {
-  const target = getObjectType?.();
-  return getMetadataStorage().objectTypes.find((type) => type.target === target)?.name;
-}
-
-/** How to find each entity, by the name of its type. */
-function referencesOf(instances: Instances): Map<string, Reference> {
-  const references = new Map<string, Reference>();
-  for (const resolverClass of getMetadataStorage().resolverClasses) {
-    const resolver = instances.get(resolverClass.target);
-    if (resolver?.reference) references.set(typeNameOf(resolverClass) as string, resolver.reference.bind(resolver));
-  }
-  return references;
 }
