@@ -22,7 +22,7 @@ type Resource = keyof typeof resources;
 export type Bounds = Readonly<Record<Resource, { readonly perHolder: number; readonly perProcess: number }>>;
 
 /**
- * Who holds something: see `holderOf`, or the address of a newcomer. Undefined for callers without an identity, whom only the
+ * Who holds something: see {@link Caller.holder}, or the address of a newcomer. Undefined for callers without an identity, whom only the
  * bound of the process limits.
  */
 export type Holder = string | undefined;

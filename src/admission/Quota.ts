@@ -1,4 +1,4 @@
-import { type Caller, holderOf } from '../auth/caller.js';
+import type { Caller } from '../auth/caller.js';
 import { BoundedCache, mostRemembered } from '../process/BoundedCache.js';
 import { Load } from './Load.js';
 import { Pace, type Rate } from './Pace.js';
@@ -57,7 +57,7 @@ export class Quota {
    * @throws GatewayError RATE_LIMITED (429); a refused field does not count
    */
   admit(asker: Asker): void {
-    const holder = holderOf(asker.caller);
+    const { holder } = asker.caller;
     if (holder !== this.#latestHolder && this.#latestHolder !== null) this.#othersSeenAt = performance.now();
     this.#latestHolder = holder;
     this.refuseBeyondShare(holder);
@@ -153,5 +153,5 @@ export class Quota {
 
 /** The key of a caller's paces. Callers without an identity are told apart by their address. */
 function keyOf({ caller, remoteAddress = 'unknown' }: Partial<Asker>): string {
-  return (caller && holderOf(caller)) ?? `address ${remoteAddress}`;
+  return caller?.holder ?? `address ${remoteAddress}`;
 }

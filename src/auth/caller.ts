@@ -17,8 +17,10 @@ export type TaxpayerScope = Extract<Scope, 'taxpayers:read' | 'taxpayer-tokens:r
 /** Who is calling and what they may do. Made only from a verified token, or by a mode that asks for none. */
 export interface Caller {
   readonly kind: 'bearer' | 'anyone' | 'router';
-  /** Tells callers apart (issuer and subject together) without naming them: for rate limits and idempotency. */
+  /** Tells callers apart (issuer and subject together) without naming them. */
   readonly key: string;
+  /** The key under which the use of shared resources is counted; undefined for callers who cannot be told apart. */
+  readonly holder: string | undefined;
   /** The `sub` claim. Unique within one issuer only, so compare callers by {@link Caller.key}; never log it. */
   readonly subject: string;
   readonly scopes: ReadonlySet<Scope>;
@@ -33,21 +35,17 @@ export interface Caller {
 }
 
 /** The caller of `AUTH_MODE=disabled`, and of the developer mode who sends no token. */
-export const anyone = withoutToken('anyone', allScopes, 'any');
+export const anyone: Caller = { ...withoutToken('anyone', allScopes, 'any'), holder: undefined };
 
 /** A federation router that presented its secret and no user's token: it may read the subgraph's schema and no taxpayer. */
 export const router = withoutToken('router', [], new Set());
 
 function withoutToken(kind: Caller['kind'], scopes: readonly Scope[], taxpayers: Caller['taxpayers']): Caller {
-  return { kind, key: callerKey('', kind), subject: kind, scopes: new Set(scopes), taxpayers, expiresAt: Infinity };
+  const key = callerKey('', kind);
+  return { kind, key, holder: key, subject: kind, scopes: new Set(scopes), taxpayers, expiresAt: Infinity };
 }
 
 /** The same subject of two issuers is two callers. JSON separates the two unambiguously. */
 export function callerKey(issuer: string, subject: string): string {
   return hash('sha256', JSON.stringify([issuer, subject]), 'base64url');
-}
-
-/** The key under which a caller's use of shared resources is counted; undefined for callers who cannot be told apart. */
-export function holderOf({ kind, key }: Caller): string | undefined {
-  return kind === 'bearer' || kind === 'router' ? key : undefined;
 }

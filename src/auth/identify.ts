@@ -3,37 +3,29 @@ import type { Secret } from '../config/Secret.js';
 import type { Authenticator } from './Authenticator.js';
 import { type Caller, router } from './caller.js';
 
-/** What a client presents: headers of a request, or parameters of a socket with the same names. */
-interface Credentials {
-  readonly authorization: string | undefined;
-  readonly routerSecret: string | undefined;
-}
-
 export interface Identity {
   readonly caller: Caller;
   /** Whether the client proved to be the router; undefined when no secret is configured. */
   readonly fromRouter: boolean | undefined;
 }
 
-/** Answers, throws or rejects as {@link Authenticator.authenticate}. */
-export type Identify = (credentials: Credentials) => Identity | Promise<Identity>;
+/**
+ * Takes headers of a request, or parameters of a socket, whose names are in lower case. Answers, throws or rejects as
+ * {@link Authenticator.authenticate}.
+ */
+export type Identify = (shown: Readonly<Record<string, unknown>>) => Identity | Promise<Identity>;
 
 /**
  * Tells who is calling. A router that presents one of its secrets, of which there are several while they are rotated, needs
  * no user's token to read the schema.
  */
 export function identifyBy(authenticator: Authenticator, secrets: Secret | undefined): Identify {
-  return ({ authorization, routerSecret }) => {
-    const fromRouter = isRouter(routerSecret, secrets);
+  return (shown) => {
+    const fromRouter = isRouter(textOf(shown['x-gateway-router-secret']), secrets);
     const identity = (caller: Caller): Identity => ({ caller, fromRouter });
-    const caller = authenticator.authenticate(authorization, fromRouter ? router : undefined);
+    const caller = authenticator.authenticate(textOf(shown['authorization']), fromRouter ? router : undefined);
     return caller instanceof Promise ? caller.then(identity) : identity(caller);
   };
-}
-
-/** The credentials among headers of a request or parameters of a socket, whose names are in lower case. */
-export function credentialsOf(shown: Readonly<Record<string, unknown>>): Credentials {
-  return { authorization: textOf(shown['authorization']), routerSecret: textOf(shown['x-gateway-router-secret']) };
 }
 
 /** A value that is not a string becomes an empty one, which is refused: it must not count as absent. */

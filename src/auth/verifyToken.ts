@@ -77,7 +77,7 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   const properties = policy.decisionClaims && { ...chosenClaims(payload, policy.decisionClaims), issuer };
   const propertiesKey = properties && callerKey(key, JSON.stringify(properties));
   const expiresAt = exp * 1000;
-  const caller: Caller = { kind: 'bearer', key, subject, ...rights, properties, propertiesKey, expiresAt };
+  const caller: Caller = { kind: 'bearer', key, holder: key, subject, ...rights, properties, propertiesKey, expiresAt };
   return { caller, keys, verifiedBy };
 }
 

@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader';
 import type { Quota } from '../admission/Quota.js';
-import { type Caller, holderOf, type Scope, type TaxpayerScope } from '../auth/caller.js';
+import type { Caller, Scope, TaxpayerScope } from '../auth/caller.js';
 import type { Decision, DecisionPoint, Question } from '../auth/DecisionPoint.js';
 import type { CreatedLink } from '../datasources/ClientLinks.js';
 import { checkIdempotencyKey, identifiers } from '../datasources/identifiers.js';
@@ -51,7 +51,7 @@ export class RequestContext implements OperationContext, ReadCall {
     readonly trail = new Trail(),
   ) {
     this.caller = facts.caller;
-    this.holder = holderOf(facts.caller);
+    this.holder = facts.caller.holder;
     this.laterMs = fields * laterFieldMs;
   }
 

@@ -1,7 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Holder } from '../admission/Places.js';
-import { holderOf } from '../auth/caller.js';
-import { credentialsOf } from '../auth/identify.js';
 import type { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { type Answer, OperationRecord } from '../operations/Operation.js';
@@ -38,9 +36,9 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
         origins.refuseForeignPage(request);
         refuseGetsWithoutScript(request);
       }
-      const identifying = identify(credentialsOf(request.headers));
+      const identifying = identify(request.headers);
       const identified = facts.identifiedAs(identifying instanceof Promise ? await identifying : identifying);
-      holder = holderOf(identified.caller);
+      holder = identified.caller.holder;
       quota.admit(identified);
       // An EventSource cannot add the header that a GET must have: if it accepts only a stream, its page was checked instead.
       const asked = await readGraphQLRequest(request, holder, edge, takesNoJson);

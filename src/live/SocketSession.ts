@@ -3,8 +3,6 @@ import { CloseCode, MessageType } from 'graphql-ws';
 import type { RawData, WebSocket } from 'ws';
 import { Pace } from '../admission/Pace.js';
 import type { Holder, Release } from '../admission/Places.js';
-import { holderOf } from '../auth/caller.js';
-import { credentialsOf } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import { type Edge, shuttingDown } from '../http/edge.js';
@@ -86,7 +84,7 @@ export class SocketSession {
   /** The holder that the socket's bytes and work count against: its address until it is authenticated. */
   get #holder(): Holder {
     const { caller, remoteAddress } = this.facts;
-    return caller === undefined ? remoteAddress : holderOf(caller);
+    return caller === undefined ? remoteAddress : caller.holder;
   }
 
   get #isOpen(): boolean {
@@ -123,10 +121,10 @@ export class SocketSession {
     try {
       const shown = { ...this.request.headers, ...byLowerCaseName(parameters) };
       this.facts = { ...this.facts, client: clientOf(shown) };
-      const identity = await identify(credentialsOf(shown));
+      const identity = await identify(shown);
       if (!this.#isOpen) return; // it was closed while the token was verified
       this.facts = { ...this.facts, ...identity };
-      const leavePlace = places.take('streams', holderOf(identity.caller));
+      const leavePlace = places.take('streams', identity.caller.holder);
       this.leavePlace();
       this.leavePlace = leavePlace;
       this.#isTold = true;

@@ -1,6 +1,5 @@
 import type { ApolloServer } from '@apollo/server';
 import { LRUCache } from 'lru-cache';
-import { holderOf } from '../auth/caller.js';
 import { Exit, type ExitOptions } from './Exit.js';
 import { createApolloServer, type Logger } from './executeByApollo.js';
 import { badRequest, bytesPerCharacter, type GraphQLRequest } from './GraphQLRequest.js';
@@ -76,7 +75,7 @@ export class Operations {
    */
   prepare(record: OperationRecord, facts: OperationFacts, asked: GraphQLRequest, streamAs?: Transport): Operation {
     const { quota, places, contextFor } = this.options;
-    const holder = holderOf(facts.caller);
+    const { holder } = facts.caller;
     // A router that presents its secret writes its own documents, which no list has.
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     return quota.timed(holder, () => {

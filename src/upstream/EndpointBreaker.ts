@@ -3,7 +3,7 @@ import { BoundedCache } from '../process/BoundedCache.js';
 
 /** One call as the breaker sees it. */
 interface BreakerCall {
-  /** Who the call is made for: `holderOf` the caller. Callers without an identity count as one. */
+  /** Who the call is made for: the holder of the caller. Callers without an identity count as one. */
   readonly holder?: string | undefined;
   /** What the call is about, such as a taxpayer or a job. A call without a subject counts as a subject of its own. */
   readonly subject?: string | undefined;

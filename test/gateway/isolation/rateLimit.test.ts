@@ -4,8 +4,8 @@ import { anyone, type Caller, router } from '../../../src/auth/caller.js';
 import type { GatewayError } from '../../../src/errors/errors.js';
 import { startTestGateway } from '../../support/gateway.js';
 
-const ada: Caller = { ...anyone, kind: 'bearer', key: 'ada' };
-const bob: Caller = { ...anyone, kind: 'bearer', key: 'bob' };
+const ada: Caller = { ...anyone, holder: 'ada' };
+const bob: Caller = { ...anyone, holder: 'bob' };
 
 /** How many of that many operations get through. */
 function admitted(limit: Quota, caller: Caller, operations: number, address?: string): number {
