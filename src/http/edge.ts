@@ -37,7 +37,7 @@ export function edgeOf({ config, log, metrics }: Surroundings, options: EdgeOpti
     keepAliveMs,
     addressOf: addressReader(config.trustedProxies),
     unread: new Unread(places, stallMs),
-    streams: new OpenStreams((transport, change) => metrics.openStreams.add(transport, change)),
+    streams: new OpenStreams(metrics),
     origins: new Origins({ allowed: config.corsOrigins, allowsLocal: config.auth.mode === 'developer', log }),
   };
 }
@@ -53,7 +53,7 @@ class OpenStreams {
   readonly #open = new Set<() => void>();
   draining = false;
 
-  constructor(private readonly onChange: (transport: LiveTransport, change: 1 | -1) => void) {}
+  constructor(private readonly metrics: Surroundings['metrics']) {}
 
   /**
    * Adds a stream; returns a function that removes it, which may be called more than once. `shutDown`: closes the stream with a
@@ -61,16 +61,16 @@ class OpenStreams {
    */
   add(transport: LiveTransport, shutDown: () => void): () => void {
     this.#open.add(shutDown);
-    this.onChange(transport, 1);
+    this.metrics.openStreams.add(transport, 1);
     return () => {
-      if (this.#open.delete(shutDown)) this.onChange(transport, -1);
+      if (this.#open.delete(shutDown)) this.metrics.openStreams.add(transport, -1);
     };
   }
 
   /** Shuts every stream down. Those that take too long end with their connections. */
   shutDown(): void {
     this.draining = true;
-    for (const shutDown of [...this.#open]) shutDown();
+    for (const shutDown of this.#open) shutDown();
   }
 }
 

@@ -25,9 +25,8 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
     const { json, stream } = formsFor(request, eventsOnly);
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
     const takesNoJson = json === undefined;
-    const usual = eventsOnly ? 'sse' : 'http';
     // A client that takes no JSON gets even the answer to a query as a stream.
-    const record = new OperationRecord(facts, takesNoJson ? (stream ?? usual) : usual);
+    const record = new OperationRecord(facts, (takesNoJson && stream) || 'http');
     let holder: Holder;
     let result: Answer | ResultStream;
     try {

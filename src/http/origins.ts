@@ -72,12 +72,9 @@ export class Origins {
   }
 }
 
-/**
- * Refuses a GET that a page has made without a script, such as that of an image: it has no Origin header, but its `Sec-Fetch`
- * headers tell.
- */
+/** Refuses a GET without an Origin header that any page can make, such as that of an image: `Sec-Fetch-Mode` tells. */
 export function refuseGetsWithoutScript({ method, headers }: IncomingMessage): void {
-  const { 'sec-fetch-mode': mode = 'cors', 'sec-fetch-dest': destination = 'empty' } = headers;
-  if (method !== 'GET' || ((mode === 'cors' || mode === 'same-origin') && destination === 'empty')) return;
+  const mode = headers['sec-fetch-mode'] ?? 'cors';
+  if (method !== 'GET' || mode === 'cors' || mode === 'same-origin') return;
   throw badRequest('A GET from a page must be that of an EventSource', 400);
 }

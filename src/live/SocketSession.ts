@@ -93,11 +93,8 @@ export class SocketSession {
 
   #receive(data: RawData): void {
     if (!this.#isOpen) return;
-    let text = '';
-    const message = this.edge.quota.timed(this.#holder, () => {
-      text = String(data);
-      return readMessage(text);
-    });
+    const text = String(data);
+    const message = this.edge.quota.timed(this.#holder, () => readMessage(text));
     switch (message?.type) {
       case MessageType.ConnectionInit:
         return void this.#authenticate(message.payload ?? {});

@@ -7,7 +7,6 @@ import type { GatewayError } from '../errors/errors.js';
 import { type Edge, shuttingDown } from '../http/edge.js';
 import { requestIdOf } from '../http/facts.js';
 import type { UpgradeHandler } from '../http/HttpServer.js';
-import { clientOf } from '../operations/GraphQLRequest.js';
 import { OperationRecord } from '../operations/Operation.js';
 import { SocketSession } from './SocketSession.js';
 
@@ -34,8 +33,7 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
   const newcomers: Newcomers = new Map();
   return async (request, socket, head) => {
     const remoteAddress = edge.addressOf(request);
-    const client = clientOf(request.headers);
-    const facts = { request, requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress, client };
+    const facts = { request, requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress };
     socket.on('error', () => {}); // unhandled, it would end the process; `close` follows
     if (!(await edge.quota.begin(remoteAddress, upgradeMs, socket))) return;
     try {
