@@ -10,7 +10,6 @@ import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
-import type { OperationHooks } from './operations/Operation.js';
 import { Operations } from './operations/Operations.js';
 import { TrustedDocuments } from './operations/TrustedDocuments.js';
 import { pause } from './process/pause.js';
@@ -156,13 +155,6 @@ function operationsOf(
     metrics.showFailures(Object.keys(type?.getFields() ?? {}));
   }
   const { lines, logOperation } = services;
-  const hooks: OperationHooks = {
-    onEnd: (record) => {
-      metrics.onEnd(record);
-      logOperation(record, tracing?.onEnd(record));
-    },
-    onBug: (err, requestId) => log.error({ requestId, err }, 'a bug of the gateway'),
-  };
   return new Operations({
     schema,
     contextFor: (facts, fields, trail) => new RequestContext(facts, services, fields, trail),
@@ -171,7 +163,13 @@ function operationsOf(
     limits: config.limits,
     openSchema: config.introspection,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, lines }),
-    hooks,
+    hooks: {
+      onEnd: (record) => {
+        metrics.onEnd(record);
+        logOperation(record, tracing?.onEnd(record));
+      },
+      onBug: (err, requestId) => log.error({ requestId, err }, 'a bug of the gateway'),
+    },
     log,
   });
 }

@@ -30,7 +30,8 @@ export interface Edge extends EdgeOptions {
   readonly keepAliveMs: number;
 }
 
-export function edgeOf({ config, log, metrics }: Surroundings, options: EdgeOptions): Edge {
+export function edgeOf(surroundings: Surroundings, options: EdgeOptions): Edge {
+  const { config, metrics } = surroundings;
   const { places, stallMs, keepAliveMs = 12_000 } = options;
   return {
     ...options,
@@ -38,7 +39,7 @@ export function edgeOf({ config, log, metrics }: Surroundings, options: EdgeOpti
     addressOf: addressReader(config.trustedProxies),
     unread: new Unread(places, stallMs),
     streams: new OpenStreams(metrics),
-    origins: new Origins({ allowed: config.corsOrigins, allowsLocal: config.auth.mode === 'developer', log }),
+    origins: new Origins(surroundings),
   };
 }
 

@@ -1,17 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from 'cors';
 import { GatewayError } from '../errors/errors.js';
-import type { Logger } from '../observability/log.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { isLoopback } from '../process/isLoopback.js';
-
-interface OriginsOptions {
-  /** CORS_ORIGINS, exactly as browsers send them. */
-  readonly allowed: readonly string[];
-  /** In developer mode, every page of this machine may ask. */
-  readonly allowsLocal: boolean;
-  readonly log: Pick<Logger, 'warn'>;
-}
+import type { Surroundings } from '../Surroundings.js';
 
 /** Most refused origins that are logged: anybody can send any number of them. */
 const maxLogged = 20;
@@ -26,7 +18,7 @@ export class Origins {
     maxAge: 600,
   });
 
-  constructor(private readonly options: OriginsOptions) {}
+  constructor(private readonly surroundings: Surroundings) {}
 
   /** Answers preflights, and marks the answers that pages of allowed origins may read. Returns whether it has answered. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
@@ -57,15 +49,16 @@ export class Origins {
   }
 
   #allows(origin: string): boolean {
-    const { allowed, allowsLocal } = this.options;
-    if (allowed.includes(origin)) return true;
-    return allowsLocal && URL.canParse(origin) && isLoopback(new URL(origin).hostname);
+    const { corsOrigins, auth } = this.surroundings.config;
+    if (corsOrigins.includes(origin)) return true;
+    // In developer mode, every page of this machine may ask.
+    return auth.mode === 'developer' && URL.canParse(origin) && isLoopback(new URL(origin).hostname);
   }
 
   #logRefused(origin: string): void {
     if (this.#logged.size >= maxLogged || this.#logged.has(origin)) return;
     this.#logged.add(origin);
-    this.options.log.warn(
+    this.surroundings.log.warn(
       { origin: origin.slice(0, 200) },
       'a page of this origin is refused: to allow it, set CORS_ORIGINS',
     );

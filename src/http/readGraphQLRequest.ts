@@ -6,9 +6,6 @@ import { isObject, parseJson } from '../process/json.js';
 import { isJson } from './accept.js';
 import type { Edge } from './edge.js';
 
-/** `places` count the bytes of a body that is not complete with its first piece. */
-type ReadOptions = Pick<Edge, 'places' | 'operations' | 'quota'>;
-
 /**
  * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`, and parses it when the holder's turn comes. Begin its
  * work right after, without another `await`: see {@link Rounds.turnOf}. `simpleGet`: accepts a GET that needed no preflight,
@@ -18,7 +15,7 @@ type ReadOptions = Pick<Edge, 'places' | 'operations' | 'quota'>;
 export async function readGraphQLRequest(
   request: IncomingMessage,
   holder: Holder,
-  options: ReadOptions,
+  edge: Edge,
   simpleGet: boolean,
 ): Promise<GraphQLRequest> {
   if (request.destroyed) throw endedTooEarly(); // its events are over, so reading would not end
@@ -31,14 +28,14 @@ export async function readGraphQLRequest(
   if (!isJson(request.headers['content-type'])) throw badRequest('The Content-Type must be application/json', 415);
   const encoding = request.headers['content-encoding']?.toLowerCase();
   if (encoding !== undefined && encoding !== 'identity') throw badRequest('The body must not be compressed', 415);
-  const bytes = await readBody(request, holder, options);
-  const turn = options.quota.turnOf(holder);
+  const bytes = await readBody(request, holder, edge);
+  const turn = edge.quota.turnOf(holder);
   if (turn !== undefined) {
-    const release = options.places.take('bytes', holder, bytes.length);
+    const release = edge.places.take('bytes', holder, bytes.length);
     await turn.finally(release);
     if (request.socket.destroyed) throw endedTooEarly(); // nobody waits for the answer
   }
-  return options.quota.timed(holder, () => requestOfBody(bytes, options));
+  return edge.quota.timed(holder, () => requestOfBody(bytes, edge));
 }
 
 /** CSRF prevention as in Apollo Server: without a preflight, a page of another origin can GET, but not add these headers. */
@@ -56,10 +53,11 @@ const noBytes = Buffer.of();
 const endedTooEarly = () => badRequest('The client left too early', 400);
 
 /**
- * Reads a body. Rejects with a GatewayError when it is too long, ends too early, or the caller has no room for it.
+ * Reads a body. Rejects with a GatewayError when it is too long, ends too early, or the caller has no room for one that is not
+ * complete with its first piece.
  * Uses events: an async iterator would cost as much as the rest of a small request.
  */
-function readBody(request: IncomingMessage, holder: Holder, { places, operations }: ReadOptions): Promise<Buffer> {
+function readBody(request: IncomingMessage, holder: Holder, { places, operations }: Edge): Promise<Buffer> {
   const maxBytes = operations.limits.bodyBytes;
   const tooLarge = () => badRequest(`The body must have at most ${maxBytes} bytes (MAX_BODY_BYTES)`, 413);
   return new Promise((resolve, reject) => {
@@ -105,7 +103,7 @@ function readBody(request: IncomingMessage, holder: Holder, { places, operations
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-function requestOfBody(bytes: Buffer, { operations }: ReadOptions): GraphQLRequest {
+function requestOfBody(bytes: Buffer, { operations }: Edge): GraphQLRequest {
   const mistake = 'The body must be valid JSON in UTF-8';
   const body = isAscii(bytes) ? bytes.toString('latin1') : attempt(mistake, () => utf8.decode(bytes));
   const request = operations.requests.get(body);

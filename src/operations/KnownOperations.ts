@@ -86,9 +86,7 @@ const stepBytes = 1000;
 const maxPlanned = 2000;
 
 /** Most bytes that are kept of documents, and as many of requests: a thirty-second of the heap, at least 2 MiB. */
-export function keptBytes(): number {
-  return Math.max(2_097_152, heapPart(32));
-}
+export const keptBytes = Math.max(2_097_152, heapPart(32));
 
 /**
  * The operations that callers ask for, by their text: the one place that parses and validates documents, for every transport.
@@ -96,7 +94,7 @@ export function keptBytes(): number {
  * digest is kept, so that a flood of different documents does not push out those in use.
  */
 export class KnownOperations {
-  readonly #kept = new LRUCache<string, KnownDocument>({ maxSize: keptBytes(), sizeCalculation: bytesOf });
+  readonly #kept = new LRUCache<string, KnownDocument>({ maxSize: keptBytes, sizeCalculation: bytesOf });
   readonly #seen = new BoundedCache<true>({ max: maxSeen });
 
   constructor(private readonly options: KnownOperationsOptions) {}

@@ -129,5 +129,5 @@ export interface OperationHooks {
   /** Called once for each operation, refused request and connection turned away, at its end. */
   readonly onEnd: (record: OperationRecord) => void;
   /** Called for an error that neither a caller nor the service caused. */
-  readonly onBug: (error: unknown, requestId?: string) => void;
+  readonly onBug: (error: unknown, requestId: string) => void;
 }

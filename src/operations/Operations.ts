@@ -43,7 +43,7 @@ export class Operations {
   readonly limits: OperationLimits;
   /** Parsed queries by their body: repeated ones are not parsed again. Mutations are not kept: they may hold personal data. */
   readonly requests = new LRUCache<string, GraphQLRequest>({
-    maxSize: keptBytes(),
+    maxSize: keptBytes,
     sizeCalculation: (_, body) => bytesPerCharacter * body.length,
   });
   readonly #known: KnownOperations;

@@ -34,7 +34,7 @@ const Items = (kind: string) =>
 @InputType('TranscriptsInput', {
   description: 'Which tax transcripts to request, by kind. The service defines the items of each list.',
 })
-export class TranscriptsInput {
+class TranscriptsInput {
   @Items('ACTR') readonly actr?: Texts;
   @Items('RECA') readonly reca?: Texts;
   @Items('WAID') readonly waid?: Texts;
@@ -46,7 +46,7 @@ export class TranscriptsInput {
 
 @InputType('PersonalInfoInput', { description: 'What you already know about a person.' })
 @Directive(personalData)
-export class PersonalInfoInput {
+class PersonalInfoInput {
   @PersonalText('First name.') readonly firstName?: Text;
   @PersonalText('Last name.') readonly lastName?: Text;
   @PersonalText('Social security number, as the service accepts it. Never logged or stored.') readonly ssn?: Text;
@@ -54,7 +54,7 @@ export class PersonalInfoInput {
 
 @InputType('BusinessInfoInput', { description: 'What you already know about a business.' })
 @Directive(personalData)
-export class BusinessInfoInput {
+class BusinessInfoInput {
   @PersonalText('Name of the business.') readonly name?: Text;
   @PersonalText('Tax id, as the service accepts it. Never logged or stored.') readonly taxId?: Text;
   @PersonalText('Kind of business.') readonly type?: Text;
@@ -64,7 +64,7 @@ export class BusinessInfoInput {
 
 @InputType('AddressInput', { description: 'A postal address.' })
 @Directive(personalData)
-export class AddressInput {
+class AddressInput {
   @PersonalText('Street and number.') readonly street?: Text;
   @PersonalText('Further address line, such as an apartment number.') readonly other?: Text;
   @PersonalText('Name of the city.') readonly city?: Text;
@@ -74,14 +74,14 @@ export class AddressInput {
 
 @InputType('PrefillDataInput', { description: 'What is already filled in when the taxpayer opens the hosted flow.' })
 @Directive(personalData)
-export class PrefillDataInput {
+class PrefillDataInput {
   @Personal(() => PersonalInfoInput, 'The person.') readonly personalInfo?: PersonalInfoInput | null;
   @Personal(() => BusinessInfoInput, 'The business.') readonly businessInfo?: BusinessInfoInput | null;
   @Personal(() => AddressInput, 'The address.') readonly address?: AddressInput | null;
 }
 
 @InputType('ClientLinkSettingsInput', { description: 'How the hosted flow behaves for one link.' })
-export class ClientLinkSettingsInput {
+class ClientLinkSettingsInput {
   @Optional(() => String, 'Which flow to run, for example "full". The service defines the values.')
   readonly flowType?: Text;
   @Optional(() => TranscriptsInput, 'Which tax transcripts to request.') readonly transcripts?: TranscriptsInput | null;

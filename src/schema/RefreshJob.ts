@@ -4,13 +4,13 @@ import type { JobView } from '../datasources/RefreshJobs.js';
 import { Always, openEnum, Timestamp, unknownStatus } from './fields.js';
 import type { Vocabulary } from './Vocabulary.js';
 
-export const RefreshJobStatus = openEnum('RefreshJobStatus', "State of a job that refreshes a taxpayer's data.", {
+const RefreshJobStatus = openEnum('RefreshJobStatus', "State of a job that refreshes a taxpayer's data.", {
   PROCESSING: 'The data is being refreshed.',
   COMPLETED: 'The data is refreshed. Final: the status no longer changes.',
   FAILED: 'The refresh failed. Final: the status no longer changes.',
   UNRECOGNIZED: unknownStatus,
 });
-export type RefreshJobStatus = keyof typeof RefreshJobStatus;
+type RefreshJobStatus = keyof typeof RefreshJobStatus;
 
 /** The schema's names for the service's statuses (interface, 3.2). */
 const statusNames = { processing: 'PROCESSING', completed: 'COMPLETED', failed: 'FAILED' } as const;

@@ -8,7 +8,7 @@ import { Provider } from './Provider.js';
 import type { Vocabulary } from './Vocabulary.js';
 
 /** The service's statuses (interface, 3.1). */
-export const TaxpayerStatus = openEnum('TaxpayerStatus', 'State of the tax authorization of a taxpayer.', {
+const TaxpayerStatus = openEnum('TaxpayerStatus', 'State of the tax authorization of a taxpayer.', {
   CREATED: 'The taxpayer exists, and has not given consent yet.',
   CONSENT_RECEIVED: 'The taxpayer gave consent to share tax data.',
   TAX_AUTHORIZATION_SUBMITTED: 'The signed authorization form was sent to the tax authority.',
@@ -17,7 +17,7 @@ export const TaxpayerStatus = openEnum('TaxpayerStatus', 'State of the tax autho
   COMPLETED: 'The authorization has served its purpose. Final: the status no longer changes.',
   UNRECOGNIZED: unknownStatus,
 });
-export type TaxpayerStatus = keyof typeof TaxpayerStatus;
+type TaxpayerStatus = keyof typeof TaxpayerStatus;
 
 const orBroken = 'Also null, with an UPSTREAM_INVALID_RESPONSE error, when the service gives something else.';
 
@@ -79,7 +79,7 @@ export class TaxpayerToken {
     this.name = faults?.name ? broken(faults.name) : name;
     this.metadata = faults?.metadata ? broken(faults.metadata) : metadata;
     this.createdAt = faults?.createdAt ? broken(faults.createdAt) : dateOf(createdAt);
-    this.provider = vocabulary.provider(record.providerId);
+    this.provider = vocabulary.nameOf('provider', vocabulary.providers, record.providerId);
     this.providerId = record.providerId;
     this.status = vocabulary.nameOf('taxpayer-status', TaxpayerStatus, record.status);
     this.fetchedAt = new Timestamp(fetchedAt);

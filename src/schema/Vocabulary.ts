@@ -11,7 +11,8 @@ const maxUnknown = 100;
 
 /** Translates what the datasources found into the words of the schema. */
 export class Vocabulary {
-  readonly #providers: Readonly<Record<string, string>>;
+  /** The schema's names of the providers, by the service's. */
+  readonly providers: Readonly<Record<string, string>>;
   readonly #unknown = new Set<string>();
   readonly #shown = new WeakMap<object, unknown>();
 
@@ -20,7 +21,7 @@ export class Vocabulary {
     providers: readonly ProviderEntry[],
     private readonly onUnknown: (kind: ValueKind, value: string) => void,
   ) {
-    this.#providers = Object.fromEntries(providers.map(({ value, name }) => [value, name]));
+    this.providers = Object.fromEntries(providers.map(({ value, name }) => [value, name]));
   }
 
   /** Converts a view to its schema object, once per view. Returns a promise only for a promise. */
@@ -31,10 +32,6 @@ export class Vocabulary {
     const shown = new type(view, this);
     this.#shown.set(view, shown);
     return shown;
-  }
-
-  provider(value: string): string {
-    return this.nameOf('provider', this.#providers, value);
   }
 
   /** The schema's name for a value of the service; UNRECOGNIZED when `names` has none. */

@@ -6,6 +6,7 @@ import {
   getArgumentValues,
   Kind,
   locatedError,
+  type ResponsePath,
   responsePathAsArray,
 } from 'graphql';
 import type { Variables } from '../GraphQLRequest.js';
@@ -34,7 +35,7 @@ type Arguments = Readonly<Record<string, unknown>>;
 type Resolve = (source: unknown, args: Arguments, context: OperationContext) => unknown;
 type Key = string | number;
 /** Where an object or a list is in the answer. The root has no path. */
-type Path = Parameters<typeof responsePathAsArray>[0];
+type Path = ResponsePath | undefined;
 /** An object or a list of the answer while its fields or members are being resolved. */
 type Target = Record<Key, unknown>;
 type Pending = Promise<unknown> | undefined;
@@ -113,7 +114,7 @@ export class Execution {
       }
       return undefined;
     }
-    const path: Path = { prev: parentPath ?? undefined, key, typename: undefined };
+    const path: Path = { prev: parentPath, key, typename: undefined };
     if (member === undefined) {
       const fields = step.fields ?? step.byType?.get((value as Target)['__typename']) ?? [];
       return this.#fill(fields, isNullable, value, target, key, path);
@@ -139,7 +140,7 @@ export class Execution {
 
   /** Records a field's error. Throws {@link nulled} when the field must not be null. */
   #fail({ nodes, isNullable }: Step, key: Key, error: unknown, parentPath: Path): undefined {
-    const path = responsePathAsArray({ prev: parentPath ?? undefined, key, typename: undefined });
+    const path = responsePathAsArray({ prev: parentPath, key, typename: undefined });
     this.#errors.push(locatedError(error, nodes, path));
     if (!isNullable) throw nulled;
   }
