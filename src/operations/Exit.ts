@@ -1,6 +1,5 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
-import type { Places } from '../admission/Places.js';
 import { type ErrorCode, failureCodes, GatewayError } from '../errors/errors.js';
 import { causesOf, maskError } from '../errors/maskError.js';
 import {
@@ -8,28 +7,19 @@ import {
   noCauses,
   noCodes,
   type Operation,
-  type OperationHooks,
   type OperationRecord,
+  type OperationsOptions,
   type Outcome,
   partialSuccess,
   type Result,
 } from './Operation.js';
-import type { OperationLimits } from './size.js';
-
-export interface ExitOptions {
-  readonly places: Places;
-  readonly limits: OperationLimits;
-  readonly hooks: OperationHooks;
-  /** Whether callers may learn what the schema holds (INTROSPECTION). */
-  readonly openSchema: boolean;
-}
 
 /** Bytes of an answer that the operating system takes at once; a larger answer needs room in the places. */
 const smallAnswer = 16_384;
 
 /** The one way out for every transport: makes the text of answers, and reports each operation's record at its end. */
 export class Exit {
-  constructor(private readonly options: ExitOptions) {}
+  constructor(private readonly options: OperationsOptions) {}
 
   /** Answers an operation that ran. @throws GatewayError when all of it was refused, or there is no room for the answer */
   leave(operation: Operation, result: Result): Answer {

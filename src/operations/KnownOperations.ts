@@ -4,7 +4,6 @@ import {
   type DocumentNode,
   type FieldNode,
   type GraphQLError,
-  type GraphQLSchema,
   getOperationAST,
   type IntValueNode,
   Kind,
@@ -23,9 +22,9 @@ import { causesOf } from '../errors/maskError.js';
 import { BoundedCache, heapPart, ownText } from '../process/BoundedCache.js';
 import { executeByApollo } from './executeByApollo.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
-import type { OperationContext } from './Operation.js';
+import type { OperationContext, OperationsOptions } from './Operation.js';
 import { planOf, type Run } from './plans/planOf.js';
-import { type OperationLimits, refuseExcess, rootFieldsOf, sizeIn } from './size.js';
+import { refuseExcess, rootFieldsOf, sizeIn } from './size.js';
 import { variableReader } from './variables.js';
 
 /** An operation of a document that is valid and within all limits. */
@@ -47,13 +46,6 @@ export interface KnownOperation {
   readonly fieldsFor: (values: Variables) => number;
   /** Not called when the way is `events`. */
   readonly run: Run;
-}
-
-interface KnownOperationsOptions {
-  readonly schema: GraphQLSchema;
-  readonly limits: OperationLimits;
-  readonly openSchema: boolean;
-  readonly apollo: ApolloServer<OperationContext>;
 }
 
 interface SizedDocument {
@@ -97,7 +89,10 @@ export class KnownOperations {
   readonly #kept = new LRUCache<string, KnownDocument>({ maxSize: keptBytes, sizeCalculation: bytesOf });
   readonly #seen = new BoundedCache<true>({ max: maxSeen });
 
-  constructor(private readonly options: KnownOperationsOptions) {}
+  constructor(
+    private readonly options: OperationsOptions,
+    private readonly apollo: ApolloServer<OperationContext>,
+  ) {}
 
   /** @throws GraphQLError, GatewayError, or AggregateError of all mistakes */
   find(text: string, operationName: string | undefined): KnownOperation {
@@ -137,7 +132,7 @@ export class KnownOperations {
   }
 
   #operationOf({ document, sizeOf, isKept }: KnownDocument, operation: OperationDefinitionNode): KnownOperation {
-    const { schema, limits, openSchema, apollo } = this.options;
+    const { schema, limits, openSchema } = this.options;
     const type = operation.operation;
     const { fields } = sizeOf(operation);
     const roots = rootFieldsOf(document, operation);
@@ -149,7 +144,7 @@ export class KnownOperations {
     const unplanned = type === 'subscription' ? 'events' : 'apollo';
     const way = plan ? 'plan' : unplanned;
     const run =
-      plan ?? ((values, context) => executeByApollo(apollo, document, operation.name?.value, values, context));
+      plan ?? ((values, context) => executeByApollo(this.apollo, document, operation.name?.value, values, context));
     const fieldsFor = (values: Variables): number => {
       let count = fields;
       let representations = 0;

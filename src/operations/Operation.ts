@@ -1,11 +1,15 @@
 import type { IncomingMessage } from 'node:http';
-import type { GraphQLFormattedError, OperationTypeNode } from 'graphql';
-import type { Holder, Release } from '../admission/Places.js';
+import type { GraphQLFormattedError, GraphQLSchema, OperationTypeNode } from 'graphql';
+import type { Holder, Places, Release } from '../admission/Places.js';
+import type { Quota } from '../admission/Quota.js';
 import type { Identity } from '../auth/identify.js';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Trail } from '../process/Trail.js';
+import type { Logger } from './executeByApollo.js';
 import { type Client, type GraphQLRequest, noValues, type Variables } from './GraphQLRequest.js';
 import type { KnownOperation } from './KnownOperations.js';
+import type { OperationLimits } from './size.js';
+import type { TrustedDocuments } from './TrustedDocuments.js';
 
 export const transports = ['http', 'ws', 'sse', 'multipart'] as const;
 export type Transport = (typeof transports)[number];
@@ -125,7 +129,23 @@ export interface Operation extends OperationRecord {
   readonly context: OperationContext;
 }
 
-export interface OperationHooks {
+/** What operations are run with; started once, with the gateway. */
+export interface OperationsOptions {
+  readonly schema: GraphQLSchema;
+  readonly limits: OperationLimits;
+  /** Whether callers may learn what the schema holds (INTROSPECTION). */
+  readonly openSchema: boolean;
+  /** Undefined where any document may run. */
+  readonly trustedDocuments: TrustedDocuments | undefined;
+  readonly quota: Quota;
+  readonly places: Places;
+  /** `fields`: how many the operation answers. */
+  readonly contextFor: (facts: OperationFacts, fields: number, trail?: Trail) => OperationContext;
+  readonly hooks: OperationHooks;
+  readonly log: Logger;
+}
+
+interface OperationHooks {
   /** Called once for each operation, refused request and connection turned away, at its end. */
   readonly onEnd: (record: OperationRecord) => void;
   /** Called for an error that neither a caller nor the service caused. */

@@ -1,7 +1,7 @@
 import type { ApolloServer } from '@apollo/server';
 import { LRUCache } from 'lru-cache';
-import { Exit, type ExitOptions } from './Exit.js';
-import { createApolloServer, type Logger } from './executeByApollo.js';
+import { Exit } from './Exit.js';
+import { createApolloServer } from './executeByApollo.js';
 import { badRequest, bytesPerCharacter, type GraphQLRequest } from './GraphQLRequest.js';
 import { documentBytes, KnownOperations, keptBytes } from './KnownOperations.js';
 import type {
@@ -10,19 +10,14 @@ import type {
   OperationContext,
   OperationFacts,
   OperationRecord,
+  OperationsOptions,
   OperationType,
   Result,
   Transport,
 } from './Operation.js';
-import { type ResultStream, type SubscribeOptions, subscribe } from './ResultStream.js';
+import { type ResultStream, subscribe } from './ResultStream.js';
 import type { OperationLimits } from './size.js';
-import { documentOf, type TrustedDocuments } from './TrustedDocuments.js';
-
-interface OperationsOptions extends SubscribeOptions, ExitOptions {
-  /** Undefined where any document may run. */
-  readonly trustedDocuments: TrustedDocuments | undefined;
-  readonly log: Logger;
-}
+import { documentOf } from './TrustedDocuments.js';
 
 /** Bytes of memory per character of a request's headers. */
 const bytesPerHeaderCharacter = 3;
@@ -54,7 +49,7 @@ export class Operations {
     const { schema, limits, quota, log } = options;
     this.limits = limits;
     this.#apollo = createApolloServer(schema, log, quota);
-    this.#known = new KnownOperations({ ...options, apollo: this.#apollo });
+    this.#known = new KnownOperations(options, this.#apollo);
     this.#exit = new Exit(options);
   }
 

@@ -1,23 +1,14 @@
-import { createSourceEventStream, execute, type GraphQLSchema } from 'graphql';
-import type { Quota } from '../admission/Quota.js';
+import { createSourceEventStream, execute } from 'graphql';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
-import type { Trail } from '../process/Trail.js';
 import type { Exit } from './Exit.js';
-import type { Answer, Operation, OperationContext, OperationFacts } from './Operation.js';
-
-export interface SubscribeOptions {
-  readonly schema: GraphQLSchema;
-  /** `fields`: how many the operation answers. */
-  readonly contextFor: (facts: OperationFacts, fields: number, trail?: Trail) => OperationContext;
-  readonly quota: Quota;
-}
+import type { Answer, Operation, OperationsOptions } from './Operation.js';
 
 /** Begins a subscription: a stream of answers, or one answer when it cannot begin. */
 export async function subscribe(
   operation: Operation,
   exit: Exit,
-  options: SubscribeOptions,
+  options: OperationsOptions,
 ): Promise<Answer | ResultStream> {
   const { context } = operation;
   const source = await options.quota.timed(context.holder, () =>
@@ -27,7 +18,7 @@ export async function subscribe(
   return new ResultStream(operation, source[Symbol.asyncIterator](), exit, options);
 }
 
-function argumentsOf({ known, asked, values }: Operation, { schema }: SubscribeOptions) {
+function argumentsOf({ known, asked, values }: Operation, { schema }: OperationsOptions) {
   return { schema, document: known.document, operationName: asked.operationName, variableValues: values };
 }
 
@@ -45,7 +36,7 @@ export class ResultStream {
     readonly operation: Operation,
     private readonly source: AsyncIterator<unknown>,
     private readonly exit: Exit,
-    private readonly options: SubscribeOptions,
+    private readonly options: OperationsOptions,
   ) {
     const { signal } = operation.facts;
     signal.addEventListener('abort', () => this.#end());

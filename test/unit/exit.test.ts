@@ -2,15 +2,14 @@ import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { boundsFor, Places, rateLimited } from '../../src/admission/Places.js';
 import { GatewayError } from '../../src/errors/errors.js';
 import { Exit } from '../../src/operations/Exit.js';
-import type { Operation, Result } from '../../src/operations/Operation.js';
-import type { OperationLimits } from '../../src/operations/size.js';
+import type { Operation, OperationsOptions, Result } from '../../src/operations/Operation.js';
 
 const exit = new Exit({
   places: new Places(boundsFor({ connections: 10, answerBytes: 1e6 })),
-  limits: { answerBytes: 1e6 } as OperationLimits,
+  limits: { answerBytes: 1e6 },
   hooks: { onEnd: () => undefined, onBug: () => undefined },
   openSchema: true,
-});
+} as unknown as OperationsOptions);
 const at = (path: string, originalError: Error) => new GraphQLError('', { path: [path], originalError });
 const refused = at('b', rateLimited('At most 32 calls'));
 
