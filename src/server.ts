@@ -163,13 +163,11 @@ function operationsOf(
     limits: config.limits,
     openSchema: config.introspection,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, lines }),
-    hooks: {
-      onEnd: (record) => {
-        metrics.onEnd(record);
-        logOperation(record, tracing?.onEnd(record));
-      },
-      onBug: (err, requestId) => log.error({ requestId, err }, 'a bug of the gateway'),
+    onEnd: (record) => {
+      metrics.onEnd(record);
+      logOperation(record, tracing?.onEnd(record));
     },
+    onBug: (err, requestId) => log.error({ requestId, err }, 'a bug of the gateway'),
     log,
   });
 }

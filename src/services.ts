@@ -1,4 +1,3 @@
-import type { Holder } from './admission/Places.js';
 import { Quota } from './admission/Quota.js';
 import { Sealer } from './cache/Sealer.js';
 import { followSecrets, type UpstreamCredentials } from './config/config.js';
@@ -29,9 +28,14 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const lines = new LineLimit(log, sealer, config.trustedProxies !== undefined);
   const audit = (event: AuditEvent) => lines.pass(auditLine(event));
   const quota = new Quota(config.limits.rootFieldsPerMinute);
-  const onBegin = (holder: Holder) => quota.resume(holder, readWorkMs);
-  const onBytes = (holder: Holder, bytes: number) => quota.spend(holder, bytes / bytesPerMs);
-  const datasources = startDatasources({ ...surroundings, store, sealer, audit, onBegin, onBytes });
+  const datasources = startDatasources({
+    ...surroundings,
+    store,
+    sealer,
+    audit,
+    onBegin: (holder) => quota.resume(holder, readWorkMs),
+    onBytes: (holder, bytes) => quota.spend(holder, bytes / bytesPerMs),
+  });
   const { caches, forgets } = datasources;
   await forgets.start();
   const cleaning = setInterval(() => {

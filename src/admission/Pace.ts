@@ -1,4 +1,4 @@
-export interface Rate {
+interface Rate {
   readonly atOnce: number;
   readonly everyMs: number;
   /** Longest wait, in milliseconds. */

@@ -19,7 +19,7 @@ const resources = {
 type Resource = keyof typeof resources;
 
 /** The most that may be held at one moment. */
-export type Bounds = Readonly<Record<Resource, { readonly perHolder: number; readonly perProcess: number }>>;
+type Bounds = Readonly<Record<Resource, { readonly perHolder: number; readonly perProcess: number }>>;
 
 /**
  * Who holds something: see {@link Caller.holder}, or the address of a newcomer. Undefined for callers without an identity, whom only the

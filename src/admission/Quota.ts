@@ -1,7 +1,7 @@
 import type { Caller } from '../auth/caller.js';
 import { BoundedCache, mostRemembered } from '../process/BoundedCache.js';
 import { Load } from './Load.js';
-import { Pace, type Rate } from './Pace.js';
+import { Pace } from './Pace.js';
 import { type Holder, rateLimited } from './Places.js';
 import { Rounds } from './Rounds.js';
 
@@ -38,18 +38,18 @@ const maxRefused = 10_000;
  */
 export class Quota {
   readonly #refusals = new BoundedCache<Pace>({ max: maxRefused, memoMethod: () => new Pace(refusalRate) });
-  readonly #fields = new BoundedCache<Pace>({ max: maxCallers, memoMethod: () => new Pace(this.#fieldRate) });
+  readonly #fields;
   readonly #work = new BoundedCache<Pace>({ max: maxCallers, memoMethod: () => new Pace(workRate) });
   readonly #rounds = new Rounds();
   /** The holder of the last operation; null before the first. */
   #latestHolder: Holder | null = null;
   #othersSeenAt = -Infinity;
   readonly #load = new Load();
-  readonly #fieldRate: Rate;
 
   /** `perMinute`: root fields of operations that a caller may ask for in a minute; 0 means no limit. */
   constructor(private readonly perMinute: number) {
-    this.#fieldRate = { atOnce: perMinute, everyMs: 60_000 / perMinute, longestMs: 0 };
+    const rate = { atOnce: perMinute, everyMs: 60_000 / perMinute, longestMs: 0 };
+    this.#fields = new BoundedCache<Pace>({ max: maxCallers, memoMethod: () => new Pace(rate) });
   }
 
   /**

@@ -77,14 +77,14 @@ export class Exit {
     record.release?.();
     record.outcome = outcomeOf(answer.kind, record.codes);
     record.status = statusFor(record, answer);
-    this.options.hooks.onEnd(record);
+    this.options.onEnd(record);
   }
 
   #masked(errors: readonly unknown[], { facts: { requestId } }: OperationRecord): readonly GraphQLFormattedError[] {
-    const { openSchema, hooks } = this.options;
+    const { openSchema, onBug } = this.options;
     return errors.map((error) => {
       const masked = maskError(error, { requestId, openSchema });
-      if (masked.extensions?.['code'] === 'INTERNAL_SERVER_ERROR') hooks.onBug(error, requestId);
+      if (masked.extensions?.['code'] === 'INTERNAL_SERVER_ERROR') onBug(error, requestId);
       return masked;
     });
   }

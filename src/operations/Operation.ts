@@ -4,8 +4,8 @@ import type { Holder, Places, Release } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
 import type { Identity } from '../auth/identify.js';
 import type { ErrorCode } from '../errors/errors.js';
+import type { Logger } from '../observability/log.js';
 import type { Trail } from '../process/Trail.js';
-import type { Logger } from './executeByApollo.js';
 import { type Client, type GraphQLRequest, noValues, type Variables } from './GraphQLRequest.js';
 import type { KnownOperation } from './KnownOperations.js';
 import type { OperationLimits } from './size.js';
@@ -141,13 +141,9 @@ export interface OperationsOptions {
   readonly places: Places;
   /** `fields`: how many the operation answers. */
   readonly contextFor: (facts: OperationFacts, fields: number, trail?: Trail) => OperationContext;
-  readonly hooks: OperationHooks;
-  readonly log: Logger;
-}
-
-interface OperationHooks {
   /** Called once for each operation, refused request and connection turned away, at its end. */
   readonly onEnd: (record: OperationRecord) => void;
   /** Called for an error that neither a caller nor the service caused. */
   readonly onBug: (error: unknown, requestId: string) => void;
+  readonly log: Logger;
 }

@@ -46,9 +46,8 @@ export class Operations {
   readonly #exit: Exit;
 
   constructor(private readonly options: OperationsOptions) {
-    const { schema, limits, quota, log } = options;
-    this.limits = limits;
-    this.#apollo = createApolloServer(schema, log, quota);
+    this.limits = options.limits;
+    this.#apollo = createApolloServer(options);
     this.#known = new KnownOperations(options, this.#apollo);
     this.#exit = new Exit(options);
   }
@@ -119,7 +118,7 @@ export class Operations {
   /** Reports a connection that ends before it is authenticated. */
   turnAway(record: OperationRecord, cause: string): void {
     record.causes = [cause];
-    this.options.hooks.onEnd(record);
+    this.options.onEnd(record);
   }
 
   #keep(asked: GraphQLRequest): void {

@@ -1,32 +1,25 @@
-import { ApolloServer, type ApolloServerOptions, HeaderMap } from '@apollo/server';
+import { ApolloServer, HeaderMap } from '@apollo/server';
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginInlineTraceDisabled,
   ApolloServerPluginSchemaReportingDisabled,
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
-import { type DocumentNode, execute, type GraphQLSchema } from 'graphql';
-import type { Quota } from '../admission/Quota.js';
+import { type DocumentNode, execute } from 'graphql';
 import type { Variables } from './GraphQLRequest.js';
-import type { OperationContext, Result } from './Operation.js';
-
-export type Logger = NonNullable<ApolloServerOptions<OperationContext>['logger']>;
+import type { OperationContext, OperationsOptions, Result } from './Operation.js';
 
 /**
  * Apollo Server runs operations whose documents are parsed and validated already; they are passed as an extension of the request.
  * Its reports and traces are off, because they would send data elsewhere.
  */
-export function createApolloServer(
-  schema: GraphQLSchema,
-  logger: Logger,
-  quota: Quota,
-): ApolloServer<OperationContext> {
+export function createApolloServer({ schema, log, quota }: OperationsOptions): ApolloServer<OperationContext> {
   return new ApolloServer<OperationContext>({
     schema,
     stopOnTerminationSignals: false,
     persistedQueries: false,
     documentStore: null,
-    logger,
+    logger: log,
     formatError: (_, error) => error as never, // `Exit` masks errors
     plugins: [
       ApolloServerPluginCacheControlDisabled(),

@@ -7,7 +7,7 @@ import type { Operation, OperationsOptions, Result } from '../../src/operations/
 const exit = new Exit({
   places: new Places(boundsFor({ connections: 10, answerBytes: 1e6 })),
   limits: { answerBytes: 1e6 },
-  hooks: { onEnd: () => undefined, onBug: () => undefined },
+  onEnd: () => undefined,
   openSchema: true,
 } as unknown as OperationsOptions);
 const at = (path: string, originalError: Error) => new GraphQLError('', { path: [path], originalError });
