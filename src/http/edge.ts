@@ -7,7 +7,7 @@ import { GatewayError } from '../errors/errors.js';
 import type { LiveTransport } from '../operations/Operation.js';
 import type { Operations } from '../operations/Operations.js';
 import type { Surroundings } from '../Surroundings.js';
-import { type AddressOf, addressReader } from './facts.js';
+import { addressReader } from './facts.js';
 import { Origins } from './origins.js';
 
 interface EdgeOptions {
@@ -22,15 +22,9 @@ interface EdgeOptions {
 }
 
 /** What the transports have in common. */
-export interface Edge extends EdgeOptions {
-  readonly addressOf: AddressOf;
-  readonly unread: Unread;
-  readonly streams: OpenStreams;
-  readonly origins: Origins;
-  readonly keepAliveMs: number;
-}
+export type Edge = ReturnType<typeof edgeOf>;
 
-export function edgeOf(surroundings: Surroundings, options: EdgeOptions): Edge {
+export function edgeOf(surroundings: Surroundings, options: EdgeOptions) {
   const { config, metrics } = surroundings;
   const { places, stallMs, keepAliveMs = 12_000 } = options;
   return {

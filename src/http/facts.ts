@@ -15,7 +15,7 @@ export function requestIdOf({ headers }: IncomingMessage): string {
   return typeof given === 'string' && requestIdForm.test(given) ? given : crypto.randomUUID();
 }
 
-export type AddressOf = (request: IncomingMessage) => string | undefined;
+type AddressOf = (request: IncomingMessage) => string | undefined;
 
 /** Most proxies in a row that are looked at: a header may name thousands. */
 const mostProxies = 20;

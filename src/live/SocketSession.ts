@@ -14,16 +14,22 @@ import {
   boundUnfinished,
   byLowerCaseName,
   forgetHeaders,
-  freeMessages,
-  goingAway,
-  initTimeoutMs,
   keepAlive,
   readMessage,
   stopAtMalformed,
-  tooBig,
-  tryAgainLater,
   weightOf,
 } from './socketBounds.js';
+
+/** Standard close codes (RFC 6455, 7.4, and its registry), in addition to those of `graphql-transport-ws`. */
+const goingAway = 1001;
+const tooBig = 1009;
+const tryAgainLater = 1013;
+
+/** Milliseconds that a connection may take to send `connection_init`. */
+const initTimeoutMs = 3000;
+
+/** Messages other than operations, such as pings, that a socket may send without being charged for them. */
+const freeMessages = { atOnce: 20, everyMs: 500, longestMs: 0 };
 
 /** An operation whose work has not ended. */
 interface Running {

@@ -7,17 +7,6 @@ import type { Release } from '../admission/Places.js';
 import type { Variables } from '../operations/GraphQLRequest.js';
 import { parseJson } from '../process/json.js';
 
-/** Standard close codes (RFC 6455, 7.4, and its registry), in addition to those of `graphql-transport-ws`. */
-export const goingAway = 1001;
-export const tooBig = 1009;
-export const tryAgainLater = 1013;
-
-/** Milliseconds that a connection may take to send `connection_init`. */
-export const initTimeoutMs = 3000;
-
-/** Messages other than operations, such as pings, that a socket may send without being charged for them. */
-export const freeMessages = { atOnce: 20, everyMs: 500, longestMs: 0 };
-
 /** How many messages, or refusals, a message counts as: a long one counts as several. */
 export function weightOf(characters: number): number {
   return Math.max(1, Math.ceil(characters / 16_384));

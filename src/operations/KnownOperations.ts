@@ -48,13 +48,10 @@ export interface KnownOperation {
   readonly run: Run;
 }
 
-interface SizedDocument {
+/** A valid document, and those of its operations that were asked for. */
+interface KnownDocument {
   readonly document: DocumentNode;
   readonly sizeOf: ReturnType<typeof sizeIn>;
-}
-
-/** A valid document, and those of its operations that were asked for. */
-interface KnownDocument extends SizedDocument {
   readonly isKept: boolean;
   readonly operations: Map<OperationDefinitionNode, KnownOperation>;
 }
@@ -188,7 +185,7 @@ export function documentBytes({ tokenCount = 0 }: DocumentNode): number {
 }
 
 /** About how many bytes a document with its text and the plans of its operations takes. */
-function bytesOf({ document, sizeOf }: SizedDocument, text: string): number {
+function bytesOf({ document, sizeOf }: Pick<KnownDocument, 'document' | 'sizeOf'>, text: string): number {
   let bytes = entryBytes + characterBytes * text.length + documentBytes(document);
   for (const one of document.definitions) {
     if (one.kind === Kind.OPERATION_DEFINITION) bytes += stepBytes * Math.min(maxPlanned, sizeOf(one).fields);

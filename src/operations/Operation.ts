@@ -3,12 +3,12 @@ import type { GraphQLFormattedError, GraphQLSchema, OperationTypeNode } from 'gr
 import type { Holder, Places, Release } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
 import type { Identity } from '../auth/identify.js';
+import type { Config } from '../config/config.js';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Logger } from '../observability/log.js';
 import type { Trail } from '../process/Trail.js';
 import { type Client, type GraphQLRequest, noValues, type Variables } from './GraphQLRequest.js';
 import type { KnownOperation } from './KnownOperations.js';
-import type { OperationLimits } from './size.js';
 import type { TrustedDocuments } from './TrustedDocuments.js';
 
 export const transports = ['http', 'ws', 'sse', 'multipart'] as const;
@@ -132,7 +132,7 @@ export interface Operation extends OperationRecord {
 /** What operations are run with; started once, with the gateway. */
 export interface OperationsOptions {
   readonly schema: GraphQLSchema;
-  readonly limits: OperationLimits;
+  readonly limits: Config['limits'];
   /** Whether callers may learn what the schema holds (INTROSPECTION). */
   readonly openSchema: boolean;
   /** Undefined where any document may run. */

@@ -16,7 +16,6 @@ import type {
   Transport,
 } from './Operation.js';
 import { type ResultStream, subscribe } from './ResultStream.js';
-import type { OperationLimits } from './size.js';
 import { documentOf } from './TrustedDocuments.js';
 
 /** Bytes of memory per character of a request's headers. */
@@ -35,7 +34,7 @@ const longestKept = 2048;
  * OperationRecord}.
  */
 export class Operations {
-  readonly limits: OperationLimits;
+  readonly limits: OperationsOptions['limits'];
   /** Parsed queries by their body: repeated ones are not parsed again. Mutations are not kept: they may hold personal data. */
   readonly requests = new LRUCache<string, GraphQLRequest>({
     maxSize: keptBytes,

@@ -11,9 +11,6 @@ import {
 import type { Config } from '../config/config.js';
 import { GatewayError } from '../errors/errors.js';
 
-/** How large an operation and its answer may be, among other limits. */
-export type OperationLimits = Config['limits'];
-
 const maxDirectives = 50;
 const maxRootFields = 60;
 const maxMutationFields = 5;
@@ -80,7 +77,7 @@ function fragmentIn({ definitions }: DocumentNode, name: string): FragmentDefini
 }
 
 /** @throws GatewayError for the first limit that an operation exceeds; it reveals nothing of the schema */
-export function refuseExcess(size: Size, { operation }: OperationDefinitionNode, limits: OperationLimits): void {
+export function refuseExcess(size: Size, { operation }: OperationDefinitionNode, limits: Config['limits']): void {
   const rules: (readonly [counted: string, count: number, most: number])[] = [
     ['levels of fields (MAX_DEPTH)', size.depth, limits.depth],
     ['aliases (MAX_ALIASES)', size.aliases, limits.aliases],

@@ -79,7 +79,6 @@ class Planner {
 
   /** The steps for the fields of a type that `nodes`, which are fields or the operation, select. */
   steps(type: GraphQLObjectType, nodes: readonly { readonly selectionSet?: SelectionSetNode | undefined }[]): Step[] {
-    if (type.isTypeOf) notPlannable();
     const { fields } = collectSubFields(this.schema, this.#fragments, {}, type, nodes as FieldNode[]);
     return Array.from(fields, ([key, fieldNodes]) => {
       const nodes = fieldNodes as [FieldNode, ...FieldNode[]];
