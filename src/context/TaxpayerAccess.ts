@@ -72,11 +72,9 @@ export class TaxpayerAccess {
   private async untilFinal(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
     let view = await present;
     if (isFinalJob(view.value.job)) return view;
-    const { facts, holder, trail } = this.context;
-    const onEnd = this.services.places.take('watches', holder);
-    const { caller, signal } = facts;
+    const { caller, signal } = this.context.facts;
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    const watch = this.services.jobWatches.watch([this.id, id], { holder, trail, onEnd, maxMs, signal });
+    const watch = this.watch((options) => this.services.jobWatches.watch([this.id, id], { ...options, maxMs, signal }));
     try {
       for await (const latest of watch) view = latest;
     } finally {
