@@ -56,7 +56,6 @@ export class Exit {
       const message = `The answer must have at most ${answerBytes} bytes`;
       return this.answer(operation, { data: null, errors: [new GatewayError('BAD_USER_INPUT', message)] });
     }
-    if (masked) note(operation, errors, masked);
     return { kind: 'result', status: masked ? partialSuccess : 200, errors: masked ?? [], text, bytes };
   }
 
@@ -64,7 +63,6 @@ export class Exit {
   answerOfErrors(record: OperationRecord, errors: readonly unknown[]): Answer {
     const [first] = errors;
     const masked = this.#masked(errors, record);
-    note(record, errors, masked);
     const { httpStatus, allow }: Partial<GatewayError> = first instanceof GatewayError ? first : {};
     const status = httpStatus ?? statusOfError(masked[0]);
     const kind = record.asked && httpStatus === undefined && status !== 500 ? 'mistake' : 'refusal';
@@ -80,11 +78,18 @@ export class Exit {
     this.options.onEnd(record);
   }
 
-  #masked(errors: readonly unknown[], { facts: { requestId } }: OperationRecord): readonly GraphQLFormattedError[] {
+  /** The errors as they leave. Adds them to the record. */
+  #masked(errors: readonly unknown[], record: OperationRecord): readonly GraphQLFormattedError[] {
     const { openSchema, onBug } = this.options;
+    const { requestId } = record.facts;
+    const codes = new Map(record.codes);
+    record.codes = codes;
+    record.causes = causesOf(errors, record.causes);
     return errors.map((error) => {
       const masked = maskError(error, { requestId, openSchema });
-      if (masked.extensions?.['code'] === 'INTERNAL_SERVER_ERROR') onBug(error, requestId);
+      const code = masked.extensions?.['code'] as ErrorCode;
+      codes.set(code, (codes.get(code) ?? 0) + 1);
+      if (code === 'INTERNAL_SERVER_ERROR') onBug(error, requestId);
       return masked;
     });
   }
@@ -100,17 +105,6 @@ function mistakesOf(error: unknown): readonly unknown[] {
 function isOverflow(error: unknown): boolean {
   const cause = error instanceof GraphQLError ? error.originalError : error;
   return cause instanceof RangeError && cause.message === 'Maximum call stack size exceeded';
-}
-
-/** Adds the errors of an answer to the record; `masked`: as they leave. */
-function note(record: OperationRecord, errors: readonly unknown[], masked: Answer['errors']): void {
-  const codes = new Map(record.codes);
-  for (const { extensions } of masked) {
-    const code = extensions?.['code'] as ErrorCode;
-    codes.set(code, (codes.get(code) ?? 0) + 1);
-  }
-  record.codes = codes;
-  record.causes = causesOf(errors, record.causes);
 }
 
 /** The HTTP status that an answer is sent with. */

@@ -89,7 +89,7 @@ export class OperationRecord {
   way: KnownOperation['way'] | undefined;
   /** Gives back the bytes that the operation holds until it ends. */
   release: Release | undefined;
-  /** How often each code is in the answers so far. */
+  /** How often each code was met so far, in the answers or in one that was too large. */
   codes = noCodes;
   /** Why it failed, in words that hold nothing a caller or the service sent. */
   causes = noCauses;
