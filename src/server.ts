@@ -1,7 +1,7 @@
 import { startAuthentication } from './auth/startAuthentication.js';
 import { type Config, embeddedSandbox, type UpstreamCredentials } from './config/config.js';
 import { RequestContext, type Services } from './context/RequestContext.js';
-import { type Edge, edgeOf } from './http/edge.js';
+import { type Edge, edgeOf, type Waits } from './http/edge.js';
 import type { HttpServer } from './http/HttpServer.js';
 import { startHttp, startMetricsServer } from './http/startHttp.js';
 import { webSocketHandler } from './live/webSocketHandler.js';
@@ -21,13 +21,9 @@ import { explorerOperations } from './schema/explorerOperations.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
 import { type RunningServices, startServices } from './services.js';
 
-export interface GatewayOptions {
+export interface GatewayOptions extends Waits {
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
-  /** How long a client may take to read a short answer, in milliseconds; a long one gets more time. Default 30000. */
-  readonly stallMs?: number;
-  /** Heartbeat interval of an open stream, in milliseconds; for tests. Default 12000. */
-  readonly keepAliveMs?: number;
 }
 
 /** A gateway that serves. */
@@ -53,13 +49,13 @@ type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Par
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
-  const parts: { stop(): unknown }[] = [];
+  const running: { stop(): unknown }[] = [];
   const started: Started = (part) => {
-    if (part !== undefined) parts.push(part);
+    if (part !== undefined) running.push(part);
     return part;
   };
   const stop = async () => {
-    for (const part of parts.splice(0).reverse()) await part.stop();
+    for (const part of running.splice(0).reverse()) await part.stop();
   };
   try {
     return { ...(await start(config, options, started)), stop };

@@ -10,15 +10,19 @@ import type { Surroundings } from '../Surroundings.js';
 import { addressReader } from './facts.js';
 import { Origins } from './origins.js';
 
-interface EdgeOptions {
+/** Times that only tests change, in milliseconds. */
+export interface Waits {
+  /** How long a client may take to read a short answer; a long one gets more time: see {@link bytesPerStall}. Default 30000. */
+  readonly stallMs?: number;
+  /** Interval of heartbeats on streams and pings on sockets: proxies close idle ones. Default 12000. */
+  readonly keepAliveMs?: number;
+}
+
+interface EdgeOptions extends Waits {
   readonly operations: Operations;
   readonly quota: Quota;
   readonly identify: Identify;
   readonly places: Places;
-  /** How long a client may take to read a short answer, in milliseconds; a long one gets more time. Default 30000. */
-  readonly stallMs?: number | undefined;
-  /** Interval of heartbeats on streams and pings on sockets, in milliseconds: proxies close idle ones. Default 12000. */
-  readonly keepAliveMs?: number | undefined;
 }
 
 /** What the transports have in common. */
@@ -26,7 +30,7 @@ export type Edge = ReturnType<typeof edgeOf>;
 
 export function edgeOf(surroundings: Surroundings, options: EdgeOptions) {
   const { config, metrics } = surroundings;
-  const { places, stallMs, keepAliveMs = 12_000 } = options;
+  const { places, stallMs = 30_000, keepAliveMs = 12_000 } = options;
   return {
     ...options,
     keepAliveMs,
@@ -74,10 +78,9 @@ const bytesPerStall = 1_500_000;
 
 /** Counts the bytes that a peer has not taken yet as held by its caller, and ends a connection whose peer takes too long. */
 class Unread {
-  /** `stallMs`: how long a peer may take for a short answer, in milliseconds; see {@link bytesPerStall} for long ones. */
   constructor(
     private readonly places: Places,
-    private readonly stallMs = 30_000,
+    private readonly stallMs: number,
   ) {}
 
   /**
