@@ -2,9 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP, SocketAddress } from 'node:net';
 import proxyaddr from 'proxy-addr';
 import type { Caller } from '../auth/caller.js';
-import type { Identity } from '../auth/identify.js';
 import { type Client, clientOf } from '../operations/GraphQLRequest.js';
-import type { OperationFacts, StatusOf } from '../operations/Operation.js';
+import type { StatusOf } from '../operations/Operation.js';
 import type { Dialect } from './accept.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
@@ -46,8 +45,8 @@ function canonical(text: string): string | undefined {
 export class HttpFacts {
   readonly requestId: string;
   readonly startedAt = performance.now();
+  /** Assigned with the rest of the {@link Identity}, once it is known. */
   declare caller?: Caller;
-  fromRouter: boolean | undefined;
   #signal: AbortSignal | undefined;
 
   constructor(
@@ -57,13 +56,6 @@ export class HttpFacts {
     readonly dialect: Dialect,
   ) {
     this.requestId = requestIdOf(response.req);
-  }
-
-  /** Adds who the caller is, and returns the same facts. */
-  identifiedAs({ caller, fromRouter }: Identity): OperationFacts {
-    this.caller = caller;
-    this.fromRouter = fromRouter;
-    return this as OperationFacts;
   }
 
   get request(): IncomingMessage {

@@ -36,7 +36,7 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
         refuseGetsWithoutScript(request);
       }
       const identifying = identify(request.headers);
-      const identified = facts.identifiedAs(identifying instanceof Promise ? await identifying : identifying);
+      const identified = Object.assign(facts, identifying instanceof Promise ? await identifying : identifying);
       holder = identified.caller.holder;
       quota.admit(identified);
       // An EventSource cannot add the header that a GET must have: if it accepts only a stream, its page was checked instead.
