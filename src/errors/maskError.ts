@@ -36,7 +36,7 @@ export function maskError(error: unknown, { requestId, openSchema }: MaskOptions
     extensions: {
       code,
       retryable,
-      retryAfterSeconds: retryable ? Math.max(leastRetrySeconds, retryAfterSeconds ?? 0) : retryAfterSeconds,
+      retryAfterSeconds: retryable ? Math.max(leastRetrySeconds, retryAfterSeconds ?? 0) : undefined,
       requestId,
       violations: violations?.map((each) => ({ path: bounded(each.path), message: bounded(each.message) })),
     },
