@@ -46,6 +46,17 @@ export function parseRedisUrl(url: string) {
   };
 }
 
+// The driver ignores what becomes of commands of its own: ASKING, while a slot of a cluster moves, and SUBSCRIBE, a minute after
+// it lost a sentinel. A rejection that nobody handles would end the process.
+const { sendCommand } = Redis.prototype;
+Redis.prototype.sendCommand = function (command, stream) {
+  command.promise.catch((error) => {
+    // The command after it fails, too, without this reason.
+    if (command.name === 'asking') this.emit('error', error);
+  });
+  return sendCommand.call(this, command, stream);
+};
+
 /**
  * A client that never queues commands while disconnected, never repeats one, and reconnects for ever. It does not connect
  * until told to. Its user must listen to its connection errors.
@@ -84,7 +95,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     ...(tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
   } satisfies RedisOptions;
   if (address.mode === 'cluster') {
-    const cluster = new Cluster(nodes, {
+    return new Cluster(nodes, {
       ...offline,
       redisOptions: common,
       clusterRetryStrategy: backoff,
@@ -94,16 +105,6 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
       // A certificate names hosts, so under TLS host names must not be replaced by addresses.
       ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
     });
-    cluster.on('+node', (node: Redis) => {
-      // While a slot moves, the driver sends ASKING and ignores its outcome: a rejection that nobody handles ends the process.
-      const asking = node.asking.bind(node);
-      node.asking = () =>
-        asking().catch((error) => {
-          cluster.emit('node error', error); // the next command fails, too, without this reason
-          return 'OK';
-        });
-    });
-    return cluster;
   }
   const client = new Redis({
     ...offline,

@@ -9,6 +9,8 @@ import { until } from '../support/until.js';
 /** A sentinel that, from `fails` on, tells all its clients of a failover when all of them are asking it for the master. */
 class LateSentinel {
   fails = false;
+  /** The subscriptions that it refused; undefined while it refuses none. */
+  refused: number | undefined;
   readonly server = createServer((socket) => this.#serve(socket));
   readonly listeners = new Set<Socket>();
   #asking: (() => void)[] = [];
@@ -26,6 +28,10 @@ class LateSentinel {
   async #answerTo(command: string, socket: Socket): Promise<string> {
     if (command.startsWith('sentinel sentinels')) return array([]);
     if (command.startsWith('subscribe')) {
+      if (this.refused !== undefined) {
+        this.refused += 1;
+        return '-NOAUTH Authentication required.\r\n';
+      }
       this.listeners.add(socket);
       return `*3\r\n${bulk('subscribe')}${bulk('+switch-master')}:1\r\n`;
     }
@@ -56,7 +62,7 @@ function commandsIn(request: string): readonly string[] {
 const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`;
 const array = (texts: readonly string[]) => `*${texts.length}\r\n${texts.map(bulk).join('')}`;
 
-it('the store is used again when a sentinel tells of a failover while it is asked for the master', async () => {
+it('the store is used again when a sentinel tells of a failover while it is asked for the master, and when it refuses to tell', async () => {
   const redis = await startRedis();
   const sentinel = new LateSentinel(redis.port);
   const { host } = new URL(await serve(sentinel.server));
@@ -73,4 +79,11 @@ it('the store is used again when a sentinel tells of a failover while it is aske
   await redis.command('CLIENT', 'KILL', 'TYPE', 'NORMAL');
   await until(() => !sentinel.fails);
   await until(works);
-});
+
+  // A sentinel restarts with a password: a minute later the driver subscribes again, and looks at no answer.
+  await until(() => sentinel.listeners.size === 1);
+  sentinel.refused = 0;
+  for (const listener of sentinel.listeners) listener.destroy();
+  await until(() => sentinel.refused === 1, 90_000);
+  expect(await works()).toBe(true); // an unhandled rejection would fail this test, and end a gateway
+}, 120_000);
