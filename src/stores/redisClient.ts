@@ -9,6 +9,9 @@ const knownParameters = { single: ['db'], sentinel: ['db', 'sentinelUsername', '
 /** Least time between two reconnects to a server that refuses writes; after a failover, a reconnect finds the new master. */
 const reconnectEveryMs = 10_000;
 
+/** How often a node of a cluster is reconnected before it counts as gone; that takes some seconds. */
+const nodeAttempts = 5;
+
 /**
  * Understands `redis://`, `rediss://` (TLS), and their `+sentinel` and `+cluster` forms with several hosts. Throws a
  * StoreError that says what is wrong and repeats nothing of the text, which may hold a password.
@@ -99,7 +102,8 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
       ...offline,
       redisOptions: common,
       clusterRetryStrategy: backoff,
-      clusterNodeRetryStrategy: backoff,
+      // The driver asks the nodes of the URL, and their names, again only once it has given up all others.
+      clusterNodeRetryStrategy: (attempt) => (attempt > nodeAttempts ? null : backoff(attempt)),
       slotsRefreshTimeout: 1000,
       maxRedirections: 4,
       // A certificate names hosts, so under TLS host names must not be replaced by addresses.

@@ -1,8 +1,12 @@
-import { createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RedisStore } from '../../src/stores/RedisStore.js';
 import { atEnd } from '../support/atEnd.js';
+import { freePort } from '../support/freePort.js';
 import { startRedis } from '../support/redis.js';
+import { scratch } from '../support/scratch.js';
 import { serve } from '../support/serve.js';
 import { until } from '../support/until.js';
 
@@ -62,17 +66,19 @@ function commandsIn(request: string): readonly string[] {
 const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`;
 const array = (texts: readonly string[]) => `*${texts.length}\r\n${texts.map(bulk).join('')}`;
 
+const worksIn = (store: RedisStore) => () =>
+  store.put('key', Buffer.from('value'), 60_000, 'always').then(
+    () => true,
+    () => false,
+  );
+
 it('the store is used again when a sentinel tells of a failover while it is asked for the master, and when it refuses to tell', async () => {
   const redis = await startRedis();
   const sentinel = new LateSentinel(redis.port);
   const { host } = new URL(await serve(sentinel.server));
   const store = await RedisStore.open(`redis+sentinel://${host}/main`);
   atEnd(() => store.close());
-  const works = () =>
-    store.put('key', Buffer.from('value'), 60_000, 'always').then(
-      () => true,
-      () => false,
-    );
+  const works = worksIn(store);
   expect(await works()).toBe(true);
   await until(() => sentinel.listeners.size === 1);
   sentinel.fails = true;
@@ -87,3 +93,26 @@ it('the store is used again when a sentinel tells of a failover while it is aske
   await until(() => sentinel.refused === 1, 90_000);
   expect(await works()).toBe(true); // an unhandled rejection would fail this test, and end a gateway
 }, 120_000);
+
+it('a cluster is found again by its URL when all its nodes have other addresses', async () => {
+  const startNode = async () => {
+    const ports = ['--cluster-announce-ip', '127.0.0.1', '--cluster-port', `${await freePort()}`];
+    const args = ['--cluster-enabled', 'yes', '--cluster-config-file', join(scratch(), 'nodes.conf'), ...ports];
+    const node = await startRedis({ args });
+    await node.command('CLUSTER', 'ADDSLOTSRANGE', 0, 16383);
+    return node;
+  };
+  let node = await startNode();
+  const endpoint = createServer((socket) => {
+    pipeline(socket, connect(node.port, '127.0.0.1'), socket, () => undefined);
+  });
+  const { host } = new URL(await serve(endpoint));
+  await until(async () => /state:ok/.test(String(await node.command('CLUSTER', 'INFO'))));
+  const store = await RedisStore.open(`redis+cluster://${host}`);
+  atEnd(() => store.close());
+  const works = worksIn(store);
+  await until(works);
+  await node.kill();
+  node = await startNode();
+  await until(works, 20_000);
+});
