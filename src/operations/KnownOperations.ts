@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { ApolloServer } from '@apollo/server';
 import {
   type DocumentNode,
+  execute,
   type FieldNode,
   type GraphQLError,
   getOperationAST,
@@ -38,13 +39,12 @@ export interface KnownOperation {
   /** Whether the text of the document came before, so that the document is kept. */
   readonly isKept: boolean;
   readonly document: DocumentNode;
-  /** What executes it, or each event of it. */
+  /** What executes it; `events`: {@link KnownOperation.run} does, once for each event. */
   readonly way: 'plan' | 'apollo' | 'events';
   /** Checks the variables that a caller gave; returns them with defaults. @throws GatewayError */
   readonly valuesFrom: (given: Variables) => Variables;
   /** How many fields to answer; those of `_entities` count once for each representation. @throws GatewayError when too many */
   readonly fieldsFor: (values: Variables) => number;
-  /** Not called when the way is `events`. */
   readonly run: Run;
 }
 
@@ -138,10 +138,12 @@ export class KnownOperations {
     const entities = [...byKey.values()].filter(({ name }) => name.value === '_entities');
     const valuesFrom = variableReader(schema, operation.variableDefinitions, openSchema);
     const plan = isKept && fields <= maxPlanned ? planOf(schema, document, operation) : undefined;
-    const unplanned = type === 'subscription' ? 'events' : 'apollo';
-    const way = plan ? 'plan' : unplanned;
-    const run =
-      plan ?? ((values, context) => executeByApollo(this.apollo, document, operation.name?.value, values, context));
+    const planned = plan ? 'plan' : 'apollo';
+    const operationName = operation.name?.value;
+    const unplanned: Run = (variableValues, contextValue, rootValue) =>
+      type === 'subscription'
+        ? execute({ schema, document, operationName, variableValues, contextValue, rootValue })
+        : executeByApollo(this.apollo, document, operationName, variableValues, contextValue);
     const fieldsFor = (values: Variables): number => {
       let count = fields;
       let representations = 0;
@@ -162,14 +164,14 @@ export class KnownOperations {
     return {
       label: operationLabel(roots),
       type,
-      name: nameToLog(operation.name?.value),
+      name: nameToLog(operationName),
       rootFields: byKey.size,
       isKept,
       document,
-      way,
+      way: type === 'subscription' ? 'events' : planned,
       valuesFrom,
       fieldsFor,
-      run,
+      run: plan ?? unplanned,
     };
   }
 }

@@ -1,4 +1,4 @@
-import { createSourceEventStream, execute } from 'graphql';
+import { createSourceEventStream } from 'graphql';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Exit } from './Exit.js';
@@ -10,16 +10,14 @@ export async function subscribe(
   exit: Exit,
   options: OperationsOptions,
 ): Promise<Answer | ResultStream> {
-  const { context } = operation;
-  const source = await options.quota.timed(context.holder, () =>
-    createSourceEventStream({ ...argumentsOf(operation, options), contextValue: context }),
+  const { known, asked, values: variableValues, context: contextValue } = operation;
+  const { document } = known;
+  const { operationName } = asked;
+  const source = await options.quota.timed(contextValue.holder, () =>
+    createSourceEventStream({ schema: options.schema, document, operationName, variableValues, contextValue }),
   );
   if (!(Symbol.asyncIterator in source)) return exit.leave(operation, source);
   return new ResultStream(operation, source[Symbol.asyncIterator](), exit, options);
-}
-
-function argumentsOf({ known, asked, values }: Operation, { schema }: OperationsOptions) {
-  return { schema, document: known.document, operationName: asked.operationName, variableValues: values };
 }
 
 /**
@@ -93,15 +91,12 @@ export class ResultStream {
   /** Executes the operation for one event. The work is charged to the caller, like that of a query. */
   async #answer(event: unknown): Promise<Answer> {
     const { contextFor, quota } = this.options;
-    const { facts, context, fields } = this.operation;
+    const { facts, context, fields, known, values } = this.operation;
     const { holder, trail } = context;
     const turn = quota.turnOf(holder);
     if (turn !== undefined) await turn;
-    const result = await quota.timed(holder, () => {
-      // Each event gets a context of its own, so that it does not see what an earlier event has read.
-      const own = { contextValue: contextFor(facts, fields, trail), rootValue: event };
-      return execute({ ...argumentsOf(this.operation, this.options), ...own });
-    });
+    // Each event gets a context of its own, so that it does not see what an earlier event has read.
+    const result = await quota.timed(holder, () => known.run(values, contextFor(facts, fields, trail), event));
     return quota.timed(holder, () => this.exit.answer(this.operation, result));
   }
 }

@@ -53,9 +53,9 @@ export class Execution {
   ) {}
 
   /** Errors that resolvers throw are in the result: they never make the returned promise reject. */
-  run(steps: readonly Step[]): Result | Promise<Result> {
+  run(steps: readonly Step[], source: unknown): Result | Promise<Result> {
     const answer: Target = {};
-    const pending = this.#fill(steps, true, undefined, answer, 'data', undefined);
+    const pending = this.#fill(steps, true, source, answer, 'data', undefined);
     const result = (): Result => ({ data: answer['data'], errors: this.#errors.length > 0 ? this.#errors : undefined });
     return pending === undefined ? result() : pending.then(result);
   }

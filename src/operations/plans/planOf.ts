@@ -23,8 +23,8 @@ import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext, Result } from '../Operation.js';
 import { Execution, type Step } from './Execution.js';
 
-/** Performs an operation. Throws or rejects only for a bug. */
-export type Run = (values: Variables, context: OperationContext) => Result | Promise<Result>;
+/** Performs an operation; a subscription for one `event`. Throws or rejects only for a bug. */
+export type Run = (values: Variables, context: OperationContext, event?: unknown) => Result | Promise<Result>;
 
 /** Thrown while planning an operation that cannot have a plan. */
 class NotPlannable extends Error {}
@@ -41,11 +41,11 @@ export function planOf(
 ): Run | undefined {
   const isOneMutation = selectionSet.selections.length === 1 && selectionSet.selections[0]?.kind === Kind.FIELD;
   const root = schema.getRootType(type);
-  if (!root || type === 'subscription' || (type === 'mutation' && !isOneMutation)) return undefined;
+  if (!root || (type === 'mutation' && !isOneMutation)) return undefined;
   try {
     assertPlannable(document);
     const steps = new Planner(schema, document).steps(root, [{ selectionSet }]);
-    return (values, context) => new Execution(values, context).run(steps);
+    return (values, context, event) => new Execution(values, context).run(steps, event);
   } catch (error) {
     if (error instanceof NotPlannable) return undefined;
     throw error;

@@ -68,6 +68,18 @@ describe('server-sent events', () => {
     expect(await events.next()).toMatchObject(event('COMPLETED', 'COMPLETED'));
   });
 
+  it('of a document with a plan are those of its first time, byte for byte', async () => {
+    const job = addJob(gateway);
+    gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+    const fields = '...All taxpayer { id none: refreshJob(jobId: "none") { status } }';
+    const query = `${watchJob.replace('status }', `${fields} }`)} fragment All on RefreshJob { __typename observedAt a: name }`;
+    const ask = async () =>
+      (await postEvents(gateway, { query, variables: job }, { 'x-request-id': 'the-same' })).text();
+    const first = await ask();
+    expect(first).toMatch(/data: \{"errors":\[\{.*"path":\["refreshJobUpdated","taxpayer","none"\].*"a":/);
+    expect([await ask(), await ask()]).toEqual([first, first]);
+  });
+
   it('answer queries by the plans of plain HTTP', async () => {
     const ask = () =>
       postEvents(gateway, { query: 'query Planned { __typename }' }).then((response) => response.text());
