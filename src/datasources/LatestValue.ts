@@ -6,8 +6,8 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
   /** The value that the reader gets next. A value that was read is not kept: there may be many readers, and large values. */
   #unread: { readonly value: T } | undefined;
   #end: { readonly error?: unknown } | undefined;
-  /** Wakes the calls of `next()` that wait for a value or the end. */
-  readonly #waiting: (() => void)[] = [];
+  /** The calls of `next()` that wait for a value or the end. */
+  readonly #waiting: ((next: IteratorResult<T> | Promise<never>) => void)[] = [];
 
   /** `onEnd` is called once, however the iteration ends. */
   constructor(private readonly onEnd: () => void) {}
@@ -16,7 +16,7 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
   push(value: T): void {
     if (this.#end !== undefined) return;
     this.#unread = { value };
-    this.#wake();
+    this.#serve();
   }
 
   /** Forgets a value that was not read yet. */
@@ -35,19 +35,11 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
     return { value: undefined, done: true };
   }
 
-  async next(): Promise<IteratorResult<T>> {
-    while (this.#unread === undefined && this.#end === undefined) {
-      await new Promise<void>((wake) => this.#waiting.push(wake));
-    }
-    if (this.#unread !== undefined) {
-      const { value } = this.#unread;
-      this.#unread = undefined;
-      return { value, done: false };
-    }
-    const end = this.#end ?? {};
-    this.#end = {};
-    if ('error' in end) throw end.error;
-    return { value: undefined, done: true };
+  next(): Promise<IteratorResult<T>> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#serve();
+    });
   }
 
   [Symbol.asyncIterator](): this {
@@ -58,10 +50,21 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
     if (this.#end !== undefined) return;
     this.#end = end;
     this.onEnd();
-    this.#wake();
+    this.#serve();
   }
 
-  #wake(): void {
-    for (const wake of this.#waiting.splice(0)) wake();
+  #serve(): void {
+    while (this.#waiting.length > 0 && (this.#unread ?? this.#end) !== undefined) this.#waiting.shift()?.(this.#take());
+  }
+
+  #take(): IteratorResult<T> | Promise<never> {
+    if (this.#unread !== undefined) {
+      const { value } = this.#unread;
+      this.#unread = undefined;
+      return { value, done: false };
+    }
+    const end = this.#end ?? {};
+    this.#end = {};
+    return 'error' in end ? Promise.reject(end.error) : { value: undefined, done: true };
   }
 }

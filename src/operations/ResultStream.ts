@@ -56,22 +56,19 @@ export class ResultStream {
    */
   async #sendNext(send: (answer: Answer) => Promise<void>): Promise<boolean> {
     let hasFailed = false;
-    const answer = await this.#next().catch((error) => {
+    let answer: Answer | undefined;
+    try {
+      const { value, done } = await this.source.next();
+      if (!done) answer = await this.#answer(value);
+      if (Date.now() >= this.operation.facts.caller.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
+    } catch (error) {
       hasFailed = true;
-      return this.#ended ? undefined : this.exit.answerOfErrors(this.operation, [error]);
-    });
-    if (answer === undefined) return false;
+      if (!this.#ended) answer = this.exit.answerOfErrors(this.operation, [error]);
+    }
+    if (answer === undefined || this.#ended) return false;
     this.#events += 1;
     await send(answer);
     return !hasFailed;
-  }
-
-  async #next(): Promise<Answer | undefined> {
-    const { value, done } = await this.source.next();
-    const answer = done ? undefined : await this.#answer(value);
-    if (this.#ended) return undefined;
-    if (Date.now() >= this.operation.facts.caller.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
-    return answer;
   }
 
   /** Ends the source. Transports call this when the token expires: a reader that waits then gets the last answer. */
