@@ -27,8 +27,7 @@ it('Cerbos decides by its policy: one taxpayer, fifty aliases, two hundred entit
   const scope = 'taxpayers:read taxpayer-tokens:read refresh-jobs:read';
   const headers = { authorization: `Bearer ${await provider.token({ scope, tenant: 'acme' })}` };
   const mine = Array.from({ length: 200 }, (_, n) => `acme-${n}`);
-  for (const id of [...mine.slice(0, 50), 'other-1'])
-    gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
+  for (const id of [...mine.slice(0, 50), 'other-1']) gateway.sandbox.addTaxpayer({ id, name: `Name of ${id}` });
   const ask = (query: string, variables = {}): Promise<Answer<Record<string, unknown>>> =>
     gateway.query(query, variables, headers);
 

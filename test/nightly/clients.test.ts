@@ -46,7 +46,7 @@ function watching() {
       next: ({ data }: { data?: unknown }) => {
         statuses.push((data as RefreshJobUpdatedSubscription).refreshJobUpdated.status);
         if (statuses.length === 1) {
-          gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+          gateway.sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
         }
       },
       error: (error: unknown) => failed(error),

@@ -25,8 +25,8 @@ describe('A gateway whose store directory has trouble while it uses it', () => {
   const environment = (path: string) => ({ ...environmentFor(sandbox), CACHE_URL: `file:${path}` });
   const start = (path: string, env: Readonly<Record<string, string>> = {}) =>
     spawnGateway({ ...environment(path), ...env });
-  const newTaxpayer = () => sandbox.control.addTaxpayer({ status: 'AUTHORIZED' }).id;
-  const calls = (id: string) => sandbox.control.tokenCalls(id);
+  const newTaxpayer = () => sandbox.addTaxpayer({ status: 'AUTHORIZED' }).id;
+  const calls = (id: string) => sandbox.tokenCalls(id);
   const read = ({ origin }: GatewayProcess, id: string) => readTaxpayer(origin, id);
   const linkCode = async ({ origin }: GatewayProcess, key: string) => {
     const create = 'mutation ($key: String!) { createClientLink(input: { idempotencyKey: $key }) { replayed } }';

@@ -69,17 +69,17 @@ describe('docs/clients.md', () => {
     'prints what it says: %s',
     async (title) => {
       const { taxpayerId, jobId: shown } = gateway.sandbox.demo.jobs.processing;
-      const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, durationMs: Infinity });
+      const { jobId } = gateway.sandbox.addJob({ taxpayerId, durationMs: Infinity });
       const { folder, command, printed } = await followed(title, { ...adapted(), [shown]: jobId });
       // The service refuses once for the backend, which tries again.
       if (title === 'A Node.js backend') {
         const fault = { status: 429, headers: { 'Retry-After': '1' } } as const;
-        gateway.sandbox.control.arm({ endpoint: 'createClientLink', fault, times: 1 });
+        gateway.sandbox.arm({ endpoint: 'createClientLink', fault, times: 1 });
       }
       const { child, output, exited } = startProgram('sh', ['-c', command], { cwd: folder, env });
       child.stdout?.on('data', () => {
         if (output().endsWith('PROCESSING\n')) {
-          gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
+          gateway.sandbox.updateJob(taxpayerId, jobId, { status: 'completed' });
         }
       });
       expect([await exited, output()]).toEqual([0, printed]);
@@ -98,7 +98,7 @@ describe('docs/clients.md', () => {
       await shown.getByText(text).waitFor();
     }
     const { authorized: id } = gateway.sandbox.demo.taxpayerIds;
-    gateway.sandbox.control.updateTaxpayer(id, { status: 'COMPLETED' });
+    gateway.sandbox.updateTaxpayer(id, { status: 'COMPLETED' });
     await shown.getByText(/: COMPLETED/).waitFor();
     mkdirSync(artefacts, { recursive: true });
     await shown.screenshot({ path: `${artefacts}react.png` });

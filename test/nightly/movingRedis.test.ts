@@ -45,8 +45,8 @@ describe('Two gateways under load', () => {
   /** Asks both for known and new taxpayers, their jobs, and links by key, while `trouble` lasts and for `afterMs` more. */
   async function loadDuring(trouble: () => Promise<void>, afterMs: number) {
     const addTaxpayer = () => {
-      const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-      return { id, job: sandbox.control.addJob({ taxpayerId: id, durationMs: Infinity }).jobId };
+      const { id } = sandbox.addTaxpayer({ status: 'AUTHORIZED' });
+      return { id, job: sandbox.addJob({ taxpayerId: id, durationMs: Infinity }).jobId };
     };
     const known = Array.from({ length: 20 }, addTaxpayer);
     const added: { id: string }[] = [];
@@ -68,7 +68,7 @@ describe('Two gateways under load', () => {
       return answers.every(({ errors }) => !errors);
     };
     for (const taxpayer of known) await read(taxpayer);
-    const callsFor = () => known.map(({ id }) => sandbox.control.tokenCalls(id));
+    const callsFor = () => known.map(({ id }) => sandbox.tokenCalls(id));
     const callsBefore = callsFor();
     let ends = false;
     const again = async (work: (n: number) => Promise<unknown>) => {
@@ -101,12 +101,11 @@ describe('Two gateways under load', () => {
   }
 
   function expectPromises({ added, readErrors, linkErrors, links }: Awaited<ReturnType<typeof loadDuring>>) {
-    const { control } = sandbox;
     expect(readErrors).toEqual([]);
     expect([...linkErrors].filter((code) => !whileStoreMoves.includes(code))).toEqual([]);
     expect([...links.values()].filter((ids) => ids.size !== 1)).toEqual([]);
-    expect(control.counters().createClientLink).toBe(links.size);
-    expect(Math.max(...added.map(({ id }) => control.tokenCalls(id)))).toBeLessThanOrEqual(fleet.length);
+    expect(sandbox.counters().createClientLink).toBe(links.size);
+    expect(Math.max(...added.map(({ id }) => sandbox.tokenCalls(id)))).toBeLessThanOrEqual(fleet.length);
     expect(added.length).toBeGreaterThan(1);
     expect(links.size).toBeGreaterThan(1);
   }

@@ -93,7 +93,7 @@ describe('A Prometheus that scrapes a gateway', () => {
   };
 
   it('raises the alert of the objective for subscriptions that end with an error', async () => {
-    const { id } = gateway.sandbox.control.addTaxpayer({});
+    const { id } = gateway.sandbox.addTaxpayer({});
     const risk = await whenFiring('AvailabilityAtRisk', async () => {
       const text = await follow(id);
       expect(text).toContain('"data":{"taxpayerTokenUpdated"');
@@ -103,9 +103,9 @@ describe('A Prometheus that scrapes a gateway', () => {
   }, 120_000);
 
   it('raises the alert of a cause', async () => {
-    const { control } = gateway.sandbox;
-    control.arm({ endpoint: 'taxpayerToken', fault: { status: 401 } });
-    const { annotations } = await whenFiring('CredentialsRefused', () => read(control.addTaxpayer({}).id));
+    const { sandbox } = gateway;
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 401 } });
+    const { annotations } = await whenFiring('CredentialsRefused', () => read(sandbox.addTaxpayer({}).id));
     expect(annotations['summary']).toBe("The service refuses the gateway's own credentials");
   }, 120_000);
 

@@ -105,7 +105,7 @@ it('through Grafbase, an answer that is not 2xx loses its code: of a bad token, 
   }
 });
 
-it("Hive Gateway's demand control prices what reaches the service", async () => {
+it("Hive Gateway's demand sandbox prices what reaches the service", async () => {
   const authorization = await provider.watcherOf([one.taxpayerId]);
   const { taxpayerId, jobId } = one;
   const askFor = (count: number, field: string) => {

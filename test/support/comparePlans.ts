@@ -73,10 +73,10 @@ export async function comparePlans(queries: number, seed: number) {
 }
 
 /** Taxpayers whom the caller may see, and values that concern them, others, and nobody. */
-function valuesOf({ control }: Sandbox): { readonly taxpayers: readonly string[]; readonly values: Values } {
-  const plain = control.addTaxpayer({ name: 'Same Name', metadata: { a: [1, { b: null }] } }).id;
-  const broken = control.addTaxpayer({ metadata: 'no object' as never }).id;
-  const { jobId } = control.addJob({ taxpayerId: plain, name: 'same job' });
+function valuesOf(sandbox: Sandbox): { readonly taxpayers: readonly string[]; readonly values: Values } {
+  const plain = sandbox.addTaxpayer({ name: 'Same Name', metadata: { a: [1, { b: null }] } }).id;
+  const broken = sandbox.addTaxpayer({ metadata: 'no object' as never }).id;
+  const { jobId } = sandbox.addJob({ taxpayerId: plain, name: 'same job' });
   const taxpayers = [plain, broken, 'missing'];
   const ids = { fitting: [plain, plain, plain, ...taxpayers, 'foreign'], odd: ['..', '', 12, null] };
   const jobIds = [jobId, jobId, jobId, 'missing'];

@@ -110,13 +110,11 @@ export async function startFleet({
   atEnd(() => {
     for (const member of wired) member.stop();
   });
-  const { control } = sandbox;
   const [one, two] = wired as [(typeof wired)[number], (typeof wired)[number]];
-  const addTaxpayers = (count: number, props?: Parameters<typeof control.addTaxpayer>[0]) =>
-    control.addTaxpayers(count, props).map((id) => identifiers.taxpayerId(id));
+  const addTaxpayers = (count: number, props?: Parameters<typeof sandbox.addTaxpayer>[0]) =>
+    sandbox.addTaxpayers(count, props).map((id) => identifiers.taxpayerId(id));
   return {
     sandbox,
-    control,
     members: wired,
     one,
     /** Where there are several. */
@@ -125,7 +123,7 @@ export async function startFleet({
     addTaxpayers,
     addTaxpayer: (props?: Parameters<typeof addTaxpayers>[1]) => addTaxpayers(1, props)[0] as TaxpayerId,
     /** A job that does not end by itself. */
-    addJob: (taxpayerId: TaxpayerId) => identifiers.jobId(control.addJob({ taxpayerId, durationMs: Infinity }).jobId),
+    addJob: (taxpayerId: TaxpayerId) => identifiers.jobId(sandbox.addJob({ taxpayerId, durationMs: Infinity }).jobId),
     /** Epoch milliseconds, by the clock of the fleet. */
     now,
     /** By which leases and ages are told. */
@@ -140,7 +138,7 @@ export async function startFleet({
     },
     /** Rotates the client secret, at the service and in every member. */
     rotateSecret: (secret: string) => {
-      sandbox.control.setClientSecret(secret);
+      sandbox.setClientSecret(secret);
       upstream.clientSecret.renew(secret);
     },
   };

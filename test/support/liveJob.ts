@@ -6,8 +6,8 @@ export const quickPolls = { JOB_POLL_MIN_MS: '20', JOB_POLL_MAX_MS: '50' };
 
 /** A job of a new taxpayer; it keeps processing until a test changes it. */
 export function addJob({ sandbox }: Pick<TestGateway, 'sandbox'>, props: { readonly name?: string } = {}) {
-  const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-  const { jobId } = sandbox.control.addJob({ taxpayerId, durationMs: Infinity, ...props });
+  const { id: taxpayerId } = sandbox.addTaxpayer({ status: 'AUTHORIZED' });
+  const { jobId } = sandbox.addJob({ taxpayerId, durationMs: Infinity, ...props });
   return { taxpayerId, jobId };
 }
 

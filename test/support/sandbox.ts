@@ -17,8 +17,8 @@ export interface SandboxOptions extends Omit<shipped.SandboxOptions, 'intercept'
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 /**
- * Starts the sandbox as it ships, with a `control` that sets up a test and says what the service has seen. Changes hold for the
- * next request received.
+ * Starts the sandbox as it ships, with what sets up a test and says what the service has seen. Changes hold for the next request
+ * received.
  */
 export async function startSandbox({ keepsRequests = true, ...given }: Partial<SandboxOptions> = {}) {
   const options = { clientId: 'test-client', clientSecret: 'test-secret', ...given };
@@ -45,7 +45,10 @@ export async function startSandbox({ keepsRequests = true, ...given }: Partial<S
   /** Gives the taxpayer a new access token; the old one is refused from now on. */
   const rotateToken = (id: string) => updateTaxpayer(id, { accessToken: `sandbox-token-not-real-${randomUUID()}` });
 
-  const control = {
+  const stop = () => running.stop();
+  atEnd(stop);
+  return {
+    ...running,
     ...log,
     ...faults,
     taxpayer: (id: string) => state.taxpayers.get(id),
@@ -74,10 +77,8 @@ export async function startSandbox({ keepsRequests = true, ...given }: Partial<S
       if (isOut) await running.stop();
       else running = await shipped.startSandbox({ ...options, port: Number(new URL(url).port), intercept });
     },
+    stop,
   };
-  const stop = () => running.stop();
-  atEnd(stop);
-  return { ...running, control, stop };
 }
 
 /** @throws TypeError when there is no such record */

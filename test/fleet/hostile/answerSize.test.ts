@@ -34,13 +34,13 @@ describe('an answer that is too large is one error', () => {
 
   beforeAll(async () => {
     gateway = await startTestGateway(quickPolls, {}, { bounds: { limits: { answerBytes: maxBytes } } });
-    id = gateway.sandbox.control.addTaxpayer({ metadata: { notes: 'é'.repeat(20_000) } }).id; // 40 kB
+    id = gateway.sandbox.addTaxpayer({ metadata: { notes: 'é'.repeat(20_000) } }).id; // 40 kB
   });
 
   const ask = (body: object, accept = 'application/json', path = '/graphql') =>
     post(`${gateway.origin}${path}`, body, { accept });
   const subscription = () => {
-    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id, durationMs: Infinity });
+    const { jobId } = gateway.sandbox.addJob({ taxpayerId: id, durationMs: Infinity });
     const fields = `taxpayer { token { ${aliases(3, () => 'metadata')} } }`;
     return { query: `subscription { refreshJobUpdated(taxpayerId: "${id}", jobId: "${jobId}") { ${fields} } }` };
   };
@@ -49,20 +49,20 @@ describe('an answer that is too large is one error', () => {
     ['by Apollo', byApollo],
     ['by a plan', ''],
   ])('over HTTP, %s, from the first byte too many on', async (_, directive) => {
-    const control = gateway.sandbox.control;
+    const sandbox = gateway.sandbox;
     const query = `query Q($id: ID!) { taxpayerToken(taxpayerId: $id) ${directive} { metadata } }`;
     const answerTo = async (variables: object) => (await ask({ query, variables })).text();
-    const shortest = (await answerTo({ id: control.addTaxpayer({ metadata: { notes: '' } }).id })).length;
+    const shortest = (await answerTo({ id: sandbox.addTaxpayer({ metadata: { notes: '' } }).id })).length;
     for (const notes of ['x'.repeat(maxBytes - shortest), `${'x'.repeat(maxBytes - shortest - 4)}é\n`]) {
-      const largest = control.addTaxpayer({ metadata: { notes } }).id;
-      const larger = control.addTaxpayer({ metadata: { notes: `${notes}x` } }).id;
+      const largest = sandbox.addTaxpayer({ metadata: { notes } }).id;
+      const larger = sandbox.addTaxpayer({ metadata: { notes: `${notes}x` } }).id;
       for (let time = 0; time < 3; time += 1) {
         expect(Buffer.byteLength(await answerTo({ id: largest }))).toBe(maxBytes);
         expect(JSON.parse(await answerTo({ id: larger }))).toEqual(refused);
       }
     }
     const response = await ask(
-      { query, variables: { id: control.addTaxpayer({ metadata: { notes: 'x'.repeat(maxBytes) } }).id } },
+      { query, variables: { id: sandbox.addTaxpayer({ metadata: { notes: 'x'.repeat(maxBytes) } }).id } },
       'application/graphql-response+json',
     );
     expect([response.status, await response.json()]).toEqual([294, refused]);
@@ -136,14 +136,14 @@ describe('MAX_REPRESENTATIONS', () => {
   ])('is the most in a whole document: %s', async (_, query, most) => {
     const r = (count: number) => Array(count).fill({ __typename: 'Taxpayer', id: 'x' });
     expect((await gateway.query(query, { r: r(most) })).errors).toBeUndefined();
-    const before = gateway.sandbox.control.counters();
+    const before = gateway.sandbox.counters();
     const answer = await gateway.query(query, { r: r(most + 1) });
     expect([answer.errors, answer.data]).toEqual([[refusal], undefined]);
     const socket = await initSocket(gateway);
     socket.subscribe({ query, variables: { r: r(most + 1) } });
     expect((await socket.answerTo('1')).payload).toEqual([refusal]);
     socket.end();
-    expect(gateway.sandbox.control.counters()).toEqual(before);
+    expect(gateway.sandbox.counters()).toEqual(before);
   });
 
   it('counts what the operation that runs selects, whatever others of the document select under the same key', async () => {
@@ -168,8 +168,7 @@ describe('a process with a heap of 256 MB', () => {
 
   beforeAll(async () => {
     sandbox = await startSandbox();
-    const control = sandbox.control;
-    large = Array.from({ length: 12 }, () => control.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } }).id);
+    large = Array.from({ length: 12 }, () => sandbox.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } }).id);
     gateway = await spawnGateway({
       ...environmentFor(sandbox),
       NODE_OPTIONS: '--max-old-space-size=256',

@@ -18,7 +18,7 @@ let scene: Scene;
 beforeAll(async () => {
   sandbox = await startSandbox();
   provider = await startTrustedProvider();
-  const own = sandbox.control.addTaxpayer({ id: 'own-taxpayer' }).id;
+  const own = sandbox.addTaxpayer({ id: 'own-taxpayer' }).id;
   scene = {
     provider,
     token: (claims, how) => provider.token({ scope: scopes, taxpayer_ids: [own], ...claims }, how),
@@ -42,10 +42,10 @@ describe('hostile requests', () => {
   test.each(Object.entries(tables))('%s: each is refused with its status and code', async (_, table) => {
     const attacks = await table(scene);
     const outcomes: string[] = [];
-    sandbox.control.resetCounters();
+    sandbox.resetCounters();
     for (const attack of attacks) outcomes.push(await outcomeOf(attack));
     expect(outcomes).toEqual(attacks.map(expected));
-    expect(sandbox.control.requests()).toEqual([]);
+    expect(sandbox.requests()).toEqual([]);
   });
 
   test('there are more than 100 of them, and the same process answers an honest caller', async () => {

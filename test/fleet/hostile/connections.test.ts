@@ -129,9 +129,9 @@ describe('a body that is refused', () => {
 });
 
 it('an upgrade offered behind a request that is not answered yet is declined, and the answers come in order', async () => {
-  const { control } = gateway.sandbox;
-  const { id } = control.addTaxpayer();
-  control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'slow' } });
+  const { sandbox } = gateway;
+  const { id } = sandbox.addTaxpayer();
+  sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'slow' } });
   const body = JSON.stringify({ query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` });
   const allowed = `Authorization: ${await provider.watcherOf([id], 300, 'taxpayer-tokens:read taxpayers:read')}`;
   const slow = ['POST /graphql HTTP/1.1', host, json, allowed, lengthOf(body), '', body];
@@ -139,7 +139,7 @@ it('an upgrade offered behind a request that is not answered yet is declined, an
   const offer = ['GET /graphql?query=%7B__typename%7D HTTP/1.1', host, json, authorization, ...upgrade, '', ''];
   const connection = rawHttp(gateway.origin);
   connection.write(slow.join('\r\n') + offer.join('\r\n'));
-  await until(() => control.release('slow') > 0);
+  await until(() => sandbox.release('slow') > 0);
   expect(await connection.answer()).toMatchObject({ body: '{"data":{"taxpayerToken":{"status":"CREATED"}}}' });
   expect(await connection.answer()).toMatchObject({ status: 200, body: '{"data":{"__typename":"Query"}}' });
   connection.write('GET /health/live HTTP/1.1', host, '', '');
@@ -240,17 +240,17 @@ it('a malformed WebSocket message, with more behind it, that comes while earlier
 
 it('pipelined requests of a client that has gone do not keep a gateway from stopping', async () => {
   const stopping = await startTestGateway({ DRAIN_TIMEOUT_MS: '20000' });
-  const { id } = stopping.sandbox.control.addTaxpayer();
+  const { id } = stopping.sandbox.addTaxpayer();
   const body = JSON.stringify({ query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` });
   const lines = ['POST /graphql HTTP/1.1', host, json, lengthOf(body), '', body].join('\r\n');
-  stopping.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'held' } });
-  const called = stopping.sandbox.control.whenCalled('taxpayerToken', 1);
+  stopping.sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'held' } });
+  const called = stopping.sandbox.whenCalled('taxpayerToken', 1);
   const connection = rawHttp(stopping.origin);
   connection.write(lines.repeat(4));
   await called;
   connection.end();
   await connection.closed;
-  stopping.sandbox.control.release('held');
+  stopping.sandbox.release('held');
   const startedAt = performance.now();
   await stopping.stop();
   expect(performance.now() - startedAt).toBeLessThan(10_000);

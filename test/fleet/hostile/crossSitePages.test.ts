@@ -24,10 +24,10 @@ beforeAll(async () => {
   await page.goto(pageOrigin);
 }, 60_000);
 
-const callsOf = ({ sandbox }: TestGateway) => sandbox.control.counters().taxpayerToken;
+const callsOf = ({ sandbox }: TestGateway) => sandbox.counters().taxpayerToken;
 
 function addressOf({ origin, sandbox }: TestGateway, path = '/graphql/stream'): string {
-  const { id } = sandbox.control.addTaxpayer();
+  const { id } = sandbox.addTaxpayer();
   return `${origin}${path}?${new URLSearchParams({ query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` })}`;
 }
 

@@ -18,7 +18,7 @@ describe('the fields of an operation', () => {
 
   beforeAll(async () => {
     gateway = await startTestGateway();
-    const { id } = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
+    const { id } = gateway.sandbox.addTaxpayer({ status: 'AUTHORIZED' });
     taxpayers = (count) => ({ r: Array.from({ length: count }, () => ({ __typename: 'Taxpayer', id })) });
   });
 
@@ -59,7 +59,7 @@ describe('the fields of an operation', () => {
 
 it('a document of many large operations gets no plans, which would not fit into memory', async () => {
   const gateway = await startTestGateway({ LOG_OPERATIONS: 'all' });
-  const { id } = gateway.sandbox.control.addTaxpayer();
+  const { id } = gateway.sandbox.addTaxpayer();
   const roots = Array.from({ length: 50 }, (_, n) => `a${n}: taxpayerToken(taxpayerId: "${id}") { ...T }`).join(' ');
   const token = (deeper: string) => `${recordFields} taxpayer { id token { ${deeper} } }`;
   const large = (operations: number) => {
@@ -89,16 +89,16 @@ it('a process outlives an answer that is too large while one of its members is s
     ...provider.env,
   });
 
-  const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', metadata: { note: 'x'.repeat(150_000) } });
-  const { jobId } = sandbox.control.addJob({ taxpayerId: id, durationMs: Infinity });
+  const { id } = sandbox.addTaxpayer({ status: 'AUTHORIZED', metadata: { note: 'x'.repeat(150_000) } });
+  const { jobId } = sandbox.addJob({ taxpayerId: id, durationMs: Infinity });
   const scope = 'taxpayers:read refresh-jobs:read';
   const authorization = `Bearer ${await provider.token({ scope, taxpayer_ids: [id] })}`;
   const known = { __typename: 'Taxpayer', id };
   const job = { __typename: 'RefreshJob', taxpayerId: id, jobId };
   const ask = (r: readonly object[]) => postQuery(gateway.origin, entities(2), { r }, { authorization });
   for (let time = 0; time < 3; time += 1) expect((await ask([job, known])).errors).toBeUndefined();
-  sandbox.control.setLatency(300);
-  const awaited = { ...job, jobId: sandbox.control.addJob({ taxpayerId: id, durationMs: Infinity }).jobId };
+  sandbox.setLatency(300);
+  const awaited = { ...job, jobId: sandbox.addJob({ taxpayerId: id, durationMs: Infinity }).jobId };
   const { errors } = await ask([awaited, ...Array(60).fill(known)]);
   expect(errors?.[0]?.message).toBe('The answer must have at most 8388608 bytes');
   expect(await ask([awaited])).toMatchObject({ data: { _entities: [{ status: 'PROCESSING' }] } });

@@ -82,7 +82,7 @@ describe('a caller at the bound', () => {
       const [refused] = linesWith(on.gateway.logs, { transport: 'ws', outcome: 'refused' });
       expect(refused).toMatchObject({ caller: expect.any(String), callerKind: 'bearer' });
       expect(await opens(on, on.bob)).toBe('open');
-      on.gateway.sandbox.control.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
+      on.gateway.sandbox.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
       for (const socket of on.sockets) socket.end();
       await until(async () => (await opens(on, on.ada)) === 'open');
     },
@@ -112,7 +112,7 @@ describe('a caller at the bound', () => {
     const answer = on.gateway.query(waiting, on.job, on.ada);
     await whenMetric(on.gateway, 'gateway_watchers{kind="job"}', 2);
     const other = on.gateway.query(waiting.replaceAll('300', '1'), on.job, on.bob);
-    on.gateway.sandbox.control.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
+    on.gateway.sandbox.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
     const { data, errors } = await answer;
     expect(Object.values(data ?? {}).filter((each) => each !== null)).toEqual(Array(2).fill({ status: 'COMPLETED' }));
     expect(errors).toEqual([

@@ -105,7 +105,7 @@ describe('a process with a heap of 256 MB', () => {
   beforeAll(async () => {
     provider = await startTrustedProvider();
     sandbox = await startSandbox();
-    id = sandbox.control.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } }).id;
+    id = sandbox.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } }).id;
     gateway = await spawnGateway({
       ...environmentFor(sandbox),
       ...provider.env,
@@ -168,9 +168,9 @@ describe('a process with a heap of 256 MB', () => {
 
   it('refuses further large requests of a caller whose operations wait, before they begin', async () => {
     const fault = { gate: 'g' } as const;
-    sandbox.control.arm({ endpoint: 'taxpayerToken', times: 20, fault });
+    sandbox.arm({ endpoint: 'taxpayerToken', times: 20, fault });
     const statuses: number[] = [];
-    const answers = sandbox.control.addTaxpayers(20).map(async (each) => {
+    const answers = sandbox.addTaxpayers(20).map(async (each) => {
       const variables = { id: each, more: 'x'.repeat(250_000) };
       statuses.push((await ask(hostile, nameQuery, variables)).status);
     });
@@ -180,32 +180,32 @@ describe('a process with a heap of 256 MB', () => {
       expect(other.data).toEqual({ __typename: 'Query' });
       expect(new Set(statuses)).toEqual(new Set([429]));
     } finally {
-      sandbox.control.disarmAll();
-      sandbox.control.release('g');
+      sandbox.disarmAll();
+      sandbox.release('g');
     }
     await Promise.all(answers);
     expect(statuses.slice(16)).toEqual([200, 200, 200, 200]);
-    expect(sandbox.control.counters().taxpayerToken).toBe(5);
+    expect(sandbox.counters().taxpayerToken).toBe(5);
     const again = () => ask(hostile, nameQuery, { id, more: 'x'.repeat(250_000) });
     await until(async () => (await again()).status === 200);
   });
 
   it('counts the headers of requests that wait as well', async () => {
-    sandbox.control.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'h' } });
-    const [one] = sandbox.control.addTaxpayers(1);
+    sandbox.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'h' } });
+    const [one] = sandbox.addTaxpayers(1);
     const headers = { ...hostile, 'x-filler': 'x'.repeat(14_000) };
     const statuses = Array.from({ length: 500 }, async () => {
       return (await ask(headers, nameQuery, { id: one })).status;
     });
     expect(await Promise.race(statuses)).toBe(429);
-    sandbox.control.release('h');
+    sandbox.release('h');
     expect(await Promise.all(statuses)).toContain(200);
   });
 
   it.each(['event streams', 'one socket'])(
     'refuses further subscriptions of a caller with large variables, on %s',
     async (way) => {
-      const ids = sandbox.control.addTaxpayers(10);
+      const ids = sandbox.addTaxpayers(10);
       const { firsts, end } = await (way === 'one socket' ? firstsOnSocket : firstsOfStreams)(
         gateway.origin,
         hostile,
@@ -223,7 +223,7 @@ describe('a process with a heap of 256 MB', () => {
   );
 
   it('counts the tokens of documents that wait, of which it keeps none', async () => {
-    const documents = sandbox.control.addTaxpayers(120).map((each, n) => ({
+    const documents = sandbox.addTaxpayers(120).map((each, n) => ({
       query: `subscription W${n} { taxpayerTokenUpdated(taxpayerId: "${each}") { ${'...{status}'.repeat(100)} } }`,
     }));
     const { firsts, end } = await firstsOfStreams(gateway.origin, hostile, documents);
@@ -246,8 +246,8 @@ describe('a process with a heap of 256 MB', () => {
     const scope = 'client-links:create taxpayers:read taxpayers:any';
     const linker = { authorization: `Bearer ${await provider.token({ sub: 'linker', scope })}` };
     const held: Promise<unknown>[] = [];
-    const { id: waiting } = sandbox.control.addTaxpayer();
-    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: waiting, fault: { gate: 'full' } });
+    const { id: waiting } = sandbox.addTaxpayer();
+    sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: waiting, fault: { gate: 'full' } });
     // Requests that wait take the room, until not even one of 10,000 characters has any.
     for (const characters of [250_000, 50_000, 10_000]) {
       for (let waits = true; waits; ) {
@@ -258,7 +258,7 @@ describe('a process with a heap of 256 MB', () => {
       }
     }
     const url = `https://flow.example/${'u'.repeat(4000)}`;
-    sandbox.control.arm({ endpoint: 'createClientLink', times: 1, fault: { set: { url } } });
+    sandbox.arm({ endpoint: 'createClientLink', times: 1, fault: { set: { url } } });
     const urls = Array.from({ length: 55 }, (_, n) => `u${n}: url`).join(' ');
     const mutation = `mutation { createClientLink(input: {}) { clientLink { ${urls} } } }`;
     // It is admitted once the caller's own work of the last second is over.
@@ -269,8 +269,8 @@ describe('a process with a heap of 256 MB', () => {
     });
     expect([answer.status, answer.errors]).toEqual([200, undefined]);
     expect(JSON.stringify(answer.data).length).toBeGreaterThan(200_000);
-    sandbox.control.disarmAll();
-    sandbox.control.release('full');
+    sandbox.disarmAll();
+    sandbox.release('full');
     await Promise.all(held);
   });
 });
@@ -306,7 +306,7 @@ it('small bodies in chunks that wait for their turn take little more than their 
 
 it('nothing is kept of the events that open streams have sent, also over TLS', async () => {
   const sandbox = await startSandbox();
-  const { id } = sandbox.control.addTaxpayer({ metadata: { notes: Array(9000).fill('x'.repeat(95)) } });
+  const { id } = sandbox.addTaxpayer({ metadata: { notes: Array(9000).fill('x'.repeat(95)) } });
   const certFile = join(scratch(), 'tls.crt');
   const keyFile = join(scratch(), 'tls.key');
   issueCertificate('gateway', { certFile, keyFile });
@@ -341,7 +341,7 @@ it('nothing is kept of the records that open subscriptions watch, which may be r
   const gateway = await spawnGateway({ ...environmentFor(sandbox), ...bounds });
   const socket = await initSocket(gateway);
   const metadata = { notes: Array(9000).fill('x'.repeat(95)) };
-  const ids = sandbox.control.addTaxpayers(60, { metadata });
+  const ids = sandbox.addTaxpayers(60, { metadata });
   for (const [n, id] of [...ids, ids[0]].entries()) {
     const query = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
     socket.subscribe({ query, variables: { id } }, `${n}`);
@@ -369,7 +369,7 @@ describe('a gateway', () => {
   });
 
   it('ends the connection of a reader who takes nothing of an answer', async () => {
-    const { id } = gateway.sandbox.control.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } });
+    const { id } = gateway.sandbox.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } });
     const body = JSON.stringify({ query: metadataTimes(8), variables: { id } });
     expect(await halfRead(gateway.origin, body)).toBe('HTTP/1.1 200 OK');
     let hasEnded = false;

@@ -122,7 +122,7 @@ it.each(['http', 'https'])(
     }
     expect(longest).toBeGreaterThan(400_000);
     await heard(watch(longest), 'PROCESSING');
-    sandbox.control.updateJob(ids.taxpayerId, ids.jobId, { status: 'completed' });
+    sandbox.updateJob(ids.taxpayerId, ids.jobId, { status: 'completed' });
     await heard(reader, 'COMPLETED');
   },
 );

@@ -72,7 +72,7 @@ it.each([
 ] as const)(
   'told to end under load, a gateway answers every client that has connected, and then refuses connections: %s',
   async (_, agent, query, answer) => {
-    sandbox.control.setLatency(60);
+    sandbox.setLatency(60);
     await start({});
     const outcomes: Outcome[] = [];
     const last: Outcome[] = [];
@@ -91,7 +91,7 @@ it.each([
     const answeredBefore = outcomes.length;
     expect(await gateway.stop()).toBe(0);
     await Promise.all(clients);
-    sandbox.control.setLatency(0);
+    sandbox.setLatency(0);
     expect(outcomes.filter(({ body }) => !body?.includes(answer))).toEqual([]);
     expect(outcomes.length).toBeGreaterThan(answeredBefore + 60);
     expect(new Set(last.map(({ error }) => error?.split(' ')[1]))).toEqual(new Set(['ECONNREFUSED']));
@@ -120,8 +120,8 @@ describe('a gateway that is told to end', () => {
     const directory = scratch();
     await start({ CACHE_URL: `file:${directory}`, DRAIN_TIMEOUT_MS: '30000' });
     const gate = 'after the signal';
-    sandbox.control.arm({ endpoint: 'createClientLink', fault: { gate }, times: 1 });
-    const called = sandbox.control.whenCalled('createClientLink', 1);
+    sandbox.arm({ endpoint: 'createClientLink', fault: { gate }, times: 1 });
+    const called = sandbox.whenCalled('createClientLink', 1);
     const create = 'mutation { createClientLink(input: { idempotencyKey: "k" }) { replayed } }';
     const headers = { 'content-type': 'application/json' };
     const sent = request(`${gateway.origin}/graphql`, { method: 'POST', agent: false, headers }).on('error', () => {});
@@ -130,7 +130,7 @@ describe('a gateway that is told to end', () => {
     sent.destroy();
     const stopped = gateway.stop();
     await until(async () => !(await ask(gateway.origin)).connected);
-    sandbox.control.release(gate);
+    sandbox.release(gate);
     expect(await stopped).toBe(0);
     await start({ CACHE_URL: `file:${directory}` });
     expect(await postQuery(gateway.origin, create)).toMatchObject({ data: { createClientLink: { replayed: true } } });
@@ -165,14 +165,14 @@ describe('a gateway that is told to end', () => {
 
   it('answers what takes longer than idle connections are kept', async () => {
     await start({});
-    const { id } = sandbox.control.addTaxpayer();
-    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'long' }, times: 1 });
-    const called = sandbox.control.whenCalled('taxpayerToken', sandbox.control.counters().taxpayerToken + 1);
+    const { id } = sandbox.addTaxpayer();
+    sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'long' }, times: 1 });
+    const called = sandbox.whenCalled('taxpayerToken', sandbox.counters().taxpayerToken + 1);
     const answer = postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`);
     await called;
     const stopped = gateway.stop();
     await delay(2500); // of 4000; idle connections end after 2000
-    sandbox.control.release('long');
+    sandbox.release('long');
     expect((await answer).data).toEqual({ taxpayerToken: { status: 'CREATED' } });
     expect(await stopped).toBe(0);
   });

@@ -172,25 +172,25 @@ describe('A running gateway', () => {
 
   it.each(['SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const)('answers what is under way when %s ends it', async (signal) => {
     const gateway = await spawnGateway({ ...environmentFor(sandbox), DRAIN_TIMEOUT_MS: '10000' });
-    const { id } = sandbox.control.addTaxpayer();
-    sandbox.control.setLatency(500);
-    sandbox.control.resetCounters();
-    const called = sandbox.control.whenCalled('taxpayerToken', 1);
+    const { id } = sandbox.addTaxpayer();
+    sandbox.setLatency(500);
+    sandbox.resetCounters();
+    const called = sandbox.whenCalled('taxpayerToken', 1);
     const asked = postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`);
     await called;
     gateway.signal(signal);
     expect((await asked).data).toEqual({ taxpayerToken: { status: 'CREATED' } });
     expect(await gateway.exited).toBe(0);
-    sandbox.control.setLatency(0);
+    sandbox.setLatency(0);
   });
 
   it('is ended at once by a second signal more than a second later, whatever is under way', async () => {
     const settings = { DRAIN_TIMEOUT_MS: '300000', UPSTREAM_TIMEOUT_MS: '60000', UPSTREAM_DEADLINE_MS: '60000' };
     const { origin, child, exited } = await spawnGateway({ ...environmentFor(sandbox), ...settings });
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
-    const { id } = sandbox.control.addTaxpayer();
-    sandbox.control.resetCounters();
-    const called = sandbox.control.whenCalled('taxpayerToken', 1);
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
+    const { id } = sandbox.addTaxpayer();
+    sandbox.resetCounters();
+    const called = sandbox.whenCalled('taxpayerToken', 1);
     const asked = postQuery(origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`);
     asked.catch(() => {});
     await called;
@@ -202,7 +202,7 @@ describe('A running gateway', () => {
     child.kill('SIGTERM');
     expect(await exited).toBe(1);
     await expect(asked).rejects.toThrow();
-    sandbox.control.disarmAll();
+    sandbox.disarmAll();
   });
 });
 

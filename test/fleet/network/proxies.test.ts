@@ -34,8 +34,8 @@ const service = await startSandbox();
 const secured = await startTlsFront(service.url, server);
 
 afterEach(() => {
-  service.control.disarmAll();
-  service.control.resetCounters();
+  service.disarmAll();
+  service.resetCounters();
 });
 
 /** By a name that only the proxy can resolve: what arrives came through it. */
@@ -138,7 +138,7 @@ describe('a proxy that', () => {
       expect(errors?.[0]?.extensions).toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', retryable: true });
       expect(codesOf(await query(token))).toEqual(['UPSTREAM_UNAVAILABLE']);
       expect(logs.join('')).toContain(reason);
-      expect(service.control.counters()).toMatchObject({ createClientLink: 0, taxpayerToken: 0 });
+      expect(service.counters()).toMatchObject({ createClientLink: 0, taxpayerToken: 0 });
       await Promise.all(refused);
     },
   );
@@ -181,7 +181,7 @@ describe('a proxy that', () => {
     const env = { HTTPS_PROXY: proxy, UPSTREAM_CA_FILE: authority.certFile };
     const { query } = await start(env);
     const silent = await start({ HTTPS_PROXY: await startProxy(() => {}) });
-    for (const [n, id] of service.control.addTaxpayers(3).entries()) {
+    for (const [n, id] of service.addTaxpayers(3).entries()) {
       expect(codesOf(await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`))).toEqual([]);
       // Meanwhile one that never answers is named, after the time that a tunnel may take.
       if (n === 1) expect(codesOf(await silent.query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
@@ -202,15 +202,15 @@ describe('a proxy that', () => {
     });
     const { query } = await start({ HTTPS_PROXY: proxy });
     const cutFirst = async (endpoint: 'createClientLink' | 'taxpayerToken') => {
-      service.control.arm({ endpoint, fault: { gate: 'never' }, times: 1 });
-      await service.control.whenCalled(endpoint, 1);
+      service.arm({ endpoint, fault: { gate: 'never' }, times: 1 });
+      await service.whenCalled(endpoint, 1);
       for (const tunnel of tunnels) tunnel.destroy();
     };
     const [created] = await Promise.all([query(link), cutFirst('createClientLink')]);
     expect(codesOf(created)).toEqual(['OUTCOME_UNKNOWN']);
     const [read] = await Promise.all([query(token), cutFirst('taxpayerToken')]);
     expect(codesOf(read)).toEqual([]);
-    expect(service.control.counters()).toMatchObject({ createClientLink: 1, taxpayerToken: 2 });
+    expect(service.counters()).toMatchObject({ createClientLink: 1, taxpayerToken: 2 });
   });
 });
 

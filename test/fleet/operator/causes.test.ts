@@ -52,8 +52,8 @@ describe('What the service did is said with its cause:', () => {
     itMostlyWaits(name, async () => {
       const limits = { UPSTREAM_TIMEOUT_MS: '300', UPSTREAM_DEADLINE_MS: '600' };
       const { sandbox, query, logs } = await started(name === 'silence' ? limits : {});
-      sandbox.control.addTaxpayer({ id: 'one', name: planted });
-      sandbox.control.arm({ endpoint: 'taxpayerToken', fault });
+      sandbox.addTaxpayer({ id: 'one', name: planted });
+      sandbox.arm({ endpoint: 'taxpayerToken', fault });
       for (let n = 0; n < 3; n += 1) await query(readRecord, { id: 'one' });
       expect(ofCalls(logs, { endpoint: 'taxpayerToken' })).toMatchObject([
         { ...told, level: 'warn', msg: 'calls to the service are failing' },
@@ -63,14 +63,14 @@ describe('What the service did is said with its cause:', () => {
 
   itMostlyWaits('of a mutation, and of a job that is of another taxpayer', async () => {
     const { sandbox, query, logs } = await started();
-    sandbox.control.addTaxpayer({ id: 'one' });
-    sandbox.control.addJob({ taxpayerId: 'one', jobId: 'job' });
+    sandbox.addTaxpayer({ id: 'one' });
+    sandbox.addJob({ taxpayerId: 'one', jobId: 'job' });
     const other = JSON.stringify({ status: 'completed', jobId: 'job', taxpayerId: planted, name: 'n' });
-    sandbox.control.arm({
+    sandbox.arm({
       endpoint: 'createClientLink',
       fault: { status: 201, body: '{}' },
     });
-    sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 200, body: other } });
+    sandbox.arm({ endpoint: 'refreshJob', fault: { status: 200, body: other } });
     expect(codesOf(await query(createLink))).toEqual(['OUTCOME_UNKNOWN']);
     expect(codesOf(await query(readJob, { id: 'one' }))).toEqual(['UPSTREAM_INVALID_RESPONSE']);
     expect(linesWith(logs, { trouble: 'invalid' })).toMatchObject([
@@ -87,8 +87,8 @@ describe('What the service did is said with its cause:', () => {
 
   itMostlyWaits('nothing is said of what a caller did, and of a GET that worked when it was repeated', async () => {
     const { sandbox, query, logs } = await started();
-    sandbox.control.addTaxpayer({ id: 'one' });
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { cut: 'before' }, times: 1 });
+    sandbox.addTaxpayer({ id: 'one' });
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { cut: 'before' }, times: 1 });
     expect((await query(readRecord, { id: 'one' })).errors).toBeUndefined();
     await query(readRecord, { id: 'unknown' });
     expect(ofCalls(logs)).toEqual([]);
@@ -96,13 +96,13 @@ describe('What the service did is said with its cause:', () => {
 
   itMostlyWaits('it is over when calls work again', async () => {
     const { sandbox, query, logs } = await started({ BREAKER_RESET_MS: '1000', JOB_POLL_MAX_MS: '2000' });
-    sandbox.control.addTaxpayer({ id: 'one' });
-    const armed = sandbox.control.arm({ endpoint: 'taxpayerToken', fault: faults.html });
+    sandbox.addTaxpayer({ id: 'one' });
+    const armed = sandbox.arm({ endpoint: 'taxpayerToken', fault: faults.html });
     await query(readRecord, { id: 'one' });
-    sandbox.control.disarm(armed);
+    sandbox.disarm(armed);
     // The first success seven seconds after the last failure ends it.
     for (let n = 0; !logs.join('').includes('work again'); n += 1) {
-      await query(readRecord, sandbox.control.addTaxpayer({ id: `next-${n}` }));
+      await query(readRecord, sandbox.addTaxpayer({ id: `next-${n}` }));
       await delay(200);
     }
     expect(await lineWith(logs, 'calls to the service work again')).toMatchObject({
@@ -130,7 +130,7 @@ it('What the store did is said with its cause: a Redis that is full; and when it
   const { sandbox, query, logs } = await started({ CACHE_URL: redis.url });
   await redis.command('CONFIG', 'SET', 'maxmemory', '1');
   for (let n = 0; n < 3; n += 1) {
-    sandbox.control.addTaxpayer({ id: `t${n}` });
+    sandbox.addTaxpayer({ id: `t${n}` });
     await query(readRecord, { id: `t${n}` });
   }
   expect(await lineWith(logs, degraded)).toMatchObject({ trouble: 'full', cause: 'Redis is out of memory (OOM)' });

@@ -53,12 +53,12 @@ beforeAll(async () => {
 
 /** A taxpayer whose record and two jobs are stored, with ids that must not be seen. */
 async function storedTaxpayer(id: string, { origin } = gateway) {
-  sandbox.control.addTaxpayer({ ...planted, id, status: 'AUTHORIZED' });
+  sandbox.addTaxpayer({ ...planted, id, status: 'AUTHORIZED' });
   for (const [job, status] of [
     [`${id}-job-done`, 'completed'],
     [`${id}-job-open`, 'processing'],
   ] as const) {
-    sandbox.control.addJob({ taxpayerId: id, jobId: job, name: planted.name, status, durationMs: Infinity });
+    sandbox.addJob({ taxpayerId: id, jobId: job, name: planted.name, status, durationMs: Infinity });
     expect((await postQuery(origin, query, { id, job })).errors).toBeUndefined();
   }
   return id;
@@ -95,9 +95,9 @@ describe('inspect', () => {
 
   it('shows a cool-down', async () => {
     const id = await storedTaxpayer('planted-taxpayer-2');
-    const fault = sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
+    const fault = sandbox.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
     await postQuery(gateway.origin, query, { id, job: `${id}-job-other` });
-    sandbox.control.disarm(fault);
+    sandbox.disarm(fault);
     expect((await commandJson(env, 'inspect', id)).coolDownSeconds).toEqual(expect.any(Number));
   });
 });
@@ -190,7 +190,7 @@ describe('check', () => {
   });
 
   it('tries store, key set and service, without credentials and without a call of the API', async () => {
-    const before = sandbox.control.counters();
+    const before = sandbox.counters();
     const { ok, parts } = await commandJson(configured, 'check');
     expect({ ok, parts }).toEqual({
       ok: true,
@@ -206,7 +206,7 @@ describe('check', () => {
       ],
     });
     const ofTheApi = (counters: typeof before) => ({ ...counters, connections: 0, unknown: 0 });
-    expect(ofTheApi(sandbox.control.counters())).toEqual(ofTheApi(before));
+    expect(ofTheApi(sandbox.counters())).toEqual(ofTheApi(before));
   });
 
   it('finds the key set by the metadata of the issuer', async () => {

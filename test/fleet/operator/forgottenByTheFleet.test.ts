@@ -47,20 +47,20 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
   });
 
   const addTaxpayer = () => {
-    const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', name: 'before' });
-    const { jobId } = sandbox.control.addJob({ taxpayerId: id, name: 'before', status: 'completed' });
+    const { id } = sandbox.addTaxpayer({ status: 'AUTHORIZED', name: 'before' });
+    const { jobId } = sandbox.addJob({ taxpayerId: id, name: 'before', status: 'completed' });
     return { id, job: jobId };
   };
   const rename = ({ id, job }: { id: string; job: string }) => {
-    sandbox.control.updateTaxpayer(id, { name: 'after' });
-    sandbox.control.updateJob(id, job, { name: 'after' });
+    sandbox.updateTaxpayer(id, { name: 'after' });
+    sandbox.updateJob(id, job, { name: 'after' });
   };
   const ask = async ({ origin }: GatewayProcess, variables: object) => {
     const { data, errors } = await postQuery<Shown>(origin, query, variables);
     expect(errors).toBeUndefined();
     return [data?.taxpayerToken?.name, data?.refreshJob?.name];
   };
-  const callsFor = (id: string) => sandbox.control.tokenCalls(id);
+  const callsFor = (id: string) => sandbox.tokenCalls(id);
 
   /** Every process is asked for each of `taxpayers` again and again. */
   function startLoad(taxpayers: readonly object[]): void {
@@ -101,7 +101,7 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
   it('is not kept by a process that was reading it meanwhile', async () => {
     const [each] = fleet as [GatewayProcess];
     const taxpayer = addTaxpayer();
-    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: taxpayer.id, fault: { gate: 'read' }, times: 1 });
+    sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: taxpayer.id, fault: { gate: 'read' }, times: 1 });
     const reading = ask(each, taxpayer);
     await until(() => callsFor(taxpayer.id) === 1);
     rename(taxpayer);
@@ -110,7 +110,7 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     const { request } = await commandJson(env, 'forget', taxpayer.id);
     await until(() => each.output().includes(request), withinMs);
     expect(told()).toBe(before + 1); // and the notes before it are not heeded again
-    sandbox.control.release('read');
+    sandbox.release('read');
     expect(await reading).toEqual(['before', 'after']);
     expect(await ask(each, taxpayer)).toEqual(['after', 'after']);
   });

@@ -68,9 +68,9 @@ beforeAll(async () => {
   // A first run, whose log ends with its process: what is combined with other lines is in it.
   gateway = await spawnGateway(env);
   const [web, batch] = [await asker('grace', 'web'), await asker('batch-job', 'nightly')];
-  sandbox.control.setLatency(1200);
+  sandbox.setLatency(1200);
   expect((await web(token)).errors).toBeUndefined();
-  sandbox.control.setLatency(0);
+  sandbox.setLatency(0);
   expect((await web(job)).errors).toBeUndefined();
   for (let n = 0; n < 3; n++) expect((await batch(token)).errors).toBeUndefined();
   // The minute may end meanwhile.
@@ -109,5 +109,5 @@ describe.each(questions)('$question', ({ commands, output }) => {
 it('finds every call to the token endpoint, by caller', async () => {
   const { commands = '' } = questions.find(({ question }) => question === 'Who uses up the token budget?') ?? {};
   const found = (await runHere(commands)).trim().split('\n').slice(1);
-  expect(found.map((line) => JSON.parse(line).tokenCalls)).toEqual([sandbox.control.counters().taxpayerToken]);
+  expect(found.map((line) => JSON.parse(line).tokenCalls)).toEqual([sandbox.counters().taxpayerToken]);
 });

@@ -29,7 +29,7 @@ interface LogLine {
 
 const provider = await startTrustedProvider();
 const sandbox = await startSandbox();
-const ids = sandbox.control.addTaxpayers(taxpayersPerRequest);
+const ids = sandbox.addTaxpayers(taxpayersPerRequest);
 const query = `{ ${ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { accessToken }`).join(' ')} }`;
 
 let directory: string;

@@ -203,13 +203,13 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
 
   function addTaxpayer(label: string): string {
     const id = `${canaries['taxpayer id']}-${label}`;
-    sandbox.control.addTaxpayer({
+    sandbox.addTaxpayer({
       id,
       accessToken: `${canaries['access token']}-${label}`,
       name: `${canaries['taxpayer name']} ${label}`,
       metadata: { crm: { nested: canaries['metadata value'] }, ssn, taxId },
     });
-    sandbox.control.addJob({ taxpayerId: id, jobId: 'job', name: `${canaries['taxpayer name']} job` });
+    sandbox.addJob({ taxpayerId: id, jobId: 'job', name: `${canaries['taxpayer name']} job` });
     return id;
   }
 
@@ -218,11 +218,11 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
     const id = addTaxpayer(label);
     // A job is asked for with a token the gateway holds, so that the fault meets the job and not the token.
     if (endpoint === 'refreshJob') await driveOperations(id, `before-${label}`);
-    sandbox.control.updateJob(id, 'job', { status: 'processing' });
-    const armed = sandbox.control.arm({ endpoint, fault });
+    sandbox.updateJob(id, 'job', { status: 'processing' });
+    const armed = sandbox.arm({ endpoint, fault });
     await driveOperations(id, label);
-    sandbox.control.disarm(armed);
-    sandbox.control.release('never');
+    sandbox.disarm(armed);
+    sandbox.release('never');
   }
 
   async function driveOperations(id: string, label: string): Promise<void> {

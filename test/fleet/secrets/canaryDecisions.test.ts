@@ -41,7 +41,7 @@ it('finds nothing confidential in what the gateway wrote', async () => {
   const token = await provider.token({ sub, scope, tenant: canaries['claim of the caller'] });
   const headers = { authorization: `Bearer ${token}` };
   const ids = (['allowed', 'other'] as const).map((label) => `${canaries['taxpayer id']}-${label}`);
-  for (const id of ids) sandbox.control.addTaxpayer({ id, status: 'AUTHORIZED' });
+  for (const id of ids) sandbox.addTaxpayer({ id, status: 'AUTHORIZED' });
   point.allow(sub, ids.slice(0, 1));
   point.say(canaries['what the decision point says']);
   const query =

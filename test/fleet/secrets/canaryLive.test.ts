@@ -72,13 +72,13 @@ async function start(env: Environment): Promise<Environment> {
 
 function addTaxpayer(label: string): string {
   const id = `${taxpayer}-${label}`;
-  gateway.sandbox.control.addTaxpayer({
+  gateway.sandbox.addTaxpayer({
     id,
     accessToken: `${accessToken}-${label}`,
     name,
     metadata: { crm: metadata },
   });
-  gateway.sandbox.control.addJob({ taxpayerId: id, jobId, name, durationMs: Infinity });
+  gateway.sandbox.addJob({ taxpayerId: id, jobId, name, durationMs: Infinity });
   return id;
 }
 
@@ -147,14 +147,14 @@ it.each(levels)('nothing confidential is found of what stays open, at the level 
     for (const [n, fault] of faults.entries()) {
       const id = addTaxpayer(`${transport}-${n}`);
       const armed = (['taxpayerToken', 'refreshJob'] as const).map((endpoint) =>
-        fault ? gateway.sandbox.control.arm({ endpoint, fault }) : undefined,
+        fault ? gateway.sandbox.arm({ endpoint, fault }) : undefined,
       );
       for (const query of documents) {
         const answer = await subscribe(query, id, entitled);
         (fault || !answer.includes('"data":{') ? refused : shown).push(answer);
         if (n === 0) for (const who of [stranger, {}, router]) refused.push(await subscribe(query, id, who));
       }
-      for (const one of armed) if (one !== undefined) gateway.sandbox.control.disarm(one);
+      for (const one of armed) if (one !== undefined) gateway.sandbox.disarm(one);
     }
   }
   const byGet = { ...entitled, 'apollo-require-preflight': 'true' };

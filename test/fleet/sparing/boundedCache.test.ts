@@ -8,7 +8,7 @@ const reads = (tier: string) => metric(running, `gateway_cache_reads_total{kind=
 
 describe('memory', () => {
   it('holds a bounded number of taxpayers: those not asked for the longest come from the store again', async () => {
-    const ids = running.sandbox.control.addTaxpayers(6);
+    const ids = running.sandbox.addTaxpayers(6);
     const ask = (id: string | undefined) =>
       running.query('query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
     for (const id of ids) await ask(id);
@@ -21,7 +21,7 @@ describe('memory', () => {
 
   it('lasts in a small process, however large the records', async () => {
     const sandbox = await startSandbox();
-    const ids = sandbox.control.addTaxpayers(130, { metadata: { notes: 'x'.repeat(900_000) } });
+    const ids = sandbox.addTaxpayers(130, { metadata: { notes: 'x'.repeat(900_000) } });
     const env = { ...environmentFor(sandbox), NODE_OPTIONS: '--max-old-space-size=96' };
     const small = await spawnGateway(env);
 

@@ -34,7 +34,7 @@ const renamed = (directory: string) => {
   renameSync(directory, `${directory}-before`);
   return `${directory}-before`;
 };
-const calls = (ids: readonly string[]) => ids.map((id) => sandbox.control.tokenCalls(id));
+const calls = (ids: readonly string[]) => ids.map((id) => sandbox.tokenCalls(id));
 
 /** A directory in which a gateway has kept the records of `ids`, and was killed. */
 async function storeOf(ids: readonly string[]): Promise<string> {
@@ -55,9 +55,9 @@ describe('A directory of one process', () => {
   it('has files that only their owner can read, and stays small, however often what it keeps changes', async () => {
     const directory = newDirectory();
     const { origin } = await start(directory);
-    const { id } = sandbox.control.addTaxpayer({ metadata: { filler: 'x'.repeat(200_000) } });
+    const { id } = sandbox.addTaxpayer({ metadata: { filler: 'x'.repeat(200_000) } });
     for (let n = 0; n < 30; n += 1) {
-      sandbox.control.rotateToken(id); // so that a job needs the record again
+      sandbox.rotateToken(id); // so that a job needs the record again
       await postQuery(origin, `{ refreshJob(taxpayerId: "${id}", jobId: "job-${n}") { status } }`);
     }
     expect(calls([id])).toEqual([30]);
@@ -73,7 +73,7 @@ describe('A directory of one process', () => {
     expect(output()).toMatch(
       /^{.*waiting until it ends.*\nCACHE_URL: another gateway uses \S+: stop it first .*redis:\/\/.*\n$/,
     );
-    const [id] = sandbox.control.addTaxpayers(1) as [string];
+    const [id] = sandbox.addTaxpayers(1) as [string];
     await read(first, id);
     const second = start(directory, { DRAIN_TIMEOUT_MS: '20000' });
     expect(await first.stop()).toBe(0);
@@ -87,7 +87,7 @@ describe('A directory of one process', () => {
     ['renamed', renamed],
   ])('is made again when it was %s under a running gateway, which loses nothing', async (_, harm) => {
     const directory = newDirectory();
-    const [before, after] = [sandbox.control.addTaxpayers(3), sandbox.control.addTaxpayers(3)];
+    const [before, after] = [sandbox.addTaxpayers(3), sandbox.addTaxpayers(3)];
     const gateway = await start(directory);
     for (const id of before) await read(gateway, id);
     harm(directory);
@@ -112,7 +112,7 @@ describe('A directory of one process', () => {
     };
     const created = await create(second);
     first.child.kill('SIGCONT');
-    const [id] = sandbox.control.addTaxpayers(1) as [string];
+    const [id] = sandbox.addTaxpayers(1) as [string];
     await read(first, id);
     expect(await create(first)).toBe('UPSTREAM_UNAVAILABLE');
     await kill(second, directory);
@@ -133,7 +133,7 @@ describe('A directory of one process', () => {
     const answered: string[] = [];
     for (let round = 0; round < 4; round += 1) {
       const gateway = await start(directory);
-      const load = sandbox.control.addTaxpayers(40).map(async (id) => {
+      const load = sandbox.addTaxpayers(40).map(async (id) => {
         await read(gateway, id);
         answered.push(id);
       });
@@ -153,7 +153,7 @@ describe('A damaged file in the directory', () => {
   const ids: string[] = [];
   let sound: string;
   beforeAll(async () => {
-    ids.push(...sandbox.control.addTaxpayers(4));
+    ids.push(...sandbox.addTaxpayers(4));
     sound = await storeOf(ids);
   });
 
@@ -166,7 +166,7 @@ describe('A damaged file in the directory', () => {
     writeFileSync(join(directory, 'journal'), damage(readFileSync(join(directory, 'journal'))));
     const gateway = await start(directory);
     expect(linesWith(gateway, 'was damaged')).toHaveLength(1);
-    const [id] = sandbox.control.addTaxpayers(1) as [string];
+    const [id] = sandbox.addTaxpayers(1) as [string];
     await read(gateway, id);
     await kill(gateway, directory);
     const next = await start(directory);

@@ -25,7 +25,7 @@ describe('processes over one Redis', () => {
     return spawnGateway({ ...environmentFor(sandbox), CACHE_URL: redis.url, ...limits });
   }
 
-  const addTaxpayer = () => sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
+  const addTaxpayer = () => sandbox.addTaxpayer({ status: 'AUTHORIZED' });
 
   /** Asks the other processes in turn `waiters` times. */
   const ask = (variables: object) =>
@@ -40,37 +40,36 @@ describe('processes over one Redis', () => {
   const itMostlyWaits = together();
 
   itMostlyWaits('go on soon after a kill -9 of the one that was reading a token, with one more call', async () => {
-    const { control } = sandbox;
     const holder = await start();
     const { id } = addTaxpayer();
-    control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'never' }, times: 1 });
+    sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'never' }, times: 1 });
     const lost = postQuery(holder.origin, tokenQuery, { id }).catch(() => 'lost');
-    await until(() => control.tokenCalls(id) === 1, 60_000);
+    await until(() => sandbox.tokenCalls(id) === 1, 60_000);
     const answered = ask({ id });
     await sleep(longMs);
-    expect(control.tokenCalls(id)).toBe(1);
+    expect(sandbox.tokenCalls(id)).toBe(1);
     await holder.kill();
     expect(await lost).toBe('lost');
     await answered;
-    expect(control.tokenCalls(id)).toBe(2);
+    expect(sandbox.tokenCalls(id)).toBe(2);
   });
 
   itMostlyWaits('make one call to a service that takes three times as long as a lease lasts', async () => {
     const { id } = addTaxpayer();
-    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { delayMs: 2 * longMs }, times: 1 });
+    sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { delayMs: 2 * longMs }, times: 1 });
     await ask({ id });
-    expect(sandbox.control.tokenCalls(id)).toBe(1);
+    expect(sandbox.tokenCalls(id)).toBe(1);
   });
 
   itMostlyWaits('create one link for a key though that takes longer than a lease lasts', async () => {
     const mutation = 'mutation { createClientLink(input: { idempotencyKey: "key" }) { clientLink { id } replayed } }';
     type Created = { createClientLink: { clientLink: { id: string }; replayed: boolean } };
-    sandbox.control.arm({ endpoint: 'createClientLink', fault: { delayMs: longMs }, times: 1 });
+    sandbox.arm({ endpoint: 'createClientLink', fault: { delayMs: longMs }, times: 1 });
     const created = await Promise.all(others.map(({ origin }) => postQuery<Created>(origin, mutation)));
     const links = created.map(({ data }) => data?.createClientLink);
     expect(links[0]?.clientLink.id).toBe(links[1]?.clientLink.id);
     expect(links.map((link) => link?.replayed).sort()).toEqual([false, true]);
-    expect(sandbox.control.counters().createClientLink).toBe(1);
+    expect(sandbox.counters().createClientLink).toBe(1);
   });
 
   itMostlyWaits(
@@ -81,19 +80,19 @@ describe('processes over one Redis', () => {
       const tokenOf = async ({ origin }: GatewayProcess) =>
         (await postQuery<{ taxpayerToken: { accessToken: string } }>(origin, tokenQuery, { id })).data?.taxpayerToken
           .accessToken;
-      sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'held' }, times: 1 });
+      sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'held' }, times: 1 });
       const late = tokenOf(holder);
-      await until(() => sandbox.control.tokenCalls(id) === 1, 60_000);
+      await until(() => sandbox.tokenCalls(id) === 1, 60_000);
       await sleep(1500); // renewed once
       holder.child.kill('SIGSTOP');
-      sandbox.control.rotateToken(id);
+      sandbox.rotateToken(id);
       const [newer] = await Promise.all(others.map(tokenOf));
-      sandbox.control.release('held');
+      sandbox.release('held');
       holder.child.kill('SIGCONT');
       expect(await late).toBe(newer); // not the one that it was told itself
       expect(await tokenOf(holder)).toBe(newer);
       expect(await tokenOf(await start())).toBe(newer);
-      expect(sandbox.control.tokenCalls(id)).toBe(2);
+      expect(sandbox.tokenCalls(id)).toBe(2);
     },
   );
 });

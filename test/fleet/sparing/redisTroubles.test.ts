@@ -13,7 +13,6 @@ const day = 24 * 3_600_000;
 async function build() {
   const redis = await startRedis();
   const sandbox = await startSandbox();
-  const { control } = sandbox;
   const env = { CACHE_URL: redis.url, UPSTREAM_BASE_URL: sandbox.url, TOKEN_BUDGET_PER_HOUR: '0' };
   /** The keys of the records, which alone are kept for days. */
   const records = async () => {
@@ -23,11 +22,11 @@ async function build() {
   };
   return {
     redis,
-    control,
+    sandbox,
     records,
     /** A process that has nothing in memory. */
     start: (more: Environment = {}) => startTestGateway({ ...env, ...more }),
-    addTaxpayers: (count: number) => control.addTaxpayers(count, { status: 'AUTHORIZED' }) as [string, ...string[]],
+    addTaxpayers: (count: number) => sandbox.addTaxpayers(count, { status: 'AUTHORIZED' }) as [string, ...string[]],
     isWell: (gateway: TestGateway) => whenMetric(gateway, 'gateway_store_degraded', 0, 20_000),
     areStored: (count: number) => until(async () => (await records()).length === count, 20_000),
   };
@@ -51,7 +50,7 @@ async function read({ query }: TestGateway, id: string): Promise<string> {
 const storeLines = ({ logs }: TestGateway) => logs.filter((line) => /store (un)?available/.test(line));
 
 scene('Redis that is killed on the way gets what it missed, twice, and each time is told once', async (scenery) => {
-  const { redis, control, start, isWell, areStored } = scenery;
+  const { redis, sandbox, start, isWell, areStored } = scenery;
   const [before, ...during] = scenery.addTaxpayers(3);
   const one = await start();
   expect(await read(one, before)).toBe(before);
@@ -62,17 +61,17 @@ scene('Redis that is killed on the way gets what it missed, twice, and each time
     await areStored(1);
     await isWell(one);
     expect(await read(await start(), id)).toBe(id);
-    expect(control.tokenCalls(id)).toBe(1);
+    expect(sandbox.tokenCalls(id)).toBe(1);
   }
   expect(await read(one, before)).toBe(before);
-  expect(control.tokenCalls(before)).toBe(1);
+  expect(sandbox.tokenCalls(before)).toBe(1);
   expect(storeLines(one).map((line) => /store unavailable|store available again/.exec(line)?.[0])).toEqual(
     Array(2).fill(['store unavailable', 'store available again']).flat(),
   );
 });
 
 scene('Redis that falls silent is not waited for at each read', async (scenery) => {
-  const { redis, control, start, areStored } = scenery;
+  const { redis, sandbox, start, areStored } = scenery;
   const one = await start();
   const ids = scenery.addTaxpayers(40);
   redis.pause();
@@ -83,11 +82,11 @@ scene('Redis that falls silent is not waited for at each read', async (scenery) 
   await areStored(ids.length);
   const two = await start();
   for (const id of ids) expect(await read(two, id)).toBe(id);
-  expect(control.counters().taxpayerToken).toBe(ids.length);
+  expect(sandbox.counters().taxpayerToken).toBe(ids.length);
 });
 
 scene('Redis that is full, or a replica that takes no writes, is still read', async (scenery) => {
-  const { redis, control, start, isWell, areStored } = scenery;
+  const { redis, sandbox, start, isWell, areStored } = scenery;
   const troubles = [
     [
       ['CONFIG', 'SET', 'maxmemory', '1'],
@@ -109,16 +108,16 @@ scene('Redis that is full, or a replica that takes no writes, is still read', as
     await isWell(one);
     await areStored(n + 2);
   }
-  for (const id of ids) expect([await read(await start(), id), control.tokenCalls(id)]).toEqual([id, 1]);
+  for (const id of ids) expect([await read(await start(), id), sandbox.tokenCalls(id)]).toEqual([id, 1]);
 });
 
 scene(
   'Entries that were lost, replaced, damaged or swapped count as absent, and no store as failing',
   async (scenery) => {
-    const { redis, control, records, start, areStored } = scenery;
+    const { redis, sandbox, records, start, areStored } = scenery;
     const [lost, ...others] = scenery.addTaxpayers(3);
     const [one, two] = others as [string, string];
-    const calls = () => [lost, one, two].map((id) => control.tokenCalls(id));
+    const calls = () => [lost, one, two].map((id) => sandbox.tokenCalls(id));
     const readBoth = async () => {
       const gateway = await start();
       for (const id of [one, two]) expect(await read(gateway, id)).toBe(id);
@@ -153,14 +152,14 @@ scene(
 scene(
   'A process spends an eighth of the budget while Redis is away, beside what the fleet may count there',
   async (scenery) => {
-    const { redis, control, start, isWell, areStored } = scenery;
+    const { redis, sandbox, start, isWell, areStored } = scenery;
     const env = { TOKEN_BUDGET_PER_HOUR: '64', RATE_LIMIT_PER_MINUTE: '0' };
     await redis.kill();
     const one = await start(env);
     for (const id of scenery.addTaxpayers(40)) {
       expect([id, 'TOKEN_BUDGET_EXHAUSTED']).toContain(await read(one, id));
     }
-    const alone = control.counters().taxpayerToken;
+    const alone = sandbox.counters().taxpayerToken;
     expect(alone).toBe(8);
     await redis.restart();
     await isWell(one);
@@ -168,34 +167,34 @@ scene(
     for (const id of scenery.addTaxpayers(2)) expect(await read(one, id)).toBe(id);
     const two = await start(env);
     for (const id of scenery.addTaxpayers(80)) await read(two, id);
-    expect(control.counters().taxpayerToken).toBe(alone + 64);
+    expect(sandbox.counters().taxpayerToken).toBe(alone + 64);
   },
 );
 
 scene(
   'A process keeps the pause that the service asked for while Redis is away',
-  async ({ redis, control, ...scenery }) => {
+  async ({ redis, sandbox, ...scenery }) => {
     await redis.kill();
     const one = await scenery.start();
-    control.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers: { 'Retry-After': '60' } }, times: 1 });
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers: { 'Retry-After': '60' } }, times: 1 });
     for (const id of scenery.addTaxpayers(3)) expect(await read(one, id)).toBe('UPSTREAM_RATE_LIMITED');
-    expect(control.counters().taxpayerToken).toBe(1);
+    expect(sandbox.counters().taxpayerToken).toBe(1);
   },
 );
 
 scene('Every key in Redis ends by itself', async (scenery) => {
-  const { redis, control, start } = scenery;
+  const { redis, sandbox, start } = scenery;
   const one = await start({ TOKEN_BUDGET_PER_HOUR: '100' });
   const [id] = scenery.addTaxpayers(1);
-  const job = control.addJob({ taxpayerId: id, durationMs: Infinity }).jobId;
+  const job = sandbox.addJob({ taxpayerId: id, durationMs: Infinity }).jobId;
   await one.query('query ($id: ID!, $job: ID!) { refreshJob(taxpayerId: $id, jobId: $job) { status } }', { id, job });
   await create(one, 'key');
-  await control.arm({ endpoint: 'taxpayerToken', fault: { status: 429 }, times: 1 });
+  await sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 429 }, times: 1 });
   await read(one, 'nobody');
   const keys = await redis.keys();
   expect(keys.length).toBeGreaterThanOrEqual(4);
   for (const key of keys) expect([key, Number(await redis.command('PTTL', key)) !== -1]).toEqual([key, true]);
-  control.arm({ endpoint: 'taxpayerToken', fault: { status: 500 } });
+  sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 500 } });
   await read(await start(), 'failing');
   const [failed = ''] = (await redis.keys()).filter((key) => !keys.includes(key));
   expect(await redis.command('HLEN', failed)).toBe(1); // the failure, for those who wait for it
@@ -225,10 +224,10 @@ async function afterwards(ask: () => Promise<string>): Promise<string> {
 }
 
 /** Pauses Redis while the service creates a link. */
-async function pauseRedisWhileCreating({ control, redis }: Scenery, gateway: TestGateway, fault = {}) {
-  control.arm({ endpoint: 'createClientLink', fault: { gate: 'held', ...fault }, times: 1 });
+async function pauseRedisWhileCreating({ sandbox, redis }: Scenery, gateway: TestGateway, fault = {}) {
+  sandbox.arm({ endpoint: 'createClientLink', fault: { gate: 'held', ...fault }, times: 1 });
   const creating = create(gateway, 'key');
-  await control.whenCalled('createClientLink', 1);
+  await sandbox.whenCalled('createClientLink', 1);
   redis.pause();
   return { creating };
 }
@@ -236,7 +235,7 @@ async function pauseRedisWhileCreating({ control, redis }: Scenery, gateway: Tes
 scene(
   'A link is replayed by the process that created it while Redis is silent, and by others afterwards',
   async (scenery) => {
-    const { redis, control } = scenery;
+    const { redis, sandbox } = scenery;
     const [one, two] = [await scenery.start(), await scenery.start()];
     const link = (await create(one, 'key')).replace('created ', '');
     redis.pause();
@@ -248,45 +247,45 @@ scene(
     await redis.kill();
     await redis.restart();
     expect(await create(one, 'key')).toBe(`replayed ${link}`); // though Redis lost it
-    expect(control.counters().createClientLink).toBe(1);
+    expect(sandbox.counters().createClientLink).toBe(1);
   },
 );
 
 scene('A new key is refused without a call while Redis is silent, and unused afterwards', async (scenery) => {
-  const { redis, control } = scenery;
+  const { redis, sandbox } = scenery;
   const [one, two] = [await scenery.start(), await scenery.start()];
   redis.pause();
   const refused = [create(one, 'a'), create(one, 'a'), create(two, 'a'), create(one, 'b')];
   expect(new Set(await Promise.all(refused))).toEqual(new Set(['UPSTREAM_UNAVAILABLE, again']));
-  expect(control.counters().createClientLink).toBe(0);
+  expect(sandbox.counters().createClientLink).toBe(0);
   redis.resume();
   expect(await afterwards(() => create(one, 'a'))).toMatch(/^created /);
   expect(await afterwards(() => create(two, 'b'))).toMatch(/^created /);
-  expect(control.counters().createClientLink).toBe(2);
+  expect(sandbox.counters().createClientLink).toBe(2);
 });
 
 scene('A link whose process ended while Redis was silent has an unknown outcome', async (scenery) => {
-  const { redis, control } = scenery;
+  const { redis, sandbox } = scenery;
   const env = { UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '2000' }; // how long it waits for a creation
   const [one, two] = [await scenery.start(), await scenery.start(env)];
   const { creating } = await pauseRedisWhileCreating(scenery, one);
   for (const key of ['a', 'b', 'c']) await create(one, key); // from then on Redis is not asked
-  control.release('held');
+  sandbox.release('held');
   expect(await creating).toMatch(/^created /);
   await one.gateway.stop();
   redis.resume();
   expect(await afterwards(() => create(two, 'key'))).toBe('OUTCOME_UNKNOWN');
-  expect(control.counters().createClientLink).toBe(1);
+  expect(sandbox.counters().createClientLink).toBe(1);
 });
 
-scene('A link whose record was damaged has an unknown outcome', async ({ redis, control, start }) => {
+scene('A link whose record was damaged has an unknown outcome', async ({ redis, sandbox, start }) => {
   await create(await start(), 'key');
   for (const key of await redis.keys()) {
     if (Number(await redis.command('PTTL', key)) > day / 2) await redis.command('APPEND', key, 'x');
   }
   const two = await start({ UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '2000' }); // how long it waits
   expect(await create(two, 'key')).toBe('OUTCOME_UNKNOWN');
-  expect(control.counters().createClientLink).toBe(1);
+  expect(sandbox.counters().createClientLink).toBe(1);
 });
 
 scene('Keys that are refused while Redis is away leave nothing to do once it is back', async (scenery) => {
@@ -302,30 +301,30 @@ scene('Keys that are refused while Redis is away leave nothing to do once it is 
   expect(await create(one, 'key-0')).toMatch('created');
 });
 
-scene('Tries that wait for one creation look at its record together', async ({ control, start }) => {
+scene('Tries that wait for one creation look at its record together', async ({ sandbox, start }) => {
   const [one, two] = [await start(), await start()];
-  control.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
+  sandbox.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
   const first = create(one, 'key');
-  await control.whenCalled('createClientLink', 1);
+  await sandbox.whenCalled('createClientLink', 1);
   const others = Array.from({ length: 50 }, () => create(two, 'key'));
   await delay(1000);
-  control.release('slow');
+  sandbox.release('slow');
   const link = (await first).replace('created ', '');
   expect(await Promise.all(others)).toEqual(Array(50).fill(`replayed ${link}`));
   expect(await metric(two, 'gateway_store_seconds_count{command="get"')).toBeLessThan(2 * 50);
 });
 
 scene('What was read without Redis is stored also after another process failed to read it', async (scenery) => {
-  const { redis, control, start, areStored } = scenery;
+  const { redis, sandbox, start, areStored } = scenery;
   const [id] = scenery.addTaxpayers(1);
   await redis.command('ACL', 'SETUSER', 'one', 'on', '>secret', '~*', '+@all');
   const one = await start({ CACHE_URL: redis.url.replace('//', '//one:secret@') });
   await redis.command('ACL', 'SETUSER', 'one', 'off');
   await redis.command('CLIENT', 'KILL', 'USER', 'one');
   expect(await read(one, id)).toBe(id);
-  control.arm({ endpoint: 'taxpayerToken', fault: { status: 500, delayMs: 2000 } });
+  sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 500, delayMs: 2000 } });
   const failing = read(await start(), id);
-  await control.whenCalled('taxpayerToken', 2);
+  await sandbox.whenCalled('taxpayerToken', 2);
   await redis.command('ACL', 'SETUSER', 'one', 'on');
   expect(await failing).toBe('UPSTREAM_UNAVAILABLE');
   await areStored(1);

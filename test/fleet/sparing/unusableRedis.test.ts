@@ -16,7 +16,7 @@ import { until } from '../../support/until.js';
 async function causesOf(CACHE_URL: string) {
   const gateway = await startTestGateway({ CACHE_URL });
   // A dozen: of a cluster, one part has the keys of a few.
-  const ids = gateway.sandbox.control.addTaxpayers(12);
+  const ids = gateway.sandbox.addTaxpayers(12);
   const fields = ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { status }`);
   const { data, errors } = await gateway.query(`{ ${fields.join(' ')} }`);
   const tokens = Object.fromEntries(ids.map((_, n) => [`t${n}`, { status: 'CREATED' }]));
@@ -84,7 +84,7 @@ it('Nobody waits for a process whose leases the store takes, and whose answers i
   const sandbox = await startSandbox();
   const env = { CACHE_URL: await urlWithout('pexpire'), UPSTREAM_BASE_URL: sandbox.url };
   const fleet = await Promise.all([startTestGateway(env), startTestGateway(env)]);
-  const [id] = sandbox.control.addTaxpayers(1);
+  const [id] = sandbox.addTaxpayers(1);
   for (const gateway of fleet) {
     const { data } = await gateway.query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`);
     expect(data).toEqual({ taxpayerToken: { status: 'CREATED' } });
@@ -124,7 +124,7 @@ it('A slot of a cluster that moves to a master which refuses the user ASKING is 
   const sandbox = await startSandbox();
   const env = { ...environmentFor(sandbox), CACHE_URL: url.replace('//', '//app:secret@') };
   const gateway = await spawnGateway(env);
-  const [id] = sandbox.control.addTaxpayers(1);
+  const [id] = sandbox.addTaxpayers(1);
   const { data } = await postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`);
   expect(data).toEqual({ taxpayerToken: { status: 'CREATED' } });
   const lines = linesWith([gateway.output()], { level: 'error' });

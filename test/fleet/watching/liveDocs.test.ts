@@ -57,9 +57,7 @@ describe('A subscription by WebSocket outlives a gateway that is away for a mome
     const { liveClient } = await import(`${process.cwd()}/examples/web/src/liveClient.ts`);
     const job = addJob(gateway);
     const query = `subscription { refreshJobUpdated(taxpayerId: "${job.taxpayerId}", jobId: "${job.jobId}") { status } }`;
-    liveClient.on('closed', () =>
-      gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' }),
-    );
+    liveClient.on('closed', () => gateway.sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'completed' }));
     const seen: string[] = [];
     for await (const { data } of liveClient.iterate({ query })) seen.push(data.refreshJobUpdated.status);
     expect(seen.at(-1)).toBe('COMPLETED');

@@ -54,7 +54,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
     const ids = Array.from({ length: watchersPerSocket }, (_, n) => `${n}`);
     for (const socket of sockets) subscribe(socket, job, ids);
     await until(() => count('next') === watchers, 60_000);
-    const polls = () => sandbox.control.jobCalls(job.taxpayerId, job.jobId);
+    const polls = () => sandbox.jobCalls(job.taxpayerId, job.jobId);
     const from = polls();
     await until(() => polls() === from + 4, 60_000);
     // A process that is late takes what another has read meanwhile.
@@ -63,13 +63,13 @@ describe('200 watchers on 4 processes over one Redis', () => {
     await until(() => polls() === from + 6, 60_000);
     fleet[0]?.child.kill('SIGCONT');
     await until(() => polls() === from + 8, 60_000);
-    sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+    sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
     const pollsBefore = polls();
     await until(() => count('complete') === watchers, 60_000);
     expect(count('next')).toBe(2 * watchers);
     expect(polls() - pollsBefore).toBe(1);
-    expect(sandbox.control.tokenCalls(job.taxpayerId)).toBe(1);
-    const times = sandbox.control.requests('refreshJob').map(({ receivedAt }) => receivedAt);
+    expect(sandbox.tokenCalls(job.taxpayerId)).toBe(1);
+    const times = sandbox.requests('refreshJob').map(({ receivedAt }) => receivedAt);
     const gaps = times.slice(1).map((time, n) => time - (times[n] ?? 0));
     // Polls are 900 to 1,100 ms apart; a second one within an interval would be a much shorter gap.
     expect(Math.min(...gaps)).toBeGreaterThan(intervalMs / 2);
@@ -81,17 +81,17 @@ describe('200 watchers on 4 processes over one Redis', () => {
   });
 
   it('cost one call per taxpayer and interval, and all see a change within one', async () => {
-    const taxpayers = sandbox.control.addTaxpayers(5, { status: 'CREATED' });
+    const taxpayers = sandbox.addTaxpayers(5, { status: 'CREATED' });
     await Promise.all(fleet.flatMap((each) => Array.from({ length: socketsPerProcess }, () => open(each))));
     const query = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
     for (const socket of sockets) {
       for (const id of taxpayers) socket.subscribe({ query, variables: { id } }, id);
     }
     await until(() => count('next') === watchers, 60_000);
-    const calls = () => taxpayers.map((id) => sandbox.control.tokenCalls(id));
+    const calls = () => taxpayers.map((id) => sandbox.tokenCalls(id));
     expect(calls()).toEqual(taxpayers.map(() => 1));
     await until(() => calls().every((n) => n === 3), 60_000);
-    for (const id of taxpayers) sandbox.control.updateTaxpayer(id, { status: 'COMPLETED' });
+    for (const id of taxpayers) sandbox.updateTaxpayer(id, { status: 'COMPLETED' });
     await until(() => count('complete') === watchers, 60_000);
     expect(count('next')).toBe(2 * watchers);
     expect(calls()).toEqual(taxpayers.map(() => 4));
@@ -101,8 +101,8 @@ describe('200 watchers on 4 processes over one Redis', () => {
   it('go on when the process that polls is killed, with one more poll', async () => {
     const job = addJob({ sandbox });
     const [poller, ...others] = fleet as [GatewayProcess, ...GatewayProcess[]];
-    sandbox.control.arm({ endpoint: 'refreshJob', times: 1, fault: { gate: 'never' } });
-    const polls = () => sandbox.control.jobCalls(job.taxpayerId, job.jobId);
+    sandbox.arm({ endpoint: 'refreshJob', times: 1, fault: { gate: 'never' } });
+    const polls = () => sandbox.jobCalls(job.taxpayerId, job.jobId);
     subscribe(await open(poller), job);
     await until(() => polls() === 1);
     const waiting = await Promise.all(others.map(open));
@@ -111,7 +111,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
     const isNews = ({ type }: { readonly type: string }) => type === 'next';
     await Promise.all(waiting.map((socket) => socket.message(isNews)));
     expect(polls()).toBe(2);
-    sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'failed' });
+    sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'failed' });
     await Promise.all(waiting.map((socket) => socket.message(({ type }) => type === 'complete')));
   });
 });

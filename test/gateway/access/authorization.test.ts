@@ -21,15 +21,15 @@ const subject = 'Ada Lovelace';
 const provider = await startTrustedProvider();
 const gateway = await startTestGateway(provider.env);
 for (const id of [existing, own]) {
-  gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
-  gateway.sandbox.control.addJob({ taxpayerId: id, jobId: 'job', name: `Job of ${id}`, status: 'completed' });
+  gateway.sandbox.addTaxpayer({ id, name: `Name of ${id}` });
+  gateway.sandbox.addJob({ taxpayerId: id, jobId: 'job', name: `Job of ${id}`, status: 'completed' });
 }
 
 /** Lines of the log before the test. */
 let logged = 0;
 beforeEach(() => {
   logged = gateway.logs.length;
-  gateway.sandbox.control.resetCounters();
+  gateway.sandbox.resetCounters();
 });
 
 describe('the root fields, and the paths to a taxpayer', () => {
@@ -56,14 +56,14 @@ describe('the root fields, and the paths to a taxpayer', () => {
       for (const answer of answers) expectForbidden(answer);
       expect(comparable(answers[0])).toEqual(comparable(answers[1]));
     });
-    expect(gateway.sandbox.control.requests()).toEqual([]);
+    expect(gateway.sandbox.requests()).toEqual([]);
   });
 
   test('each refuses a caller without any scope before any call', async () => {
     await expectOfEach(everyPath, async (path) =>
       expectForbidden(await ask(path, existing, await tokenFor([], [existing]))),
     );
-    expect(gateway.sandbox.control.requests()).toEqual([]);
+    expect(gateway.sandbox.requests()).toEqual([]);
   });
 
   test('each refuses a caller who lacks one scope of those published for it', async () => {
@@ -81,7 +81,7 @@ describe('the root fields, and the paths to a taxpayer', () => {
       expect(answer).toMatchObject({ status: 401 });
       expect(codesOf(answer)).toEqual(['UNAUTHENTICATED']);
     });
-    expect(gateway.sandbox.control.requests()).toEqual([]);
+    expect(gateway.sandbox.requests()).toEqual([]);
   });
 
   test('each mutation leaves an audit line, whatever came of it', async () => {
@@ -97,16 +97,16 @@ describe('what is shared between callers', () => {
   const record = 'query($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
 
   test('a caller cannot join a read that another caller began', async () => {
-    const { control } = gateway.sandbox;
-    const { id } = control.addTaxpayer({ name: 'In flight' });
-    control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'flight' } });
+    const { sandbox } = gateway;
+    const { id } = sandbox.addTaxpayer({ name: 'In flight' });
+    sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'flight' } });
     const flight = send(record, { id }, await tokenFor(everyScope, [id]));
-    await control.whenCalled('taxpayerToken', 1);
+    await sandbox.whenCalled('taxpayerToken', 1);
     expectForbidden(await send(record, { id }, await tokenFor(everyScope, [own]))); // while that read is still held
-    control.disarmAll();
-    control.release('flight');
+    sandbox.disarmAll();
+    sandbox.release('flight');
     expect((await flight).data).toEqual({ taxpayerToken: { name: 'In flight' } });
-    expect(control.tokenCalls(id)).toBe(1);
+    expect(sandbox.tokenCalls(id)).toBe(1);
   });
 
   test('a link that one caller created is not replayed to another with the same key, and each leaves an audit line', async () => {
@@ -140,7 +140,7 @@ describe('the access token', () => {
 
   test('is shown with it, and the audit log says who saw whose, without naming either', async () => {
     const answer = await send(document, { id: own }, await tokenFor(everyScope, [own]));
-    const secret = gateway.sandbox.control.taxpayer(own)?.accessToken;
+    const secret = gateway.sandbox.taxpayer(own)?.accessToken;
     expect(answer.data).toMatchObject({ taxpayerToken: { accessToken: secret } });
     const [line] = audits('token-revealed');
     const requestId = answer.headers.get('x-request-id');

@@ -28,8 +28,8 @@ async function start(): Promise<TestGateway> {
     TOKEN_BUDGET_PER_HOUR: '0',
   });
   for (const id of many.slice(0, 200)) {
-    started.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
-    started.sandbox.control.addJob({ taxpayerId: id, jobId: 'job', status: 'completed' });
+    started.sandbox.addTaxpayer({ id, name: `Name of ${id}` });
+    started.sandbox.addJob({ taxpayerId: id, jobId: 'job', status: 'completed' });
   }
   return started;
 }
@@ -42,20 +42,20 @@ beforeEach(async () => {
   subject = `caller ${++callers}`;
   headers = await headersOf();
   point.asked.length = 0;
-  gateway.sandbox.control.resetCounters();
+  gateway.sandbox.resetCounters();
 });
 
 describe('A caller whose token lists no taxpayer', () => {
   it('sees those that the decision point allows, and no other, alike whether it exists', async () => {
     point.allow(subject, [many[1] ?? '']);
     expect((await read(many[1])).data).toEqual({ taxpayerToken: { name: `Name of ${many[1]}` } });
-    gateway.sandbox.control.resetCounters();
+    gateway.sandbox.resetCounters();
     for (const id of [many[2], 'missing']) {
       const answer = await read(id);
       expect(codesOf(answer)).toEqual(['FORBIDDEN']);
       expect(answer.errors?.[0]?.message).toBe('You do not have access to this taxpayer');
     }
-    expect(gateway.sandbox.control.requests()).toEqual([]);
+    expect(gateway.sandbox.requests()).toEqual([]);
     expect(linesWith(gateway.logs, { audit: 'access-denied' }).at(-1)).toMatchObject({
       outcome: 'denied',
       reason: 'decision point: denied',
@@ -174,7 +174,7 @@ describe('A caller whose token lists no taxpayer', () => {
 });
 
 it('The decision point is asked 32 questions at once for one caller, and about others all the same', async () => {
-  const ids = gateway.sandbox.control.addTaxpayers(40); // read by no test before
+  const ids = gateway.sandbox.addTaxpayers(40); // read by no test before
   const other = `${subject} too`;
   point.allow(subject, ids);
   point.allow(other, ids);

@@ -126,8 +126,8 @@ describe.each(Object.entries(samples))('docs/identity-providers.md, %s:', (headi
     const settings = settingsUnder(heading);
     const jwksUrls = settings['AUTH_ISSUER']?.split(',').map(() => keys.jwksUrl);
     gateway = await startTestGateway({ AUTH_MODE: 'jwt', ...settings, AUTH_JWKS_URL: jwksUrls?.join() });
-    for (const id of ['t1', 't2']) gateway.sandbox.control.addTaxpayer({ id, status: 'AUTHORIZED' });
-    gateway.sandbox.control.addJob({ taxpayerId: 't1', jobId: 'j1', status: 'completed' });
+    for (const id of ['t1', 't2']) gateway.sandbox.addTaxpayer({ id, status: 'AUTHORIZED' });
+    gateway.sandbox.addJob({ taxpayerId: 't1', jobId: 'j1', status: 'completed' });
   });
 
   it.each(tokens)('$is', async ({ claims, typ = 'JWT', reads }) => {

@@ -58,7 +58,7 @@ it.each([{}, { AUTH_TOKEN_TYPES: 'at+jwt' }])(
     const response = await fetch(`${issuer}/token`, { method: 'POST', headers: { authorization }, body });
     const { access_token: token } = (await response.json()) as { access_token: string };
     const gateway = await startTestGateway({ AUTH_MODE: 'jwt', AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience, ...env });
-    gateway.sandbox.control.addTaxpayer({ id: 't1', status: 'AUTHORIZED' });
+    gateway.sandbox.addTaxpayer({ id: 't1', status: 'AUTHORIZED' });
     const query = '{ taxpayerToken(taxpayerId: "t1") { status } }';
     const { data } = await gateway.query(query, {}, { authorization: `Bearer ${token}` });
     expect(data).toEqual({ taxpayerToken: { status: 'AUTHORIZED' } });

@@ -24,13 +24,13 @@ const gateway = await startTestGateway({ ...provider.env, ...timing, AUTH_DECISI
 
 /** A caller, and the one taxpayer whom that caller may see, with a job. */
 async function scene(subject: string) {
-  const { control } = gateway.sandbox;
-  const { id } = control.addTaxpayer({ name: `Name for ${subject}`, status: 'AUTHORIZED' });
-  control.addJob({ taxpayerId: id, jobId: 'job', durationMs: Infinity });
+  const { sandbox } = gateway;
+  const { id } = sandbox.addTaxpayer({ name: `Name for ${subject}`, status: 'AUTHORIZED' });
+  sandbox.addJob({ taxpayerId: id, jobId: 'job', durationMs: Infinity });
   point.allow(subject, [id]);
   const headers = { authorization: `Bearer ${await provider.token({ sub: subject, scope })}` };
   return {
-    ...{ control, id, name: `Name for ${subject}` },
+    ...{ sandbox, id, name: `Name for ${subject}` },
     ask: (query: string, variables: object = { id }): Promise<Answer<Record<string, unknown>>> =>
       gateway.query(query, variables, headers),
     asked: () => point.asked.filter(({ body }) => body.subject.id === subject).length,
@@ -46,22 +46,22 @@ async function scene(subject: string) {
 
 describe('A right that is withdrawn has ended once the time of the decision is over', () => {
   itMostlyWaits('for queries, also of what is cached', async () => {
-    const { ask, name, withdrawn, control, id } = await scene('who queries');
+    const { ask, name, withdrawn, sandbox, id } = await scene('who queries');
     for (const _ of [1, 2, 3]) expect((await ask(record)).data).toEqual({ taxpayerToken: { name } });
     await withdrawn();
-    const calls = control.tokenCalls(id);
+    const calls = sandbox.tokenCalls(id);
     expect(codesOf(await ask(record))).toEqual(['FORBIDDEN']);
-    expect(control.tokenCalls(id)).toBe(calls);
+    expect(sandbox.tokenCalls(id)).toBe(calls);
   });
 
   itMostlyWaits('for a read that began while it held, and for those who joined it', async () => {
-    const { ask, id, control, withdrawn } = await scene('who joins');
-    const fault = control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: id } });
+    const { ask, id, sandbox, withdrawn } = await scene('who joins');
+    const fault = sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: id } });
     const answers = [ask(record), ask(record)];
-    await until(() => control.tokenCalls(id) === 1);
+    await until(() => sandbox.tokenCalls(id) === 1);
     await withdrawn();
-    control.disarm(fault);
-    control.release(id);
+    sandbox.disarm(fault);
+    sandbox.release(id);
     for (const answer of await Promise.all(answers)) {
       expect(answer.data).toEqual({ taxpayerToken: null });
       expect(codesOf(answer)).toEqual(['FORBIDDEN']);
@@ -69,11 +69,11 @@ describe('A right that is withdrawn has ended once the time of the decision is o
   });
 
   itMostlyWaits('for a query that waits for a job', async () => {
-    const { ask, id, control, withdrawn } = await scene('who waits');
+    const { ask, id, sandbox, withdrawn } = await scene('who waits');
     const waiting = ask(longPoll);
-    await until(() => control.jobCalls(id, 'job') > 0);
+    await until(() => sandbox.jobCalls(id, 'job') > 0);
     await withdrawn();
-    control.updateJob(id, 'job', { status: 'completed' });
+    sandbox.updateJob(id, 'job', { status: 'completed' });
     expect(codesOf(await waiting)).toEqual(['FORBIDDEN']);
   });
 
@@ -107,11 +107,11 @@ describe.each(['a WebSocket', 'an event stream'])('A stream over %s', (transport
   });
 
   itMostlyWaits('goes on for as long as it is allowed, with one question for each time', async () => {
-    const { open, asked, control, id } = await scene(`who stays by ${transport}`);
+    const { open, asked, sandbox, id } = await scene(`who stays by ${transport}`);
     const next = await open(transport);
     expect(await next()).toMatchObject(processing);
     await until(() => asked() === 3);
-    control.updateJob(id, 'job', { status: 'completed' });
+    sandbox.updateJob(id, 'job', { status: 'completed' });
     expect(await next()).toMatchObject({ data: { refreshJobUpdated: { status: 'COMPLETED' } } });
     expect(await next()).toBeUndefined();
   });

@@ -4,7 +4,7 @@ import { codesOf, startTestGateway } from '../../support/gateway.js';
 import { post } from '../../support/post.js';
 
 const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' });
-beforeEach(() => gateway.sandbox.control.resetCounters());
+beforeEach(() => gateway.sandbox.resetCounters());
 
 /** What callers and proxies send along, none of which is the service's business. */
 const callersHeaders = {
@@ -27,8 +27,8 @@ const clientCredentials = `Bearer ${Buffer.from('test-client:test-secret').toStr
 
 describe('A request to the service', () => {
   it("for a job's status is the documented one, with the taxpayer's token, which a documented one asked for", async () => {
-    const { id, accessToken } = gateway.sandbox.control.addTaxpayer();
-    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id });
+    const { id, accessToken } = gateway.sandbox.addTaxpayer();
+    const { jobId } = gateway.sandbox.addJob({ taxpayerId: id });
     const { errors } = await gateway.query(
       'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }',
       { id, jobId },
@@ -158,9 +158,9 @@ describe('An answer of the service', () => {
     ['2026-01-05 10:00:00', '10:00:00.000'],
     ['2026-01-05', '00:00:00.000'],
   ])('may give the time %j, which is %s in UTC', async (created_at, time) => {
-    const { control } = gateway.sandbox;
-    control.arm({ endpoint: 'taxpayerToken', fault: { set: { created_at } }, times: 1 });
-    const { data } = await gateway.query(`{ taxpayerToken(taxpayerId: "${control.addTaxpayer().id}") { createdAt } }`);
+    const { sandbox } = gateway;
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { set: { created_at } }, times: 1 });
+    const { data } = await gateway.query(`{ taxpayerToken(taxpayerId: "${sandbox.addTaxpayer().id}") { createdAt } }`);
     expect(data).toEqual({ taxpayerToken: { createdAt: `2026-01-05T${time}Z` } });
   });
 
@@ -170,7 +170,7 @@ describe('An answer of the service', () => {
     ['/c/link', false],
     ['javascript:alert(1)', false],
   ])('with the link %j is taken: %s', async (url, isTaken) => {
-    gateway.sandbox.control.arm({ endpoint: 'createClientLink', fault: { set: { url } }, times: 1 });
+    gateway.sandbox.arm({ endpoint: 'createClientLink', fault: { set: { url } }, times: 1 });
     const { errors } = await createLink({});
     expect(errors?.[0]?.extensions.code).toBe(isTaken ? undefined : 'OUTCOME_UNKNOWN');
   });
@@ -270,7 +270,7 @@ describe('An id', () => {
   const capital = '6BA7B810-9DAD-41D1-80B4-00C04FD430C8';
 
   it('is another one in another spelling, also that of a UUID', async () => {
-    gateway.sandbox.control.addTaxpayer({ id: capital, name: 'Found' });
+    gateway.sandbox.addTaxpayer({ id: capital, name: 'Found' });
     expect(await recordOf(capital)).toEqual({ taxpayerId: capital, name: 'Found' });
     expect(await recordOf(capital.toLowerCase())).toBeNull();
   });
@@ -278,7 +278,7 @@ describe('An id', () => {
   it('reaches the service as it is, or is refused without a call', async () => {
     await fc.assert(
       fc.asyncProperty(odd, odd, async (taxpayerId, jobId) => {
-        gateway.sandbox.control.resetCounters();
+        gateway.sandbox.resetCounters();
         const { data, errors = [] } = await gateway.query<{ token: null; job: null }>(
           `query ($taxpayerId: ID!, $jobId: ID!) {
             token: taxpayerToken(taxpayerId: $taxpayerId) { status }
@@ -313,7 +313,7 @@ describe('An id', () => {
     'd.o.t.s.',
     'b'.repeat(256),
   ])('%j is accepted: the interface states no format', async (id) => {
-    gateway.sandbox.control.addTaxpayer({ id, name: 'Found' });
+    gateway.sandbox.addTaxpayer({ id, name: 'Found' });
     expect(await recordOf(id)).toEqual({ taxpayerId: id, name: 'Found' });
   });
 });
@@ -327,7 +327,7 @@ const always = {
 
 /** The requests the service received, without the two headers that depend on the connection. */
 function sent() {
-  return gateway.sandbox.control.requests().map(({ method, path, headers, body }) => {
+  return gateway.sandbox.requests().map(({ method, path, headers, body }) => {
     const { host, connection, ...rest } = Object.fromEntries(
       headers.map(([name, value]) => [name.toLowerCase(), value]),
     );
@@ -344,7 +344,7 @@ function createLink(input: object, headers?: Readonly<Record<string, string>>) {
 }
 
 function lastBody(): string {
-  return gateway.sandbox.control.requests('createClientLink').at(-1)?.body ?? '';
+  return gateway.sandbox.requests('createClientLink').at(-1)?.body ?? '';
 }
 
 function attempt(build: () => string): string | undefined {
@@ -358,26 +358,26 @@ function attempt(build: () => string): string | undefined {
 
 it('The service is read on one connection, and sent each creation on one of its own, which is then closed', async () => {
   const { query, sandbox } = await startTestGateway();
-  for (const id of sandbox.control.addTaxpayers(3)) {
+  for (const id of sandbox.addTaxpayers(3)) {
     expect((await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`)).errors).toBeUndefined();
     expect((await query('mutation { createClientLink(input: {}) { replayed } }')).errors).toBeUndefined();
   }
-  expect(sandbox.control.counters()).toMatchObject({ createClientLink: 3, taxpayerToken: 3, connections: 4 });
+  expect(sandbox.counters()).toMatchObject({ createClientLink: 3, taxpayerToken: 3, connections: 4 });
 });
 
 it('An access token may have 16,000 characters, and none that no header can hold', async () => {
-  const { control } = gateway.sandbox;
+  const { sandbox } = gateway;
   const ask = (id: string) =>
     gateway.query(
       'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } refreshJob(taxpayerId: $id, jobId: "j") { status } }',
       { id },
     );
-  const { id } = control.addTaxpayer({ accessToken: 't'.repeat(16_000) });
-  control.addJob({ taxpayerId: id, jobId: 'j', status: 'completed' });
+  const { id } = sandbox.addTaxpayer({ accessToken: 't'.repeat(16_000) });
+  sandbox.addJob({ taxpayerId: id, jobId: 'j', status: 'completed' });
   expect(await ask(id)).toMatchObject({ data: { refreshJob: { status: 'COMPLETED' } } });
   for (const accessToken of ['t'.repeat(16_001), 't'.repeat(1_000_000), 'with space', 'tök', '']) {
-    const answer = await ask(control.addTaxpayer({ accessToken }).id);
+    const answer = await ask(sandbox.addTaxpayer({ accessToken }).id);
     expect(codesOf(answer)).toEqual(Array(2).fill('UPSTREAM_INVALID_RESPONSE'));
   }
-  expect(control.counters().refreshJob).toBe(1);
+  expect(sandbox.counters().refreshJob).toBe(1);
 });

@@ -22,9 +22,9 @@ async function renew(): Promise<void> {
 
 describe('Client credentials that the service refuses', () => {
   it('are told apart from a fault of the caller, stop all calls with them, and recover when the secret is replaced', async () => {
-    const { control } = gateway.sandbox;
-    const { id } = control.addTaxpayer();
-    control.setClientSecret('rotated-secret');
+    const { sandbox } = gateway;
+    const { id } = sandbox.addTaxpayer();
+    sandbox.setClientSecret('rotated-secret');
     const create = () => gateway.query('mutation { createClientLink(input: {}) { replayed } }');
     for (const ask of [read, create, read, create]) {
       expect(await ask(id)).toMatchObject({
@@ -32,21 +32,21 @@ describe('Client credentials that the service refuses', () => {
         errors: [{ extensions: { code: 'UPSTREAM_CREDENTIALS_REJECTED', retryable: false } }],
       });
     }
-    expect(control.counters()).toMatchObject({ taxpayerToken: 1, createClientLink: 0 });
+    expect(sandbox.counters()).toMatchObject({ taxpayerToken: 1, createClientLink: 0 });
 
     await renew();
     for (const ask of [read, create]) expect((await ask(id)).errors).toBeUndefined();
-    expect(control.counters()).toMatchObject({ taxpayerToken: 2, createClientLink: 1 });
+    expect(sandbox.counters()).toMatchObject({ taxpayerToken: 2, createClientLink: 1 });
     expect(gateway.logs.join('')).not.toMatch(/rotated-secret|test-secret/);
   });
 
   it('give entries other names when the secret is replaced: what memory holds by the old ones, which forget would miss, goes', async () => {
-    const { control } = gateway.sandbox;
-    const { id } = control.addTaxpayer();
+    const { sandbox } = gateway;
+    const { id } = sandbox.addTaxpayer();
     for (const _ of ['fetched', 'from memory']) expect((await read(id)).errors).toBeUndefined();
-    control.setClientSecret('rotated-secret');
+    sandbox.setClientSecret('rotated-secret');
     await renew();
     expect((await read(id)).errors).toBeUndefined();
-    expect(control.tokenCalls(id)).toBe(2);
+    expect(sandbox.tokenCalls(id)).toBe(2);
   });
 });

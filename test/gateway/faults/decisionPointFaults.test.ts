@@ -16,7 +16,7 @@ const [one, two] = ['taxpayer-one', 'taxpayer-two'];
 
 const [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
 const gateway = await startTestGateway({ ...provider.env, AUTH_DECISION_URL: point.url });
-for (const id of [one, two]) gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
+for (const id of [one, two]) gateway.sandbox.addTaxpayer({ id, name: `Name of ${id}` });
 beforeEach(async () => {
   subject = `caller ${++callers}`;
   point.allow(subject, [one, two]);
@@ -41,7 +41,7 @@ describe.each(faults)('A decision point that %s', (_, begin) => {
     ['one', single],
     ['several', both],
   ])('lets nobody see %s: AUTH_UNAVAILABLE, 503, in time', async (_, query) => {
-    gateway.sandbox.control.resetCounters();
+    gateway.sandbox.resetCounters();
     const startedAt = performance.now();
     const answer = await gateway.query(query, {}, headers);
     expect(performance.now() - startedAt).toBeLessThan(withinMs);
@@ -51,7 +51,7 @@ describe.each(faults)('A decision point that %s', (_, begin) => {
     });
     expect(answer.data).toBeUndefined();
     expect(answer.headers.get('retry-after')).toBe('1');
-    expect(gateway.sandbox.control.requests()).toEqual([]);
+    expect(gateway.sandbox.requests()).toEqual([]);
   });
 
   it('spoils no more of an operation than what it was asked about: nothing of a taxpayer whom the token lists', async () => {

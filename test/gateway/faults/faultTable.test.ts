@@ -133,8 +133,8 @@ function outcomeOf({ code, retryAfterSeconds }: Expectation): Outcome {
 async function stage(gateway: TestGateway, { endpoint, document, readsToken }: Operation) {
   const { sandbox, query } = gateway;
   const createdAt = new Date(Date.now()).toISOString(); // by the clock of this test
-  const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', createdAt });
-  const { jobId } = sandbox.control.addJob({ taxpayerId });
+  const { id: taxpayerId } = sandbox.addTaxpayer({ status: 'AUTHORIZED', createdAt });
+  const { jobId } = sandbox.addJob({ taxpayerId });
   const triesSoFar = () => metric(gateway, `gateway_upstream_calls_total{endpoint="${endpoint}",`);
   let triesBefore = 0;
   return {
@@ -154,14 +154,14 @@ async function stage(gateway: TestGateway, { endpoint, document, readsToken }: O
         // The service is there for the token, and gone when it is asked with it.
         if (readsToken)
           await query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id: taxpayerId });
-        await sandbox.control.outage(true);
-      } else sandbox.control.arm({ endpoint, fault: typeof fault === 'string' ? faults[fault] : fault });
+        await sandbox.outage(true);
+      } else sandbox.arm({ endpoint, fault: typeof fault === 'string' ? faults[fault] : fault });
       triesBefore = await triesSoFar();
     },
 
     async end(fault: TableFault): Promise<void> {
-      sandbox.control.disarmAll();
-      if (fault === 'outage') await sandbox.control.outage(false);
+      sandbox.disarmAll();
+      if (fault === 'outage') await sandbox.outage(false);
     },
 
     /** Calls begun since the fault began, as the gateway counts them: the service cannot count those that do not arrive. */

@@ -7,26 +7,26 @@ describe('A 403 of the service to the client credentials', () => {
 
   async function scene() {
     fleet = await startFleet({ size: 2, breakerResetMs: 30_000 });
-    const { control } = fleet.sandbox;
+    const { sandbox } = fleet;
     const [one, two] = fleet.members as [Member, Member];
-    const ids = control.addTaxpayers(8).map((id) => fleet.ids.taxpayerId(id));
+    const ids = sandbox.addTaxpayers(8).map((id) => fleet.ids.taxpayerId(id));
     const read = ({ broker }: Member, n: number, holder?: string) =>
       outcomeOf(broker.record(ids[n] as (typeof ids)[number], { holder }));
     const create = ({ links }: Member, n: number, holder?: string) =>
       outcomeOf(links.create({ metadata: { n } }, undefined, { holder }));
     const readJob = ({ jobs }: Member, n: number, holder?: string) => {
       const taxpayerId = ids[n] as (typeof ids)[number];
-      const { jobId } = control.addJob({ taxpayerId });
+      const { jobId } = sandbox.addJob({ taxpayerId });
       return outcomeOf(jobs.status(taxpayerId, fleet.ids.jobId(jobId), { holder }));
     };
-    return { one, two, control, ids, read, create, readJob };
+    return { one, two, sandbox, ids, read, create, readJob };
   }
 
   it('is told to its caller and pauses nobody: neither other requests, nor the fleet', async () => {
-    const { one, two, control, ids, read, create } = await scene();
-    control.arm({ endpoint: 'taxpayerToken', fault: forbidden, taxpayerId: ids[0] });
+    const { one, two, sandbox, ids, read, create } = await scene();
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: forbidden, taxpayerId: ids[0] });
     for (let n = 0; n < 4; n += 1) expect(await read(one, 0)).toBe('UPSTREAM_CREDENTIALS_REJECTED');
-    expect(control.counters().taxpayerToken).toBe(2); // a record that cannot be read is asked for more seldom
+    expect(sandbox.counters().taxpayerToken).toBe(2); // a record that cannot be read is asked for more seldom
     for (const n of [1, 2]) expect(await read(one, n)).toBe('answered');
     expect(await read(two, 3)).toBe('answered');
     expect(await create(one, 4)).toBe('answered');
@@ -35,12 +35,12 @@ describe('A 403 of the service to the client credentials', () => {
   it.each(['taxpayerToken', 'createClientLink'] as const)(
     'on five requests of one caller to %s in a row stops the calls of that caller there, and of no other',
     async (endpoint) => {
-      const { one, control, read, create } = await scene();
+      const { one, sandbox, read, create } = await scene();
       const [closed, open] = endpoint === 'taxpayerToken' ? [read, create] : [create, read];
-      control.arm({ endpoint, fault: forbidden, times: 5 });
+      sandbox.arm({ endpoint, fault: forbidden, times: 5 });
       for (const n of [0, 1, 2, 3, 4]) expect(await closed(one, n, 'hostile')).toBe('UPSTREAM_CREDENTIALS_REJECTED');
       expect(await closed(one, 5, 'hostile')).toBe('UPSTREAM_UNAVAILABLE');
-      expect(control.requests(endpoint)).toHaveLength(5);
+      expect(sandbox.requests(endpoint)).toHaveLength(5);
       expect(await open(one, 6, 'hostile')).toBe('answered');
       expect(await closed(one, 7, 'honest')).toBe('answered');
       fleet.advance(30_000);
@@ -49,8 +49,8 @@ describe('A 403 of the service to the client credentials', () => {
   );
 
   it('is told from one to the token of a taxpayer, which is about that taxpayer and stops no calls', async () => {
-    const { one, control, readJob } = await scene();
-    control.arm({ endpoint: 'refreshJob', fault: forbidden, times: 6 });
+    const { one, sandbox, readJob } = await scene();
+    sandbox.arm({ endpoint: 'refreshJob', fault: forbidden, times: 6 });
     for (const n of [0, 1, 2, 3, 4, 5]) expect(await readJob(one, n, 'one')).toBe('TAXPAYER_NOT_AUTHORIZED');
     expect(await readJob(one, 6, 'one')).toBe('answered');
   });
@@ -58,15 +58,14 @@ describe('A 403 of the service to the client credentials', () => {
 
 it('A late refusal of a client secret that was rotated does not close the endpoint for the new one', async () => {
   const { sandbox, members, ids, rotateSecret } = await startFleet();
-  const { control } = sandbox;
   const { broker, links } = members[0] as Member;
-  const read = () => outcomeOf(broker.record(ids.taxpayerId(control.addTaxpayer().id)));
-  control.setClientSecret('rotated');
-  control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'late' }, times: 1 });
+  const read = () => outcomeOf(broker.record(ids.taxpayerId(sandbox.addTaxpayer().id)));
+  sandbox.setClientSecret('rotated');
+  sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'late' }, times: 1 });
   const late = read();
-  await control.whenCalled('taxpayerToken', 1);
+  await sandbox.whenCalled('taxpayerToken', 1);
   rotateSecret('rotated');
-  control.release('late');
+  sandbox.release('late');
   expect(await late).toBe('UPSTREAM_CREDENTIALS_REJECTED');
   expect(await read()).toBe('answered');
   expect((await links.create({}, undefined)).replayed).toBe(false);

@@ -5,42 +5,42 @@ describe('a record that the service cannot give', () => {
 
   async function scene(size = 1) {
     fleet = await startFleet({ size, breakerResetMs: 10_000 });
-    const { control } = fleet.sandbox;
-    const newTaxpayer = () => fleet.ids.taxpayerId(control.addTaxpayer({ status: 'AUTHORIZED' }).id);
+    const { sandbox } = fleet;
+    const newTaxpayer = () => fleet.ids.taxpayerId(sandbox.addTaxpayer({ status: 'AUTHORIZED' }).id);
     const id = newTaxpayer();
-    const fail = () => control.arm({ endpoint: 'taxpayerToken', fault: { status: 422 } });
+    const fail = () => sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 422 } });
     const member = (n = 0) => fleet.members[n] as Member;
-    return { control, id, newTaxpayer, fail, member, calls: () => control.tokenCalls(id) };
+    return { sandbox, id, newTaxpayer, fail, member, calls: () => sandbox.tokenCalls(id) };
   }
 
   it('is not asked for again at once after it failed twice in a row: stale or not, in a minute ten times', async () => {
-    const { control, id, newTaxpayer, fail, member } = await scene();
+    const { sandbox, id, newTaxpayer, fail, member } = await scene();
     await member().broker.record(id);
     fleet.advance(30 * 86_400_000 - 120_000);
     const unread = newTaxpayer();
     fail();
-    const before = control.tokenCalls(id);
+    const before = sandbox.tokenCalls(id);
     for (let second = 0; second < 60; second += 1) {
       expect(await member().broker.record(id)).toMatchObject({ stale: true });
       expect(await outcomeOf(member().broker.record(unread))).toBe('UPSTREAM_REJECTED');
       fleet.advance(1000);
     }
     // at 0, 1, 2, 4, 8, 16, 26, 36, 46 and 56 s: the pauses are 0, 1, 2, 4, 8 and then 10 s
-    expect(control.tokenCalls(id) - before).toBe(10);
-    expect(control.tokenCalls(unread)).toBe(10);
+    expect(sandbox.tokenCalls(id) - before).toBe(10);
+    expect(sandbox.tokenCalls(unread)).toBe(10);
 
-    control.disarmAll();
+    sandbox.disarmAll();
     fleet.advance(6000);
     expect(await member().broker.record(id)).toMatchObject({ stale: false });
     expect(await outcomeOf(member().broker.record(unread))).toBe('answered');
   });
 
   it('is asked for at the next request after a single failure, and after an answer', async () => {
-    const { control, id, fail, member, calls } = await scene();
+    const { sandbox, id, fail, member, calls } = await scene();
     for (let round = 1; round <= 3; round += 1) {
       fail();
       await outcomeOf(member().broker.record(id));
-      control.disarmAll();
+      sandbox.disarmAll();
       expect(await member().broker.record(id)).toMatchObject({ stale: false });
       expect(calls()).toBe(2 * round);
       fleet.advance(31 * 86_400_000);
@@ -64,23 +64,23 @@ describe('a record that the service cannot give', () => {
   });
 
   it('is not blamed for what concerns all: credentials, a budget', async () => {
-    const { control, id, member, calls } = await scene();
-    control.arm({ endpoint: 'taxpayerToken', fault: { status: 401 } });
+    const { sandbox, id, member, calls } = await scene();
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 401 } });
     for (let n = 0; n < 3; n += 1) {
       expect(await outcomeOf(member().broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
       fleet.advance(31_000);
     }
-    control.disarmAll();
+    sandbox.disarmAll();
     expect(await outcomeOf(member().broker.record(id))).toBe('answered');
     expect(calls()).toBe(4);
   });
 
   it('waits as long as the service asks for when the service asks for fewer calls', async () => {
-    const { control, id, fail, member, calls } = await scene();
+    const { sandbox, id, fail, member, calls } = await scene();
     fail();
     await outcomeOf(member().broker.record(id));
-    control.disarmAll();
-    control.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers: { 'retry-after': '60' } } });
+    sandbox.disarmAll();
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers: { 'retry-after': '60' } } });
     for (let n = 0; n < 2; n += 1) {
       const refusal = { code: 'UPSTREAM_RATE_LIMITED', retryAfterSeconds: 60 };
       await expect(member().broker.record(id)).rejects.toMatchObject(refusal);

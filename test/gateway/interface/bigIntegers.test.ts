@@ -17,9 +17,9 @@ describe('an integer in metadata that a double does not hold', () => {
   beforeAll(async () => {
     gateway = await startTestGateway();
   });
-  beforeEach(() => gateway.sandbox.control.resetCounters());
+  beforeEach(() => gateway.sandbox.resetCounters());
 
-  const linksAsked = () => gateway.sandbox.control.requests('createClientLink').map(({ body }) => body);
+  const linksAsked = () => gateway.sandbox.requests('createClientLink').map(({ body }) => body);
 
   it.each<[string, SendBody]>([
     ...Object.entries(transports),
@@ -84,7 +84,7 @@ describe('an integer in metadata that a double does not hold', () => {
   it('is refused or arrives unchanged, whatever its value', async () => {
     await fc.assert(
       fc.asyncProperty(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }), async (integer) => {
-        gateway.sandbox.control.resetCounters();
+        gateway.sandbox.resetCounters();
         const text = await transports.HTTP(gateway, bodyWith(`{"n":${integer}}`));
         const [arrived] = linksAsked();
         if (arrived === undefined) expect(text).toContain('"path":"input.metadata.n"');
@@ -120,7 +120,7 @@ describe('an integer in metadata that a double does not hold', () => {
   });
 
   it('does not become the id of another taxpayer', async () => {
-    const { id } = gateway.sandbox.control.addTaxpayer({ id: '9007199254740992' });
+    const { id } = gateway.sandbox.addTaxpayer({ id: '9007199254740992' });
     const query = 'query ($id: ID!) { taxpayer(id: $id) { id } }';
     const variables = '{"id":9007199254740993}';
     const body = `{"query":"${query}","variables":${variables}}`;
@@ -165,7 +165,7 @@ describe('a record of the service whose metadata has such an integer', () => {
   /** From now on the service answers with such a record of the taxpayer. */
   function spoil({ sandbox }: TestGateway, taxpayerId: string, number = '9007199254740993'): void {
     const body = `{"access_token":"token-of-${taxpayerId}","taxpayer_id":"${taxpayerId}","provider_id":"hr","status":"COMPLETED","name":"Ada","metadata":{"ok":1,"crm":{"ids":[1,${number}]}}}`;
-    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { status: 200, body } });
+    sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { status: 200, body } });
   }
 
   const fields = 'name status metadata providerId';
@@ -196,6 +196,6 @@ describe('a record of the service whose metadata has such an integer', () => {
     for (const each of [fetched, read]) {
       expect(each).toMatchObject({ data: { taxpayerToken: answer }, errors: [errorAt('taxpayerToken', 'metadata')] });
     }
-    expect(first.sandbox.control.tokenCalls('spoilt')).toBe(1);
+    expect(first.sandbox.tokenCalls('spoilt')).toBe(1);
   });
 });

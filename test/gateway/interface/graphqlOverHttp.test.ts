@@ -48,7 +48,7 @@ describe('GraphQL over HTTP', () => {
     const headers = { ...preflight, accept: 'application/json, text/event-stream' };
     const response = await fetch(`${gateway.origin}/graphql${search}`, { method, headers });
     expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
-    expect(gateway.sandbox.control.requests('createClientLink')).toEqual([]);
+    expect(gateway.sandbox.requests('createClientLink')).toEqual([]);
   });
 
   it.each<[string, number]>([

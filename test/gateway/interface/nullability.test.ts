@@ -70,8 +70,8 @@ const gateway = await startTestGateway({
 describe('A field marked @semanticNonNull', () => {
   const every = 'taxpayers:read taxpayer-tokens:read refresh-jobs:read';
   async function ask(scope = every, seen?: string) {
-    const { id } = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id });
+    const { id } = gateway.sandbox.addTaxpayer({ status: 'AUTHORIZED' });
+    const { jobId } = gateway.sandbox.addJob({ taxpayerId: id });
     const authorization = await provider.watcherOf([seen ?? id], 300, scope);
     return nullsOf(await gateway.query(document, { id, jobId }, { authorization }));
   }
@@ -93,9 +93,9 @@ describe('A field marked @semanticNonNull', () => {
   it.each(['unknownStatus', 'deepMetadata', 'noDate', 'notJson', 'otherTaxpayer'] as const)(
     'is null only with an error when the service does this: %s',
     async (name) => {
-      gateway.sandbox.control.arm({ endpoint: 'any', fault: faults[name] });
+      gateway.sandbox.arm({ endpoint: 'any', fault: faults[name] });
       expect((await ask()).unexplained).toEqual([]);
-      gateway.sandbox.control.disarmAll();
+      gateway.sandbox.disarmAll();
     },
   );
 });

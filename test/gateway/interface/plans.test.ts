@@ -17,13 +17,13 @@ interface Row {
 }
 
 const both = await startBoth({ MAX_ALIASES: '20' }, { limits: { answerBytes: 30_000 } });
-const { control } = both.sandbox;
-const ids = control.addTaxpayers(80, {
+const { sandbox } = both;
+const ids = sandbox.addTaxpayers(80, {
   name: 'Same Name',
   createdAt: '2024-02-03T04:05:06.000Z',
   metadata: { a: [1, { b: null }] },
 });
-const large = control.addTaxpayer({ metadata: { notes: 'x'.repeat(20_000) } }).id;
+const large = sandbox.addTaxpayer({ metadata: { notes: 'x'.repeat(20_000) } }).id;
 const scope = 'taxpayers:read refresh-jobs:read client-links:create';
 const authorization = await both.authorizationOf({ scope, taxpayer_ids: [...ids, large] });
 

@@ -50,10 +50,10 @@ describe('A value of the service that the schema does not know', () => {
   };
 
   it('is UNRECOGNIZED, keeps the raw provider id and is logged once', async () => {
-    const { control } = gateway.sandbox;
-    for (const id of control.addTaxpayers(3, { providerId: 'prov-x', status: 'PAUSED' })) {
+    const { sandbox } = gateway;
+    for (const id of sandbox.addTaxpayers(3, { providerId: 'prov-x', status: 'PAUSED' })) {
       expect(await read(id)).toEqual({ provider: 'UNRECOGNIZED', providerId: 'prov-x', status: 'UNRECOGNIZED' });
-      const { jobId } = control.addJob({ taxpayerId: id, status: 'queued' });
+      const { jobId } = sandbox.addJob({ taxpayerId: id, status: 'queued' });
       const { data } = await gateway.query(`{ refreshJob(taxpayerId: "${id}", jobId: "${jobId}") { status } }`);
       expect(data).toEqual({ refreshJob: { status: 'UNRECOGNIZED' } });
     }
@@ -68,7 +68,7 @@ describe('A value of the service that the schema does not know', () => {
   it.each(['UNRECOGNIZED', '__proto__', 'constructor', 'toString', '', 'authorized', 'AUTHORIZED '])(
     'is not confused with a known value: %j',
     async (status) => {
-      const { id } = gateway.sandbox.control.addTaxpayer({ status, providerId: status });
+      const { id } = gateway.sandbox.addTaxpayer({ status, providerId: status });
       expect(await read(id)).toEqual({ provider: 'UNRECOGNIZED', providerId: status, status: 'UNRECOGNIZED' });
     },
   );
@@ -76,20 +76,20 @@ describe('A value of the service that the schema does not know', () => {
   it.each(['912-83-7465', 'token0a1b2c3d', 'two words', 'x'.repeat(41), ''])(
     'is withheld from the log when it is not a plain word: %j',
     async (status) => {
-      expect(await read(gateway.sandbox.control.addTaxpayer({ status }).id)).toMatchObject({ status: 'UNRECOGNIZED' });
+      expect(await read(gateway.sandbox.addTaxpayer({ status }).id)).toMatchObject({ status: 'UNRECOGNIZED' });
       expect(warnings().at(-1)).toMatchObject({ kind: 'taxpayer-status', value: 'withheld: not a plain word' });
     },
   );
 
   it('is none if it is longer than any word', async () => {
-    const { id } = gateway.sandbox.control.addTaxpayer({ status: 'x'.repeat(1001) });
+    const { id } = gateway.sandbox.addTaxpayer({ status: 'x'.repeat(1001) });
     const { errors } = await gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
     expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_INVALID_RESPONSE' } }]);
   });
 
   it('is bounded in the log and in memory', async () => {
     for (let n = 0; n < 120; n += 1) {
-      await read(gateway.sandbox.control.addTaxpayer({ providerId: `new-${n}-${'x'.repeat(200)}` }).id);
+      await read(gateway.sandbox.addTaxpayer({ providerId: `new-${n}-${'x'.repeat(200)}` }).id);
     }
     expect(warnings().length).toBeGreaterThan(0);
     expect(warnings().length).toBeLessThanOrEqual(100);
@@ -120,9 +120,9 @@ it.each<[string, string, Readonly<Record<string, unknown>>, string]>([
   'A record of the service with something of a wrong form answers all but %s, and so do the jobs: %s',
   async (field, reason, set, message) => {
     const { sandbox, query, logs } = gateway;
-    const { id } = sandbox.control.addTaxpayer({ name: 'Ada', metadata: { a: 1 }, createdAt: '2024-02-03T00:00:00Z' });
-    const { jobId } = sandbox.control.addJob({ taxpayerId: id, status: 'completed' });
-    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { set } });
+    const { id } = sandbox.addTaxpayer({ name: 'Ada', metadata: { a: 1 }, createdAt: '2024-02-03T00:00:00Z' });
+    const { jobId } = sandbox.addJob({ taxpayerId: id, status: 'completed' });
+    sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { set } });
     const variables = { id, jobId };
     const record = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name metadata createdAt status } }';
     const job = 'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }';
@@ -134,7 +134,7 @@ it.each<[string, string, Readonly<Record<string, unknown>>, string]>([
       expect(errors).toMatchObject([{ message, path: ['taxpayerToken', field], extensions }]);
     }
     expect(await query(job, variables)).toMatchObject({ data: { refreshJob: { status: 'COMPLETED' } } });
-    expect(sandbox.control.tokenCalls(id)).toBe(1);
+    expect(sandbox.tokenCalls(id)).toBe(1);
     await until(() => logs.some((line) => line.includes(reason)));
     expect(logs.join('')).not.toContain('planted');
   },

@@ -11,11 +11,11 @@ const provider = await startTrustedProvider();
 /** With the limits of a deployment, but no budget. */
 const env = { ...provider.env, RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' };
 const gateway = await startTestGateway(env);
-const { control } = gateway.sandbox;
+const { sandbox } = gateway;
 beforeEach(() => {
-  control.disarmAll();
-  control.setLatency(0);
-  control.resetCounters();
+  sandbox.disarmAll();
+  sandbox.setLatency(0);
+  sandbox.resetCounters();
 });
 
 const readJob =
@@ -34,32 +34,32 @@ const headersOf = async (sub: string, ...taxpayers: readonly string[]) => ({
 });
 
 it('A caller whose jobs the service fails on has calls refused, while those of every other caller are made', async () => {
-  const [hostile = '', honest = ''] = control.addTaxpayers(2, { status: 'AUTHORIZED' });
+  const [hostile = '', honest = ''] = sandbox.addTaxpayers(2, { status: 'AUTHORIZED' });
   const ask = async (taxpayerId: string, jobId: string) =>
     codesOf(await gateway.query(readJob, { taxpayerId, jobId }, await headersOf(taxpayerId, taxpayerId)));
-  control.arm({ endpoint: 'refreshJob', taxpayerId: hostile, fault: { status: 500 } });
+  sandbox.arm({ endpoint: 'refreshJob', taxpayerId: hostile, fault: { status: 500 } });
   for (let n = 0; n < 8; n += 1) expect(await ask(hostile, `bad-${n}`)).toEqual(['UPSTREAM_UNAVAILABLE']);
-  const made = control.counters().refreshJob;
+  const made = sandbox.counters().refreshJob;
   expect(await ask(hostile, 'bad-again')).toEqual(['UPSTREAM_UNAVAILABLE']);
-  expect(control.counters().refreshJob).toBe(made);
+  expect(sandbox.counters().refreshJob).toBe(made);
 
   for (let n = 0; n < 10; n += 1) {
-    const { jobId } = control.addJob({ taxpayerId: honest, durationMs: Infinity });
+    const { jobId } = sandbox.addJob({ taxpayerId: honest, durationMs: Infinity });
     expect(await ask(honest, jobId)).toEqual([]);
   }
 });
 
 it('An outage of an endpoint is found by three callers for all, and costs one trial at a time until one is answered', async () => {
   const resetMs = 60_000;
-  const { one, control, advance, ...fleet } = await startFleet({ breakerResetMs: resetMs });
+  const { one, sandbox, advance, ...fleet } = await startFleet({ breakerResetMs: resetMs });
   const ids = fleet.addTaxpayers(20, { status: 'AUTHORIZED' });
   for (const id of ids) await one.broker.record(id);
   /** Each of twenty callers reads a job of a taxpayer of its own. */
   const reads = ids.map((id, n) => () => outcomeOf(one.jobs.status(id, fleet.addJob(id), { holder: `caller-${n}` })));
   const outcomesOf = async (run: () => Promise<string[]>) => {
-    const before = control.counters().refreshJob;
+    const before = sandbox.counters().refreshJob;
     const outcomes = [...new Set(await run())];
-    return { outcomes, calls: control.counters().refreshJob - before };
+    return { outcomes, calls: sandbox.counters().refreshJob - before };
   };
   const inTurn = async () => {
     const outcomes = [];
@@ -67,29 +67,29 @@ it('An outage of an endpoint is found by three callers for all, and costs one tr
     return outcomes;
   };
   const together = () => Promise.all(reads.map((read) => read()));
-  control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+  sandbox.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
   expect(await outcomesOf(inTurn)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 3 * maxTries });
   advance(resetMs);
   expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 1 });
-  control.disarmAll();
+  sandbox.disarmAll();
   advance(resetMs);
   expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE', 'answered'], calls: 1 });
   expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
   // Met by all at once: what is on its way is not called back, and the wait of 4 s before a second try is never used up.
   const slow = { status: 500, headers: { 'retry-after': '4' } };
-  control.arm({ endpoint: 'refreshJob', fault: slow, times: 17 });
-  control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+  sandbox.arm({ endpoint: 'refreshJob', fault: slow, times: 17 });
+  sandbox.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
   expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 17 + 3 * maxTries });
   expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 0 });
-  control.disarmAll();
+  sandbox.disarmAll();
   advance(resetMs + 10_000); // nobody has called meanwhile
   expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
 });
 
 it('The breaker of a caller opens when five ids fail in a row within ten seconds, for that caller alone: not for one id, nor with an answer between', async () => {
-  const { one, control, advance, addTaxpayers, addJob, ids } = await startFleet({ breakerResetMs: 60_000 });
+  const { one, sandbox, advance, addTaxpayers, addJob, ids } = await startFleet({ breakerResetMs: 60_000 });
   const [good, ...bad] = addTaxpayers(6) as [TaxpayerId, ...TaxpayerId[]];
-  for (const taxpayerId of bad) control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { status: 500 } });
+  for (const taxpayerId of bad) sandbox.arm({ endpoint: 'refreshJob', taxpayerId, fault: { status: 500 } });
   const read = (id: TaxpayerId, holder = 'one') =>
     outcomeOf(one.jobs.status(id, id === good ? addJob(id) : ids.jobId('bad'), { holder }));
   const fail = async (ids: readonly TaxpayerId[]) => {
@@ -111,26 +111,26 @@ it('The breaker of a caller opens when five ids fail in a row within ten seconds
 });
 
 it('A trial that a pause of the fleet refuses proves nothing: once the pause is over, one call is the trial for all', async () => {
-  const { one, two, control, advance, ...fleet } = await startFleet({ size: 2, breakerResetMs: 1000 });
+  const { one, two, sandbox, advance, ...fleet } = await startFleet({ size: 2, breakerResetMs: 1000 });
   const taxpayers = fleet.addTaxpayers(20, { status: 'AUTHORIZED' });
   const read = async ({ jobs, broker }: Member, n: number) => {
     const id = taxpayers[n] as TaxpayerId;
     await broker.record(id);
     return outcomeOf(jobs.status(id, fleet.addJob(id), { holder: `caller-${n}` }));
   };
-  const outage = control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+  const outage = sandbox.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
   for (const n of [0, 1, 2]) expect(await read(one, n)).toBe('UPSTREAM_UNAVAILABLE');
-  control.disarm(outage);
-  control.arm({ endpoint: 'refreshJob', fault: { status: 429, headers: { 'retry-after': '5' } }, times: 1 });
+  sandbox.disarm(outage);
+  sandbox.arm({ endpoint: 'refreshJob', fault: { status: 429, headers: { 'retry-after': '5' } }, times: 1 });
   expect(await read(two, 3)).toBe('UPSTREAM_RATE_LIMITED');
-  control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+  sandbox.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
   advance(1000);
-  const before = control.counters().refreshJob;
+  const before = sandbox.counters().refreshJob;
   for (const n of [4, 5]) expect(await read(one, n)).toBe('UPSTREAM_RATE_LIMITED');
   advance(5000);
   const outcomes = await Promise.all(taxpayers.map((_, n) => read(one, n)));
   expect(new Set(outcomes)).toEqual(new Set(['UPSTREAM_UNAVAILABLE']));
-  expect(control.counters().refreshJob - before).toBe(1);
+  expect(sandbox.counters().refreshJob - before).toBe(1);
 });
 
 describe('A caller who asks for more than the service can answer at once', () => {
@@ -140,13 +140,13 @@ describe('A caller who asks for more than the service can answer at once', () =>
     const honest = await headersOf('honest', ada.taxpayerId);
     await gateway.query(readJob, eve, hostile);
     await gateway.query(readJob, ada, honest);
-    const { jobId } = control.addJob({ ...ada, jobId: 'another', durationMs: Infinity });
-    const before = control.counters().refreshJob;
-    control.setLatency(300);
+    const { jobId } = sandbox.addJob({ ...ada, jobId: 'another', durationMs: Infinity });
+    const before = sandbox.counters().refreshJob;
+    sandbox.setLatency(300);
     // 360 reads, 32 at a time: 3.4 s of work, so that none waits for the 10 s after which it is refused.
     const pages = Array.from({ length: 6 }, (_, n) => readMadeUp(eve.taxpayerId, 60, `page-${n}`));
     const flood = Promise.all(pages.map((page) => gateway.query(page, {}, hostile)));
-    await control.whenCalled('refreshJob', before + 33); // some of them, should a busy machine refuse the others
+    await sandbox.whenCalled('refreshJob', before + 33); // some of them, should a busy machine refuse the others
     const asked = gateway.query<{ refreshJob: { status: string } }>(readJob, { ...ada, jobId }, honest);
     const first = await Promise.race([
       asked.then(({ data }) => data?.refreshJob.status),
@@ -154,7 +154,7 @@ describe('A caller who asks for more than the service can answer at once', () =>
     ]);
     expect(first).toBe('PROCESSING');
     // 32 of the hostile caller at once: the first 32, and those that took their places meanwhile.
-    expect(control.counters().refreshJob - before).toBeLessThan(5 * 64);
+    expect(sandbox.counters().refreshJob - before).toBeLessThan(5 * 64);
     // On a busy machine some of the flood waits too long for its turn, or a whole request takes too much of its time.
     for (const answer of await flood) {
       expect([1, 60]).toContain(answer.errors?.length);
@@ -168,37 +168,37 @@ describe('A caller who asks for more than the service can answer at once', () =>
     const headers = await headersOf('ada', job.taxpayerId);
     await hasty.query(readJob, job, headers); // its access token is in memory
     // The calls of the second turn end after those that wait for a third have given up.
-    hasty.sandbox.control.setLatency(2500);
+    hasty.sandbox.setLatency(2500);
     const ask = async (page: string) => codesOf(await hasty.query(readMadeUp(job.taxpayerId, 50, page), {}, headers));
     const codes = await Promise.all(['one', 'two'].map(ask));
     expect(codes.flat()).toEqual(expect.arrayContaining(['NOT_FOUND', 'RATE_LIMITED']));
-    hasty.sandbox.control.setLatency(0);
+    hasty.sandbox.setLatency(0);
     expect(await ask('three')).toEqual(Array(50).fill('NOT_FOUND'));
   });
 });
 
 it('A caller who asks while all places of the process are taken gets the next one, before those who have some and wait for more', async () => {
   const patient = await startTestGateway({ ...env, UPSTREAM_TIMEOUT_MS: '60000', UPSTREAM_DEADLINE_MS: '60000' });
-  const { control } = patient.sandbox;
+  const { sandbox } = patient;
   const last = addJob(patient);
-  const pages = control.addTaxpayers(9, { status: 'AUTHORIZED' }).map(async (taxpayerId) => {
-    control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
+  const pages = sandbox.addTaxpayers(9, { status: 'AUTHORIZED' }).map(async (taxpayerId) => {
+    sandbox.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
     return patient.query(readMadeUp(taxpayerId, 60), {}, await headersOf(taxpayerId, taxpayerId));
   });
   try {
-    await until(() => control.counters().refreshJob === 256, 60_000);
+    await until(() => sandbox.counters().refreshJob === 256, 60_000);
     const socket = await initSocket(patient, await headersOf('last', last.taxpayerId));
     socket.subscribe({ query: readJob, variables: last });
     socket.send({ type: 'ping' });
     await socket.message('pong'); // by now it waits for a place
-    expect(control.tokenCalls(last.taxpayerId)).toBe(0);
-    control.release('held');
+    expect(sandbox.tokenCalls(last.taxpayerId)).toBe(0);
+    sandbox.release('held');
     const { payload } = await socket.answerTo('1');
     expect(payload).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
     socket.end();
   } finally {
-    control.disarmAll();
-    const letting = setInterval(() => control.release('held'), 20);
+    sandbox.disarmAll();
+    const letting = setInterval(() => sandbox.release('held'), 20);
     await Promise.all(pages);
     clearInterval(letting);
     await patient.stop();
@@ -222,68 +222,68 @@ describe('A hundred requests of one caller at once', () => {
     const ask = () =>
       endpoint === 'refreshJob' ? askAtOnce(readJob, job) : askAtOnce(readRecord, { id: job.taxpayerId });
     // The service takes its time at first, so that the last of a hundred requests has come before the first try is over.
-    control.arm({ endpoint, fault: { status: 500, delayMs: 1_000 }, times: 1 });
-    control.arm({ endpoint, fault: { status: 500 } });
+    sandbox.arm({ endpoint, fault: { status: 500, delayMs: 1_000 }, times: 1 });
+    sandbox.arm({ endpoint, fault: { status: 500 } });
     expect(await ask()).toEqual(Array(100).fill('UPSTREAM_UNAVAILABLE'));
-    expect(control.counters()[endpoint]).toBe(maxTries); // one read with its tries
-    control.disarmAll();
+    expect(sandbox.counters()[endpoint]).toBe(maxTries); // one read with its tries
+    sandbox.disarmAll();
     expect(await ask()).toEqual(Array(100).fill('answered'));
-    expect(control.counters()[endpoint]).toBe(maxTries + 1);
+    expect(sandbox.counters()[endpoint]).toBe(maxTries + 1);
   });
 
   it('that join a read leave the places to the reads of other taxpayers', async () => {
-    const [slow = '', quick = ''] = control.addTaxpayers(2);
+    const [slow = '', quick = ''] = sandbox.addTaxpayers(2);
     headers = await headersOf('ada', slow, quick);
-    control.arm({ endpoint: 'taxpayerToken', taxpayerId: slow, fault: { gate: 'slow' } });
+    sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: slow, fault: { gate: 'slow' } });
     let isOver = false;
     const joined = askAtOnce(readRecord, { id: slow }).finally(() => {
       isOver = true;
     });
-    await control.whenCalled('taxpayerToken', 1);
+    await sandbox.whenCalled('taxpayerToken', 1);
     expect((await gateway.query(readRecord, { id: quick }, headers)).errors).toBeUndefined();
     expect(isOver).toBe(false);
-    control.disarmAll();
-    control.release('slow');
+    sandbox.disarmAll();
+    sandbox.release('slow');
     expect(await joined).toEqual(Array(100).fill('answered'));
   });
 });
 
 it('Creations that wait for one with the same key leave the places to the reads of their caller, and replay its link', async () => {
-  const { id } = control.addTaxpayer();
+  const { id } = sandbox.addTaxpayer();
   const authorization = await provider.watcherOf([id], 300, 'client-links:create taxpayers:read');
   const create = 'mutation { createClientLink(input: { idempotencyKey: "the same" }) { replayed } }';
   const ask = () => gateway.query<{ createClientLink: { replayed: boolean } }>(create, {}, { authorization });
-  control.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
+  sandbox.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
   const created = Array.from({ length: 100 }, ask);
-  await control.whenCalled('createClientLink', 1);
+  await sandbox.whenCalled('createClientLink', 1);
   expect((await gateway.query(readRecord, { id }, { authorization })).errors).toBeUndefined();
-  control.release('slow');
+  sandbox.release('slow');
   const replayed = (await Promise.all(created)).map(({ data }) => data?.createClientLink.replayed);
   expect(replayed.sort()).toEqual([false, ...Array(99).fill(true)]);
-  expect(control.counters().createClientLink).toBe(1);
+  expect(sandbox.counters().createClientLink).toBe(1);
 });
 
 it('A read that waits for a place of a caller whose places are taken is not waited for by another caller', async () => {
-  const [last = '', ...others] = control.addTaxpayers(33);
+  const [last = '', ...others] = sandbox.addTaxpayers(33);
   const [busy, other] = [await headersOf('busy', last, ...others), await headersOf('other', last)];
-  for (const taxpayerId of others) control.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { gate: 'slow' } });
+  for (const taxpayerId of others) sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { gate: 'slow' } });
   const held = others.map((id) => gateway.query(readRecord, { id }, busy));
-  await control.whenCalled('taxpayerToken', 32);
+  await sandbox.whenCalled('taxpayerToken', 32);
   const waiting = [last, last].map((id) => gateway.query(readRecord, { id }, busy));
   expect((await gateway.query(readRecord, { id: last }, other)).errors).toBeUndefined();
-  control.disarmAll();
-  control.release('slow');
+  sandbox.disarmAll();
+  sandbox.release('slow');
   for (const { errors } of await Promise.all([...held, ...waiting])) expect(errors).toBeUndefined();
-  expect(control.tokenCalls(last)).toBe(1);
+  expect(sandbox.tokenCalls(last)).toBe(1);
 });
 
 it('A read that a refused caller began is made again for another who waited for it', async () => {
-  const { one, control, addTaxpayer, addJob } = await startFleet({ breakerResetMs: 60_000 });
+  const { one, sandbox, addTaxpayer, addJob } = await startFleet({ breakerResetMs: 60_000 });
   const id = addTaxpayer({ status: 'AUTHORIZED' });
   const readAs = (holder: string | undefined, job = addJob(id)) => outcomeOf(one.jobs.status(id, job, { holder }));
-  control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+  sandbox.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
   for (let n = 0; n < 5; n += 1) expect(await readAs('hostile')).toBe('UPSTREAM_UNAVAILABLE');
-  control.disarmAll();
+  sandbox.disarmAll();
   const job = addJob(id);
   const reads = ['hostile', 'hostile', 'honest', undefined].map((holder) => readAs(holder, job));
   expect(await Promise.all(reads)).toEqual(['UPSTREAM_UNAVAILABLE', 'UPSTREAM_UNAVAILABLE', 'answered', 'answered']);

@@ -84,7 +84,7 @@ describe('A gateway without a rate limit', () => {
     const scope = 'taxpayers:read taxpayers:any';
     const of = async (sub: string) => ({ authorization: `Bearer ${await provider.token({ sub, scope })}` });
     const [hostile, honest] = [await of('hostile'), await of('honest')];
-    const { id } = gateway.sandbox.control.addTaxpayer();
+    const { id } = gateway.sandbox.addTaxpayer();
     await gateway.query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`, {}, honest); // from now on in memory
     const r = Array.from({ length: 200 }, () => ({ __typename: 'Taxpayer', id }));
     return { gateway, hostile, honest, r };
@@ -104,7 +104,7 @@ describe('A gateway without a rate limit', () => {
     'still refuses a caller whose documents take long to %s, while another asks as well',
     async (_, most, documentOf) => {
       const { gateway, hostile, honest, r } = await scene();
-      const large = gateway.sandbox.control.addTaxpayers(120, { metadata: { notes: 'x'.repeat(900_000) } });
+      const large = gateway.sandbox.addTaxpayers(120, { metadata: { notes: 'x'.repeat(900_000) } });
       let executed = 0;
       let refusal: AnswerError | undefined;
       for (let n = 0; refusal === undefined && n < 500; n += 4) {

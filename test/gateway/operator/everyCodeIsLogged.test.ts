@@ -151,15 +151,15 @@ describe('the request id of an error', () => {
       });
       const ids = ['of-the-caller', 'of-the-caller-too'];
       for (const id of ids) {
-        gateway.sandbox.control.addTaxpayer({ id });
-        gateway.sandbox.control.addJob({ taxpayerId: id, jobId: 'job' });
+        gateway.sandbox.addTaxpayer({ id });
+        gateway.sandbox.addJob({ taxpayerId: id, jobId: 'job' });
       }
       const authorization = `Bearer ${await provider.token({ scope: scopes, taxpayer_ids: ids })}`;
       if (scene.before === 'another link') {
         await gateway.query(createLink, { input: { idempotencyKey: 'key' } }, { authorization });
       }
       if (scene.before === 'another record') await gateway.query(readRecord, { id: ids[1] }, { authorization });
-      if (scene.fault) gateway.sandbox.control.arm({ endpoint: scene.fault[0], fault: scene.fault[1] });
+      if (scene.fault) gateway.sandbox.arm({ endpoint: scene.fault[0], fault: scene.fault[1] });
       const outcomes: unknown[] = [];
       const stopping = scene.before === 'draining' ? gateway.stop() : undefined;
 

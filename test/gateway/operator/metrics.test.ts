@@ -72,7 +72,7 @@ describe('Metrics', () => {
 
   it('show refused credentials', async () => {
     const { origin, query, sandbox } = await startTestGateway();
-    sandbox.control.setClientSecret('another');
+    sandbox.setClientSecret('another');
     await query(`{ taxpayerToken(taxpayerId: "${sandbox.demo.taxpayerIds.authorized}") { status } }`);
     expectLines(
       await scrape(origin),

@@ -27,7 +27,7 @@ const provider = await startTrustedProvider();
 
 async function start(env: Environment = {}): Promise<string> {
   gateway = await startTestGateway({ ...provider.env, ...env });
-  return gateway.sandbox.control.addTaxpayer({ id: 'own', name: 'Ada Lovelace' }).id;
+  return gateway.sandbox.addTaxpayer({ id: 'own', name: 'Ada Lovelace' }).id;
 }
 
 async function headersOf(claims: object = {}): Promise<Record<string, string>> {
@@ -81,7 +81,7 @@ describe('The line of an operation', () => {
 
   it('tells of tries that were repeated, and of each call once when several aliases share it', async () => {
     const id = await start({ LOG_OPERATIONS: 'all' });
-    gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 }, times: maxTries });
+    gateway.sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 503 }, times: maxTries });
     await gateway.query(readRecord, { id }, await headersOf());
     const twice =
       'query ($id: ID!) { a: taxpayerToken(taxpayerId: $id) { name } b: taxpayerToken(taxpayerId: $id) { name } }';
@@ -98,11 +98,11 @@ describe('The line of an operation', () => {
   it('is written by default for what called the token endpoint, is slow, a mutation, refused, or fails', async () => {
     const id = await start();
     const headers = await headersOf();
-    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id });
+    const { jobId } = gateway.sandbox.addJob({ taxpayerId: id });
     const readJob = 'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }';
     await gateway.query(readRecord, { id }, { ...headers, 'x-request-id': 'token-call' });
     await gateway.query(readRecord, { id }, { ...headers, 'x-request-id': 'from-memory' });
-    gateway.sandbox.control.arm({ endpoint: 'refreshJob', fault: { delayMs: 1100 } });
+    gateway.sandbox.arm({ endpoint: 'refreshJob', fault: { delayMs: 1100 } });
     await gateway.query(readJob, { id, jobId }, { ...headers, 'x-request-id': 'slow' });
     await gateway.query('mutation { createClientLink(input: {}) { replayed } }', {}, headers);
     await gateway.query('{ nonsense }', {}, headers);
@@ -122,14 +122,14 @@ describe('The line of an operation', () => {
 
   it('tells of each call to the token endpoint, also of operations that fail alike', async () => {
     await start();
-    const { control } = gateway.sandbox;
-    const ids = control.addTaxpayers(15);
+    const { sandbox } = gateway;
+    const ids = sandbox.addTaxpayers(15);
     const unknown = ['a', 'b', 'c', 'd', 'e'];
     const headers = await headersOf({ taxpayer_ids: [...ids, ...unknown] });
     const fields = ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { status }`).join(' ');
     for (const _ of ['asks', 'asks again']) await gateway.query(`{ ${fields} }`, {}, headers);
     for (const id of unknown) await gateway.query(readRecord, { id }, headers);
-    expect(control.counters().taxpayerToken).toBe(20);
+    expect(sandbox.counters().taxpayerToken).toBe(20);
     await gateway.stop();
     const told = operations().map((line) => [line.outcome, line.tokenCalls, line.calls?.length]);
     // A line lists ten calls.
@@ -154,9 +154,9 @@ describe('The line of an operation', () => {
       const headers = await headersOf({ taxpayer_ids: [taxpayerId] });
       const body = { query: watchJob, variables: { taxpayerId, jobId } };
       const ended = read[transport](headers, body);
-      await until(() => gateway.sandbox.control.counters().refreshJob > 0);
+      await until(() => gateway.sandbox.counters().refreshJob > 0);
       expect(operations()).toEqual([]);
-      gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
+      gateway.sandbox.updateJob(taxpayerId, jobId, { status: 'completed' });
       await ended;
       await until(() => operations().length > 0);
       const what = { operation: 'refreshJobUpdated', type: 'subscription', transport, outcome: 'ok' };
@@ -258,7 +258,7 @@ describe('An audit line', () => {
   });
 
   async function seeEverything(id: string): Promise<void> {
-    gateway.sandbox.control.addJob({ taxpayerId: id, jobId: 'job' });
+    gateway.sandbox.addJob({ taxpayerId: id, jobId: 'job' });
     const headers = await headersOf();
     await gateway.query(readRecord, { id }, headers);
     await gateway.query('query ($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job") { status } }', { id }, headers);

@@ -31,8 +31,8 @@ async function traced(work: (gateway: TestGateway) => Promise<unknown>, env: Env
   const gateway = await startTestGateway({ ...quickPolls, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...env });
   await work(gateway);
   await gateway.stop();
-  const { control } = gateway.sandbox;
-  return { ...collector, logs: gateway.logs, seenByService: control.requests() };
+  const { sandbox } = gateway;
+  return { ...collector, logs: gateway.logs, seenByService: sandbox.requests() };
 }
 
 const spansOf = (headers: Record<string, string>, env: Environment = {}) =>
@@ -87,7 +87,7 @@ describe('Traces', () => {
 
   it('show an answer that breaks the contract as a failed call', async () => {
     const { spans } = await traced(({ sandbox, query }) => {
-      sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 200, body: '{}' } });
+      sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 200, body: '{}' } });
       return query('{ taxpayerToken(taxpayerId: "one") { status } }');
     });
     expect(named(spans, readToken)).toMatchObject({
@@ -98,8 +98,8 @@ describe('Traces', () => {
 
   it('say what failed and of which kind, once for each try', async () => {
     const { spans } = await traced(async ({ sandbox, query }) => {
-      const { id } = sandbox.control.addTaxpayer({});
-      sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
+      const { id } = sandbox.addTaxpayer({});
+      sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
       await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`);
     });
     expect(named(spans, 'query taxpayerToken')).toMatchObject({
@@ -129,8 +129,8 @@ describe('Traces', () => {
       const read = 'query($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
       const wait = 'query($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job", waitSeconds: 1) { status } }';
       for (const id of ['one', 'two', 'three']) {
-        sandbox.control.addTaxpayer({ id });
-        sandbox.control.addJob({ taxpayerId: id, jobId: 'job', durationMs: Infinity });
+        sandbox.addTaxpayer({ id });
+        sandbox.addJob({ taxpayerId: id, jobId: 'job', durationMs: Infinity });
         await query(read, { id });
         await Promise.all([query(read, { id }), query(wait, { id })]);
       }
@@ -147,7 +147,7 @@ describe('Traces', () => {
     const { spans } = await traced(async (gateway) => {
       const job = addJob(gateway);
       const response = await postEvents(gateway, { query: watchJob, variables: job }, caller);
-      gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+      gateway.sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
       expect(await response.text()).toContain('COMPLETED');
     });
     const stream = named(spans, 'subscription refreshJobUpdated');
@@ -169,7 +169,7 @@ describe('Traces', () => {
       await socket.message('next');
       socket.subscribe({ query: `{ taxpayer(id: "x") { id } }` }, 'once');
       await socket.message('complete', 'once');
-      gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+      gateway.sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
       await socket.message('complete', 'live');
       socket.socket.close();
       await socket.closed;

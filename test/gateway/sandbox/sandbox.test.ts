@@ -32,7 +32,7 @@ const createLink = (input: object) => {
   return call('/client-links', { method: 'POST', headers, body: JSON.stringify(input) });
 };
 const readJob = ({ taxpayerId, jobId }: { readonly taxpayerId: string; readonly jobId: string }) => {
-  const token = sandbox.control.taxpayer(taxpayerId)?.accessToken;
+  const token = sandbox.taxpayer(taxpayerId)?.accessToken;
   return call(`/tax-payer/${taxpayerId}/refresh/${jobId}`, { headers: { authorization: `Bearer ${token}` } });
 };
 

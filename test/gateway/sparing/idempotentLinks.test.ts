@@ -6,27 +6,27 @@ const mine = { caller: 'caller-1', key: 'key-1' };
 
 describe('createClientLink with an idempotency key', () => {
   async function scene(options: FleetOptions = {}) {
-    const { one, two, control, advance } = await startFleet({ size: 2, ...options });
-    return { one: one.links, two: two.links, control, advance, posts: () => control.counters().createClientLink };
+    const { one, two, sandbox, advance } = await startFleet({ size: 2, ...options });
+    return { one: one.links, two: two.links, sandbox, advance, posts: () => sandbox.counters().createClientLink };
   }
 
   it('lets the second of two concurrent requests create the link when the first definitely failed', async () => {
-    const { one, two, control } = await scene();
-    control.arm({ endpoint: 'createClientLink', fault: { status: 422 }, times: 1 });
+    const { one, two, sandbox } = await scene();
+    sandbox.arm({ endpoint: 'createClientLink', fault: { status: 422 }, times: 1 });
     const outcomes = await Promise.all([one, two].map((links) => outcomeOf(links.create(input, mine))));
     expect(outcomes.sort()).toEqual(['UPSTREAM_REJECTED', 'answered']);
   });
 
   it('waits for a creation under way on a process whose clock is five minutes behind or ahead', async () => {
     for (const aheadMs of [-300_000, 300_000]) {
-      const { one, two, control, posts } = await scene({ aheadMs: [aheadMs, 0] });
-      control.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
+      const { one, two, sandbox, posts } = await scene({ aheadMs: [aheadMs, 0] });
+      sandbox.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
       const first = one.create(input, mine);
-      await control.whenCalled('createClientLink', 1);
+      await sandbox.whenCalled('createClientLink', 1);
       const second = two.create(input, mine);
       const third = outcomeOf(two.create(input, mine));
       await delay(120); // both have looked at the record by then
-      control.release('slow');
+      sandbox.release('slow');
       expect(await second).toEqual({ ...(await first), replayed: true });
       expect(await third).toBe('answered');
       expect(posts()).toBe(1);

@@ -12,14 +12,14 @@ const freshForMs = ({ readAt, freshMs }: TokenView) => Math.max(0, readAt + fres
 
 async function scene({ createdAgoMs, ...options }: FleetOptions & { createdAgoMs?: number } = {}) {
   fleet = await startFleet({ size: 4, ...options });
-  const { control, members } = fleet;
+  const { sandbox, members } = fleet;
   const created = createdAgoMs === undefined ? {} : { createdAt: new Date(fleet.now() - createdAgoMs).toISOString() };
   const id = fleet.addTaxpayer({ status: 'CREATED', ...created });
   const member = (n: number) => members[n % members.length] as Member;
   const statusAt = async (n: number) => (await member(n).broker.record(id)).record.status;
   /** How long the record that is shown is still fresh. */
   const freshFor = async (n = 0) => Math.round(freshForMs(await member(n).broker.record(id)));
-  return { control, id, member, statusAt, freshFor, calls: () => control.tokenCalls(id) };
+  return { sandbox, id, member, statusAt, freshFor, calls: () => sandbox.tokenCalls(id) };
 }
 
 describe('A record that does not change', () => {
@@ -52,17 +52,17 @@ describe('A change', () => {
   it.each([5 * second, 3 * minute, 20 * minute, 3 * hour, 2 * day])(
     'is seen within a tenth of the time since the last one, or a minute: %d ms after it',
     async (gapMs) => {
-      const { control, id, statusAt } = await scene();
+      const { sandbox, id, statusAt } = await scene();
       await statusAt(0);
       fleet.advance(7 * second);
-      control.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
+      sandbox.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
       const changedAt = fleet.now();
       for (let n = 0; fleet.now() < changedAt + gapMs; n += 1) {
         await statusAt(n);
         fleet.advance(Math.min(minute, changedAt + gapMs - fleet.now()));
       }
       await statusAt(1);
-      control.updateTaxpayer(id, { status: 'AUTHORIZED' });
+      sandbox.updateTaxpayer(id, { status: 'AUTHORIZED' });
       let lagMs = 0;
       for (; (await statusAt(lagMs / second)) !== 'AUTHORIZED'; lagMs += second) fleet.advance(second);
       expect(lagMs).toBeLessThanOrEqual(Math.max(minute, gapMs / 10));
@@ -70,7 +70,7 @@ describe('A change', () => {
   );
 
   it('is remembered by a process whose memory holds no more than one record', async () => {
-    const { control } = await scene({ maxEntries: 1 });
+    const { sandbox } = await scene({ maxEntries: 1 });
     const { broker } = fleet.one;
     const ids = fleet.addTaxpayers(10, { createdAt: new Date(fleet.now() - 300 * day).toISOString() });
     const readAll = async () => {
@@ -79,7 +79,7 @@ describe('A change', () => {
       return freshMs;
     };
     expect(await readAll()).toEqual(ids.map(() => day));
-    for (const id of ids) control.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
+    for (const id of ids) sandbox.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
     fleet.advance(day);
     expect(await readAll()).toEqual(ids.map(() => minute));
     fleet.advance(minute);
@@ -88,14 +88,14 @@ describe('A change', () => {
 });
 
 it('A token that the service replaced does not prolong how long a record is shown that changed a moment ago', async () => {
-  const { control, id, member, freshFor, calls } = await scene({ createdAgoMs: 10 * hour });
+  const { sandbox, id, member, freshFor, calls } = await scene({ createdAgoMs: 10 * hour });
   const job = fleet.addJob(id);
   await member(0).broker.record(id);
-  control.updateTaxpayer(id, { status: 'AUTHORIZED' });
+  sandbox.updateTaxpayer(id, { status: 'AUTHORIZED' });
   fleet.advance(day);
   await member(0).broker.record(id);
   fleet.advance(30 * second);
-  control.rotateToken(id);
+  sandbox.rotateToken(id);
   await member(1).jobs.status(id, job);
   expect(calls()).toBe(3);
   expect(await freshFor(1)).toBe(minute);
@@ -103,10 +103,10 @@ it('A token that the service replaced does not prolong how long a record is show
 
 describe('A clock that is ahead', () => {
   it('by a day, does not make a changed record count as unchanged, nor as changing for a day', async () => {
-    const { control, id, statusAt, freshFor, calls } = await scene({ createdAgoMs: 10 * day, aheadMs: [day] });
+    const { sandbox, id, statusAt, freshFor, calls } = await scene({ createdAgoMs: 10 * day, aheadMs: [day] });
     await freshFor(1);
     fleet.advance(2 * day);
-    control.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
+    sandbox.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
     expect(await statusAt(0)).toBe('CONSENT_RECEIVED');
     expect(await freshFor(1)).toBe(minute);
     expect(calls()).toBe(2);

@@ -12,9 +12,9 @@ const document = `query ($taxpayerId: ID!, $jobId: ID!, $waitSeconds: Int) {
 /** A gateway that polls quickly, and a job that stays as it is until told otherwise. */
 async function scene(env: Environment = {}, authorization = '') {
   gateway = await startTestGateway({ JOB_POLL_MIN_MS: '20', JOB_POLL_MAX_MS: '50', ...env });
-  const { control } = gateway.sandbox;
-  const { id: taxpayerId } = control.addTaxpayer();
-  const { jobId } = control.addJob({ taxpayerId, durationMs: Infinity });
+  const { sandbox } = gateway;
+  const { id: taxpayerId } = sandbox.addTaxpayer();
+  const { jobId } = sandbox.addJob({ taxpayerId, durationMs: Infinity });
   const wait = (waitSeconds: number, signal?: AbortSignal) =>
     post(
       `${gateway.origin}/graphql`,
@@ -22,7 +22,7 @@ async function scene(env: Environment = {}, authorization = '') {
       { ...(authorization && { authorization }) },
       signal ? { signal } : {},
     );
-  return { control, taxpayerId, jobId, wait };
+  return { sandbox, taxpayerId, jobId, wait };
 }
 
 const watchers = () => metric(gateway, 'gateway_watchers{kind="job"}');
@@ -33,19 +33,19 @@ const shown = (status: string) => ({ data: { refreshJob: { status } } });
 
 describe('A query that waits for a job', () => {
   it('answers as soon as the job has ended', async () => {
-    const { control, taxpayerId, jobId, wait } = await scene();
+    const { sandbox, taxpayerId, jobId, wait } = await scene();
     const answer = wait(300);
-    await control.whenCalled('refreshJob', 2);
-    control.updateJob(taxpayerId, jobId, { status: 'failed' });
+    await sandbox.whenCalled('refreshJob', 2);
+    sandbox.updateJob(taxpayerId, jobId, { status: 'failed' });
     expect(await (await answer).json()).toEqual(shown('FAILED'));
     expect(await watchers()).toBe(0);
   });
 
   it('answers at once when the job is over already', async () => {
-    const { control, taxpayerId, jobId, wait } = await scene();
-    control.updateJob(taxpayerId, jobId, { status: 'completed' });
+    const { sandbox, taxpayerId, jobId, wait } = await scene();
+    sandbox.updateJob(taxpayerId, jobId, { status: 'completed' });
     expect(await (await wait(300)).json()).toEqual(shown('COMPLETED'));
-    expect(control.jobCalls(taxpayerId, jobId)).toBe(1);
+    expect(sandbox.jobCalls(taxpayerId, jobId)).toBe(1);
   });
 
   it("ends with its caller's token", async () => {
@@ -56,19 +56,19 @@ describe('A query that waits for a job', () => {
   });
 
   it.each(['waits', 'asks first'])('ends when its client leaves while it %s, and so do the polls', async (during) => {
-    const { control, wait } = await scene();
-    if (during !== 'waits') control.arm({ endpoint: 'refreshJob', fault: { gate: 'first' }, times: 1 });
+    const { sandbox, wait } = await scene();
+    if (during !== 'waits') sandbox.arm({ endpoint: 'refreshJob', fault: { gate: 'first' }, times: 1 });
     const client = new AbortController();
     const answer = wait(300, client.signal);
-    await (during === 'waits' ? whenWatchers(1) : control.whenCalled('refreshJob', 1));
+    await (during === 'waits' ? whenWatchers(1) : sandbox.whenCalled('refreshJob', 1));
     client.abort();
     await expect(answer).rejects.toThrow();
     for (let n = 0; n < 3; n += 1) await watchers(); // meanwhile the gateway hears of it
-    control.release('first');
+    sandbox.release('first');
     await whenMetric(gateway, 'gateway_operations_total{operation="refreshJob",transport="http",outcome="ok"}', 1);
-    const polls = control.counters().refreshJob;
+    const polls = sandbox.counters().refreshJob;
     for (let n = 0; n < 3; n += 1) await watchers();
-    expect(control.counters().refreshJob).toBeLessThanOrEqual(polls + 1);
+    expect(sandbox.counters().refreshJob).toBeLessThanOrEqual(polls + 1);
   });
 
   it('is answered when the gateway is told to end', async () => {

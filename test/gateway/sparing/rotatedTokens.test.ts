@@ -13,35 +13,35 @@ describe('a token that the service no longer takes', () => {
       id,
       newJob: () => fleet.addJob(id),
       member: (n: number) => fleet.members[n % size] as Member,
-      calls: () => fleet.control.tokenCalls(id),
+      calls: () => fleet.sandbox.tokenCalls(id),
     };
   }
 
   it('is fetched again exactly once for 200 concurrent jobs of four members', async () => {
-    const { control, id, newJob, members, member, calls } = await scene(4);
+    const { sandbox, id, newJob, members, member, calls } = await scene(4);
     const jobs = Array.from({ length: 200 }, newJob);
     await Promise.all(members.map(({ broker }) => broker.credential(id)));
     expect(calls()).toBe(1);
-    control.rotateToken(id);
+    sandbox.rotateToken(id);
     const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
     expect(new Set(outcomes)).toEqual(new Set(['answered']));
     expect(calls()).toBe(2);
   });
 
   it('is not fetched again for a late 401 when the service gave the very same token anew', async () => {
-    const { control, id, newJob, member, calls } = await scene();
+    const { sandbox, id, newJob, member, calls } = await scene();
     const jobs = [newJob(), newJob(), newJob()];
     await member(0).broker.credential(id);
-    control.arm({ endpoint: 'refreshJob', fault: { status: 401 }, times: 3 });
+    sandbox.arm({ endpoint: 'refreshJob', fault: { status: 401 }, times: 3 });
     const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
     expect(outcomes).toEqual(['answered', 'answered', 'answered']);
     expect(calls()).toBe(2);
   });
 
   it('ends in TAXPAYER_NOT_AUTHORIZED when its successor is refused too, and in no further fetch for a minute', async () => {
-    const { control, id, newJob, member, advance, calls } = await scene();
+    const { sandbox, id, newJob, member, advance, calls } = await scene();
     const job = newJob();
-    control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
+    sandbox.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
     expect(await outcomeOf(member(0).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
     expect(calls()).toBe(2);
     for (const n of [0, 1, 0, 1])
@@ -50,28 +50,28 @@ describe('a token that the service no longer takes', () => {
     expect(member(1).events).toContain('refetch-cool-down');
 
     advance(coolDownMs);
-    control.disarmAll();
+    sandbox.disarmAll();
     expect(await outcomeOf(member(1).jobs.status(id, job))).toBe('answered');
     expect(calls()).toBe(2);
   });
 
   it.each([400, 431])('is not what a %i to a job is about: no other token is fetched, now or later', async (status) => {
-    const { control, id, newJob, member, calls } = await scene();
-    control.arm({ endpoint: 'refreshJob', fault: { status } });
+    const { sandbox, id, newJob, member, calls } = await scene();
+    sandbox.arm({ endpoint: 'refreshJob', fault: { status } });
     for (const n of [0, 1]) {
       expect(await outcomeOf(member(n).jobs.status(id, newJob()))).toBe('UPSTREAM_REJECTED');
     }
     expect(calls()).toBe(1);
-    control.disarmAll();
-    control.rotateToken(id);
+    sandbox.disarmAll();
+    sandbox.rotateToken(id);
     expect(await outcomeOf(member(1).jobs.status(id, newJob()))).toBe('answered');
     expect(calls()).toBe(2);
   });
 
   it('costs two calls a minute at most while every token is refused, and jobs and the record are asked for', async () => {
-    const { control, id, newJob, member, advance, calls } = await scene();
+    const { sandbox, id, newJob, member, advance, calls } = await scene();
     const job = newJob();
-    control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
+    sandbox.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
     for (let n = 0; n < 60; n += 1) {
       await member(n).broker.record(id);
       expect(await outcomeOf(member(n).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
@@ -89,40 +89,39 @@ it('answers for a job within two deadlines, although token, job and the next tok
     UPSTREAM_DEADLINE_MS: String(deadlineMs),
   });
 
-  const { control } = sandbox;
-  const taxpayerId = control.addTaxpayer().id;
-  control.addJob({ taxpayerId, jobId: 'job', durationMs: Infinity });
-  control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' }, times: 1 });
-  control.arm({ endpoint: 'refreshJob', fault: { gate: 'never' }, times: 1 });
-  control.arm({ endpoint: 'refreshJob', fault: { delayMs: 600 } });
+  const taxpayerId = sandbox.addTaxpayer().id;
+  sandbox.addJob({ taxpayerId, jobId: 'job', durationMs: Infinity });
+  sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' }, times: 1 });
+  sandbox.arm({ endpoint: 'refreshJob', fault: { gate: 'never' }, times: 1 });
+  sandbox.arm({ endpoint: 'refreshJob', fault: { delayMs: 600 } });
   const askedAt = performance.now();
   const answer = query('query ($taxpayerId: ID!) { refreshJob(taxpayerId: $taxpayerId, jobId: "job") { status } }', {
     taxpayerId,
   });
-  await control.whenCalled('refreshJob', 1);
-  control.rotateToken(taxpayerId);
-  control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
+  await sandbox.whenCalled('refreshJob', 1);
+  sandbox.rotateToken(taxpayerId);
+  sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
   expect((await answer).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_TIMEOUT' } }]);
   expect(performance.now() - askedAt).toBeLessThan(3 * deadlineMs);
-  expect(control.tokenCalls(taxpayerId)).toBeGreaterThan(2); // the first with its repetition, and one for the replacement
+  expect(sandbox.tokenCalls(taxpayerId)).toBeGreaterThan(2); // the first with its repetition, and one for the replacement
 });
 
 it('Job statuses are shared for a second by the fleet while they can change, and for good once they cannot', async () => {
-  const { control, addTaxpayer, addJob, members, advance } = await startFleet({ size: 2 });
+  const { sandbox, addTaxpayer, addJob, members, advance } = await startFleet({ size: 2 });
   const id = addTaxpayer();
   const job = addJob(id);
   const read = () => Promise.all(members.map(({ jobs }) => jobs.status(id, job)));
   await read();
   advance(999);
   await read();
-  expect(control.jobCalls(id, job)).toBe(1);
+  expect(sandbox.jobCalls(id, job)).toBe(1);
   advance(1);
   await read();
-  expect(control.jobCalls(id, job)).toBe(2);
-  control.updateJob(id, job, { status: 'completed' });
+  expect(sandbox.jobCalls(id, job)).toBe(2);
+  sandbox.updateJob(id, job, { status: 'completed' });
   advance(1000);
   expect((await read()).map(({ value: { job } }) => job.status)).toEqual(['completed', 'completed']);
   advance(20 * 24 * 3_600_000);
   await read();
-  expect(control.jobCalls(id, job)).toBe(3);
+  expect(sandbox.jobCalls(id, job)).toBe(3);
 });

@@ -11,7 +11,7 @@ const hour = 3_600_000;
 
 let fleet: Fleet;
 
-const calls = () => fleet.control.counters().taxpayerToken;
+const calls = () => fleet.sandbox.counters().taxpayerToken;
 
 /** So many reads, or polls, by `members` at once, each of another taxpayer; says how many were answered. */
 async function read(readers: number, holder?: string, members = fleet.members, how = 'record'): Promise<number> {
@@ -123,7 +123,7 @@ it('A refused read names the cap and the setting: RATE_LIMITED at the own one, T
   const provider = await startTrustedProvider();
   const gateway = await startTestGateway({ ...provider.env, TOKEN_BUDGET_PER_HOUR: '12' });
   const readAs = async (subject: string) => {
-    const { id } = gateway.sandbox.control.addTaxpayer();
+    const { id } = gateway.sandbox.addTaxpayer();
     const token = await provider.token({ sub: subject, scope: 'taxpayers:read', taxpayer_ids: [id] });
     const document = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
     const { status, errors } = await gateway.query(document, { id }, { authorization: `Bearer ${token}` });

@@ -11,7 +11,7 @@ const day = 24 * hour;
 async function scene({ status = 'AUTHORIZED', ...options }: FleetOptions & { status?: string } = {}) {
   const fleet = await startFleet({ size: 2, ...options });
   const id = fleet.addTaxpayer({ status });
-  return { ...fleet, id, calls: () => fleet.control.tokenCalls(id) };
+  return { ...fleet, id, calls: () => fleet.sandbox.tokenCalls(id) };
 }
 
 describe('token policies', () => {
@@ -35,13 +35,13 @@ describe('token policies', () => {
   });
 
   it('remembers an unknown taxpayer for 30 seconds', async () => {
-    const { one, two, control, ids, advance } = await scene();
+    const { one, two, sandbox, ids, advance } = await scene();
     const nobody = ids.taxpayerId('nobody');
     expect(await outcomeOf(one.broker.record(nobody))).toBe('NOT_FOUND');
     expect(await outcomeOf(two.broker.record(nobody))).toBe('NOT_FOUND');
-    expect(control.tokenCalls(nobody)).toBe(1);
+    expect(sandbox.tokenCalls(nobody)).toBe(1);
     expect(one.events).toEqual(['absent-remembered']);
-    control.addTaxpayer({ id: nobody });
+    sandbox.addTaxpayer({ id: nobody });
     advance(30_000);
     expect(await outcomeOf(two.broker.record(nobody))).toBe('answered');
   });
@@ -51,14 +51,14 @@ describe('token policies', () => {
     ['7200', 3600],
     ['Thu, 01 Jan 1970 00:00:00 GMT', 5],
   ])('also stops the calls of the whole fleet after a 429 with Retry-After: %s', async (retryAfter, seconds) => {
-    const { id, one, two, control, advance } = await scene();
+    const { id, one, two, sandbox, advance } = await scene();
     const headers = { 'Retry-After': retryAfter };
-    control.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers }, times: 1 });
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers }, times: 1 });
     const refusal = { code: 'UPSTREAM_RATE_LIMITED', retryAfterSeconds: seconds };
     await expect(one.broker.record(id)).rejects.toMatchObject(refusal);
     advance(seconds * 1000 - 1);
     for (const member of [one, two]) expect(await outcomeOf(member.broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
-    expect(control.counters().taxpayerToken).toBe(1);
+    expect(sandbox.counters().taxpayerToken).toBe(1);
     advance(1);
     expect(await outcomeOf(two.broker.record(id))).toBe('answered');
   });
@@ -68,7 +68,7 @@ describe('token policies', () => {
     const scenery = await scene();
     await scenery.one.broker.record(scenery.id);
     scenery.advance(16 * minute);
-    scenery.control.arm({ endpoint: 'taxpayerToken', fault });
+    scenery.sandbox.arm({ endpoint: 'taxpayerToken', fault });
     return scenery;
   }
 
@@ -109,15 +109,15 @@ describe('token policies', () => {
   });
 
   it('shares a failure with readers that were waiting, also on other members', async () => {
-    const { id, one, two, control } = await scene({ callMs: 2000 });
-    control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
+    const { id, one, two, sandbox } = await scene({ callMs: 2000 });
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
     const first = outcomeOf(one.broker.record(id));
-    await control.whenCalled('taxpayerToken', 1);
+    await sandbox.whenCalled('taxpayerToken', 1);
     const others = [one, two, two].map(({ broker }) => outcomeOf(broker.record(id)));
     expect(await Promise.all([first, ...others])).toEqual(Array(4).fill('UPSTREAM_TIMEOUT'));
     // one call with its retries; the other readers waited and made no call
-    expect(control.tokenCalls(id)).toBeLessThanOrEqual(maxTries);
-    control.disarmAll();
+    expect(sandbox.tokenCalls(id)).toBeLessThanOrEqual(maxTries);
+    sandbox.disarmAll();
     expect(await outcomeOf(two.broker.record(id))).toBe('answered');
   });
 });
@@ -126,11 +126,11 @@ describe('A clock that was ahead and is put right', () => {
   it.each([-10 * minute, day])(
     'changes neither what is shown nor for how long, when it is set by %d ms',
     async (byMs) => {
-      const { control, id, addJob, members, setClocks, advance, ...fleet } = await scene({
+      const { sandbox, id, addJob, members, setClocks, advance, ...fleet } = await scene({
         freshness: { minMs: 15 * minute },
       });
       const job = addJob(id);
-      const calls = () => [control.jobCalls(id, job), fleet.calls()];
+      const calls = () => [sandbox.jobCalls(id, job), fleet.calls()];
       const readAll = async () => {
         for (const { jobs, broker } of members) {
           await jobs.status(id, job);
@@ -153,9 +153,9 @@ describe('A clock that was ahead and is put right', () => {
   it.each([-day, day])(
     'keeps and ends the seconds that the service asked us to wait, when it is set by %d ms',
     async (byMs) => {
-      const { control, id, one, members, setClocks, advance, calls } = await scene();
+      const { sandbox, id, one, members, setClocks, advance, calls } = await scene();
       const fault = { status: 429, headers: { 'Retry-After': '60' } } as const;
-      control.arm({ endpoint: 'taxpayerToken', fault, times: 1 });
+      sandbox.arm({ endpoint: 'taxpayerToken', fault, times: 1 });
       expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
       setClocks(byMs);
       for (const { broker } of members) expect(await outcomeOf(broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');

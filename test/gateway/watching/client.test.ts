@@ -99,13 +99,13 @@ describe('watchRefreshJob', () => {
 
   it('connects again when the gateway is replaced, and repeats no status', async () => {
     const { taxpayerId, jobId } = running.sandbox.demo.jobs.processing;
-    running.sandbox.control.updateJob(taxpayerId, jobId, { status: 'processing' });
+    running.sandbox.updateJob(taxpayerId, jobId, { status: 'processing' });
     const reconnects: number[] = [];
     const updates = watch({ onReconnect: (pauseMs: number) => reconnects.push(pauseMs) });
     expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
     const rest = updates.next();
     await running.gateway.stop();
-    running.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
+    running.sandbox.updateJob(taxpayerId, jobId, { status: 'completed' });
     await startTestGateway({ ...environmentFor(running.sandbox), PORT: String(running.gateway.port) });
     expect((await rest).value).toMatchObject({ status: 'COMPLETED' });
     expect((await updates.next()).done).toBe(true);
@@ -160,7 +160,7 @@ describe('A watch that outlives its connection', () => {
       let reconnects = 0;
       const onReconnect = () => {
         reconnects += 1;
-        if (reconnects === 2) guarded.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+        if (reconnects === 2) guarded.sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
       };
       const seen: JobUpdate['status'][] = [];
       for await (const { status } of watchGuarded(job, { token, onReconnect })) seen.push(status);
@@ -184,18 +184,18 @@ describe('A watch that outlives its connection', () => {
   itMostlyWaits(
     'gives the record now and each change, over as many connections as it takes, and ends after a final status',
     async () => {
-      const { control } = live.sandbox;
-      const { id } = control.addTaxpayer({ status: 'AUTHORIZED', name: 'First' });
+      const { sandbox } = live;
+      const { id } = sandbox.addTaxpayer({ status: 'AUTHORIZED', name: 'First' });
       const updates = watchRecord(id);
       const first = (await updates.next()).value as TokenUpdate;
       expect(first).toMatchObject({ taxpayerId: id, status: 'AUTHORIZED', name: 'First' });
       expect(first).not.toHaveProperty('accessToken');
       const second = updates.next();
-      await until(() => control.tokenCalls(id) >= 4, 15_000); // longer than one subscription lasts
-      control.updateTaxpayer(id, { name: 'Second' });
+      await until(() => sandbox.tokenCalls(id) >= 4, 15_000); // longer than one subscription lasts
+      sandbox.updateTaxpayer(id, { name: 'Second' });
       expect((await second).value).toMatchObject({ status: 'AUTHORIZED', name: 'Second' });
       const third = updates.next();
-      control.updateTaxpayer(id, { status: 'COMPLETED' });
+      sandbox.updateTaxpayer(id, { status: 'COMPLETED' });
       expect((await third).value).toMatchObject({ status: 'COMPLETED' });
       expect((await updates.next()).done).toBe(true);
     },
@@ -207,7 +207,7 @@ it.each(['refreshJobUpdated', 'taxpayerTokenUpdated'] as const)(
   async (field) => {
     const isOfJob = field === 'refreshJobUpdated';
     const gateway = await startTestGateway(quickPolls);
-    const { control } = gateway.sandbox;
+    const { sandbox } = gateway;
     const { description } = (schema.getSubscriptionType() as GraphQLObjectType).getFields()[field] ?? {};
     const type = schema.getType(isOfJob ? 'RefreshJobStatus' : 'TaxpayerStatus') as GraphQLEnumType;
     const final = type.getValues().flatMap((value) => (value.description?.includes('Final:') ? value.name : []));
@@ -215,8 +215,8 @@ it.each(['refreshJobUpdated', 'taxpayerTokenUpdated'] as const)(
     for (const status of final) {
       expect(description).toContain(status);
       const { taxpayerId, jobId } = addJob(gateway);
-      if (isOfJob) control.updateJob(taxpayerId, jobId, { status: status.toLowerCase() });
-      else control.updateTaxpayer(taxpayerId, { status });
+      if (isOfJob) sandbox.updateJob(taxpayerId, jobId, { status: status.toLowerCase() });
+      else sandbox.updateTaxpayer(taxpayerId, { status });
       const ids = `taxpayerId: "${taxpayerId}"${isOfJob ? `, jobId: "${jobId}"` : ''}`;
       const events = await postEvents(gateway, { query: `subscription { ${field}(${ids}) { status } }` });
       expect(await events.text()).toContain('event: complete');

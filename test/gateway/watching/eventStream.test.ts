@@ -27,7 +27,7 @@ describe('server-sent events', () => {
     ]);
     const events = eventReader(response);
     expect(await events.next()).toEqual({ event: 'next', data: update(job.jobId, 'PROCESSING') });
-    gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+    gateway.sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
     expect(await events.next()).toEqual({ event: 'next', data: update(job.jobId, 'COMPLETED') });
     expect(await events.next()).toEqual({ event: 'complete', data: undefined });
     expect(await events.next()).toBeUndefined();
@@ -49,8 +49,8 @@ describe('server-sent events', () => {
 
   it('are executed anew for each event, with the data of that moment', async () => {
     const watched = addJob(gateway);
-    const { control } = gateway.sandbox;
-    const { jobId: other } = control.addJob({ taxpayerId: watched.taxpayerId, durationMs: Infinity });
+    const { sandbox } = gateway;
+    const { jobId: other } = sandbox.addJob({ taxpayerId: watched.taxpayerId, durationMs: Infinity });
     const query = watchJob.replace('status }', 'status taxpayer { refreshJob(jobId: $other) { status } } }');
     const variables = { ...watched, other };
     const document = query.replace('$jobId: ID!)', '$jobId: ID!, $other: ID!)');
@@ -61,10 +61,10 @@ describe('server-sent events', () => {
       },
     });
     expect(await events.next()).toMatchObject(event('PROCESSING', 'PROCESSING'));
-    control.updateJob(watched.taxpayerId, other, { status: 'completed' });
+    sandbox.updateJob(watched.taxpayerId, other, { status: 'completed' });
     const seenAt = Date.now();
     await until(() => Date.now() - seenAt > sharedMs); // until then the status of the other job may be known still
-    control.updateJob(watched.taxpayerId, watched.jobId, { status: 'completed' });
+    sandbox.updateJob(watched.taxpayerId, watched.jobId, { status: 'completed' });
     expect(await events.next()).toMatchObject(event('COMPLETED', 'COMPLETED'));
   });
 
@@ -185,9 +185,9 @@ it('a stopping gateway ends event streams without calling them complete, after t
   const job = addJob(gateway);
   const watching = eventReader(await postEvents(gateway, { query: watchJob, variables: job }));
   await watching.next();
-  gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'g' } });
-  const called = gateway.sandbox.control.whenCalled('taxpayerToken', 2);
-  const { id } = gateway.sandbox.control.addTaxpayer();
+  gateway.sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'g' } });
+  const called = gateway.sandbox.whenCalled('taxpayerToken', 2);
+  const { id } = gateway.sandbox.addTaxpayer();
   const answered = postEvents(gateway, { query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` });
   await called;
   const stopped = gateway.stop();
@@ -197,7 +197,7 @@ it('a stopping gateway ends event streams without calling them complete, after t
     { errors: [{ extensions: { code: 'SHUTTING_DOWN', retryable: true } }] },
   ]);
   expect(await watching.next()).toBeUndefined();
-  gateway.sandbox.control.release('g');
+  gateway.sandbox.release('g');
   expect(await eventReader(await answered).next()).toEqual({
     event: 'next',
     data: { data: { taxpayerToken: { status: 'CREATED' } } },

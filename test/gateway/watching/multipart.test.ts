@@ -23,7 +23,7 @@ describe('a multipart subscription', () => {
     const nextPart = async () => JSON.parse((await parts.next('\r\n--graphql'))?.split('\r\n\r\n')[1] ?? '');
     expect(await parts.next('--graphql')).toBe('\r\n');
     expect(await nextPart()).toEqual({ payload: update(job.jobId, 'PROCESSING') });
-    gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+    gateway.sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
     expect(await nextPart()).toEqual({ payload: update(job.jobId, 'COMPLETED') });
     expect(await parts.next('\r\n')).toBe('--');
     expect(await parts.next('\r\n')).toBeUndefined();

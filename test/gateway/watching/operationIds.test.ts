@@ -7,7 +7,7 @@ const gateway = await startTestGateway({ ...quickPolls, MAX_SUBSCRIPTIONS: '2' }
 
 describe('an operation id on a socket', () => {
   beforeEach(async () => {
-    gateway.sandbox.control.disarmAll();
+    gateway.sandbox.disarmAll();
     await whenMetric(gateway, 'gateway_open_streams{transport="ws"}', 0);
   });
 
@@ -16,12 +16,12 @@ describe('an operation id on a socket', () => {
 
   /** A query that ends when the gate is opened. */
   function heldQuery(socket: RawSocket) {
-    const { control } = gateway.sandbox;
-    const { id: taxpayerId } = control.addTaxpayer();
-    control.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { gate: taxpayerId } });
+    const { sandbox } = gateway;
+    const { id: taxpayerId } = sandbox.addTaxpayer();
+    sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { gate: taxpayerId } });
     socket.subscribe({ query: `{ taxpayerToken(taxpayerId: "${taxpayerId}") { status } }` });
-    const called = control.whenCalled('taxpayerToken', control.counters().taxpayerToken + 1);
-    return { called, release: () => control.release(taxpayerId) };
+    const called = sandbox.whenCalled('taxpayerToken', sandbox.counters().taxpayerToken + 1);
+    return { called, release: () => sandbox.release(taxpayerId) };
   }
 
   const answered = () =>

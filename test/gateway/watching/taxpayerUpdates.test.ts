@@ -15,8 +15,8 @@ afterEach(() => whenMetric(guarded, 'gateway_watchers{kind="record"}', 0));
 
 describe('taxpayerTokenUpdated', () => {
   it('shows the access token, and audits it, only to callers with its scope, at each event', async () => {
-    const { control } = guarded.sandbox;
-    const { id, accessToken } = control.addTaxpayer({ status: 'CREATED' });
+    const { sandbox } = guarded;
+    const { id, accessToken } = sandbox.addTaxpayer({ status: 'CREATED' });
     // Equal ones within a second are one line.
     const audited = () =>
       linesWith(guarded.logs, { audit: 'token-revealed' }).reduce((sum, { count = 1 }) => sum + count, 0);
@@ -37,7 +37,7 @@ describe('taxpayerTokenUpdated', () => {
     const entitled = await watchAs('taxpayers:read taxpayer-tokens:read');
     const shown = (status: string) => ({ data: { data: { taxpayerTokenUpdated: { status, accessToken } } } });
     expect(await entitled.next()).toMatchObject(shown('CREATED'));
-    control.updateTaxpayer(id, { status: 'COMPLETED' });
+    sandbox.updateTaxpayer(id, { status: 'COMPLETED' });
     expect(await entitled.next()).toMatchObject(shown('COMPLETED'));
     await until(() => audited() - before >= 2);
     expect(audited() - before).toBe(2);

@@ -24,11 +24,10 @@ subscribe('http.client.response.finish', () => {
 });
 
 const sandbox = await startSandbox();
-const { control } = sandbox;
 const log = createLogger('error');
 beforeEach(() => {
   underWay = 0; // calls that a test before left behind have no end
-  control.resetCounters();
+  sandbox.resetCounters();
   // Timers are ours, so that nothing waits; the sockets to the service are real.
   const ofTheLoop = ['setImmediate', 'nextTick', 'queueMicrotask', 'hrtime'] as const;
   const doNotFake = [...ofTheLoop, 'setInterval', 'clearInterval'] as const;
@@ -36,7 +35,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   jest.useRealTimers();
-  control.disarmAll();
+  sandbox.disarmAll();
   await running.stop();
 });
 
@@ -85,17 +84,17 @@ function follow<View>(watch: AsyncIterable<View>, wordOf: (view: View) => string
 
 describe('Watchers of a job', () => {
   function addJob() {
-    const { id } = control.addTaxpayer({ status: 'AUTHORIZED' });
-    const { jobId } = control.addJob({ taxpayerId: id, durationMs: Infinity });
+    const { id } = sandbox.addTaxpayer({ status: 'AUTHORIZED' });
+    const { jobId } = sandbox.addJob({ taxpayerId: id, durationMs: Infinity });
     return {
       ids: [id as TaxpayerId, jobId as JobId] as const,
-      polls: () => control.jobCalls(id, jobId),
-      become: (next: string) => control.updateJob(id, jobId, { status: next }),
+      polls: () => sandbox.jobCalls(id, jobId),
+      become: (next: string) => sandbox.updateJob(id, jobId, { status: next }),
     };
   }
   const watch = (job: ReturnType<typeof addJob>, holder?: string) =>
     follow(running.jobWatches.watch(job.ids, { holder }), ({ value }) => value.job.status);
-  const arrivals = () => control.requests('refreshJob').map(({ receivedAt }) => receivedAt);
+  const arrivals = () => sandbox.requests('refreshJob').map(({ receivedAt }) => receivedAt);
 
   it('are told of each change and of the end, and polled for the more seldom the longer nothing changes', async () => {
     await start({ JOB_POLL_MIN_MS: '1000', JOB_POLL_MAX_MS: '60000' });
@@ -141,7 +140,7 @@ describe('Watchers of a job', () => {
       const seen = watch(job);
       await answered(() => seen.length === 1);
       const fault = { status, headers: { 'retry-after': '100' } };
-      control.arm({ endpoint: 'refreshJob', times: 1, fault });
+      sandbox.arm({ endpoint: 'refreshJob', times: 1, fault });
       job.become('completed');
       await pass(() => job.polls() === 2);
       await answered(() => false);
@@ -159,10 +158,10 @@ describe('Watchers of a job', () => {
     const job = addJob();
     const early = watch(job);
     await answered(() => early.length === 1);
-    control.arm({ endpoint: 'refreshJob', times: 1, fault: { status: 429, headers: { 'retry-after': '1' } } });
+    sandbox.arm({ endpoint: 'refreshJob', times: 1, fault: { status: 429, headers: { 'retry-after': '1' } } });
     await pass(() => job.polls() === 2);
     await answered(() => false);
-    control.arm({ endpoint: 'refreshJob', times: 1, fault: { status: 503, headers: { 'retry-after': '600' } } });
+    sandbox.arm({ endpoint: 'refreshJob', times: 1, fault: { status: 503, headers: { 'retry-after': '600' } } });
     await pass(() => job.polls() === 3);
     await answered(() => false);
     running.jobWatches.forget(() => true);
@@ -175,11 +174,11 @@ describe('Watchers of a job', () => {
   it('who come after an outage do not wait as long as those who saw it', async () => {
     await start({ JOB_POLL_MAX_MS: '60000' });
     const job = addJob();
-    control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+    sandbox.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
     const early = watch(job);
     await pass(() => job.polls() === 6 * maxTries); // the next poll comes in a minute
     await answered(() => false);
-    control.disarmAll();
+    sandbox.disarmAll();
     const polls = job.polls();
     jest.advanceTimersByTime(500);
     const late = watch(job);
@@ -192,14 +191,14 @@ describe('Watchers of a job', () => {
 
   it('are not held up by watchers whose own calls are refused', async () => {
     const { jobs } = await start({ BREAKER_RESET_MS: '3600000' });
-    control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+    sandbox.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
     for (let n = 0; n < 5; n += 1) {
       const failed = jobs.status(...addJob().ids, { holder: 'hostile' }) as Promise<unknown>;
       let isOver = false;
       failed.catch(() => {}).finally(() => (isOver = true));
       await pass(() => isOver);
     }
-    control.disarmAll();
+    sandbox.disarmAll();
     const job = addJob();
     const hostile = [watch(job, 'hostile'), watch(job, 'hostile')];
     await answered(() => false);
@@ -219,7 +218,7 @@ describe('Watchers of a job', () => {
     const [job, others] = [addJob(), addJob()];
     await jobs.status(...others.ids);
     const [taxpayerId] = others.ids;
-    control.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
+    sandbox.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
     const reads = Array.from({ length: 33 }, async (_, n) =>
       jobs.status(taxpayerId, `made-up-${n}` as JobId, { holder: 'busy' }, 0),
     );
@@ -231,8 +230,8 @@ describe('Watchers of a job', () => {
     jest.advanceTimersByTime(3000); // beyond the next poll
     for (let idle = 0; idle < 5000 && honest.length < 3; idle += 1) await new Promise(setImmediate);
     expect([busy, honest]).toEqual(Array(2).fill(['processing', 'completed', 'end']));
-    control.disarmAll();
-    control.release('held');
+    sandbox.disarmAll();
+    sandbox.release('held');
     const outcomes = await Promise.allSettled(reads);
     expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(['rejected'])); // there are no such jobs
   });
@@ -240,11 +239,11 @@ describe('Watchers of a job', () => {
 
 describe('Watchers of a record', () => {
   function addTaxpayer(status = 'CREATED') {
-    const id = control.addTaxpayer({ status, createdAt: new Date().toISOString() }).id as TaxpayerId;
+    const id = sandbox.addTaxpayer({ status, createdAt: new Date().toISOString() }).id as TaxpayerId;
     return {
       id,
-      calls: () => control.tokenCalls(id),
-      become: (next: string) => control.updateTaxpayer(id, { status: next }),
+      calls: () => sandbox.tokenCalls(id),
+      become: (next: string) => sandbox.updateTaxpayer(id, { status: next }),
     };
   }
   const watch = (id: TaxpayerId) =>
@@ -253,13 +252,13 @@ describe('Watchers of a record', () => {
   it('are told at once what a job of the process found out, and nothing of a token that was replaced by itself', async () => {
     const { jobs } = await start({ TOKEN_FRESH_SECONDS: '3600' });
     const taxpayer = addTaxpayer();
-    const { jobId } = control.addJob({ taxpayerId: taxpayer.id, durationMs: Infinity });
+    const { jobId } = sandbox.addJob({ taxpayerId: taxpayer.id, durationMs: Infinity });
     const seen = watch(taxpayer.id);
     await answered(() => seen.length === 1);
     const readJob = () => jobs.status(taxpayer.id, identifiers.jobId(jobId));
     for (const status of ['CREATED', 'AUTHORIZED']) {
       taxpayer.become(status);
-      control.rotateToken(taxpayer.id);
+      sandbox.rotateToken(taxpayer.id);
       jest.advanceTimersByTime(60_001);
       await readJob();
     }
@@ -271,19 +270,19 @@ describe('Watchers of a record', () => {
   it('hear nothing that was asked for before the record was forgotten', async () => {
     const { jobs, forgets } = await start();
     const taxpayer = addTaxpayer();
-    const { jobId } = control.addJob({ taxpayerId: taxpayer.id, durationMs: Infinity });
+    const { jobId } = sandbox.addJob({ taxpayerId: taxpayer.id, durationMs: Infinity });
     const seen = watch(taxpayer.id);
     await answered(() => seen.length === 1);
     taxpayer.become('CONSENT_RECEIVED');
-    control.rotateToken(taxpayer.id);
+    sandbox.rotateToken(taxpayer.id);
     jest.advanceTimersByTime(1); // what is fetched from now on is newer
-    control.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'late' } });
+    sandbox.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'late' } });
     const reading = jobs.status(taxpayer.id, identifiers.jobId(jobId));
     await answered(() => taxpayer.calls() === 2);
     forgets.forgetAll();
     jest.advanceTimersByTime(1);
     await answered(() => seen.length === 2);
-    control.release('late');
+    sandbox.release('late');
     await reading;
     await answered(() => false);
     expect(seen).toEqual(['CREATED', 'CREATED']); // the second one from the store
@@ -294,14 +293,14 @@ describe('Watchers of a record', () => {
     const taxpayer = addTaxpayer();
     const reader = recordWatches.watch(taxpayer.id);
     await answered(() => false); // what was read waits for the reader
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'late' } });
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'late' } });
     taxpayer.become('CONSENT_RECEIVED');
     await running.sealed.forget({ id: 'request', subject: taxpayer.id });
     forgets.forgetAll();
     const next = reader.next();
     jest.advanceTimersByTime(1);
     await answered(() => taxpayer.calls() === 2);
-    sandbox.control.release('late');
+    sandbox.release('late');
     expect((await next).value.record.status).toBe('CONSENT_RECEIVED');
   });
 
@@ -310,11 +309,11 @@ describe('Watchers of a record', () => {
     const taxpayer = addTaxpayer();
     const early = watch(taxpayer.id);
     await answered(() => early.length === 1);
-    control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
     await pass(() => taxpayer.calls() > 6);
     const late = watch(taxpayer.id);
     await answered(() => late.length === 1);
-    control.disarmAll();
+    sandbox.disarmAll();
     await pass(() => late.length === 2);
     taxpayer.become('COMPLETED');
     await pass(() => early.includes('end') && late.includes('end'));
@@ -327,7 +326,7 @@ describe('Watchers of a record', () => {
     const taxpayer = addTaxpayer();
     const seen = watch(taxpayer.id);
     await answered(() => seen.length === 1);
-    control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
     await pass(() => taxpayer.calls() > maxTries);
     for (let n = 0; n < 40; n += 1) {
       void running.recordWatches.watch(taxpayer.id, { holder: 'other' }).return();
@@ -335,7 +334,7 @@ describe('Watchers of a record', () => {
       jest.advanceTimersByTime(500);
       await answered(() => false);
     }
-    control.disarmAll();
+    sandbox.disarmAll();
     taxpayer.become('COMPLETED');
     const endedAt = Date.now();
     await pass(() => seen.includes('end'));
@@ -364,7 +363,7 @@ describe('Watchers of a record', () => {
     const watches = Array.from({ length: 20 }, (_, n) => running.recordWatches.watch(id, { holder: `caller-${n}` }));
     for (const each of watches) void each.next();
     const refusals = async () => /event="watch-share-exhausted"} (\d+)/.exec(await metrics.registry.metrics())?.[1];
-    await pass(() => control.tokenCalls(id) === 2);
+    await pass(() => sandbox.tokenCalls(id) === 2);
     await answered(() => false);
     for (let timers = 0; timers < 50 && (await refusals()) === undefined; timers += 1) {
       jest.advanceTimersToNextTimer();

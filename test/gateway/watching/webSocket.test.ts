@@ -25,7 +25,7 @@ describe('subscriptions over WebSocket', () => {
     // Of a status that the schema does not know, nobody can say that it is final.
     for (const [n, status] of ['paused', 'completed'].entries()) {
       await until(() => nexts().length > n);
-      gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status });
+      gateway.sandbox.updateJob(job.taxpayerId, job.jobId, { status });
     }
     await socket.message('complete');
     expect(socket.received.map(({ type, payload }) => [type, payload])).toEqual([
@@ -41,7 +41,7 @@ describe('subscriptions over WebSocket', () => {
     [403, 'TAXPAYER_NOT_AUTHORIZED'],
   ])('end with a coded error when the service answers %i, which it will not take back', async (status, code) => {
     const job = addJob(gateway);
-    gateway.sandbox.control.arm({ endpoint: 'refreshJob', taxpayerId: job.taxpayerId, fault: { status } });
+    gateway.sandbox.arm({ endpoint: 'refreshJob', taxpayerId: job.taxpayerId, fault: { status } });
     const socket = await initSocket(gateway);
     socket.subscribe(watching(job));
     await socket.message('complete');
@@ -125,15 +125,15 @@ describe('a full or stopping gateway', () => {
 
   it('answers what is under way, refuses all else, and closes each socket with a reason that clients take for temporary', async () => {
     const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '20000' });
-    const { control } = gateway.sandbox;
+    const { sandbox } = gateway;
     const job = addJob(gateway);
     const [idle, watcher, asking] = [await initSocket(gateway), await initSocket(gateway), await initSocket(gateway)];
     watcher.subscribe(watching(job));
     asking.subscribe(watching(job), 'cut');
     for (const each of [watcher, asking]) await each.message('next');
-    const variables = { id: control.addTaxpayer().id };
-    control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'g' } });
-    const called = control.whenCalled('taxpayerToken', 2);
+    const variables = { id: sandbox.addTaxpayer().id };
+    sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'g' } });
+    const called = sandbox.whenCalled('taxpayerToken', 2);
     asking.subscribe({ query: readRecord, variables }, 'held');
     await called;
     const stopped = gateway.stop();
@@ -148,8 +148,8 @@ describe('a full or stopping gateway', () => {
       const extensions = { code: 'SHUTTING_DOWN', retryable: true, retryAfterSeconds: 1 };
       expect(await asking.answerTo(id)).toMatchObject({ type: 'error', payload: [{ extensions }] });
     }
-    expect(control.counters().createClientLink).toBe(0);
-    control.release('g');
+    expect(sandbox.counters().createClientLink).toBe(0);
+    sandbox.release('g');
     expect(await asking.closed).toEqual({ code: 1001, reason: 'shutting down' });
     await stopped;
     expect((await asking.answerTo('held')).payload).toEqual({ data: { taxpayerToken: { status: 'CREATED' } } });

@@ -26,8 +26,8 @@ export async function startSubgraphs() {
   const provider = await startTrustedProvider();
   const secret = { FEDERATION_SHARED_SECRET: routerSecret };
   const gateway = await startTestGateway({ ...provider.env, ...quickPolls, ...secret });
-  const { id: taxpayerId } = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-  const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, durationMs: Infinity, name: 'A refresh' });
+  const { id: taxpayerId } = gateway.sandbox.addTaxpayer({ status: 'AUTHORIZED' });
+  const { jobId } = gateway.sandbox.addJob({ taxpayerId, durationMs: Infinity, name: 'A refresh' });
   const one = { id: '1', title: 'First', taxpayerId, jobId };
   const cases = await startCases({ cases: [one] });
   atEnd(cases.stop);
@@ -81,7 +81,7 @@ export async function expectCrossing({ provider, one, casesHeaders }: Subgraphs,
 /** Subscribes to a new job; expects the updates as events, with fields of the other subgraph. */
 export async function expectSubscription({ provider, gateway, one }: Subgraphs, router: { origin: string }) {
   const { taxpayerId } = one;
-  const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, durationMs: Infinity });
+  const { jobId } = gateway.sandbox.addJob({ taxpayerId, durationMs: Infinity });
   const query = `subscription ($taxpayerId: ID!, $jobId: ID!) {
     refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { status taxpayer { cases { title } } }
   }`;
@@ -96,7 +96,7 @@ export async function expectSubscription({ provider, gateway, one }: Subgraphs, 
     data: { data: { refreshJobUpdated: { status, taxpayer: { cases: [{ title: 'First' }] } } } },
   });
   expect(await events.next()).toEqual(seen('PROCESSING'));
-  gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
+  gateway.sandbox.updateJob(taxpayerId, jobId, { status: 'completed' });
   expect(await events.next()).toEqual(seen('COMPLETED'));
   expect(await events.next()).toMatchObject({ event: 'complete' });
 }
