@@ -1,7 +1,12 @@
 import { resolve } from 'node:path';
-import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { freePort } from '../support/freePort.js';
-import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
+import {
+  type Answer,
+  startTestGateway,
+  startTrustedProvider,
+  type TestGateway,
+  type TrustedProvider,
+} from '../support/gateway.js';
 import { startProgram } from '../support/program.js';
 
 // The decision point as somebody else built it: Cerbos, with the policy of the example.

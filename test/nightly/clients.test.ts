@@ -7,8 +7,7 @@ import {
   type RefreshJobUpdatedSubscription,
   TaxpayerTokenDocument,
 } from '../../packages/client/src/generated/graphql.js';
-import { startTrustedProvider } from '../support/authenticated.js';
-import { startTestGateway } from '../support/gateway.js';
+import { startTestGateway, startTrustedProvider, type Texts } from '../support/gateway.js';
 import { addJob, quickPolls } from '../support/liveJob.js';
 
 const { ApolloClient, HttpLink, InMemoryCache } = await import('@apollo/client');
@@ -91,7 +90,7 @@ describe('urql', () => {
   });
 
   it('asks by GET unless it is told, which takes a header', async () => {
-    const ask = async (headers: Readonly<Record<string, string>>) => {
+    const ask = async (headers: Texts) => {
       const fetchOptions = { headers: { authorization, ...headers } };
       const client = new UrqlClient({ url: httpUrl(), fetchOptions, exchanges: [fetchExchange] });
       return client.query(TaxpayerTokenDocument, { taxpayerId: job.taxpayerId }).toPromise();

@@ -7,6 +7,7 @@ import {
   postQuery,
   readTaxpayer,
   spawnGateway,
+  type Texts,
 } from '../support/gateway.js';
 import { metric } from '../support/liveJob.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
@@ -23,8 +24,7 @@ describe('A gateway whose store directory has trouble while it uses it', () => {
   });
 
   const environment = (path: string) => ({ ...environmentFor(sandbox), CACHE_URL: `file:${path}` });
-  const start = (path: string, env: Readonly<Record<string, string>> = {}) =>
-    spawnGateway({ ...environment(path), ...env });
+  const start = (path: string, env: Texts = {}) => spawnGateway({ ...environment(path), ...env });
   const newTaxpayer = () => sandbox.addTaxpayer({ status: 'AUTHORIZED' }).id;
   const calls = (id: string) => sandbox.tokenCalls(id);
   const read = ({ origin }: GatewayProcess, id: string) => readTaxpayer(origin, id);

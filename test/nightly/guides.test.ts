@@ -1,9 +1,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { launchBrowser } from '../support/browser.js';
 import { freePort } from '../support/freePort.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import {
+  startTestGateway,
+  startTrustedProvider,
+  type TestGateway,
+  type Texts,
+  type TrustedProvider,
+} from '../support/gateway.js';
 import { quickPolls } from '../support/liveJob.js';
 import { startProgram } from '../support/program.js';
 import { read } from '../support/repository.js';
@@ -25,7 +30,7 @@ function commandsOf(text: string): string[] {
 }
 
 /** An empty folder in which a section was followed up to its last command, which starts the program. */
-async function followed(title: string, replacements: Readonly<Record<string, string>>) {
+async function followed(title: string, replacements: Texts) {
   const text = sections.find((section) => section.startsWith(`${title}\n`)) ?? '';
   const folder = join(directory, title.replaceAll(' ', '-'));
   mkdirSync(folder);

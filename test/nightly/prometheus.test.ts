@@ -1,8 +1,13 @@
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestDecisionPoint, type TestDecisionPoint } from '../support/decisionPoint.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import {
+  startTestGateway,
+  startTrustedProvider,
+  type TestGateway,
+  type Texts,
+  type TrustedProvider,
+} from '../support/gateway.js';
 import { startRedis } from '../support/redis.js';
 import { read as readFile } from '../support/repository.js';
 import { run } from '../support/run.js';
@@ -32,9 +37,9 @@ describe('A Prometheus that scrapes a gateway', () => {
   let prometheus: Awaited<ReturnType<typeof startPrometheus>>;
 
   interface Alert {
-    readonly labels: Readonly<Record<string, string>>;
+    readonly labels: Texts;
     readonly state: string;
-    readonly annotations: Readonly<Record<string, string>>;
+    readonly annotations: Texts;
   }
   const firing = async () => {
     const { alerts } = await prometheus.get<{ alerts: readonly Alert[] }>('alerts');

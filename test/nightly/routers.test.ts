@@ -1,7 +1,5 @@
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
-import type { TrustedProvider } from '../support/authenticated.js';
-import { codesOf, postQuery } from '../support/gateway.js';
-import { post } from '../support/post.js';
+import { codesOf, post, postQuery, type TrustedProvider } from '../support/gateway.js';
 import { until } from '../support/until.js';
 import { startApolloGateway } from './support/apollo.js';
 import { startGrafbase } from './support/grafbase.js';

@@ -1,7 +1,6 @@
 import { type DocumentNode, parse, print } from 'graphql';
 import { problemsOf, retryAfterSeconds } from '../../packages/client/src/index.js';
-import { startTrustedProvider } from '../support/authenticated.js';
-import { startTestGateway } from '../support/gateway.js';
+import { startTestGateway, startTrustedProvider } from '../support/gateway.js';
 
 const apollo4 = await import('@apollo/client');
 const apollo3 = await import('apollo-client-3/core');

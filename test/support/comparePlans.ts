@@ -1,8 +1,14 @@
-import { startTrustedProvider } from './authenticated.js';
 import { executions } from './executions.js';
-import { type Bounds, type Environment, environmentFor, newText, startTestGateway } from './gateway.js';
+import {
+  type Bounds,
+  type Environment,
+  environmentFor,
+  newText,
+  post,
+  startTestGateway,
+  startTrustedProvider,
+} from './gateway.js';
 import { QueryGenerator, type Values } from './generatedQueries.js';
-import { post } from './post.js';
 import type { Sandbox } from './sandbox.js';
 
 interface Sent {
@@ -16,7 +22,7 @@ export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
   const provider = await startTrustedProvider();
   const common = { ...provider.env, RATE_LIMIT_PER_MINUTE: '0', LOG_OPERATIONS: 'all', ...env };
   const planned = await startTestGateway(common, { jobDurationMs: 86_400_000 }, { bounds });
-  const { sandbox, logs } = planned;
+  const { sandbox, output } = planned;
   const interpreted = await startTestGateway({ ...environmentFor(sandbox), ...common }, {}, { bounds });
 
   /** Status, headers but those that tell the time, and body, without times of reading, new links and the order of errors. */
@@ -40,8 +46,8 @@ export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
     byApollo: (sent: Sent, authorization: string) =>
       answerOf(interpreted.origin, { ...sent, query: newText(sent.query) }, authorization),
     /** How many operations the gateway with plans has executed so. */
-    executed: (way: string) => executions(logs.join('\n'), way),
-    logs,
+    executed: (way: string) => executions(output(), way),
+    output,
   };
 }
 

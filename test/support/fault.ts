@@ -14,7 +14,7 @@ export interface Fault {
   readonly change?: (answer: Answer, call: Received) => Answer;
   /** The answer is decided on arrival, and sent after this time. */
   readonly delayMs?: number;
-  /** The answer is decided on arrival, and sent when `sandbox.release(gate)` is called. */
+  /** The answer is decided on arrival, and sent when `release(gate)` of the sandbox is called. */
   readonly gate?: string;
   /** The time before each byte of the body. */
   readonly dripMs?: number;

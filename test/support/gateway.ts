@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { type GatewayOptions, startGateway } from '../../src/server.js';
 import { atEnd } from './atEnd.js';
-import { post } from './post.js';
+import { startIdentityProvider } from './identityProvider.js';
 import { type Program, startProgram } from './program.js';
 import { type SandboxOptions, startSandbox } from './sandbox.js';
 import { scratch } from './scratch.js';
@@ -29,6 +29,9 @@ export interface AnswerError {
 }
 
 export type TestGateway = Awaited<ReturnType<typeof startTestGateway>>;
+
+/** Headers, settings and the like, by their names. */
+export type Texts = Readonly<Record<string, string>>;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -72,6 +75,8 @@ export async function startTestGateway(
     origin,
     sandbox,
     logs,
+    /** The same as one text. */
+    output: () => logs.join(''),
     query: <Data = Record<string, never>>(query: string, variables?: object, headers?: Texts) =>
       postQuery<Data>(origin, query, variables, headers),
     stop,
@@ -92,7 +97,36 @@ export function environmentFor(sandbox: { url: string; clientId: string; clientS
   };
 }
 
-type Texts = Readonly<Record<string, string>>;
+/** An identity provider, and the settings that make a gateway trust it. */
+export async function startTrustedProvider() {
+  const provider = await startIdentityProvider();
+  const env: Environment = {
+    AUTH_MODE: 'jwt',
+    AUTH_JWKS_URL: provider.jwksUrl,
+    AUTH_ISSUER: provider.issuer,
+    AUTH_AUDIENCE: provider.audience,
+  };
+  return {
+    ...provider,
+    env,
+    /** The Authorization header of a caller who may watch the jobs of these taxpayers. */
+    watcherOf: async (taxpayers: readonly string[], expiresIn = 300, scope = 'refresh-jobs:read taxpayers:read') =>
+      `Bearer ${await provider.token({ scope, taxpayer_ids: taxpayers }, { expiresIn })}`,
+  };
+}
+
+export type TrustedProvider = Awaited<ReturnType<typeof startTrustedProvider>>;
+
+/** Sends JSON, given as a value or as its text. */
+export function post(url: string, body: unknown, headers: Texts = {}, more: RequestInit = {}): Promise<Response> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: text,
+    ...more,
+  });
+}
 
 /** Sends one operation as a plain HTTP client does. */
 export async function postQuery<Data>(

@@ -1,5 +1,6 @@
+import { post, type Texts } from './gateway.js';
+
 /** Reads a response piece by piece, each up to a separator. `normalize` is applied to the text not yet returned. */
-import { post } from './post.js';
 export function streamReader(response: Response, normalize = (given: string) => given) {
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
@@ -48,7 +49,7 @@ export function eventReader(response: Response) {
 export function postEvents(
   { origin }: { readonly origin: string },
   body: object,
-  headers: Readonly<Record<string, string>> = {},
+  headers: Texts = {},
   path = '/graphql/stream',
 ): Promise<Response> {
   return post(`${origin}${path}`, body, { accept: 'text/event-stream', ...headers });

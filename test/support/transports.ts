@@ -1,5 +1,4 @@
-import type { TestGateway } from './gateway.js';
-import { post } from './post.js';
+import { post, type TestGateway } from './gateway.js';
 import { initSocket } from './rawSocket.js';
 
 /** Sends a request with `body` as its JSON text; returns the answer as text. */

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { parse } from 'yaml';
 import { settings } from '../../../src/config/settings.js';
 import { makeAuthority } from '../../support/certificate.js';
-import { startTestGateway } from '../../support/gateway.js';
+import { startTestGateway, type Texts } from '../../support/gateway.js';
 import { startProgram } from '../../support/program.js';
 import { read } from '../../support/repository.js';
 import { scratch } from '../../support/scratch.js';
@@ -79,12 +79,10 @@ describe.each(['compose.yaml', 'compose.demo.yaml'])('%s', (file) => {
   });
 });
 
-type Settings = Readonly<Record<string, string>>;
-
 interface Service {
   readonly build?: string;
   readonly image?: string;
-  readonly environment?: Settings;
+  readonly environment?: Texts;
   readonly volumes?: readonly string[];
   readonly ports?: readonly string[];
   readonly depends_on?: object;

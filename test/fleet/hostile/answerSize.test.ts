@@ -2,13 +2,13 @@ import { executions } from '../../support/executions.js';
 import {
   environmentFor,
   type GatewayProcess,
+  post,
   postQuery,
   spawnGateway,
   startTestGateway,
   type TestGateway,
 } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
-import { post } from '../../support/post.js';
 import { initSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { eventReader, streamReader } from '../../support/streamReader.js';

@@ -1,6 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
+import {
+  environmentFor,
+  type GatewayProcess,
+  spawnGateway,
+  startTrustedProvider,
+  type TrustedProvider,
+} from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { type Attack, codesOf, launch, post, type RawAnswer, type Scene } from './attacks/Attack.js';
 import { documentAttacks, transportAttacks } from './attacks/shapes.js';

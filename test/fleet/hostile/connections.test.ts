@@ -2,8 +2,13 @@ import { once } from 'node:events';
 import { type OutgoingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { endOfTurn } from '../../../src/process/pause.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { environmentFor, type GatewayProcess, spawnGateway, startTestGateway } from '../../support/gateway.js';
+import {
+  environmentFor,
+  type GatewayProcess,
+  spawnGateway,
+  startTestGateway,
+  startTrustedProvider,
+} from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { until } from '../../support/until.js';
 

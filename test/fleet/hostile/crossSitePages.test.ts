@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser } from '../../support/browser.js';
-import { spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { spawnGateway, startTestGateway, type TestGateway, type Texts } from '../../support/gateway.js';
 import { serve } from '../../support/serve.js';
 
 // A page of another origin in a real browser, and a gateway that needs no token. Calls of the service show what is executed.
@@ -33,7 +33,7 @@ function addressOf({ origin, sandbox }: TestGateway, path = '/graphql/stream'): 
 
 describe('a page of another origin', () => {
   /** Each resolves when the browser has its answer, whatever that is. */
-  const ways: Readonly<Record<string, string>> = {
+  const ways: Texts = {
     'an image': `new Promise((resolve) => {
       const image = new Image();
       image.onload = image.onerror = resolve;
@@ -108,7 +108,7 @@ describe('a page that CORS_ORIGINS names', () => {
   );
 });
 
-const get = async (accept: string | undefined, headers: Readonly<Record<string, string>> = {}) => {
+const get = async (accept: string | undefined, headers: Texts = {}) => {
   const before = callsOf(gateway);
   const sent = { ...headers, ...(accept !== undefined && { accept }) };
   const response = await fetch(addressOf(gateway), { headers: sent });

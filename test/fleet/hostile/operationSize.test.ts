@@ -1,7 +1,13 @@
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { executions } from '../../support/executions.js';
-import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { post } from '../../support/post.js';
+import {
+  environmentFor,
+  post,
+  postQuery,
+  spawnGateway,
+  startTestGateway,
+  startTrustedProvider,
+  type TestGateway,
+} from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 
 // A short document can ask for very much, through fragments, aliases and representations.
@@ -67,12 +73,12 @@ it('a document of many large operations gets no plans, which would not fit into 
     return `${all} fragment R on Query { ${roots} } fragment T on TaxpayerToken { ${token(token(recordFields))} }`;
   };
   const planned = async (query: string) => {
-    const before = executions(gateway.logs.join(''), 'plan');
+    const before = executions(gateway.output(), 'plan');
     for (let time = 0; time < 3; time += 1) {
       const answer = await post(`${gateway.origin}/graphql`, { query, operationName: 'Q0' });
       expect(await answer.json()).not.toHaveProperty('errors');
     }
-    return executions(gateway.logs.join(''), 'plan') - before;
+    return executions(gateway.output(), 'plan') - before;
   };
   expect([await planned(large(1)), await planned(large(200))]).toEqual([2, 0]);
 });

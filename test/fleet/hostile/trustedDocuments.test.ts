@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readListed } from '../../../src/operations/TrustedDocuments.js';
-import { type Answer, startTestGateway } from '../../support/gateway.js';
-import { post } from '../../support/post.js';
+import { type Answer, post, startTestGateway, type Texts } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 
 const directory = scratch();
@@ -26,7 +25,7 @@ function write(name: string, content: unknown): string {
 const file = write('manifest.json', `\uFEFF${JSON.stringify(manifest)}`); // as some editors write it
 const gateway = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: file, FEDERATION_SHARED_SECRET: routerSecret });
 
-async function send(body: object, headers: Readonly<Record<string, string>> = {}) {
+async function send(body: object, headers: Texts = {}) {
   const response = await post(`${gateway.origin}/graphql`, body, headers);
   return { status: response.status, ...((await response.json()) as Pick<Answer<object>, 'data' | 'errors'>) };
 }

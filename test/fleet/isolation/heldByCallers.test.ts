@@ -1,9 +1,16 @@
 import type { Socket } from 'node:net';
 import { atEnd } from '../../support/atEnd.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { type Environment, environmentFor, linesWith, spawnGateway, startTestGateway } from '../../support/gateway.js';
+import {
+  type Environment,
+  environmentFor,
+  linesWith,
+  post,
+  spawnGateway,
+  startTestGateway,
+  startTrustedProvider,
+  type Texts,
+} from '../../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob, whenMetric } from '../../support/liveJob.js';
-import { post } from '../../support/post.js';
 import { initSocket, type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { until } from '../../support/until.js';
@@ -26,8 +33,6 @@ async function scene(env: Environment = {}) {
 }
 
 type Scene = Awaited<ReturnType<typeof scene>>;
-type Headers = Readonly<Record<string, string>>;
-
 function socketOf({ gateway, sockets }: Scene) {
   const socket = rawSocket(gateway.origin);
   sockets.push(socket);
@@ -36,18 +41,18 @@ function socketOf({ gateway, sockets }: Scene) {
 
 /** Whether a stream of each kind is opened, with how it is refused if not. */
 const kinds = {
-  socket: async (on: Scene, headers: Headers) => {
+  socket: async (on: Scene, headers: Texts) => {
     const socket = socketOf(on);
     await socket.opened;
     socket.send({ type: 'connection_init', payload: headers });
     const opened = socket.message('connection_ack').then(() => 'open');
     return Promise.race([opened, socket.closed.then(({ code, reason }) => `${code} ${reason}`)]);
   },
-  'event stream': (on: Scene, headers: Headers) => httpStream(on, 'text/event-stream', headers),
-  multipart: (on: Scene, headers: Headers) => httpStream(on, 'multipart/mixed;subscriptionSpec=1.0', headers),
+  'event stream': (on: Scene, headers: Texts) => httpStream(on, 'text/event-stream', headers),
+  multipart: (on: Scene, headers: Texts) => httpStream(on, 'multipart/mixed;subscriptionSpec=1.0', headers),
 };
 
-async function httpStream({ gateway, job }: Scene, accept: string, headers: Headers) {
+async function httpStream({ gateway, job }: Scene, accept: string, headers: Texts) {
   const response = await post(`${gateway.origin}/graphql`, { query: watchJob, variables: job }, { ...headers, accept });
   if (response.status === 200) atEnd(() => response.body?.cancel());
   return outcomeOf(response);

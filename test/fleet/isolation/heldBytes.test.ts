@@ -5,17 +5,19 @@ import { request as requestOverTls } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { issueCertificate } from '../../support/certificate.js';
 import {
   environmentFor,
   type GatewayProcess,
+  post,
   postQuery,
   spawnGateway,
   startTestGateway,
+  startTrustedProvider,
   type TestGateway,
+  type Texts,
+  type TrustedProvider,
 } from '../../support/gateway.js';
-import { post } from '../../support/post.js';
 import { initSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
@@ -24,8 +26,6 @@ import { eventReader } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
 // What a caller makes the process hold is bounded: answers nobody reads, bodies that come slowly, operations that wait.
-
-type Headers = Readonly<Record<string, string>>;
 
 const sockets: Socket[] = [];
 afterEach(() => {
@@ -37,7 +37,7 @@ const peakKiB = ({ pid }: GatewayProcess) =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
 
 /** Sends a request and reads no more of the answer than its first piece. */
-async function halfRead(origin: string, body: string, headers: Headers = {}, length = body.length): Promise<string> {
+async function halfRead(origin: string, body: string, headers: Texts = {}, length = body.length): Promise<string> {
   const { hostname, port } = new URL(origin);
   const socket = connect(Number(port), hostname);
   sockets.push(socket);
@@ -57,7 +57,7 @@ async function halfRead(origin: string, body: string, headers: Headers = {}, len
 }
 
 /** The first event of each subscription, each on a stream of its own, however long the caller's own work makes that wait. */
-async function firstsOfStreams(origin: string, headers: Headers, requests: readonly object[]) {
+async function firstsOfStreams(origin: string, headers: Texts, requests: readonly object[]) {
   const left = new AbortController();
   const firsts: string[] = [];
   const first = async (body: object) => {
@@ -77,7 +77,7 @@ async function firstsOfStreams(origin: string, headers: Headers, requests: reado
 }
 
 /** The first message of each subscription on one socket. */
-async function firstsOnSocket(origin: string, headers: Headers, requests: readonly object[]) {
+async function firstsOnSocket(origin: string, headers: Texts, requests: readonly object[]) {
   const socket = await initSocket({ origin }, headers);
   for (const [n, payload] of requests.entries()) socket.subscribe(payload, `${n}`);
   const firsts = () => socket.received.filter(({ id }) => id !== undefined).map((message) => JSON.stringify(message));
@@ -99,8 +99,8 @@ describe('a process with a heap of 256 MB', () => {
   let sandbox: Sandbox;
   let gateway: GatewayProcess;
   let id: string;
-  let hostile: Headers;
-  let honest: Headers;
+  let hostile: Texts;
+  let honest: Texts;
 
   beforeAll(async () => {
     provider = await startTrustedProvider();
@@ -118,7 +118,7 @@ describe('a process with a heap of 256 MB', () => {
     await ask(honest, metadataTimes(1), { id });
   });
 
-  const ask = (who: Headers, query: string, variables: object = {}) => postQuery(gateway.origin, query, variables, who);
+  const ask = (who: Texts, query: string, variables: object = {}) => postQuery(gateway.origin, query, variables, who);
 
   let tests = 0;
   // A caller of its own for each test: what one took of the process's time is not held against the next.

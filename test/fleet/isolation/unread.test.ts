@@ -1,9 +1,14 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { makeAuthority } from '../../support/certificate.js';
 import { freePort } from '../../support/freePort.js';
-import { environmentFor, spawnGateway, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import {
+  environmentFor,
+  spawnGateway,
+  startTestGateway,
+  startTrustedProvider,
+  type TestGateway,
+} from '../../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob, whenMetric } from '../../support/liveJob.js';
 import { rawRequest } from '../../support/rawHttp.js';
 import { rawSocket } from '../../support/rawSocket.js';

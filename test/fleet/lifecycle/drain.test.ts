@@ -10,6 +10,7 @@ import {
   postQuery,
   spawnGateway,
   startTestGateway,
+  type Texts,
 } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { startSandbox } from '../../support/sandbox.js';
@@ -50,14 +51,14 @@ function ask(origin: string, path = '/graphql', query = '{ __typename }', agent:
   });
 }
 
-const environment = (env: Readonly<Record<string, string>>) => ({
+const environment = (env: Texts) => ({
   ...environmentFor(sandbox),
   RATE_LIMIT_PER_MINUTE: '0',
   DRAIN_TIMEOUT_MS: '4000',
   ...env,
 });
 
-const start = async (env: Readonly<Record<string, string>>) => {
+const start = async (env: Texts) => {
   gateway = await spawnGateway(environment(env));
 };
 

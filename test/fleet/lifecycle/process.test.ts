@@ -4,7 +4,15 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readProviders } from '../../../src/schema/Provider.js';
-import { entry, environmentFor, launchGateway, postQuery, readyOrigin, spawnGateway } from '../../support/gateway.js';
+import {
+  entry,
+  environmentFor,
+  launchGateway,
+  postQuery,
+  readyOrigin,
+  spawnGateway,
+  type Texts,
+} from '../../support/gateway.js';
 import { type Program, startProgram } from '../../support/program.js';
 import { read } from '../../support/repository.js';
 import { startSandbox } from '../../support/sandbox.js';
@@ -86,7 +94,7 @@ describe('The command line', () => {
 });
 
 describe('A configuration that cannot work', () => {
-  const fails = async (env: Readonly<Record<string, string>>) => {
+  const fails = async (env: Texts) => {
     const { output, exited } = launchGateway({ PORT: '0', ...env });
     expect(await exited).toBe(1);
     expect(output()).not.toMatch(/^ {4}at /m);
@@ -209,7 +217,7 @@ describe('A running gateway', () => {
 interface ReadyLine {
   readonly graphql: string;
   readonly firstQuery: string;
-  readonly demo: { readonly taxpayerIds: Readonly<Record<string, string>> };
+  readonly demo: { readonly taxpayerIds: Texts };
 }
 
 async function readyLine({ printed }: Program): Promise<ReadyLine> {

@@ -61,9 +61,9 @@ describe('the service', () => {
     ],
   ])('%s, and a creation is known not to have arrived', async (_, options, env, reason) => {
     const { url } = await startTlsFront(service.url, server, options);
-    const { query, logs } = await startTestGateway({ UPSTREAM_BASE_URL: url.replace('https', 'HTTPS'), ...env });
+    const { query, output } = await startTestGateway({ UPSTREAM_BASE_URL: url.replace('https', 'HTTPS'), ...env });
     expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
-    expect(logs.join('')).toMatch(reason);
+    expect(output()).toMatch(reason);
   });
 
   test('is shown a client certificate, renewed under load without a request lost, and not while a file is wrong', async () => {
@@ -74,7 +74,7 @@ describe('the service', () => {
       ...{ UPSTREAM_CERT_FILE: inUse.certFile, UPSTREAM_KEY_FILE: inUse.keyFile },
       ...{ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' },
     });
-    const { query, logs } = gateway;
+    const { query, logs, output } = gateway;
     const daysLeft = async () => {
       const expiry = 'gateway_certificate_expiration_timestamp_seconds{setting="UPSTREAM_CERT_FILE"}';
       return ((await metric(gateway, expiry)) - Date.now() / 1000) / 86_400;
@@ -90,7 +90,7 @@ describe('the service', () => {
       const chain = readFileSync(inUse.certFile, 'latin1');
       writeFileSync(inUse.certFile, chain + chain.slice(0, chain.length / 2)); // its second certificate is cut off
       const problem = 'UPSTREAM_CERT_FILE does not hold a certificate in PEM';
-      await until(() => logs.some((line) => line.includes(problem)));
+      await until(() => output().includes(problem));
       expect(new Set(clients)).toEqual(new Set(['CN=first']));
       expect(await daysLeft()).toBeCloseTo(1, 1);
       install(second);

@@ -5,7 +5,6 @@ import { Secret } from '../../../src/config/Secret.js';
 import { Agents } from '../../../src/network/agents.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
 import { atEnd } from '../../support/atEnd.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { makeAuthority } from '../../support/certificate.js';
 import { startCollector } from '../../support/collector.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
@@ -14,6 +13,7 @@ import {
   type Environment,
   environmentFor,
   startTestGateway,
+  startTrustedProvider,
   type TestGateway,
 } from '../../support/gateway.js';
 import { runCommand } from '../../support/runCommand.js';
@@ -101,7 +101,7 @@ describe('a proxy that', () => {
       },
     );
     const withLogin = proxy.replace('//', `//${credentials}@`);
-    const { gateway, query, logs } = await start({
+    const { gateway, query, output } = await start({
       ...provider.env,
       ...{ HTTPS_PROXY: withLogin, http_proxy: withLogin },
       AUTH_JWKS_URL: named(provider.jwksUrl),
@@ -122,7 +122,7 @@ describe('a proxy that', () => {
       'POST /pdp/access/v1/evaluation',
       'POST /v1/traces',
     ]);
-    expect(logs.join('')).not.toMatch(/planted/);
+    expect(output()).not.toMatch(/planted/);
   });
 
   test.each([
@@ -133,11 +133,11 @@ describe('a proxy that', () => {
   ])(
     '%s is named, its answer is not taken for the service’s, and a creation did not arrive',
     async (_, how, reason) => {
-      const { query, logs } = await start({ HTTPS_PROXY: how ? await startProxy(how) : 'http://127.0.0.1:9' });
+      const { query, output } = await start({ HTTPS_PROXY: how ? await startProxy(how) : 'http://127.0.0.1:9' });
       const { errors } = await query(link);
       expect(errors?.[0]?.extensions).toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', retryable: true });
       expect(codesOf(await query(token))).toEqual(['UPSTREAM_UNAVAILABLE']);
-      expect(logs.join('')).toContain(reason);
+      expect(output()).toContain(reason);
       expect(service.counters()).toMatchObject({ createClientLink: 0, taxpayerToken: 0 });
       await Promise.all(refused);
     },
@@ -151,9 +151,9 @@ describe('a proxy that', () => {
   test('refuses a plain request with 407 is named, and a creation did not arrive', async () => {
     const proxy = await startProxy(() => {});
     const env = { UPSTREAM_BASE_URL: named(service.url), UPSTREAM_CA_FILE: '', HTTP_PROXY: proxy };
-    const { query, logs } = await start(env);
+    const { query, output } = await start(env);
     expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
-    expect(logs.join('')).toContain('PROXY_HTTP_407');
+    expect(output()).toContain('PROXY_HTTP_407');
   });
 
   test('speaks TLS is asked for the port 80 of an http: address without a port', async () => {
@@ -186,7 +186,7 @@ describe('a proxy that', () => {
       // Meanwhile one that never answers is named, after the time that a tunnel may take.
       if (n === 1) expect(codesOf(await silent.query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
     }
-    expect(silent.logs.join('')).toContain('PROXY_TIMEOUT');
+    expect(silent.output()).toContain('PROXY_TIMEOUT');
     expect(tunnels).toBe(1);
     const account = environmentFor({ ...service, url: named(secured.url) });
     const loud = { DEBUG: '*', HTTPS_PROXY: proxy.replace('//', `//${credentials}@`) };

@@ -51,18 +51,18 @@ describe('What the service did is said with its cause:', () => {
   for (const [name, fault, told] of causes)
     itMostlyWaits(name, async () => {
       const limits = { UPSTREAM_TIMEOUT_MS: '300', UPSTREAM_DEADLINE_MS: '600' };
-      const { sandbox, query, logs } = await started(name === 'silence' ? limits : {});
+      const { sandbox, query, logs, output } = await started(name === 'silence' ? limits : {});
       sandbox.addTaxpayer({ id: 'one', name: planted });
       sandbox.arm({ endpoint: 'taxpayerToken', fault });
       for (let n = 0; n < 3; n += 1) await query(readRecord, { id: 'one' });
       expect(ofCalls(logs, { endpoint: 'taxpayerToken' })).toMatchObject([
         { ...told, level: 'warn', msg: 'calls to the service are failing' },
       ]);
-      expect(logs.join('')).not.toContain(planted);
+      expect(output()).not.toContain(planted);
     });
 
   itMostlyWaits('of a mutation, and of a job that is of another taxpayer', async () => {
-    const { sandbox, query, logs } = await started();
+    const { sandbox, query, logs, output } = await started();
     sandbox.addTaxpayer({ id: 'one' });
     sandbox.addJob({ taxpayerId: 'one', jobId: 'job' });
     const other = JSON.stringify({ status: 'completed', jobId: 'job', taxpayerId: planted, name: 'n' });
@@ -82,7 +82,7 @@ describe('What the service did is said with its cause:', () => {
       },
       { endpoint: 'refreshJob', cause: 'taxpayerId: of another taxpayer' },
     ]);
-    expect(logs.join('')).not.toContain(planted);
+    expect(output()).not.toContain(planted);
   });
 
   itMostlyWaits('nothing is said of what a caller did, and of a GET that worked when it was repeated', async () => {
@@ -95,13 +95,13 @@ describe('What the service did is said with its cause:', () => {
   });
 
   itMostlyWaits('it is over when calls work again', async () => {
-    const { sandbox, query, logs } = await started({ BREAKER_RESET_MS: '1000', JOB_POLL_MAX_MS: '2000' });
+    const { sandbox, query, logs, output } = await started({ BREAKER_RESET_MS: '1000', JOB_POLL_MAX_MS: '2000' });
     sandbox.addTaxpayer({ id: 'one' });
     const armed = sandbox.arm({ endpoint: 'taxpayerToken', fault: faults.html });
     await query(readRecord, { id: 'one' });
     sandbox.disarm(armed);
     // The first success seven seconds after the last failure ends it.
-    for (let n = 0; !logs.join('').includes('work again'); n += 1) {
+    for (let n = 0; !output().includes('work again'); n += 1) {
       await query(readRecord, sandbox.addTaxpayer({ id: `next-${n}` }));
       await delay(200);
     }
@@ -114,14 +114,14 @@ describe('What the service did is said with its cause:', () => {
 
 it('What the store did is said with its cause: a password that Redis refuses, at the start', async () => {
   const redis = await startRedis({ args: ['--requirepass', 'right-planted'] });
-  const { logs } = await started({ CACHE_URL: redis.url.replace('//', '//:wrong-planted@') });
+  const { logs, output } = await started({ CACHE_URL: redis.url.replace('//', '//:wrong-planted@') });
   expect(linesWith(logs, { level: 'error' })).toMatchObject([
     {
       store: `redis://127.0.0.1:${redis.port}, with a password`,
       ...{ trouble: 'not-permitted', cause: 'Redis refused the password (WRONGPASS)' },
     },
   ]);
-  expect(logs.join('')).not.toContain('planted');
+  expect(output()).not.toContain('planted');
 });
 
 it('What the store did is said with its cause: a Redis that is full; and when it is over, for how long and how often', async () => {

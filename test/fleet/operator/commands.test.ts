@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import {
   type Environment,
   entry,
@@ -11,6 +10,8 @@ import {
   type GatewayProcess,
   postQuery,
   spawnGateway,
+  startTrustedProvider,
+  type TrustedProvider,
 } from '../../support/gateway.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
 import { startProgram } from '../../support/program.js';

@@ -1,6 +1,5 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import {
   type Environment,
   entry,
@@ -8,6 +7,8 @@ import {
   type GatewayProcess,
   postQuery,
   spawnGateway,
+  startTrustedProvider,
+  type TrustedProvider,
 } from '../../support/gateway.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { read } from '../../support/repository.js';

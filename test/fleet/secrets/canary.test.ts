@@ -2,12 +2,20 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
 import { endpoints } from '../../../src/upstream/ResilientFetch.js';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
 import { findCanaries, spellingsOf } from '../../support/canaries.js';
 import { startCollector } from '../../support/collector.js';
 import type { Fault } from '../../support/fault.js';
 import { faultSamples } from '../../support/faults.js';
-import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../../support/gateway.js';
+import {
+  type Answer,
+  environmentFor,
+  type GatewayProcess,
+  postQuery,
+  spawnGateway,
+  startTrustedProvider,
+  type Texts,
+  type TrustedProvider,
+} from '../../support/gateway.js';
 import { monitorCommands, startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { schema } from '../../support/schema.js';
@@ -86,8 +94,8 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
   let gateway: GatewayProcess;
   let redis: TestRedis | undefined;
   let collector: Awaited<ReturnType<typeof startCollector>>;
-  let entitled: Readonly<Record<string, string>>;
-  let stranger: Readonly<Record<string, string>>;
+  let entitled: Texts;
+  let stranger: Texts;
   const directory = scratch();
   const monitored: string[] = [];
   const refusedAnswers: string[] = [];
@@ -259,7 +267,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
   }
 
   /** What somebody who follows a taxpayer is sent first. */
-  async function firstEvent(id: string, headers: Readonly<Record<string, string>>): Promise<string> {
+  async function firstEvent(id: string, headers: Texts): Promise<string> {
     const response = await postEvents(gateway, { query: followRecord, variables: { id } }, headers);
     const events = streamReader(response);
     const event = await events.next('\n\n');

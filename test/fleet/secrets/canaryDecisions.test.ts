@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { findCanaries } from '../../support/canaries.js';
 import { startCollector } from '../../support/collector.js';
 import { type Misbehaviour, misbehaviours, startTestDecisionPoint } from '../../support/decisionPoint.js';
-import { environmentFor, postQuery, spawnGateway } from '../../support/gateway.js';
+import { environmentFor, postQuery, spawnGateway, startTrustedProvider, type Texts } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { postEvents, streamReader } from '../../support/streamReader.js';
 
@@ -76,7 +75,7 @@ it('finds nothing confidential in what the gateway wrote', async () => {
 }, 120_000);
 
 /** Follows a taxpayer; what it returns gives all that was sent, once that has ended. */
-async function follow(origin: string, id: string, headers: Readonly<Record<string, string>>) {
+async function follow(origin: string, id: string, headers: Texts) {
   const query = 'subscription($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
   const response = await postEvents({ origin }, { query, variables: { id } }, headers);
   const events = streamReader(response);

@@ -1,10 +1,16 @@
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { findCanaries } from '../../support/canaries.js';
 import { startCollector } from '../../support/collector.js';
 import type { Fault } from '../../support/fault.js';
-import { type Environment, environmentFor, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import {
+  type Environment,
+  environmentFor,
+  post,
+  startTestGateway,
+  startTrustedProvider,
+  type TestGateway,
+  type Texts,
+} from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
-import { post } from '../../support/post.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { runCommand } from '../../support/runCommand.js';
 import { scratch } from '../../support/scratch.js';
@@ -84,7 +90,7 @@ function addTaxpayer(label: string): string {
 
 /** One subscription over each transport; gives the first thing that its caller is sent. */
 const transports = {
-  ws: async (query: string, id: string, headers: Readonly<Record<string, string>>) => {
+  ws: async (query: string, id: string, headers: Texts) => {
     const socket = rawSocket(gateway.origin);
     await socket.opened;
     socket.send({ type: 'connection_init', payload: { ...headers, extra: canaries['unknown parameter of a socket'] } });
@@ -96,9 +102,9 @@ const transports = {
     socket.send(`{"type":"subscribe","payload":"${canaries['what is no message']}"`);
     return JSON.stringify([type, payload, await closed]);
   },
-  sse: (query: string, id: string, headers: Readonly<Record<string, string>>) =>
+  sse: (query: string, id: string, headers: Texts) =>
     firstPiece('/graphql/stream', 'text/event-stream', { query, variables: { id } }, headers, '\n\n'),
-  multipart: (query: string, id: string, headers: Readonly<Record<string, string>>) =>
+  multipart: (query: string, id: string, headers: Texts) =>
     firstPiece('/graphql', 'multipart/mixed;subscriptionSpec=1.0', { query, variables: { id } }, headers, '}\r\n'),
 };
 
@@ -106,7 +112,7 @@ async function firstPiece(
   path: string,
   accept: string,
   body: object,
-  headers: Readonly<Record<string, string>>,
+  headers: Texts,
   separator: string,
 ): Promise<string> {
   const response = await post(gateway.origin + path, body, { accept, ...headers });
@@ -114,7 +120,7 @@ async function firstPiece(
 }
 
 /** A query whose text and variables are in the address. */
-async function readByGet(path: string, accept: string, id: string, headers: Readonly<Record<string, string>>) {
+async function readByGet(path: string, accept: string, id: string, headers: Texts) {
   const query = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { accessToken name } }';
   const search = new URLSearchParams({ query, variables: JSON.stringify({ id, ssn }) });
   return firstOf(await fetch(`${gateway.origin}${path}?${search}`, { headers: { accept, ...headers } }), '\n\n');
@@ -172,7 +178,7 @@ it.each(levels)('nothing confidential is found of what stays open, at the level 
   const metrics = await (await fetch(`${gateway.origin}/metrics`)).text();
   expect(metrics).toContain('gateway_operation_seconds_bucket');
   await gateway.stop();
-  const logs = gateway.logs.join('');
+  const logs = gateway.output();
   expect(/"level":"info".*"msg":"operation"/.test(logs)).toBe(['trace', 'debug', 'info'].includes(level));
   if (level !== 'silent') expect(logs).toContain('"audit":"token-revealed"');
   const spans = collector.requests.map(({ body }) => body).join('\n');

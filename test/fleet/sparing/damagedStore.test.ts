@@ -9,6 +9,7 @@ import {
   postQuery,
   readTaxpayer,
   spawnGateway,
+  type Texts,
 } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
@@ -23,8 +24,7 @@ const environment = (directory: string) => ({
   ...environmentFor(sandbox),
   ...{ CACHE_URL: `file:${directory}`, TOKEN_BUDGET_PER_HOUR: '0' },
 });
-const start = (directory: string, env: Readonly<Record<string, string>> = {}) =>
-  spawnGateway({ ...environment(directory), ...env });
+const start = (directory: string, env: Texts = {}) => spawnGateway({ ...environment(directory), ...env });
 const linesWith = ({ output }: GatewayProcess, words: string) =>
   output()
     .split('\n')

@@ -1,6 +1,5 @@
 import { allScopes } from '../../../src/auth/caller.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { type Answer, codesOf, linesWith, startTestGateway } from '../../support/gateway.js';
+import { type Answer, codesOf, linesWith, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { schema } from '../../support/schema.js';
 import { type Path, pathsOf, taxpayerTypes } from '../../support/schemaPaths.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
@@ -146,8 +145,8 @@ describe('the access token', () => {
     const requestId = answer.headers.get('x-request-id');
     expect(line).toMatchObject({ outcome: 'revealed', callerKind: 'bearer', requestId });
     expect(line).toMatchObject({ caller: expect.any(String), taxpayer: expect.any(String) });
-    expect(gateway.logs.join('')).not.toContain(own);
-    expect(gateway.logs.join('')).not.toContain(subject);
+    expect(gateway.output()).not.toContain(own);
+    expect(gateway.output()).not.toContain(subject);
   });
 });
 

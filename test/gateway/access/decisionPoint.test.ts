@@ -1,8 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
-import { type Answer, codesOf, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import {
+  type Answer,
+  codesOf,
+  linesWith,
+  startTestGateway,
+  startTrustedProvider,
+  type TestGateway,
+  type Texts,
+} from '../../support/gateway.js';
 import { schema } from '../../support/schema.js';
 import { pathsOf } from '../../support/schemaPaths.js';
 import { scratch } from '../../support/scratch.js';
@@ -17,7 +24,7 @@ const claims = { tenant: 'acme', groups: ['a', 'b'] };
 
 /** A caller of each test's own, for whom nothing is remembered. */
 let subject = 'nobody';
-let headers: Readonly<Record<string, string>>;
+let headers: Texts;
 
 async function start(): Promise<TestGateway> {
   const started = await startTestGateway({
@@ -225,12 +232,12 @@ it('The token for the decision point follows its file; one that cannot be one is
   };
   expect(await presented()).toBe('Basic dXNlcjpwYXNz');
   writeFileSync(file, 'two\nlines');
-  await until(() => other.logs.some((line) => line.includes('a changed file cannot be used')));
+  await until(() => other.output().includes('a changed file cannot be used'));
   expect(await presented()).toBe('Basic dXNlcjpwYXNz');
   writeFileSync(file, 'another-credential');
-  await until(() => other.logs.some((line) => line.includes('a changed file was read again')));
+  await until(() => other.output().includes('a changed file was read again'));
   expect(await presented()).toBe('Bearer another-credential');
-  expect(other.logs.join('')).not.toMatch(/dXNlcjpwYXNz|another-credential/);
+  expect(other.output()).not.toMatch(/dXNlcjpwYXNz|another-credential/);
 });
 
 async function headersOf(more: object = {}, sub = subject) {

@@ -1,5 +1,4 @@
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { startTestGateway } from '../../support/gateway.js';
+import { startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { rawSocket } from '../../support/rawSocket.js';
 
 const provider = await startTrustedProvider();
@@ -50,7 +49,7 @@ describe('A token that is bound', () => {
       errors: [{ message: refusal, extensions: { code: 'UNAUTHENTICATED' } }],
     });
     expect(await overWebSocket(authorization)).toEqual({ code: 4401, reason: refusal });
-    expect(gateway.logs.join()).not.toContain(thumbprint);
+    expect(gateway.output()).not.toContain(thumbprint);
   });
 
   it('is refused in the same words when its scheme says that it is bound', async () => {

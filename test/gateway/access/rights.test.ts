@@ -1,5 +1,4 @@
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { type Environment, startTestGateway } from '../../support/gateway.js';
+import { type Environment, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 
 // What a token's claims give: its bearer asks for two taxpayers, which needs the scope and the taxpayer.
 

@@ -1,7 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
-import { type Answer, codesOf, startTestGateway } from '../../support/gateway.js';
+import { type Answer, codesOf, startTestGateway, startTrustedProvider, type Texts } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
 import { initSocket } from '../../support/rawSocket.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
@@ -127,9 +126,7 @@ describe.each(['a WebSocket', 'an event stream'])('A stream over %s', (transport
   });
 });
 
-type Headers = Readonly<Record<string, string>>;
-
-async function overSocket(id: string, headers: Headers): Promise<() => Promise<unknown>> {
+async function overSocket(id: string, headers: Texts): Promise<() => Promise<unknown>> {
   const socket = await initSocket(gateway, headers);
   socket.subscribe({ query: follow, variables: { id } });
   let read = 0;
@@ -141,7 +138,7 @@ async function overSocket(id: string, headers: Headers): Promise<() => Promise<u
   };
 }
 
-async function overEvents(id: string, headers: Headers): Promise<() => Promise<unknown>> {
+async function overEvents(id: string, headers: Texts): Promise<() => Promise<unknown>> {
   const response = await postEvents(gateway, { query: follow, variables: { id } }, headers);
   const events = eventReader(response);
   return async () => (await events.next())?.data;

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { serviceUrl } from '../../../src/datasources/TaxpayerService.js';
-import { codesOf, startTestGateway } from '../../support/gateway.js';
-import { post } from '../../support/post.js';
+import { codesOf, post, startTestGateway, type Texts } from '../../support/gateway.js';
 
 const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' });
 beforeEach(() => gateway.sandbox.resetCounters());
@@ -338,7 +337,7 @@ function sent() {
   });
 }
 
-function createLink(input: object, headers?: Readonly<Record<string, string>>) {
+function createLink(input: object, headers?: Texts) {
   const document = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
   return gateway.query(document, { input }, headers);
 }

@@ -17,7 +17,7 @@ const read = (id: string) => gateway.query('query ($id: ID!) { taxpayerToken(tax
 /** Replaces the secret in the file; resolves when the gateway uses it. */
 async function renew(): Promise<void> {
   writeFileSync(file, 'rotated-secret\n');
-  await until(() => gateway.logs.some((line) => line.includes('a changed file was read again')));
+  await until(() => gateway.output().includes('a changed file was read again'));
 }
 
 describe('Client credentials that the service refuses', () => {
@@ -37,7 +37,7 @@ describe('Client credentials that the service refuses', () => {
     await renew();
     for (const ask of [read, create]) expect((await ask(id)).errors).toBeUndefined();
     expect(sandbox.counters()).toMatchObject({ taxpayerToken: 2, createClientLink: 1 });
-    expect(gateway.logs.join('')).not.toMatch(/rotated-secret|test-secret/);
+    expect(gateway.output()).not.toMatch(/rotated-secret|test-secret/);
   });
 
   it('give entries other names when the secret is replaced: what memory holds by the old ones, which forget would miss, goes', async () => {

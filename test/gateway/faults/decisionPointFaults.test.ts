@@ -1,6 +1,5 @@
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Misbehaviour, misbehaviours, startTestDecisionPoint } from '../../support/decisionPoint.js';
-import { startTestGateway } from '../../support/gateway.js';
+import { startTestGateway, startTrustedProvider, type Texts } from '../../support/gateway.js';
 import { until } from '../../support/until.js';
 
 // Whatever the decision point does, nobody is let in by mistake, the answer comes in time, and callers whose token lists the
@@ -10,7 +9,7 @@ import { until } from '../../support/until.js';
 const withinMs = 1500;
 
 let subject: string;
-let headers: Readonly<Record<string, string>>;
+let headers: Texts;
 let callers = 0;
 const [one, two] = ['taxpayer-one', 'taxpayer-two'];
 
@@ -84,7 +83,7 @@ it('What is not decided is audited, with the reason, and one line tells when it 
   // The first success five seconds after the last failure ends it.
   await until(async () => {
     await gateway.query(`{ taxpayerToken(taxpayerId: "${crypto.randomUUID()}") { status } }`, {}, headers);
-    return gateway.logs.some((line) => line.includes('the decision point decides again'));
+    return gateway.output().includes('the decision point decides again');
   });
 });
 

@@ -95,5 +95,5 @@ test('limits are named all the same: they tell nothing of the schema', async () 
 
 test('the log tells the operator what was wrong', async () => {
   await gateway.query('{ taxpayerTokn }');
-  expect(gateway.logs.join('')).toContain('Cannot query field \\"…\\" on type \\"…\\"');
+  expect(gateway.output()).toContain('Cannot query field \\"…\\" on type \\"…\\"');
 });

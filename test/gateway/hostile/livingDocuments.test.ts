@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { post } from '../../support/post.js';
+import { linesWith, post, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
@@ -152,7 +151,7 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     for (const line of lines) expect(line).toMatchObject(common);
     const told = ofWeb.reduce((sum, { count = 1 }) => sum + Number(count), 0);
     expect(told).toBe(20);
-    expect(gateway.logs.join('')).not.toContain(planted);
+    expect(gateway.output()).not.toContain(planted);
   });
 
   it.each([

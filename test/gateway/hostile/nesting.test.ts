@@ -1,4 +1,4 @@
-import { startTestGateway } from '../../support/gateway.js';
+import { startTestGateway, type Texts } from '../../support/gateway.js';
 import { transports } from '../../support/transports.js';
 
 const levels = 20_000; // far more than any stack has room for
@@ -9,7 +9,7 @@ const chain = (end: string) =>
   Array.from({ length: 9000 }, (_, n) => `fragment F${n} on Query { ...F${n + 1} }`).join(' ') +
   `fragment F9000 on Query { ${end} } { ...F0 }`;
 
-const documents: Readonly<Record<string, string>> = {
+const documents: Texts = {
   'a list for an id': `{ taxpayer(id: ${around('[', '"x"', ']')}) { id } }`,
   metadata: create(around('{a:', '1', '}')),
   'metadata that the parser takes but a comparison does not': create(around('{a:', '1', '}', 1200)).replace(

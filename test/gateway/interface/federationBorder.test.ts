@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { codesOf, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { codesOf, startTestGateway, startTrustedProvider, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
@@ -47,7 +46,7 @@ describe('the border to the router', () => {
       expect(await codesFor(gateway, 'short')).toEqual(['FORBIDDEN']);
       for (const used of [one, two]) expect(await codesFor(gateway, used)).toEqual([]);
     }
-    expect(gateway.logs.join('')).not.toMatch(/secret-number/);
+    expect(gateway.output()).not.toMatch(/secret-number/);
   });
 
   test('a router reads the schema without a user’s token, also with introspection off, and no taxpayer', async () => {

@@ -1,6 +1,5 @@
 import { auditServer } from 'graphql-http';
-import { newText, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { post } from '../../support/post.js';
+import { newText, post, startTestGateway, type TestGateway, type Texts } from '../../support/gateway.js';
 
 const responseJson = 'application/graphql-response+json';
 const preflight = { 'apollo-require-preflight': '1' };
@@ -8,7 +7,7 @@ const authorized = '44444444-4444-4444-8444-444444444444';
 
 const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0', MAX_BODY_BYTES: '2000' });
 
-const get = (parameters: string, headers: Readonly<Record<string, string>> = {}) =>
+const get = (parameters: string, headers: Texts = {}) =>
   fetch(`${gateway.origin}/graphql?${parameters}`, { headers: { ...preflight, ...headers } });
 
 it('passes every audit of graphql-http, but for those that the published text overrules', async () => {

@@ -1,8 +1,6 @@
 import { once } from 'node:events';
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { startTestGateway } from '../../support/gateway.js';
+import { post, startTestGateway, startTrustedProvider, type Texts } from '../../support/gateway.js';
 import { watchJob } from '../../support/liveJob.js';
-import { post } from '../../support/post.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { transports } from '../../support/transports.js';
 
@@ -13,7 +11,7 @@ const events = 'text/event-stream';
 
 const gateway = await startTestGateway();
 
-const ask = (path: string, headers: Readonly<Record<string, string>>) => post(gateway.origin + path, typename, headers);
+const ask = (path: string, headers: Texts) => post(gateway.origin + path, typename, headers);
 
 /** The media type of a stream or an answer, or the status of a refusal. */
 async function typeOrStatus(response: Response) {

@@ -3,9 +3,8 @@ import { buildASTSchema, type GraphQLField, isNonNullType, isObjectType, parse }
 import { composeSupergraph, subgraphs } from '../../../examples/supergraph/composeSupergraph.js';
 import type * as strict from '../../../packages/client/src/generated/strict.js';
 import type { AccessTokenQuery, RefreshJobQuery, TaxpayerTokenQuery } from '../../../packages/client/src/index.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { faults } from '../../support/faults.js';
-import { type Answer, startTestGateway } from '../../support/gateway.js';
+import { type Answer, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { read } from '../../support/repository.js';
 
 const sdl = read('src/schema/schema.graphql');

@@ -1,8 +1,7 @@
 import type { TaxpayerId } from '../../../src/datasources/identifiers.js';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Member, outcomeOf, startFleet } from '../../support/fleet.js';
-import { codesOf, startTestGateway } from '../../support/gateway.js';
+import { codesOf, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { addJob } from '../../support/liveJob.js';
 import { initSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';

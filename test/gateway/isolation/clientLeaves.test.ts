@@ -1,5 +1,4 @@
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { linesWith, startTestGateway } from '../../support/gateway.js';
+import { linesWith, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { metric, whenMetric } from '../../support/liveJob.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { until } from '../../support/until.js';

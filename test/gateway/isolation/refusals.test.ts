@@ -3,8 +3,7 @@ import { jest } from '@jest/globals';
 import type { WebSocket } from 'ws';
 import { Quota } from '../../../src/admission/Quota.js';
 import { callerKey } from '../../../src/auth/caller.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { startTestGateway } from '../../support/gateway.js';
+import { startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { initSocket, type RawSocket } from '../../support/rawSocket.js';
 

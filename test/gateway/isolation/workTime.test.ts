@@ -1,7 +1,6 @@
 import { Quota } from '../../../src/admission/Quota.js';
 import { anyone, type Caller } from '../../../src/auth/caller.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { type AnswerError, startTestGateway } from '../../support/gateway.js';
+import { type AnswerError, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
 
 describe('The time that callers share', () => {

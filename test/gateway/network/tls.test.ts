@@ -51,7 +51,7 @@ describe('HTTPS', () => {
   test('uses a renewed pair without a restart, and keeps the one in use while the files do not fit', async () => {
     expect(await presented()).toBe('first');
     writeFileSync(certFile, 'half a certificate');
-    await until(() => gateway.logs.some((line) => line.includes('TLS_CERT_FILE does not hold a certificate')));
+    await until(() => gateway.output().includes('TLS_CERT_FILE does not hold a certificate'));
     expect(await presented()).toBe('first');
     issueCertificate('second', { certFile, keyFile });
     await until(async () => (await presented()) === 'second');

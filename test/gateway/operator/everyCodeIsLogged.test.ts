@@ -1,11 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ErrorCode, errorCodes, tokenRequired } from '../../../src/errors/errors.js';
 import type { ApiEndpoint } from '../../../src/sandbox/endpoints.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { startCollector } from '../../support/collector.js';
 import type { Fault } from '../../support/fault.js';
-import { type Environment, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { post } from '../../support/post.js';
+import {
+  type Environment,
+  linesWith,
+  post,
+  startTestGateway,
+  startTrustedProvider,
+  type TestGateway,
+} from '../../support/gateway.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 

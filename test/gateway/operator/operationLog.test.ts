@@ -1,7 +1,12 @@
 import { tokenRequired } from '../../../src/errors/errors.js';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { type Environment, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import {
+  type Environment,
+  linesWith,
+  startTestGateway,
+  startTrustedProvider,
+  type TestGateway,
+} from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
 import { initSocket, rawSocket } from '../../support/rawSocket.js';
 import { postEvents } from '../../support/streamReader.js';
@@ -68,7 +73,7 @@ describe('The line of an operation', () => {
       { ...common, requestId: 'hot', client: 'job' },
     ]);
     expect(JSON.stringify(operations())).not.toMatch(/null|\[\]|\{\}|""|:0[,}]/);
-    for (const planted of ['own', 'Grace', 'Ada']) expect(gateway.logs.join('')).not.toContain(`"${planted}`);
+    for (const planted of ['own', 'Grace', 'Ada']) expect(gateway.output()).not.toContain(`"${planted}`);
   });
 
   it('leaves out the name of an operation that may hold an id, such as an SSN', async () => {
@@ -76,7 +81,7 @@ describe('The line of an operation', () => {
     await gateway.query(readRecord.replace('query', 'query Of123_45_6789'), { id }, await headersOf());
     await until(() => operations().length === 1);
     expect(operations()).not.toMatchObject([{ operationName: expect.anything() }]);
-    expect(gateway.logs.join('')).not.toContain('123_45_6789');
+    expect(gateway.output()).not.toContain('123_45_6789');
   });
 
   it('tells of tries that were repeated, and of each call once when several aliases share it', async () => {
@@ -278,7 +283,7 @@ it('A flood of refusals is told in few lines, which tell of each refusal', async
   await gateway.stop();
   // Thirty at once, then eight a second: four lines, and one for each kind that is told together.
   const seconds = (performance.now() - beganAt) / 1000;
-  expect(gateway.logs.join('').split('\n').length).toBeLessThan(40 + 8 * (seconds + 1));
+  expect(gateway.output().split('\n').length).toBeLessThan(40 + 8 * (seconds + 1));
   const told = (lines: readonly Line[]) => lines.reduce((sum, { count = 1 }) => sum + count, 0);
   expect([operations(), audits('token-refused'), audits('access-denied')].map(told)).toEqual([800, 400, 400]);
 });

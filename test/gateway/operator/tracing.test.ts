@@ -1,7 +1,7 @@
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { type CollectedSpan, startCollector } from '../../support/collector.js';
 import { freePort } from '../../support/freePort.js';
-import { type Environment, linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { type Environment, linesWith, startTestGateway, type TestGateway, type Texts } from '../../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { postEvents } from '../../support/streamReader.js';
@@ -13,7 +13,7 @@ afterEach(() => {
 
 const standardVariables: string[] = [];
 /** Sets `OTEL_` variables, which the SDK reads by itself, for one test. */
-function setStandard(variables: Readonly<Record<string, string>>): void {
+function setStandard(variables: Texts): void {
   standardVariables.push(...Object.keys(variables));
   Object.assign(process.env, variables);
 }

@@ -1,5 +1,5 @@
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
-import { startTestGateway } from '../../support/gateway.js';
+import { startTestGateway, type Texts } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 
@@ -11,7 +11,7 @@ let sandbox: Sandbox;
 
 interface Sent {
   readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Texts;
   readonly body?: string;
 }
 

@@ -1,7 +1,11 @@
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import {
+  type Environment,
+  post,
+  startTestGateway,
+  startTrustedProvider,
+  type TestGateway,
+} from '../../support/gateway.js';
 import { metric, whenMetric } from '../../support/liveJob.js';
-import { post } from '../../support/post.js';
 
 let gateway: TestGateway;
 

@@ -3,9 +3,8 @@ import { Sealer } from '../../../src/cache/Sealer.js';
 import { Secret } from '../../../src/config/Secret.js';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { TokenBudget } from '../../../src/upstream/TokenBudget.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
-import { startTestGateway } from '../../support/gateway.js';
+import { startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 
 const hour = 3_600_000;
 

@@ -15,10 +15,15 @@ import {
   watchTaxpayerToken,
 } from '../../../packages/client/src/index.js';
 import { atEnd } from '../../support/atEnd.js';
-import { startTrustedProvider, type TrustedProvider } from '../../support/authenticated.js';
-import { environmentFor, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import {
+  environmentFor,
+  post,
+  startTestGateway,
+  startTrustedProvider,
+  type TestGateway,
+  type TrustedProvider,
+} from '../../support/gateway.js';
 import { addJob, quickPolls } from '../../support/liveJob.js';
-import { post } from '../../support/post.js';
 import { read } from '../../support/repository.js';
 import { schema } from '../../support/schema.js';
 import { serve } from '../../support/serve.js';

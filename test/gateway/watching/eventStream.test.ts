@@ -1,16 +1,13 @@
 import { once } from 'node:events';
 import { sharedMs } from '../../../src/datasources/RefreshJobs.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { executions } from '../../support/executions.js';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { startTestGateway, startTrustedProvider, type TestGateway, type Texts } from '../../support/gateway.js';
 import { addJob, metric, quickPolls, update, watchJob, whenMetric } from '../../support/liveJob.js';
 import { rawRequest } from '../../support/rawHttp.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
-
-type Headers = Readonly<Record<string, string>>;
 
 const gateway = await startTestGateway({ ...quickPolls, LOG_OPERATIONS: 'all' });
 const provider = await startTrustedProvider();
@@ -83,10 +80,10 @@ describe('server-sent events', () => {
   it('answer queries by the plans of plain HTTP', async () => {
     const ask = () =>
       postEvents(gateway, { query: 'query Planned { __typename }' }).then((response) => response.text());
-    const before = executions(gateway.logs.join(''), 'plan');
+    const before = executions(gateway.output(), 'plan');
     const answers = [await ask(), await ask()];
     expect(answers[1]).toBe(answers[0]);
-    expect(executions(gateway.logs.join(''), 'plan') - before).toBe(1);
+    expect(executions(gateway.output(), 'plan') - before).toBe(1);
   });
 });
 
@@ -96,7 +93,7 @@ describe('a caller of an event stream', () => {
     unread.outage(true);
     const cut = await startTestGateway(unread.env);
     const headers = { 'x-request-id': 'the-same', accept: '*/*' };
-    const refusals: readonly [TestGateway, number, Headers][] = [
+    const refusals: readonly [TestGateway, number, Texts][] = [
       [guarded, 401, headers],
       [guarded, 415, { ...headers, authorization: await provider.watcherOf([]), 'content-type': 'text/plain' }],
       [cut, 503, { ...headers, authorization: await unread.watcherOf([]) }],

@@ -1,9 +1,8 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { post, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { addJob, quickPolls, update, watchJob } from '../../support/liveJob.js';
-import { post } from '../../support/post.js';
 import { streamReader } from '../../support/streamReader.js';
 
 const gateway = await startTestGateway(quickPolls);

@@ -1,5 +1,4 @@
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { linesWith, startTestGateway } from '../../support/gateway.js';
+import { linesWith, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { whenMetric } from '../../support/liveJob.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
@@ -41,7 +40,7 @@ describe('taxpayerTokenUpdated', () => {
     expect(await entitled.next()).toMatchObject(shown('COMPLETED'));
     await until(() => audited() - before >= 2);
     expect(audited() - before).toBe(2);
-    expect(guarded.logs.join('\n')).not.toContain(accessToken);
+    expect(guarded.output()).not.toContain(accessToken);
     await Promise.all([without.cancel(), entitled.cancel()]);
   });
 });

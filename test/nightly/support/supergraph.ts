@@ -1,10 +1,8 @@
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
 import { startCases } from '../../../examples/supergraph/casesSubgraph.js';
 import { atEnd } from '../../support/atEnd.js';
-import { startTrustedProvider } from '../../support/authenticated.js';
-import { type Answer, startTestGateway } from '../../support/gateway.js';
+import { type Answer, post, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { quickPolls } from '../../support/liveJob.js';
-import { post } from '../../support/post.js';
 import { serve } from '../../support/serve.js';
 import { eventReader } from '../../support/streamReader.js';
 
