@@ -54,11 +54,11 @@ function ask(origin: string, path = '/graphql', query = '{ __typename }', agent:
 const environment = (env: Texts) => ({
   ...environmentFor(sandbox),
   RATE_LIMIT_PER_MINUTE: '0',
-  DRAIN_TIMEOUT_MS: '4000',
+  DRAIN_TIMEOUT_MS: '30000',
   ...env,
 });
 
-const start = async (env: Texts) => {
+const start = async (env: Texts = {}) => {
   gateway = await spawnGateway(environment(env));
 };
 
@@ -74,7 +74,7 @@ it.each([
   'told to end under load, a gateway answers every client that has connected, and then refuses connections: %s',
   async (_, agent, query, answer) => {
     sandbox.setLatency(60);
-    await start({});
+    await start();
     const outcomes: Outcome[] = [];
     const last: Outcome[] = [];
     let clients: Promise<void>[] = [];
@@ -84,24 +84,25 @@ it.each([
           const outcome = await ask(gateway.origin, '/graphql', query(), agent);
           if (!outcome.connected) return void last.push(outcome);
           outcomes.push(outcome);
-          if (outcomes.length === 300) resolve();
+          if (outcomes.length === 100) resolve();
         }
       };
-      clients = Array.from({ length: 60 }, keepAsking);
+      // So few that none of them is late on a busy machine: an idle connection is closed after three seconds.
+      clients = Array.from({ length: 20 }, keepAsking);
     });
     const answeredBefore = outcomes.length;
     expect(await gateway.stop()).toBe(0);
     await Promise.all(clients);
     sandbox.setLatency(0);
     expect(outcomes.filter(({ body }) => !body?.includes(answer))).toEqual([]);
-    expect(outcomes.length).toBeGreaterThan(answeredBefore + 60);
+    expect(outcomes.length).toBeGreaterThan(answeredBefore + 20);
     expect(new Set(last.map(({ error }) => error?.split(' ')[1]))).toEqual(new Set(['ECONNREFUSED']));
   },
 );
 
 describe('a gateway that is told to end', () => {
   it('is not ready at once, and still answers new connections for a moment, with connection: close', async () => {
-    await start({});
+    await start();
     expect(await ask(gateway.origin, '/health/ready')).toMatchObject({ status: 200, connection: 'keep-alive' });
     const stopped = gateway.stop();
     await until(async () => (await ask(gateway.origin, '/health/ready')).status === 503);
@@ -119,7 +120,7 @@ describe('a gateway that is told to end', () => {
 
   it('waits for what the service was asked for a client that has gone: a link is not lost', async () => {
     const directory = scratch();
-    await start({ CACHE_URL: `file:${directory}`, DRAIN_TIMEOUT_MS: '30000' });
+    await start({ CACHE_URL: `file:${directory}` });
     const gate = 'after the signal';
     sandbox.arm({ endpoint: 'createClientLink', fault: { gate }, times: 1 });
     const called = sandbox.whenCalled('createClientLink', 1);
@@ -139,7 +140,7 @@ describe('a gateway that is told to end', () => {
   });
 
   it('answers a request that comes on an idle connection, for a moment after the last new one', async () => {
-    await start({ DRAIN_TIMEOUT_MS: '8000' });
+    await start();
     const { write, answer } = rawHttp(gateway.origin);
     const live = ['GET /health/live HTTP/1.1', 'host: gateway', '', ''];
     write(...live);
@@ -152,7 +153,7 @@ describe('a gateway that is told to end', () => {
   });
 
   it('does not wait for connections that are idle or on which nothing was sent', async () => {
-    await start({ DRAIN_TIMEOUT_MS: '30000' });
+    await start();
     const idle = rawHttp(gateway.origin);
     idle.write('GET /health/live HTTP/1.1', 'host: gateway', '', '');
     expect(await idle.answer()).toMatchObject({ status: 200 });
@@ -165,7 +166,7 @@ describe('a gateway that is told to end', () => {
   });
 
   it('answers what takes longer than idle connections are kept', async () => {
-    await start({});
+    await start({ DRAIN_TIMEOUT_MS: '4000' });
     const { id } = sandbox.addTaxpayer();
     sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'long' }, times: 1 });
     const called = sandbox.whenCalled('taxpayerToken', sandbox.counters().taxpayerToken + 1);

@@ -1,7 +1,14 @@
+import { jest } from '@jest/globals';
 import { Quota } from '../../../src/admission/Quota.js';
 import { anyone, type Caller } from '../../../src/auth/caller.js';
 import { type AnswerError, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
+import { times } from '../../support/times.js';
+
+afterEach(() => {
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
 
 describe('The time that callers share', () => {
   const admit = (quota: Quota, key: string) =>
@@ -16,6 +23,7 @@ describe('The time that callers share', () => {
   };
 
   it('lets everybody go on while the event loop is not busy', () => {
+    jest.useFakeTimers(); // what is measured after the test stood still for long is a busy event loop
     const quota = new Quota(0);
     admit(quota, 'honest');
     admit(quota, 'hostile');
@@ -68,7 +76,7 @@ describe('The time that callers share', () => {
     const quota = new Quota(0);
     const asked = (destroyed: boolean) => quota.begin('an address', 2, { destroyed });
     let turns = 0;
-    const gone = [asked(false), ...Array.from({ length: 1000 }, () => asked(true))];
+    const gone = [asked(false), ...times(1000, () => asked(true))];
     const last = asked(false).then(() => turns);
     for (; turns < 200; turns += 1) await new Promise((resolve) => setImmediate(resolve));
     expect(await last).toBeLessThan(100);
@@ -78,6 +86,8 @@ describe('The time that callers share', () => {
 
 describe('A gateway without a rate limit', () => {
   async function scene() {
+    // What a caller is charged is the process's share of the CPU, which other processes leave next to nothing of at times.
+    jest.spyOn(process, 'cpuUsage').mockReturnValue({ user: Infinity, system: 0 });
     const provider = await startTrustedProvider();
     const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
     const scope = 'taxpayers:read taxpayers:any';
@@ -85,11 +95,10 @@ describe('A gateway without a rate limit', () => {
     const [hostile, honest] = [await of('hostile'), await of('honest')];
     const { id } = gateway.sandbox.addTaxpayer();
     await gateway.query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`, {}, honest); // from now on in memory
-    const r = Array.from({ length: 200 }, () => ({ __typename: 'Taxpayer', id }));
+    const r = times(200, () => ({ __typename: 'Taxpayer', id }));
     return { gateway, hostile, honest, r };
   }
-  const aliases = (count: number, field: string, of = 'a') =>
-    Array.from({ length: count }, (_, n) => `${of}${n}: ${field}`).join(' ');
+  const aliases = (count: number, field: string, of = 'a') => times(count, (n) => `${of}${n}: ${field}`).join(' ');
   const entities = '_entities(representations: $r) { ... on Taxpayer';
 
   const heavy = (n: number) =>
@@ -125,7 +134,7 @@ describe('A gateway without a rate limit', () => {
 
   it('refuses also what was let in before its caller had used up the share', async () => {
     const { gateway, hostile, honest, r } = await scene();
-    const requests = Array.from({ length: 60 }, (_, n) => {
+    const requests = times(60, (n) => {
       const connection = rawHttp(gateway.origin);
       const body = JSON.stringify({ query: heavy(n), variables: { r } });
       const head = ['POST /graphql HTTP/1.1', 'host: gateway', 'content-type: application/json'];

@@ -4,8 +4,9 @@ import {
   startTestGateway,
   startTrustedProvider,
   type TestGateway,
+  type Texts,
 } from '../../support/gateway.js';
-import { metric, whenMetric } from '../../support/liveJob.js';
+import { addJob, metric, quickPolls, whenMetric } from '../../support/liveJob.js';
 
 let gateway: TestGateway;
 
@@ -14,19 +15,13 @@ const document = `query ($taxpayerId: ID!, $jobId: ID!, $waitSeconds: Int) {
 }`;
 
 /** A gateway that polls quickly, and a job that stays as it is until told otherwise. */
-async function scene(env: Environment = {}, authorization = '') {
-  gateway = await startTestGateway({ JOB_POLL_MIN_MS: '20', JOB_POLL_MAX_MS: '50', ...env });
+async function scene(env: Environment = {}) {
+  gateway = await startTestGateway({ ...quickPolls, ...env });
   const { sandbox } = gateway;
-  const { id: taxpayerId } = sandbox.addTaxpayer();
-  const { jobId } = sandbox.addJob({ taxpayerId, durationMs: Infinity });
-  const wait = (waitSeconds: number, signal?: AbortSignal) =>
-    post(
-      `${gateway.origin}/graphql`,
-      { query: document, variables: { taxpayerId, jobId, waitSeconds } },
-      { ...(authorization && { authorization }) },
-      signal ? { signal } : {},
-    );
-  return { sandbox, taxpayerId, jobId, wait };
+  const job = addJob(gateway);
+  const wait = (waitSeconds: number, headers?: Texts, more?: RequestInit) =>
+    post(`${gateway.origin}/graphql`, { query: document, variables: { ...job, waitSeconds } }, headers, more);
+  return { sandbox, ...job, wait };
 }
 
 const watchers = () => metric(gateway, 'gateway_watchers{kind="job"}');
@@ -54,16 +49,16 @@ describe('A query that waits for a job', () => {
 
   it("ends with its caller's token", async () => {
     const provider = await startTrustedProvider();
-    const token = await provider.token({ scope: 'refresh-jobs:read taxpayers:any' }, { expiresIn: 3 });
-    const { wait } = await scene(provider.env, `Bearer ${token}`);
-    expect(await (await wait(300)).json()).toEqual(shown('PROCESSING'));
+    const { taxpayerId, wait } = await scene(provider.env);
+    const authorization = await provider.watcherOf([taxpayerId], 3);
+    expect(await (await wait(300, { authorization })).json()).toEqual(shown('PROCESSING'));
   });
 
   it.each(['waits', 'asks first'])('ends when its client leaves while it %s, and so do the polls', async (during) => {
     const { sandbox, wait } = await scene();
     if (during !== 'waits') sandbox.arm({ endpoint: 'refreshJob', fault: { gate: 'first' }, times: 1 });
     const client = new AbortController();
-    const answer = wait(300, client.signal);
+    const answer = wait(300, {}, { signal: client.signal });
     await (during === 'waits' ? whenWatchers(1) : sandbox.whenCalled('refreshJob', 1));
     client.abort();
     await expect(answer).rejects.toThrow();
@@ -76,7 +71,7 @@ describe('A query that waits for a job', () => {
   });
 
   it('is answered when the gateway is told to end', async () => {
-    const { wait } = await scene();
+    const { wait } = await scene({ DRAIN_TIMEOUT_MS: '20000' }); // by which the answer must have left
     const answer = wait(300);
     await whenWatchers(1);
     const end = gateway.stop();
