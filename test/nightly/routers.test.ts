@@ -1,5 +1,6 @@
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
 import { codesOf, post, postQuery, type TrustedProvider } from '../support/gateway.js';
+import { times } from '../support/times.js';
 import { until } from '../support/until.js';
 import { startApolloGateway } from './support/apollo.js';
 import { startGrafbase } from './support/grafbase.js';
@@ -90,7 +91,7 @@ it('through Grafbase, errors of single fields arrive with their extensions, besi
 
 it('through Grafbase, an answer that is not 2xx loses its code: of a bad token, of a document beyond a limit', async () => {
   const authorization = await provider.watcherOf([one.taxpayerId]);
-  const tooMany = Array.from({ length: 61 }, (_, n) => `a${n}: taxpayer(id: "y${n}") { id }`).join(' ');
+  const tooMany = times(61, (n) => `a${n}: taxpayer(id: "y${n}") { id }`).join(' ');
   for (const [query, caller] of [
     [tokenQuery, 'Bearer nonsense'],
     [`{ ${tooMany} }`, authorization],
@@ -107,7 +108,7 @@ it("Hive Gateway's demand sandbox prices what reaches the service", async () => 
   const authorization = await provider.watcherOf([one.taxpayerId]);
   const { taxpayerId, jobId } = one;
   const askFor = (count: number, field: string) => {
-    const fields = Array.from({ length: count }, (_, n) => `a${n}: ${field}`).join(' ');
+    const fields = times(count, (n) => `a${n}: ${field}`).join(' ');
     return throughHive(`{ ${fields} }`, {}, authorization);
   };
   const job = `refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { status }`;

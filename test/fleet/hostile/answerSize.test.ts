@@ -12,10 +12,10 @@ import { quickPolls } from '../../support/liveJob.js';
 import { initSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { eventReader, streamReader } from '../../support/streamReader.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
-const aliases = (count: number, field: (n: number) => string) =>
-  Array.from({ length: count }, (_, n) => `a${n}: ${field(n)}`).join(' ');
+const aliases = (count: number, field: (n: number) => string) => times(count, (n) => `a${n}: ${field(n)}`).join(' ');
 const recordsOf = (ids: readonly string[], fields: string) =>
   aliases(ids.length, (n) => `taxpayerToken(taxpayerId: "${ids[n]}") { ${fields} }`);
 /** What no plan answers. */
@@ -168,7 +168,7 @@ describe('a process with a heap of 256 MB', () => {
 
   beforeAll(async () => {
     sandbox = await startSandbox();
-    large = Array.from({ length: 12 }, () => sandbox.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } }).id);
+    large = times(12, () => sandbox.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } }).id);
     gateway = await spawnGateway({
       ...environmentFor(sandbox),
       NODE_OPTIONS: '--max-old-space-size=256',
@@ -182,7 +182,7 @@ describe('a process with a heap of 256 MB', () => {
   ])('stops at 8 MiB of 27 to 54, and serves others meanwhile: %s', async (_, way, count, fieldsOf) => {
     for (const id of large) await postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { name } }`);
     const before = executions(gateway.output(), way);
-    const fields = fieldsOf(Array.from({ length: count }, (_, n) => large[n % 12] ?? ''));
+    const fields = fieldsOf(times(count, (n) => large[n % 12] ?? ''));
     const hostile = async () => {
       for (let time = 0; time < 5; time += 1) {
         const answer = await postQuery(gateway.origin, `{ ${fields} }`);

@@ -10,6 +10,7 @@ import {
   startTrustedProvider,
 } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 const provider = await startTrustedProvider();
@@ -166,7 +167,7 @@ it.each(['', 'Expect: x\r\n'])(
 it('a request has at most 200 headers: a token behind them is not seen', async () => {
   const status = async (headers: number) => {
     const connection = rawHttp(gateway.origin);
-    const many = Array.from({ length: headers }, (_, n) => `x-${n}: y`);
+    const many = times(headers, (n) => `x-${n}: y`);
     connection.write('POST /graphql HTTP/1.1', host, json, lengthOf(typename), ...many, authorization, '', typename);
     return (await connection.answer())?.status;
   };
@@ -181,9 +182,9 @@ const [nowhere, upgrade] = [
 it.each<[string, number, number, string[]]>([
   ['other paths', 404, 4, nowhere],
   ['WebSockets', 101, 1, upgrade],
-])('requests for %s come in turn: an operation does not wait for all of them', async (_, status, times, lines) => {
+])('requests for %s come in turn: an operation does not wait for all of them', async (_, status, each, lines) => {
   const connections = await Promise.all(
-    Array.from({ length: 100 }, async () => {
+    times(100, async () => {
       const connection = rawHttp(gateway.origin);
       connection.write(...nowhere);
       await connection.answer();
@@ -193,8 +194,8 @@ it.each<[string, number, number, string[]]>([
   let answered = 0;
   const order: number[] = [];
   const all = connections.map(async (connection, place) => {
-    connection.write(lines.join('\r\n').repeat(times));
-    for (let n = 0; n < times; n += 1) {
+    connection.write(lines.join('\r\n').repeat(each));
+    for (let n = 0; n < each; n += 1) {
       expect(await connection.answer()).toMatchObject({ status });
       answered += 1;
     }
@@ -203,7 +204,7 @@ it.each<[string, number, number, string[]]>([
   const operation = rawHttp(gateway.origin);
   operation.write('POST http://x/graphql HTTP/1.1', host, json, authorization, lengthOf(typename), '', typename);
   expect(await operation.answer()).toMatchObject({ status: 200 });
-  expect(answered).toBeLessThan(50 * times);
+  expect(answered).toBeLessThan(50 * each);
   await Promise.all(all);
   expect(order.at(-1)).toBeGreaterThan(90); // those that came first were answered first
   for (const connection of connections) connection.end();

@@ -9,11 +9,12 @@ import {
   type TestGateway,
 } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
+import { times } from '../../support/times.js';
 
 // A short document can ask for very much, through fragments, aliases and representations.
 
 const recordFields = 'taxpayerId name status provider providerId createdAt metadata fetchedAt stale';
-const aliased = (count: number) => Array.from({ length: count }, (_, n) => `a${n}: token { ...T }`).join(' ');
+const aliased = (count: number) => times(count, (n) => `a${n}: token { ...T }`).join(' ');
 const entities = (aliases: number, more = '') => `query Q($r: [_Any!]!) { _entities(representations: $r) {
   ... on RefreshJob { status } ... on Taxpayer { ${aliased(aliases)} }
 } ${more} } fragment T on TaxpayerToken { ${recordFields} }`;
@@ -25,7 +26,7 @@ describe('the fields of an operation', () => {
   beforeAll(async () => {
     gateway = await startTestGateway();
     const { id } = gateway.sandbox.addTaxpayer({ status: 'AUTHORIZED' });
-    taxpayers = (count) => ({ r: Array.from({ length: count }, () => ({ __typename: 'Taxpayer', id })) });
+    taxpayers = (count) => ({ r: times(count, () => ({ __typename: 'Taxpayer', id })) });
   });
 
   const refusal = {
@@ -50,7 +51,7 @@ describe('the fields of an operation', () => {
   });
 
   it('are counted through fragments that spread each other', async () => {
-    const levels = Array.from({ length: 4 }, (_, n) => {
+    const levels = times(4, (n) => {
       const deeper = n === 0 ? '' : `taxpayer { ${`...on Taxpayer { token { ...T${n - 1} } } `.repeat(12)} }`;
       return `fragment T${n} on TaxpayerToken { name ${deeper} }`;
     });
@@ -58,7 +59,7 @@ describe('the fields of an operation', () => {
     const [taxpayer] = taxpayers(1).r;
     const few = query.replace('...T3', '...T1');
     expect((await gateway.query(few, taxpayer)).errors?.[0]?.message).not.toMatch(/at most 5000/);
-    const more = `query Q($id: ID!) { ${Array.from({ length: 20 }, (_, n) => `b${n}: taxpayerToken(taxpayerId: $id) { ...T3 }`).join(' ')} } ${levels.join(' ')}`;
+    const more = `query Q($id: ID!) { ${times(20, (n) => `b${n}: taxpayerToken(taxpayerId: $id) { ...T3 }`).join(' ')} } ${levels.join(' ')}`;
     expect(await gateway.query(more, taxpayer, graphql)).toMatchObject(refusal);
   });
 });
@@ -66,10 +67,10 @@ describe('the fields of an operation', () => {
 it('a document of many large operations gets no plans, which would not fit into memory', async () => {
   const gateway = await startTestGateway({ LOG_OPERATIONS: 'all' });
   const { id } = gateway.sandbox.addTaxpayer();
-  const roots = Array.from({ length: 50 }, (_, n) => `a${n}: taxpayerToken(taxpayerId: "${id}") { ...T }`).join(' ');
+  const roots = times(50, (n) => `a${n}: taxpayerToken(taxpayerId: "${id}") { ...T }`).join(' ');
   const token = (deeper: string) => `${recordFields} taxpayer { id token { ${deeper} } }`;
   const large = (operations: number) => {
-    const all = Array.from({ length: operations }, (_, n) => `query Q${n} { ...R }`).join(' ');
+    const all = times(operations, (n) => `query Q${n} { ...R }`).join(' ');
     return `${all} fragment R on Query { ${roots} } fragment T on TaxpayerToken { ${token(token(recordFields))} }`;
   };
   const planned = async (query: string) => {

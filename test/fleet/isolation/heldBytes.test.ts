@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { request as requestOverTls } from 'node:https';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { issueCertificate } from '../../support/certificate.js';
@@ -18,11 +18,13 @@ import {
   type Texts,
   type TrustedProvider,
 } from '../../support/gateway.js';
+import { rawHttp } from '../../support/rawConnection.js';
 import { initSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { serve } from '../../support/serve.js';
 import { eventReader } from '../../support/streamReader.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 // What a caller makes the process hold is bounded: answers nobody reads, bodies that come slowly, operations that wait.
@@ -38,22 +40,21 @@ const peakKiB = ({ pid }: GatewayProcess) =>
 
 /** Sends a request and reads no more of the answer than its first piece. */
 async function halfRead(origin: string, body: string, headers: Texts = {}, length = body.length): Promise<string> {
-  const { hostname, port } = new URL(origin);
-  const socket = connect(Number(port), hostname);
+  const { socket, write, closed } = rawHttp(origin);
   sockets.push(socket);
-  socket.on('error', () => {});
+  const named = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const head = [
-    ...['POST /graphql HTTP/1.1', 'host: gateway', 'content-type: application/json', `content-length: ${length}`],
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    'POST /graphql HTTP/1.1',
+    'host: gateway',
+    'content-type: application/json',
+    `content-length: ${length}`,
   ];
-  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
-  return new Promise((resolve) => {
-    socket.once('data', (piece) => {
-      socket.pause();
-      resolve(piece.toString('latin1').split('\r\n')[0] ?? '');
-    });
-    socket.once('close', () => resolve('closed'));
+  write(...head, ...named, '', body);
+  const first = once(socket, 'data').then(([piece]) => {
+    socket.pause();
+    return String(piece).split('\r\n')[0] ?? '';
   });
+  return Promise.race([first, closed.then(() => 'closed')]);
 }
 
 /** The first event of each subscription, each on a stream of its own, however long the caller's own work makes that wait. */
@@ -92,7 +93,7 @@ const largeWatch = (id: string) => ({
   variables: { id, more: 'x'.repeat(250_000) },
 });
 const metadataTimes = (count: number) =>
-  `query Q($id: ID!) { ${Array.from({ length: count }, (_, n) => `a${n}: taxpayerToken(taxpayerId: $id) { metadata }`).join(' ')} }`;
+  `query Q($id: ID!) { ${times(count, (n) => `a${n}: taxpayerToken(taxpayerId: $id) { metadata }`).join(' ')} }`;
 
 describe('a process with a heap of 256 MB', () => {
   let provider: TrustedProvider;
@@ -153,7 +154,7 @@ describe('a process with a heap of 256 MB', () => {
   });
 
   it('refuses further bodies of a caller who does not end those before', async () => {
-    const lines = Array.from({ length: 100 }, () => halfRead(gateway.origin, '{"query":"', hostile, 262_144));
+    const lines = times(100, () => halfRead(gateway.origin, '{"query":"', hostile, 262_144));
     const first = await Promise.race(lines);
     expect(first).toBe('HTTP/1.1 429 Too Many Requests');
     expect((await ask(honest, '{ __typename }')).data).toEqual({ __typename: 'Query' });
@@ -194,7 +195,7 @@ describe('a process with a heap of 256 MB', () => {
     sandbox.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'h' } });
     const [one] = sandbox.addTaxpayers(1);
     const headers = { ...hostile, 'x-filler': 'x'.repeat(14_000) };
-    const statuses = Array.from({ length: 500 }, async () => {
+    const statuses = times(500, async () => {
       return (await ask(headers, nameQuery, { id: one })).status;
     });
     expect(await Promise.race(statuses)).toBe(429);
@@ -259,7 +260,7 @@ describe('a process with a heap of 256 MB', () => {
     }
     const url = `https://flow.example/${'u'.repeat(4000)}`;
     sandbox.arm({ endpoint: 'createClientLink', times: 1, fault: { set: { url } } });
-    const urls = Array.from({ length: 55 }, (_, n) => `u${n}: url`).join(' ');
+    const urls = times(55, (n) => `u${n}: url`).join(' ');
     const mutation = `mutation { createClientLink(input: {}) { clientLink { ${urls} } } }`;
     // It is admitted once the caller's own work of the last second is over.
     let answer = await ask(linker, mutation);
@@ -277,7 +278,6 @@ describe('a process with a heap of 256 MB', () => {
 
 it('small bodies in chunks that wait for their turn take little more than their bytes', async () => {
   const gateway = await spawnGateway({ PORT: '0' });
-  const { hostname, port } = new URL(gateway.origin);
   const text = '{"query":"{ __typename }"}';
   const chunks = [text.slice(0, 5), text.slice(5), ''].map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`);
   const head = [
@@ -288,17 +288,10 @@ it('small bodies in chunks that wait for their turn take little more than their 
   ];
   const request = `${head.join('\r\n')}\r\n\r\n${chunks.join('')}`;
   const before = peakKiB(gateway);
-  const ended = Array.from({ length: 500 }, () => {
-    const socket = connect(Number(port), hostname);
-    sockets.push(socket);
-    socket.write(request.repeat(4));
-    let answers = 0;
-    return new Promise<void>((resolve) => {
-      socket.setEncoding('latin1').on('data', (data) => {
-        answers += String(data).split('HTTP/1.1 200').length - 1;
-        if (answers === 4) resolve();
-      });
-    });
+  const ended = times(500, async () => {
+    const { write, answer } = rawHttp(gateway.origin);
+    write(request.repeat(4));
+    for (let n = 0; n < 4; n += 1) expect((await answer())?.status).toBe(200);
   });
   await Promise.all(ended);
   expect(peakKiB(gateway) - before).toBeLessThan(150_000); // 2,000 times MAX_BODY_BYTES would be 500 MB
@@ -316,7 +309,7 @@ it('nothing is kept of the events that open streams have sent, also over TLS', a
     TLS_KEY_FILE: keyFile,
     NODE_OPTIONS: '--max-old-space-size=96',
   });
-  const fields = Array.from({ length: 8 }, (_, n) => `a${n}: metadata`).join(' ');
+  const fields = times(8, (n) => `a${n}: metadata`).join(' ');
   const query = `subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { ${fields} } }`;
   const before = peakKiB(gateway);
   for (let n = 0; n < 20; n += 1) {

@@ -9,6 +9,7 @@ import { initSocket } from '../../support/rawSocket.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { commandJson } from '../../support/runCommand.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 interface Shown {
@@ -36,7 +37,7 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     const [key, newer] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'));
     const keys = { CACHE_ENCRYPTION_KEY: key };
     env = { ...environmentFor(sandbox), ...keys, CACHE_URL: redis.url, TOKEN_BUDGET_PER_HOUR: '0' };
-    fleet = await Promise.all(Array.from({ length: 4 }, () => spawnGateway(env)));
+    fleet = await Promise.all(times(4, () => spawnGateway(env)));
     // A note that they cannot read does not hide those that follow.
     await commandJson({ ...env, CACHE_ENCRYPTION_KEY: `${newer},${key}` }, 'forget', 'somebody');
   }, 120_000);
@@ -78,7 +79,7 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
       { what: expect.stringMatching(/^(token record|job status)$/) },
       { what: expect.any(String) },
     ]);
-    startLoad(Array.from({ length: 5 }, addTaxpayer));
+    startLoad(times(5, addTaxpayer));
     rename(taxpayer);
     expect(callsFor(taxpayer.id)).toBe(1);
 

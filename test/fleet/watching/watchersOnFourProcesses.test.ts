@@ -4,6 +4,7 @@ import { addJob, metric, watchJob, whenMetric } from '../../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 const processes = 4;
@@ -25,7 +26,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
       ...{ CACHE_URL: redis.url, TOKEN_FRESH_SECONDS: '2', TOKEN_BUDGET_PER_HOUR: '0' },
       ...{ JOB_POLL_MIN_MS: `${intervalMs}`, JOB_POLL_MAX_MS: `${intervalMs}` },
     };
-    fleet = await Promise.all(Array.from({ length: processes }, () => spawnGateway(env)));
+    fleet = await Promise.all(times(processes, () => spawnGateway(env)));
   });
 
   beforeEach(() => {
@@ -50,8 +51,8 @@ describe('200 watchers on 4 processes over one Redis', () => {
     const job = addJob({ sandbox });
     const handles = () => Promise.all(fleet.map((each) => metric(each, 'nodejs_active_handles_total')));
     const handlesBefore = await handles();
-    await Promise.all(fleet.flatMap((each) => Array.from({ length: socketsPerProcess }, () => open(each))));
-    const ids = Array.from({ length: watchersPerSocket }, (_, n) => `${n}`);
+    await Promise.all(fleet.flatMap((each) => times(socketsPerProcess, () => open(each))));
+    const ids = times(watchersPerSocket, (n) => `${n}`);
     for (const socket of sockets) subscribe(socket, job, ids);
     await until(() => count('next') === watchers, 60_000);
     const polls = () => sandbox.jobCalls(job.taxpayerId, job.jobId);
@@ -69,8 +70,8 @@ describe('200 watchers on 4 processes over one Redis', () => {
     expect(count('next')).toBe(2 * watchers);
     expect(polls() - pollsBefore).toBe(1);
     expect(sandbox.tokenCalls(job.taxpayerId)).toBe(1);
-    const times = sandbox.requests('refreshJob').map(({ receivedAt }) => receivedAt);
-    const gaps = times.slice(1).map((time, n) => time - (times[n] ?? 0));
+    const arrivals = sandbox.requests('refreshJob').map(({ receivedAt }) => receivedAt);
+    const gaps = arrivals.slice(1).map((time, n) => time - (arrivals[n] ?? 0));
     // Polls are 900 to 1,100 ms apart; a second one within an interval would be a much shorter gap.
     expect(Math.min(...gaps)).toBeGreaterThan(intervalMs / 2);
 
@@ -82,7 +83,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
 
   it('cost one call per taxpayer and interval, and all see a change within one', async () => {
     const taxpayers = sandbox.addTaxpayers(5, { status: 'CREATED' });
-    await Promise.all(fleet.flatMap((each) => Array.from({ length: socketsPerProcess }, () => open(each))));
+    await Promise.all(fleet.flatMap((each) => times(socketsPerProcess, () => open(each))));
     const query = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
     for (const socket of sockets) {
       for (const id of taxpayers) socket.subscribe({ query, variables: { id } }, id);

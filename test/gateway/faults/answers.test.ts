@@ -5,6 +5,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { type Answer, codesOf, startTestGateway } from '../../support/gateway.js';
 import { serve } from '../../support/serve.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 const maxBytes = 10_000;
@@ -75,7 +76,7 @@ describe('A request that fails', () => {
     const hasty = await startTestGateway({ ...env, UPSTREAM_TIMEOUT_MS: '300' });
     const slow: RequestListener = (...both) => setTimeout(() => answer(...both), 50);
     service.answer = slow;
-    await Promise.all(Array.from({ length: 10 }, () => get(hasty)));
+    await Promise.all(times(10, () => get(hasty)));
     const before = service.arrivals.length;
     const old = new Set(service.sockets);
     service.answer = (request, response) => (old.has(request.socket) ? meet(request.socket) : slow(request, response));
@@ -94,7 +95,7 @@ describe('A request that fails', () => {
 });
 
 describe('An answer', () => {
-  const manyHeaders = Object.fromEntries(Array.from({ length: 3000 }, (_, n) => [`x-${n}`, 'some value']));
+  const manyHeaders = Object.fromEntries(times(3000, (n) => [`x-${n}`, 'some value']));
   const encoded = (encoding: string): RequestListener => {
     return (_, response) => response.writeHead(200, { 'content-encoding': encoding }).end('nothing of the kind');
   };

@@ -1,10 +1,11 @@
 import { type AnswerError, startTestGateway } from '../../support/gateway.js';
+import { times } from '../../support/times.js';
 import { transports } from '../../support/transports.js';
 
 const gateway = await startTestGateway({ MAX_ALIASES: '1000' });
 
 const long = 'x'.repeat(60_000);
-const fields = (count: number) => Array.from({ length: count }, (_, i) => `field${i}`).join(' ');
+const fields = (count: number) => times(count, (i) => `field${i}`).join(' ');
 
 /** The errors of an answer, whatever it is wrapped in. */
 function errorsIn(text: string): AnswerError[] {
@@ -50,7 +51,7 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
   });
 
   it('have bounded messages and locations', async () => {
-    const conflicts = (name: string) => Array.from({ length: 200 }, (__, i) => `a${i}: ${name}`).join(' ');
+    const conflicts = (name: string) => times(200, (i) => `a${i}: ${name}`).join(' ');
     const { text, errors } = await ask(
       `{ taxpayer(id: "a") { token { ${conflicts('name')} } token { ${conflicts('status')} } } }`,
     );
@@ -121,7 +122,7 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
 });
 
 it('keeps each error of a field that was executed: its null needs one', async () => {
-  const aliases = Array.from({ length: 30 }, (_, i) => `a${i}: taxpayer(id: "") { id }`).join(' ');
+  const aliases = times(30, (i) => `a${i}: taxpayer(id: "") { id }`).join(' ');
   const { errors } = await gateway.query(`{ ${aliases} }`);
-  expect(errors?.map(({ path }) => path?.[0])).toEqual(Array.from({ length: 30 }, (_, i) => `a${i}`));
+  expect(errors?.map(({ path }) => path?.[0])).toEqual(times(30, (i) => `a${i}`));
 });

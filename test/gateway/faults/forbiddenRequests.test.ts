@@ -7,19 +7,16 @@ describe('A 403 of the service to the client credentials', () => {
 
   async function scene() {
     fleet = await startFleet({ size: 2, breakerResetMs: 30_000 });
-    const { sandbox } = fleet;
-    const [one, two] = fleet.members as [Member, Member];
-    const ids = sandbox.addTaxpayers(8).map((id) => fleet.ids.taxpayerId(id));
+    const ids = fleet.addTaxpayers(8);
     const read = ({ broker }: Member, n: number, holder?: string) =>
       outcomeOf(broker.record(ids[n] as (typeof ids)[number], { holder }));
     const create = ({ links }: Member, n: number, holder?: string) =>
       outcomeOf(links.create({ metadata: { n } }, undefined, { holder }));
     const readJob = ({ jobs }: Member, n: number, holder?: string) => {
       const taxpayerId = ids[n] as (typeof ids)[number];
-      const { jobId } = sandbox.addJob({ taxpayerId });
-      return outcomeOf(jobs.status(taxpayerId, fleet.ids.jobId(jobId), { holder }));
+      return outcomeOf(jobs.status(taxpayerId, fleet.addJob(taxpayerId), { holder }));
     };
-    return { one, two, sandbox, ids, read, create, readJob };
+    return { ...fleet, ids, read, create, readJob };
   }
 
   it('is told to its caller and pauses nobody: neither other requests, nor the fleet', async () => {
@@ -57,9 +54,9 @@ describe('A 403 of the service to the client credentials', () => {
 });
 
 it('A late refusal of a client secret that was rotated does not close the endpoint for the new one', async () => {
-  const { sandbox, members, ids, rotateSecret } = await startFleet();
-  const { broker, links } = members[0] as Member;
-  const read = () => outcomeOf(broker.record(ids.taxpayerId(sandbox.addTaxpayer().id)));
+  const { sandbox, one, addTaxpayer, rotateSecret } = await startFleet();
+  const { broker, links } = one;
+  const read = () => outcomeOf(broker.record(addTaxpayer()));
   sandbox.setClientSecret('rotated');
   sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'late' }, times: 1 });
   const late = read();

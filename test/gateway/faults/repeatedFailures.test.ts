@@ -1,89 +1,85 @@
-import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
+import { outcomeOf, startFleet } from '../../support/fleet.js';
 
 describe('a record that the service cannot give', () => {
-  let fleet: Fleet;
-
   async function scene(size = 1) {
-    fleet = await startFleet({ size, breakerResetMs: 10_000 });
+    const fleet = await startFleet({ size, breakerResetMs: 10_000 });
     const { sandbox } = fleet;
-    const newTaxpayer = () => fleet.ids.taxpayerId(sandbox.addTaxpayer({ status: 'AUTHORIZED' }).id);
-    const id = newTaxpayer();
+    const id = fleet.addTaxpayer();
     const fail = () => sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 422 } });
-    const member = (n = 0) => fleet.members[n] as Member;
-    return { sandbox, id, newTaxpayer, fail, member, calls: () => sandbox.tokenCalls(id) };
+    return { ...fleet, ...fleet.one, id, fail, calls: () => sandbox.tokenCalls(id) };
   }
 
   it('is not asked for again at once after it failed twice in a row: stale or not, in a minute ten times', async () => {
-    const { sandbox, id, newTaxpayer, fail, member } = await scene();
-    await member().broker.record(id);
-    fleet.advance(30 * 86_400_000 - 120_000);
-    const unread = newTaxpayer();
+    const { sandbox, id, addTaxpayer, fail, broker, advance } = await scene();
+    await broker.record(id);
+    advance(30 * 86_400_000 - 120_000);
+    const unread = addTaxpayer();
     fail();
     const before = sandbox.tokenCalls(id);
     for (let second = 0; second < 60; second += 1) {
-      expect(await member().broker.record(id)).toMatchObject({ stale: true });
-      expect(await outcomeOf(member().broker.record(unread))).toBe('UPSTREAM_REJECTED');
-      fleet.advance(1000);
+      expect(await broker.record(id)).toMatchObject({ stale: true });
+      expect(await outcomeOf(broker.record(unread))).toBe('UPSTREAM_REJECTED');
+      advance(1000);
     }
     // at 0, 1, 2, 4, 8, 16, 26, 36, 46 and 56 s: the pauses are 0, 1, 2, 4, 8 and then 10 s
     expect(sandbox.tokenCalls(id) - before).toBe(10);
     expect(sandbox.tokenCalls(unread)).toBe(10);
 
     sandbox.disarmAll();
-    fleet.advance(6000);
-    expect(await member().broker.record(id)).toMatchObject({ stale: false });
-    expect(await outcomeOf(member().broker.record(unread))).toBe('answered');
+    advance(6000);
+    expect(await broker.record(id)).toMatchObject({ stale: false });
+    expect(await outcomeOf(broker.record(unread))).toBe('answered');
   });
 
   it('is asked for at the next request after a single failure, and after an answer', async () => {
-    const { sandbox, id, fail, member, calls } = await scene();
+    const { sandbox, id, fail, broker, calls, advance } = await scene();
     for (let round = 1; round <= 3; round += 1) {
       fail();
-      await outcomeOf(member().broker.record(id));
+      await outcomeOf(broker.record(id));
       sandbox.disarmAll();
-      expect(await member().broker.record(id)).toMatchObject({ stale: false });
+      expect(await broker.record(id)).toMatchObject({ stale: false });
       expect(calls()).toBe(2 * round);
-      fleet.advance(31 * 86_400_000);
+      advance(31 * 86_400_000);
     }
   });
 
   it('tells when to come back, and lets the other processes try', async () => {
-    const { id, fail, member, calls } = await scene(2);
+    const { id, fail, broker, two, calls, advance } = await scene(2);
     fail();
     for (let n = 0; n < 4; n += 1) {
-      await outcomeOf(member().broker.record(id));
-      fleet.advance(n * 1000);
+      await outcomeOf(broker.record(id));
+      advance(n * 1000);
     }
     expect(calls()).toBe(4);
-    await expect(member().broker.record(id)).rejects.toMatchObject({
+    await expect(broker.record(id)).rejects.toMatchObject({
       ...{ code: 'UPSTREAM_REJECTED', retryAfterSeconds: 1, reason: 'HTTP 422' },
     });
     expect(calls()).toBe(4);
-    await outcomeOf(member(1).broker.record(id));
+    await outcomeOf(two.broker.record(id));
     expect(calls()).toBe(5);
   });
 
   it('is not blamed for what concerns all: credentials, a budget', async () => {
-    const { sandbox, id, member, calls } = await scene();
+    const { sandbox, id, broker, calls, advance } = await scene();
     sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 401 } });
     for (let n = 0; n < 3; n += 1) {
-      expect(await outcomeOf(member().broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
-      fleet.advance(31_000);
+      expect(await outcomeOf(broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
+      advance(31_000);
     }
     sandbox.disarmAll();
-    expect(await outcomeOf(member().broker.record(id))).toBe('answered');
+    expect(await outcomeOf(broker.record(id))).toBe('answered');
     expect(calls()).toBe(4);
   });
 
   it('waits as long as the service asks for when the service asks for fewer calls', async () => {
-    const { sandbox, id, fail, member, calls } = await scene();
+    const { sandbox, id, fail, broker, calls } = await scene();
     fail();
-    await outcomeOf(member().broker.record(id));
+    await outcomeOf(broker.record(id));
     sandbox.disarmAll();
     sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers: { 'retry-after': '60' } } });
     for (let n = 0; n < 2; n += 1) {
       const refusal = { code: 'UPSTREAM_RATE_LIMITED', retryAfterSeconds: 60 };
-      await expect(member().broker.record(id)).rejects.toMatchObject(refusal);
+      await expect(broker.record(id)).rejects.toMatchObject(refusal);
     }
     expect(calls()).toBe(2);
   });

@@ -3,6 +3,7 @@ import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { linesWith, post, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 let directory: string;
@@ -88,7 +89,7 @@ describe('Lists of trusted documents', () => {
     const listedById = { documentId: listed('Stays').id };
     let isOver = false;
     const statuses = new Set<number>();
-    const load = Array.from({ length: 8 }, async (_, n) => {
+    const load = times(8, async (n) => {
       while (!isOver) statuses.add((await send(n % 2 ? { query: named('Stays') } : listedById)).status);
     });
     expect(await runs({ documentId: 'comes' })).toBe(false);
@@ -97,7 +98,7 @@ describe('Lists of trusted documents', () => {
     write('lists/comes.json', {
       comes: named('Comes'),
       // enough to be read in several turns
-      ...Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`more${n}`, named(`More${n}`)])),
+      ...Object.fromEntries(times(1000, (n) => [`more${n}`, named(`More${n}`)])),
     });
     unlinkSync(join(folder, 'goes.json'));
     await until(() => runs({ documentId: 'comes' }));
@@ -137,7 +138,7 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
 
   it('lets unknown documents run, counts them, and tells each once a second by hash, client and operation', async () => {
     const ask = (client: string) => send({ query: unknown, variables: { id: planted } }, client);
-    const answers = await Promise.all(Array.from({ length: 20 }, () => ask('web')));
+    const answers = await Promise.all(times(20, () => ask('web')));
     expect(answers).toEqual(Array(20).fill({ status: 200, data: { taxpayer: { id: planted } } }));
     expect(await runs({ query: named('A') })).toBe(true);
     expect(await runs({ documentId: 'a' })).toBe(true);

@@ -4,6 +4,7 @@ import { type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 import { codesOf, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { addJob } from '../../support/liveJob.js';
 import { initSocket } from '../../support/rawSocket.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 const provider = await startTrustedProvider();
@@ -24,7 +25,7 @@ const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status }
 /** Reads so many jobs of a taxpayer that are not there. */
 function readMadeUp(taxpayerId: string, count: number, name = 'made-up'): string {
   const field = (n: number) => `a${n}: refreshJob(taxpayerId: "${taxpayerId}", jobId: "${name}-${n}") { status }`;
-  return `{ ${Array.from({ length: count }, (_, n) => field(n)).join(' ')} }`;
+  return `{ ${times(count, (n) => field(n)).join(' ')} }`;
 }
 
 /** The headers of a caller who may see these taxpayers. */
@@ -143,7 +144,7 @@ describe('A caller who asks for more than the service can answer at once', () =>
     const before = sandbox.counters().refreshJob;
     sandbox.setLatency(300);
     // 360 reads, 32 at a time: 3.4 s of work, so that none waits for the 10 s after which it is refused.
-    const pages = Array.from({ length: 6 }, (_, n) => readMadeUp(eve.taxpayerId, 60, `page-${n}`));
+    const pages = times(6, (n) => readMadeUp(eve.taxpayerId, 60, `page-${n}`));
     const flood = Promise.all(pages.map((page) => gateway.query(page, {}, hostile)));
     await sandbox.whenCalled('refreshJob', before + 33); // some of them, should a busy machine refuse the others
     const asked = gateway.query<{ refreshJob: { status: string } }>(readJob, { ...ada, jobId }, honest);
@@ -213,7 +214,7 @@ describe('A hundred requests of one caller at once', () => {
   });
 
   const askAtOnce = async (document: string, variables: object) => {
-    const answers = Array.from({ length: 100 }, () => gateway.query(document, variables, headers));
+    const answers = times(100, () => gateway.query(document, variables, headers));
     return (await Promise.all(answers)).map((answer) => codesOf(answer)[0] ?? 'answered');
   };
 
@@ -253,7 +254,7 @@ it('Creations that wait for one with the same key leave the places to the reads 
   const create = 'mutation { createClientLink(input: { idempotencyKey: "the same" }) { replayed } }';
   const ask = () => gateway.query<{ createClientLink: { replayed: boolean } }>(create, {}, { authorization });
   sandbox.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
-  const created = Array.from({ length: 100 }, ask);
+  const created = times(100, ask);
   await sandbox.whenCalled('createClientLink', 1);
   expect((await gateway.query(readRecord, { id }, { authorization })).errors).toBeUndefined();
   sandbox.release('slow');

@@ -1,6 +1,7 @@
 import { linesWith, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { metric, whenMetric } from '../../support/liveJob.js';
 import { rawHttp } from '../../support/rawConnection.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 const body = '{"query":"{ __typename }"}';
@@ -34,8 +35,8 @@ it('Requests whose clients leave while they wait for their turn are refused unre
   const { origin } = await startTestGateway(provider.env);
   const authorization = `Authorization: ${await provider.watcherOf([])}`;
   const count = 40;
-  const requests = Array.from({ length: count }, (_, n) => {
-    const fields = Array.from({ length: 50 }, (_, m) => `a${n}_${m}: __typename`).join(' ');
+  const requests = times(count, (n) => {
+    const fields = times(50, (m) => `a${n}_${m}: __typename`).join(' ');
     const text = JSON.stringify({ query: `{ ${fields} }`, variables: { filler: Array(20_000).fill({}) } });
     const connection = rawHttp(origin);
     const head = ['POST /graphql HTTP/1.1', 'Host: x', 'Content-Type: application/json', authorization];

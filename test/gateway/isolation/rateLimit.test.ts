@@ -3,6 +3,7 @@ import { Quota } from '../../../src/admission/Quota.js';
 import { anyone, type Caller, router } from '../../../src/auth/caller.js';
 import type { GatewayError } from '../../../src/errors/errors.js';
 import { startTestGateway } from '../../support/gateway.js';
+import { times } from '../../support/times.js';
 
 const ada: Caller = { ...anyone, holder: 'ada' };
 const bob: Caller = { ...anyone, holder: 'bob' };
@@ -60,8 +61,8 @@ describe('the limit of operations per caller', () => {
         return (error as GatewayError).retryAfterSeconds;
       }
     };
-    expect(Array.from({ length: 7 }, ask)).toEqual([...Array(6).fill(undefined), 1]); // for the first field
-    const clients = Array.from({ length: 20 }, () => ({ dueAt: now }));
+    expect(times(7, ask)).toEqual([...Array(6).fill(undefined), 1]); // for the first field
+    const clients = times(20, () => ({ dueAt: now }));
     let admitted = 0;
     for (const endsAt = now + 60_000; now < endsAt; now += 500) {
       for (const client of clients) {
@@ -90,7 +91,7 @@ describe('the limit of operations per caller', () => {
 });
 
 describe('a document with many root fields', () => {
-  const fields = (count: number) => `{ ${Array.from({ length: count }, (_, n) => `a${n}: __typename`).join(' ')} }`;
+  const fields = (count: number) => `{ ${times(count, (n) => `a${n}: __typename`).join(' ')} }`;
 
   test('counts as that many documents with one, whatever executes it', async () => {
     const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '50' });

@@ -6,6 +6,7 @@ import { callerKey } from '../../../src/auth/caller.js';
 import { startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawConnection.js';
 import { initSocket, type RawSocket } from '../../support/rawSocket.js';
+import { times } from '../../support/times.js';
 
 const provider = await startTrustedProvider();
 const gateway = await startTestGateway(provider.env);
@@ -17,7 +18,7 @@ describe('A flood of refusals', () => {
     const body = '{"query":"{ __typename }"}';
     const head = ['POST /graphql HTTP/1.1', 'host: gateway', 'content-type: application/json'];
     const request = [...head, `content-length: ${body.length}`, '', body].join('\r\n');
-    const all = Array.from({ length: connections }, () => rawHttp(gateway.origin));
+    const all = times(connections, () => rawHttp(gateway.origin));
     await Promise.all(all.map(({ socket }) => once(socket, 'connect')));
     const ended = all.map(async ({ write, answer, end }) => {
       write(request.repeat(4));
@@ -110,7 +111,7 @@ describe('Over WebSocket', () => {
     const spend = jest.spyOn(Quota.prototype, 'spend');
     try {
       const socket = await connected('ada');
-      const payload = { filler: Array.from({ length: 100_000 }, () => [0, {}]) };
+      const payload = { filler: times(100_000, () => [0, {}]) };
       spend.mockClear();
       socket.send({ type: 'pong', payload });
       socket.subscribe({ query: '{ __typename }' });

@@ -9,6 +9,7 @@ import { type RunningServices, startServices } from '../../../src/services.js';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { type Bounds, configWith, type Environment, environmentFor } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
+import { times } from '../../support/times.js';
 
 const hour = 3_600_000;
 
@@ -219,9 +220,7 @@ describe('Watchers of a job', () => {
     await jobs.status(...others.ids);
     const [taxpayerId] = others.ids;
     sandbox.arm({ endpoint: 'refreshJob', taxpayerId, fault: { gate: 'held' } });
-    const reads = Array.from({ length: 33 }, async (_, n) =>
-      jobs.status(taxpayerId, `made-up-${n}` as JobId, { holder: 'busy' }, 0),
-    );
+    const reads = times(33, async (n) => jobs.status(taxpayerId, `made-up-${n}` as JobId, { holder: 'busy' }, 0));
     const busy = watch(job, 'busy');
     const honest = watch(job, 'honest');
     for (let idle = 0; idle < 5000 && honest.length === 0; idle += 1) await new Promise(setImmediate);
@@ -360,7 +359,7 @@ describe('Watchers of a record', () => {
   it('are refused together, not one after the other, when the share of all is spent', async () => {
     await start({ TOKEN_FRESH_SECONDS: '60', TOKEN_BUDGET_PER_HOUR: '4', TOKEN_BUDGET_CALLER_SHARE: '1' });
     const id = addTaxpayer().id;
-    const watches = Array.from({ length: 20 }, (_, n) => running.recordWatches.watch(id, { holder: `caller-${n}` }));
+    const watches = times(20, (n) => running.recordWatches.watch(id, { holder: `caller-${n}` }));
     for (const each of watches) void each.next();
     const refusals = async () => /event="watch-share-exhausted"} (\d+)/.exec(await metrics.registry.metrics())?.[1];
     await pass(() => sandbox.tokenCalls(id) === 2);

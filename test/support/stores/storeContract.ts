@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Place, Store } from '../../../src/stores/Store.js';
+import { times } from '../times.js';
 
 interface StoreUnderTest {
   /** Opens one more instance on the same data; where nothing is shared, gives the same again. */
@@ -39,7 +40,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
 
     /** What each of many gets who ask at once, by either instance. */
     const atOnce = <T>(count: number, ask: (each: Store, n: number) => Promise<T>) =>
-      Promise.all(Array.from({ length: count }, (_, n) => ask(n % 2 ? store : peer, n)));
+      Promise.all(times(count, (n) => ask(n % 2 ? store : peer, n)));
     /** Writes a value as the holder of a lease does. */
     const write = async (place: Place, text: string, more: Parameters<typeof value>[1] = {}) => {
       const acquired = await store.acquire(place, wish('writer'));
@@ -50,7 +51,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
     it('gives back what was put, to every instance, and nothing for what was not', async () => {
       const key = newKey();
       expect(await store.get(key)).toBeUndefined();
-      const all = Buffer.from(Array.from({ length: 256 }, (_, n) => n));
+      const all = Buffer.from(times(256, (n) => n));
       for (const content of [bytes('one'), Buffer.alloc(0), all, randomBytes(1 << 20)]) {
         await store.put(key, content, 60_000, 'always');
         expect((await peer.get(key))?.value.equals(content)).toBe(true);
@@ -85,9 +86,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       const count = newKey();
       expect(await store.increment(count, 20_000)).toEqual({ count: 1, leftMs: expect.any(Number) });
       const counts = await atOnce(20, (each) => each.increment(count, 9e6));
-      expect(counts.map((each) => each.count).sort((a, b) => a - b)).toEqual(
-        Array.from({ length: 20 }, (_, n) => n + 2),
-      );
+      expect(counts.map((each) => each.count).sort((a, b) => a - b)).toEqual(times(20, (n) => n + 2));
       for (const { leftMs } of counts) expect(leftMs).toBeLessThanOrEqual(20_000);
     });
 
