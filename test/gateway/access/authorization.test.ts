@@ -127,29 +127,6 @@ describe('what is shared between callers', () => {
   });
 });
 
-describe('the access token', () => {
-  const document = 'query($id: ID!) { taxpayerToken(taxpayerId: $id) { name status accessToken } }';
-
-  test('needs its own scope; the rest of the record answers without', async () => {
-    const answer = await send(document, { id: own }, await tokenFor(['taxpayers:read'], [own]));
-    expect(answer.data).toMatchObject({ taxpayerToken: { name: `Name of ${own}`, accessToken: null } });
-    expect(errorsOf(answer)).toEqual([{ path: ['taxpayerToken', 'accessToken'], code: 'FORBIDDEN' }]);
-    expect(audits('token-revealed')).toEqual([]);
-  });
-
-  test('is shown with it, and the audit log says who saw whose, without naming either', async () => {
-    const answer = await send(document, { id: own }, await tokenFor(everyScope, [own]));
-    const secret = gateway.sandbox.taxpayer(own)?.accessToken;
-    expect(answer.data).toMatchObject({ taxpayerToken: { accessToken: secret } });
-    const [line] = audits('token-revealed');
-    const requestId = answer.headers.get('x-request-id');
-    expect(line).toMatchObject({ outcome: 'revealed', callerKind: 'bearer', requestId });
-    expect(line).toMatchObject({ caller: expect.any(String), taxpayer: expect.any(String) });
-    expect(gateway.output()).not.toContain(own);
-    expect(gateway.output()).not.toContain(subject);
-  });
-});
-
 /** Goes on past a path that fails, so that the message lists all of them. */
 async function expectOfEach(all: readonly Path[], check: (path: Path) => Promise<void>): Promise<void> {
   const failed: string[] = [];

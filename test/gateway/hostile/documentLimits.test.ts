@@ -24,13 +24,6 @@ describe('the default limits allow ordinary frontends', () => {
     expect(answer.errors).toBeUndefined();
     expect(answer.data).toMatchObject({ __schema: { queryType: { name: 'Query' } } });
   });
-
-  test('fifty jobs by alias, with a variable', async () => {
-    const field = (n: number) => `j${n}: refreshJob(taxpayerId: $t, jobId: "${n}") { jobId status name observedAt }`;
-    const query = `query($t: ID!) { ${Array.from({ length: 50 }, (_, n) => field(n)).join(' ')} }`;
-    const answer = await gateway.query(query, { t: gateway.sandbox.addTaxpayer().id });
-    expect(codesOf(answer)).toEqual(Array(50).fill('NOT_FOUND'));
-  });
 });
 
 describe('an error names the limit and its value', () => {

@@ -237,6 +237,7 @@ describe('An audit line', () => {
     await seeEverything(id);
     const actions = () => linesOf('audit').map(({ audit }) => audit);
     expect(actions()).toEqual(['token-revealed', 'client-link-requested']);
+    expect(linesOf('audit')[0]).toMatchObject({ outcome: 'revealed', callerKind: 'bearer' });
     await gateway.stop();
 
     await start({ AUDIT: 'all' });

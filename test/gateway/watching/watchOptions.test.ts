@@ -33,11 +33,14 @@ describe('A watch', () => {
     );
   });
 
-  it('refuses a token with its scheme', async () => {
-    await expect(watch({ token: 'Bearer planted-secret', onReconnect: mustNotReconnect }).next()).rejects.toEqual(
-      new TypeError('token must be ASCII without spaces and line breaks, and so without "Bearer"'),
-    );
-  });
+  it.each(['Bearer planted-secret', 'planted\nsecret'])(
+    'refuses the token %j, which no header can hold',
+    async (token) => {
+      await expect(watch({ token, onReconnect: mustNotReconnect }).next()).rejects.toEqual(
+        new TypeError('token must be ASCII without spaces and line breaks, and so without "Bearer"'),
+      );
+    },
+  );
 
   it('passes on what token() throws', async () => {
     const signedOut = new Error('signed out');
