@@ -61,7 +61,7 @@ describe('taxpayer-gateway-client', () => {
   });
 });
 
-async function bundled(contents: string): Promise<string> {
+async function bundled(contents: string) {
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: resolve(folder, 'dist') },
     bundle: true,

@@ -25,7 +25,7 @@ const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], npm_config_a
 const freshAtOnce = { TOKEN_FRESH_SECONDS: '1', TOKEN_BUDGET_PER_HOUR: '0' };
 const [pack = '', start = '', makeFolder = ''] = commandsOf(preparation);
 
-function commandsOf(text: string): string[] {
+function commandsOf(text: string) {
   return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, command = '']) => command.trim());
 }
 

@@ -37,7 +37,7 @@ describe('Two gateways under load', () => {
     sandbox = await startSandbox();
   });
 
-  async function startFleet(url: string): Promise<void> {
+  async function startFleet(url: string) {
     const env = { ...environmentFor(sandbox), CACHE_URL: url, TOKEN_BUDGET_PER_HOUR: '0', RATE_LIMIT_PER_MINUTE: '0' };
     fleet = await Promise.all([spawnGateway(env), spawnGateway(env)]);
   }
@@ -57,7 +57,7 @@ describe('Two gateways under load', () => {
       const answers = await Promise.all(fleet.map(({ origin }) => postQuery(origin, readQuery, taxpayer)));
       readErrors.push(...answers.flatMap(({ errors = [] }) => errors));
     };
-    const link = async (key: string): Promise<boolean> => {
+    const link = async (key: string) => {
       const ids = links.get(key) ?? new Set();
       links.set(key, ids);
       const answers = await Promise.all(fleet.map(({ origin }) => postQuery<Created>(origin, linkQuery, { key })));

@@ -115,11 +115,11 @@ describe('The example web app', () => {
   });
 });
 
-async function picture(page: Page, name: string): Promise<void> {
+async function picture(page: Page, name: string) {
   await page.screenshot({ path: `${artefacts}${name}.png`, fullPage: true });
 }
 
-async function seriousViolations(page: Page): Promise<string[]> {
+async function seriousViolations(page: Page) {
   await page.evaluate(axe);
   const { violations } = (await page.evaluate('axe.run()')) as {
     violations: { id: string; impact: string; nodes: { html: string }[] }[];

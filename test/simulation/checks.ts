@@ -11,7 +11,7 @@ const marginMs = 1000;
 const mostSkewMs = 10_000;
 
 /** One token call per taxpayer and token lifetime; a second one needs a reason named in `docs/token-broker.md`. */
-function oneTokenCallPerLifetime(auditor: Auditor, call: ServiceCall): string | undefined {
+function oneTokenCallPerLifetime(auditor: Auditor, call: ServiceCall) {
   if (call.endpoint !== 'token') return undefined;
   const { index, sentAt } = call;
   const underWay = auditor.calls.find(
@@ -31,13 +31,13 @@ function oneTokenCallPerLifetime(auditor: Auditor, call: ServiceCall): string | 
 }
 
 /** The smallest maximum age of the requests that were open since `since`: no call is needed while a record is younger. */
-function leastAgeMs({ plan, asked }: Auditor, index: number, since: number): number {
+function leastAgeMs({ plan, asked }: Auditor, index: number, since: number) {
   const wanted = asked.filter((each) => each.index === index && (each.endedAt ?? Infinity) >= since);
   return Math.min(plan.freshMs, ...wanted.map(({ maxAgeMs }) => maxAgeMs ?? Infinity));
 }
 
 /** A process that has a fresh record in memory does not read it again, whatever happens to the store. */
-function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undefined {
+function noProcessAsksTwice(auditor: Auditor, call: ServiceCall) {
   if (call.endpoint !== 'token') return undefined;
   const { index, sentAt } = call;
   const last = auditor.answersOf('token', index).findLast(({ life }) => life === call.life);
@@ -61,7 +61,7 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undef
 }
 
 /** When the first try may have been sent of the call that `last` is a try of. A pause delays later tries. */
-function beginOf({ calls, disturbances }: Auditor, last: ServiceCall): number {
+function beginOf({ calls, disturbances }: Auditor, last: ServiceCall) {
   const pauses = disturbances.filter(({ kind, node }) => kind === 'pause' && node === last.node);
   const pausedMs = pauses.reduce((sum, { from, until }) => sum + until - from, 0);
   const isTry = ({ endpoint, index, life, sentAt }: ServiceCall) =>
@@ -73,7 +73,7 @@ function beginOf({ calls, disturbances }: Auditor, last: ServiceCall): number {
 }
 
 /** Without disturbances, a process that knows a newer token does not use a refused one. */
-function noRefusedTokenWhenANewerIsKnown(auditor: Auditor, call: ServiceCall): string | undefined {
+function noRefusedTokenWhenANewerIsKnown(auditor: Auditor, call: ServiceCall) {
   if (call.endpoint !== 'job') return undefined;
   const same = (other: ServiceCall) => other.life === call.life && other.deliveredAt !== undefined;
   const refusal = auditor.calls.find(
@@ -91,7 +91,7 @@ function noRefusedTokenWhenANewerIsKnown(auditor: Auditor, call: ServiceCall): s
 }
 
 /** Every answer shown came from a call for that very record or job, and is no older than allowed. */
-function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
+function trueAndFresh(auditor: Auditor, asked: Asked) {
   if (asked.content === undefined || asked.error !== undefined) return undefined;
   const isRecord = asked.what === 'read' || asked.what === 'watch-record';
   if (asked.what === 'link') return undefined;
@@ -111,7 +111,7 @@ function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
 }
 
 /** No request waits longer than {@link boundMs}, pauses not counted. */
-function everyWaitEnds(auditor: Auditor, asked: Asked): string | undefined {
+function everyWaitEnds(auditor: Auditor, asked: Asked) {
   if (asked.endedAt === undefined || asked.what.startsWith('watch')) return undefined;
   const took = asked.endedAt - asked.askedAt - pausedMs(auditor, asked.askedAt);
   const most = boundMs[asked.what as keyof typeof boundMs];
@@ -121,7 +121,7 @@ function everyWaitEnds(auditor: Auditor, asked: Asked): string | undefined {
 }
 
 /** For how long processes stood still since then. */
-function pausedMs({ disturbances, world }: Auditor, since: number): number {
+function pausedMs({ disturbances, world }: Auditor, since: number) {
   const pauses = disturbances.filter(
     ({ kind, until, from }) => kind === 'pause' && until >= since && from <= world.now,
   );
@@ -129,7 +129,7 @@ function pausedMs({ disturbances, world }: Auditor, since: number): number {
 }
 
 /** Requests with one key create at most one link, unless the store lost the record of the first. */
-function oneLinkPerKey(auditor: Auditor, call: ServiceCall): string | undefined {
+function oneLinkPerKey(auditor: Auditor, call: ServiceCall) {
   if (call.endpoint !== 'link' || call.status !== 201 || call.mark.startsWith('without')) return undefined;
   const key = call.mark.split(',')[0];
   const others = auditor.calls.filter(
@@ -144,14 +144,14 @@ function oneLinkPerKey(auditor: Auditor, call: ServiceCall): string | undefined 
 }
 
 /** A link in an answer is one that the service created for this very input. */
-function linksAreTrue(_: Auditor, asked: Asked): string | undefined {
+function linksAreTrue(_: Auditor, asked: Asked) {
   if (asked.what !== 'link' || asked.content === undefined || asked.error !== undefined) return undefined;
   const isOwn = asked.content.endsWith(` ${asked.mark}`);
   return isOwn ? undefined : `${asked.mark} was answered with ${asked.content}`;
 }
 
 /** A later request with the same key and input gets the same link. */
-function createdLinksAreReplayed(auditor: Auditor, asked: Asked): string | undefined {
+function createdLinksAreReplayed(auditor: Auditor, asked: Asked) {
   if (asked.what !== 'link' || asked.key === undefined || asked.error === 'crashed') return undefined;
   const first = auditor.asked.find(
     ({ what, mark, content, error, endedAt = Infinity }) =>
@@ -171,7 +171,7 @@ function createdLinksAreReplayed(auditor: Auditor, asked: Asked): string | undef
  * `OUTCOME_UNKNOWN` is answered only when a call for the key was sent, but while processes learn of another client secret, and
  * after the store has lost that a claim was withdrawn.
  */
-function unknownOutcomesWereTried(auditor: Auditor, asked: Asked): string | undefined {
+function unknownOutcomesWereTried(auditor: Auditor, asked: Asked) {
   if (asked.what !== 'link' || asked.error !== 'OUTCOME_UNKNOWN') return undefined;
   const isSent = auditor.calls.some(
     ({ endpoint, mark }) => endpoint === 'link' && mark.split(',')[0] === asked.mark?.split(',')[0],
@@ -182,7 +182,7 @@ function unknownOutcomesWereTried(auditor: Auditor, asked: Asked): string | unde
 }
 
 /** When the error tells the caller that it may try again, no link was created. */
-function failedLinksMadeNone({ calls }: Auditor, asked: Asked): string | undefined {
+function failedLinksMadeNone({ calls }: Auditor, asked: Asked) {
   const saysNone = [
     'UPSTREAM_UNAVAILABLE',
     'UPSTREAM_TIMEOUT',
@@ -198,7 +198,7 @@ function failedLinksMadeNone({ calls }: Auditor, asked: Asked): string | undefin
  * The fleet makes at most `budgetPerHour` token calls in the hour: again after each loss of the store's counts, and beside
  * them an eighth for each process that the store does not answer.
  */
-function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
+function budgetIsKept(auditor: Auditor, call: ServiceCall) {
   const { budgetPerHour, nodes, clocks } = auditor.plan;
   if (call.endpoint !== 'token' || budgetPerHour === 0) return undefined;
   const count = (of: Disturbance['kind']) => auditor.disturbances.filter(({ kind }) => kind === of).length;
@@ -213,7 +213,7 @@ function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
 }
 
 /** After a 429, no process calls that endpoint until the pause is over. */
-function silenceIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
+function silenceIsKept(auditor: Auditor, call: ServiceCall) {
   const blocking = auditor.calls.find((other) => {
     if (other === call || other.endpoint !== call.endpoint || other.deliveredAt === undefined) return false;
     if (other.status !== 429 || other.credential !== call.credential) return false;
@@ -226,7 +226,7 @@ function silenceIsKept(auditor: Auditor, call: ServiceCall): string | undefined 
 }
 
 /** Refused client credentials are not tried again for 30 s. */
-function refusedCredentialsRest(auditor: Auditor, call: ServiceCall): string | undefined {
+function refusedCredentialsRest(auditor: Auditor, call: ServiceCall) {
   if (call.endpoint === 'job') return undefined;
   const refusal = auditor.calls.find(
     ({ endpoint, deliveredAt, status, credential }) =>
@@ -244,7 +244,7 @@ function refusedCredentialsRest(auditor: Auditor, call: ServiceCall): string | u
 }
 
 /** A process reads a job only while it has, or has just had, a request or watch for it. */
-function noPollWithoutWatcher({ asked, world }: Auditor, call: ServiceCall): string | undefined {
+function noPollWithoutWatcher({ asked, world }: Auditor, call: ServiceCall) {
   if (call.endpoint !== 'job') return undefined;
   const wanted = asked.some(
     ({ what, index, life, endedAt = Infinity }) =>
@@ -257,7 +257,7 @@ function noPollWithoutWatcher({ asked, world }: Auditor, call: ServiceCall): str
 }
 
 /** The fleet polls a job once per interval, however many watchers it has. */
-function pollsKeepTheirPace(auditor: Auditor, call: ServiceCall): string | undefined {
+function pollsKeepTheirPace(auditor: Auditor, call: ServiceCall) {
   if (call.endpoint !== 'job') return undefined;
   const { asked, skewMs } = auditor;
   const last = auditor.answersOf('job', call.index).at(-1);
@@ -278,7 +278,7 @@ function pollsKeepTheirPace(auditor: Auditor, call: ServiceCall): string | undef
 }
 
 /** A record that was read before its taxpayer was forgotten is not shown to requests that begin afterwards. */
-function forgottenStaysForgotten(auditor: Auditor, asked: Asked): string | undefined {
+function forgottenStaysForgotten(auditor: Auditor, asked: Asked) {
   if (asked.what !== 'read' || asked.content === undefined || asked.error !== undefined) return undefined;
   const order = auditor.forgotten.findLast(
     ({ taxpayer, doneAt }) => taxpayer === asked.index && doneAt !== undefined && asked.askedAt > doneAt + 5000,
@@ -300,13 +300,13 @@ function forgottenStaysForgotten(auditor: Auditor, asked: Asked): string | undef
 }
 
 /** Whatever happens, callers get an answer or a documented error code. */
-function errorsHaveACode({ isStopping }: Auditor, { what, index, node, error }: Asked): string | undefined {
+function errorsHaveACode({ isStopping }: Auditor, { what, index, node, error }: Asked) {
   const isOurs = error === undefined || error === 'crashed' || error in errorCodes;
   return isOurs || isStopping ? undefined : `${what} ${index} on node ${node} failed with ${error}`;
 }
 
 /** From `healthyFrom` on, every read and job is answered, and no record is stale. */
-function healthyAtLast(auditor: Auditor, asked: Asked): string | undefined {
+function healthyAtLast(auditor: Auditor, asked: Asked) {
   const { plan } = auditor;
   if (asked.askedAt < plan.healthyFrom || asked.endedAt === undefined) return undefined;
   if ((asked.what !== 'read' && asked.what !== 'job') || plan.budgetPerHour > 0) return undefined;
@@ -318,7 +318,7 @@ function healthyAtLast(auditor: Auditor, asked: Asked): string | undefined {
 }
 
 /** A watcher of a job is told of its end. */
-function watchersHaveALastWord(auditor: Auditor): string | undefined {
+function watchersHaveALastWord(auditor: Auditor) {
   const { plan, asked } = auditor;
   if (plan.budgetPerHour > 0) return undefined;
   const left = asked.find(
@@ -331,7 +331,7 @@ function watchersHaveALastWord(auditor: Auditor): string | undefined {
 }
 
 /** A watch ends by itself only after its longest time, or once it has shown the end of the job. */
-function watchesEndWithTheJob({ isStopping }: Auditor, asked: Asked): string | undefined {
+function watchesEndWithTheJob({ isStopping }: Auditor, asked: Asked) {
   if (isStopping) return undefined;
   if (asked.what !== 'watch-job' || asked.endedAt === undefined || asked.error !== undefined) return undefined;
   const isOver = asked.endedAt - asked.askedAt >= (asked.maxMs ?? Infinity) - marginMs;
@@ -339,7 +339,7 @@ function watchesEndWithTheJob({ isStopping }: Auditor, asked: Asked): string | u
   return `the watch of job ${asked.index} on node ${asked.node} ended at ${asked.content}`;
 }
 
-function nothingIsLeft(_: Auditor, { timers, unfinished, polled }: End): string | undefined {
+function nothingIsLeft(_: Auditor, { timers, unfinished, polled }: End) {
   const left = { timers, polled, requests: unfinished.length };
   const some = Object.entries(left).filter(([, count]) => count > 0);
   return some.length === 0 ? undefined : `left: ${some.map(([what, count]) => `${count} ${what}`).join(', ')}`;

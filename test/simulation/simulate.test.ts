@@ -1,7 +1,7 @@
 import { run } from '../support/run.js';
 
 /** What `npm run simulate` prints. Rejects with it when a seed failed. */
-async function simulate(...args: readonly string[]): Promise<string> {
+async function simulate(...args: readonly string[]) {
   const command = ['--import', 'tsx', 'test/simulation/main.ts', ...args];
   return (await run(process.execPath, command, { maxBuffer: 1e8 })).stdout;
 }

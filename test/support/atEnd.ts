@@ -9,7 +9,7 @@ export function atEnd(end: End): void {
   current.push(end);
 }
 
-async function callAll(ends: End[]): Promise<void> {
+async function callAll(ends: End[]) {
   for (const end of ends.splice(0).reverse()) await end();
 }
 

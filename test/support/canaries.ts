@@ -31,7 +31,7 @@ export function spellingsOf(value: string): Readonly<Record<string, readonly (st
 }
 
 /** The base64 characters that depend only on `value`, when it starts in a text at a byte that is `offset` modulo three. */
-function base64Within(value: string, offset: number): string {
+function base64Within(value: string, offset: number) {
   const whole = Buffer.concat([Buffer.alloc(offset), Buffer.from(value)]);
   const firstCertain = [0, 2, 3][offset];
   return whole.toString('base64').slice(firstCertain, Math.floor((whole.length * 8) / 6));

@@ -39,6 +39,6 @@ function filesIn(directory: string, name: string): CertificateFiles {
   return { certFile: join(directory, `${name}.crt`), keyFile: join(directory, `${name}.key`) };
 }
 
-function openssl(...args: readonly string[]): void {
+function openssl(...args: readonly string[]) {
   execFileSync('openssl', args, { stdio: 'ignore' });
 }

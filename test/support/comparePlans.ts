@@ -26,7 +26,7 @@ export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
   const interpreted = await startTestGateway({ ...environmentFor(sandbox), ...common }, {}, { bounds });
 
   /** Status, headers but those that tell the time, and body, without times of reading, new links and the order of errors. */
-  async function answerOf(origin: string, body: Sent, authorization: string): Promise<string> {
+  async function answerOf(origin: string, body: Sent, authorization: string) {
     const response = await post(`${origin}/graphql`, body, {
       authorization,
       'x-request-id': 'the-same',
@@ -52,7 +52,7 @@ export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
 }
 
 /** Errors of several calls are in the order in which the calls failed. */
-function withErrorsInOrder(text: string): string {
+function withErrorsInOrder(text: string) {
   const { errors, ...rest } = JSON.parse(text) as { errors?: readonly object[] };
   if (errors === undefined || errors.length < 2) return text;
   return JSON.stringify({ errors: errors.map((error) => JSON.stringify(error)).sort(), ...rest });

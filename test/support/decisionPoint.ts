@@ -61,14 +61,14 @@ export async function startTestDecisionPoint() {
     url: `${origin}/pdp/`,
     /** Every call so far. */
     asked,
-    allow(subject: string, taxpayers: readonly string[]): void {
+    allow(subject: string, taxpayers: readonly string[]) {
       lists[subject] = [...taxpayers];
     },
-    behave(as: Misbehaviour | undefined): void {
+    behave(as: Misbehaviour | undefined) {
       misbehaviour = as;
     },
     /** Sets the text that it sends beside its decisions. */
-    say(more: string): void {
+    say(more: string) {
       words = more;
     },
     /** Accepts calls, but answers them only when the returned function is called. */
@@ -80,11 +80,11 @@ export async function startTestDecisionPoint() {
         for (const release of waiting) release();
       };
     },
-    async down(): Promise<void> {
+    async down() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
-    async up(): Promise<void> {
+    async up() {
       if (!server.listening) await once(server.listen(Number(new URL(origin).port), '127.0.0.1'), 'listening');
     },
   };
@@ -94,6 +94,6 @@ function everyDecision(decision: unknown, more: object = {}) {
   return { decision, ...more, evaluations: Array(2).fill({ decision, ...more }) };
 }
 
-function end(response: ServerResponse, status: number, text: string): void {
+function end(response: ServerResponse, status: number, text: string) {
   response.writeHead(status, { 'content-type': 'application/json' }).end(text);
 }

@@ -61,7 +61,7 @@ function answerOfFault({ status, headers = {}, body, set = {}, change }: Fault, 
   return change ? change(answer, call) : answer;
 }
 
-async function drip(response: ServerResponse, { status, headers, body }: Answer, everyMs: number): Promise<void> {
+async function drip(response: ServerResponse, { status, headers, body }: Answer, everyMs: number) {
   response.writeHead(status, headers).flushHeaders();
   for (const byte of body) {
     await delay(everyMs);

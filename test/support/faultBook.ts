@@ -18,7 +18,7 @@ export function faultBook() {
 
   return {
     /** Arms a fault and gives the id to disarm it by. Of several that match a request the one armed first happens. */
-    arm(rule: FaultRule): number {
+    arm(rule: FaultRule) {
       const id = ++lastId;
       armed.set(id, { rule, left: rule.times ?? Number.POSITIVE_INFINITY });
       return id;
@@ -46,7 +46,7 @@ export function faultBook() {
     },
 
     /** Sends the answers held at that gate and gives their number; later ones wait for the next release. */
-    release(gate: string): number {
+    release(gate: string) {
       const held = releases.listenerCount(`gate ${gate}`);
       releases.emit(`gate ${gate}`);
       return held;

@@ -14,7 +14,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-async function isFree(port: number): Promise<boolean> {
+async function isFree(port: number) {
   const server = createServer();
   try {
     await once(server.listen(port, '127.0.0.1'), 'listening');

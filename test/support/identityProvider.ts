@@ -61,7 +61,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
     /** Requests for the key set so far. */
     counts,
 
-    async token(claims: Readonly<Record<string, unknown>> = {}, how: TokenOptions = {}): Promise<string> {
+    async token(claims: Readonly<Record<string, unknown>> = {}, how: TokenOptions = {}) {
       const key = newest(keys, how.alg);
       const alg = how.alg ?? key.alg;
       const now = Math.floor(Date.now() / 1000);
@@ -74,32 +74,32 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
     },
 
     /** Replaces every key: tokens signed before are invalid once a verifier reads the new set. */
-    rotateKey(alg: string): void {
+    rotateKey(alg: string) {
       keys = [makeKey(alg)];
     },
 
     /** The public part of the newest key, as PEM. */
-    publicPem(): string {
+    publicPem() {
       return newest(keys).publicKey.export({ type: 'spki', format: 'pem' }).toString();
     },
 
     /** Publishes `set` in place of its own keys; undefined publishes these again. */
-    publish(set: unknown): void {
+    publish(set: unknown) {
       published = set;
     },
 
-    behave(as: ProviderBehaviour): void {
+    behave(as: ProviderBehaviour) {
       behaviour = as;
     },
 
     /** Answers the requests held so far, and all later ones. */
-    release(): void {
+    release() {
       behaviour = 'ok';
       for (const response of held.splice(0)) answer(response, 'ok', () => published ?? { keys: keys.map(publicJwk) });
     },
 
     /** Cuts the connection of every request. */
-    outage(on: boolean): void {
+    outage(on: boolean) {
       behaviour = on ? 'drop' : 'ok';
     },
   };
@@ -134,7 +134,7 @@ function newest(keys: readonly SigningKey[], alg?: string): SigningKey {
   return key;
 }
 
-function signatureOf(signed: string, alg: string, key: KeyObject | string | Uint8Array): string {
+function signatureOf(signed: string, alg: string, key: KeyObject | string | Uint8Array) {
   if (alg === 'none') return '';
   const data = Buffer.from(signed);
   const hash = `sha${alg.slice(2)}`;
@@ -146,16 +146,16 @@ function signatureOf(signed: string, alg: string, key: KeyObject | string | Uint
   return sign(hash, data, { key: key as KeyObject, ...how }).toString('base64url');
 }
 
-function json(value: unknown): string {
+function json(value: unknown) {
   const text = JSON.stringify(value, (_, member) => (member === Number.POSITIVE_INFINITY ? '@infinity@' : member));
   return text.replaceAll('"@infinity@"', '1e999');
 }
 
-function base64url(text: string): string {
+function base64url(text: string) {
   return Buffer.from(text).toString('base64url');
 }
 
-function answer(response: ServerResponse, behaviour: Exclude<ProviderBehaviour, 'hold'>, keySet: () => unknown): void {
+function answer(response: ServerResponse, behaviour: Exclude<ProviderBehaviour, 'hold'>, keySet: () => unknown) {
   switch (behaviour) {
     case 'drop':
       response.socket?.destroy();

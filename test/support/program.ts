@@ -41,7 +41,7 @@ export function startProgram(command: string, args: readonly string[], options: 
     signal,
     kill,
     /** What the group of `pattern` matches, once that is printed. @throws when the program ends before */
-    async printed(pattern: RegExp): Promise<string> {
+    async printed(pattern: RegExp) {
       await whenRunning(() => pattern.test(text));
       return pattern.exec(text)?.[1] ?? '';
     },

@@ -30,7 +30,7 @@ export function requestLog(keeps: boolean) {
   const entries: LoggedRequest[] = [];
 
   return {
-    record({ route: { endpoint, taxpayerId, jobId }, request, body }: Received): void {
+    record({ route: { endpoint, taxpayerId, jobId }, request, body }: Received) {
       counts[endpoint] += 1;
       if (!sockets.has(request.socket)) connections += 1;
       sockets.add(request.socket);
@@ -55,12 +55,12 @@ export function requestLog(keeps: boolean) {
       entries.filter((entry) => endpoint === undefined || entry.endpoint === endpoint),
 
     /** Resolves as soon as the endpoint has been called that often since the start or the last reset. */
-    async whenCalled(endpoint: EndpointName, times: number): Promise<void> {
+    async whenCalled(endpoint: EndpointName, times: number) {
       while (counts[endpoint] < times) await once(recorded, 'request');
     },
 
     /** Starts counters and request log afresh. */
-    resetCounters(): void {
+    resetCounters() {
       counts = { ...none };
       connections = 0;
       byTaxpayer.clear();
@@ -70,6 +70,6 @@ export function requestLog(keeps: boolean) {
   };
 }
 
-function count(counts: Map<string, number>, key: string): void {
+function count(counts: Map<string, number>, key: string) {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }

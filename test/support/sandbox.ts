@@ -30,7 +30,7 @@ export async function startSandbox({ keepsRequests = true, ...given }: Partial<S
   let running = await shipped.startSandbox({ ...options, intercept });
   const { state, url } = running;
 
-  function intercept(received: Received, response: ServerResponse): void {
+  function intercept(received: Received, response: ServerResponse) {
     log.record(received);
     // With the secret of today, and from the first state: after an outage another sandbox listens.
     const call = { ...received, service: { ...received.service, state, clientSecret } };
@@ -63,15 +63,15 @@ export async function startSandbox({ keepsRequests = true, ...given }: Partial<S
     updateJob: (taxpayerId: string, jobId: string, changes: Partial<SandboxJob>) =>
       change(state.jobs.get(`${taxpayerId}/${jobId}`), changes),
     /** How long every answer takes from now on that no fault decides, in milliseconds. */
-    setLatency(ms: number): void {
+    setLatency(ms: number) {
       latencyMs = ms;
     },
     /** From now on the old client secret is refused. */
-    setClientSecret(secret: string): void {
+    setClientSecret(secret: string) {
       clientSecret = secret;
     },
     /** true: cuts all connections and refuses new ones. false: listens again on the same port. Resolves when done. */
-    async outage(wanted: boolean): Promise<void> {
+    async outage(wanted: boolean) {
       if (wanted === isOut) return;
       isOut = wanted;
       if (isOut) await running.stop();

@@ -16,7 +16,7 @@ export function taxpayerTypes(schema: GraphQLSchema): string[] {
   return types.filter(isTaxpayerType).map(({ name }) => name);
 }
 
-function isTaxpayerType(type: GraphQLObjectType): boolean {
+function isTaxpayerType(type: GraphQLObjectType) {
   return type.name === 'Taxpayer' || 'taxpayerId' in type.getFields();
 }
 
@@ -82,7 +82,7 @@ function walk(schema: GraphQLSchema, from: GraphQLObjectType, before: readonly S
   });
 }
 
-function isOfTaxpayer(steps: readonly Step[]): boolean {
+function isOfTaxpayer(steps: readonly Step[]) {
   const { field, type } = steps.at(-1) as Step;
   return isTaxpayerType(type) || field.args.some(({ name }) => name === 'taxpayerId');
 }
@@ -93,7 +93,7 @@ function targetsOf(schema: GraphQLSchema, field: GraphQLField<unknown, unknown>)
   return isObjectType(type) && !type.name.startsWith('__') ? [type] : [];
 }
 
-function spellings(field: GraphQLField<unknown, unknown>): string[] {
+function spellings(field: GraphQLField<unknown, unknown>) {
   const given = field.args.flatMap((argument) => {
     const { name } = argument;
     const type = getNamedType(argument.type);
@@ -137,7 +137,7 @@ function pathOf(operation: Path['operation'], root: GraphQLObjectType, steps: re
 }
 
 /** `@requiresScopes(scopes: [["a"]])`, as published to routers. */
-function scopesOf(field: GraphQLField<unknown, unknown>): string[] {
+function scopesOf(field: GraphQLField<unknown, unknown>) {
   const directive = field.astNode?.directives?.find(({ name }) => name.value === 'requiresScopes');
   const lists = directive?.arguments?.[0]?.value;
   if (lists?.kind !== 'ListValue') return [];

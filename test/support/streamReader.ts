@@ -7,7 +7,7 @@ export function streamReader(response: Response, normalize = (given: string) => 
   let text = '';
   return {
     /** The next piece, without its separator; at the end of the response the rest, then undefined. */
-    async next(separator: string): Promise<string | undefined> {
+    async next(separator: string) {
       for (;;) {
         const end = text.indexOf(separator);
         if (end !== -1) {

@@ -27,7 +27,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-function note(operation: string, isKept = false): void {
+function note(operation: string, isKept = false) {
   sent += 1;
   const requestId = `request-${sent}`;
   limit.pass({ level: 'info', message: 'line', requestId, common: { operation }, general: isKept ? undefined : {} });

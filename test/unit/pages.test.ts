@@ -26,7 +26,7 @@ const commands = [
 ];
 
 /** The headings of a page, as links name them. */
-function anchorsOf(page: string): string[] {
+function anchorsOf(page: string) {
   return [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, text = '']) =>
     text
       .toLowerCase()
@@ -36,7 +36,7 @@ function anchorsOf(page: string): string[] {
 }
 
 /** The links, commands and paths of a page that lead nowhere. */
-function deadEndsOf(page: string): string[] {
+function deadEndsOf(page: string) {
   const text = read(page);
   const folder = page.slice(0, page.lastIndexOf('/') + 1);
   const links = [...text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([\w-]+))?\)/g)];

@@ -14,7 +14,7 @@ const [commands, firstQuery, firstAnswer, createLink, follow, realService, ...ot
 const directory = scratch();
 
 /** Runs a command of the README in a shell, but on a free port and with a cache of its own. */
-function run(command: string, env: Environment = {}): Promise<string> {
+function run(command: string, env: Environment = {}) {
   const PATH = process.env['PATH'];
   const here = { PATH, HOME: directory, PORT: '0', CACHE_URL: `file:${join(directory, 'cache')}`, ...env };
   return readyOrigin(startProgram('sh', ['-c', `exec ${command}`], { env: here, detached: true }));

@@ -9,7 +9,7 @@ import {
   startTestGateway,
   startTrustedProvider,
 } from '../../support/gateway.js';
-import { rawHttp } from '../../support/rawConnection.js';
+import { rawHttp } from '../../support/rawHttp.js';
 import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 

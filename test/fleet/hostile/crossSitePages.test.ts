@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 const callsOf = ({ sandbox }: TestGateway) => sandbox.counters().taxpayerToken;
 
-function addressOf({ origin, sandbox }: TestGateway, path = '/graphql/stream'): string {
+function addressOf({ origin, sandbox }: TestGateway, path = '/graphql/stream') {
   const { id } = sandbox.addTaxpayer();
   return `${origin}${path}?${new URLSearchParams({ query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` })}`;
 }

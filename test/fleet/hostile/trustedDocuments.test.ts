@@ -16,7 +16,7 @@ const operations = [
 const manifest = { format: 'apollo-persisted-query-manifest', version: 1, operations };
 const routerSecret = 'the-secret-of-the-router';
 
-function write(name: string, content: unknown): string {
+function write(name: string, content: unknown) {
   const file = join(directory, name);
   writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
   return file;

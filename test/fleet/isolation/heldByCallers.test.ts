@@ -58,7 +58,7 @@ async function httpStream({ gateway, job }: Scene, accept: string, headers: Text
   return outcomeOf(response);
 }
 
-async function outcomeOf(response: Response): Promise<string> {
+async function outcomeOf(response: Response) {
   if (response.status === 200) return 'open';
   const { errors } = (await response.json()) as { errors: [{ extensions: { code: string; retryable: boolean } }] };
   const { code, retryable } = errors[0].extensions;

@@ -18,7 +18,7 @@ import {
   type Texts,
   type TrustedProvider,
 } from '../../support/gateway.js';
-import { rawHttp } from '../../support/rawConnection.js';
+import { rawHttp } from '../../support/rawHttp.js';
 import { initSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
@@ -39,7 +39,7 @@ const peakKiB = ({ pid }: GatewayProcess) =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
 
 /** Sends a request and reads no more of the answer than its first piece. */
-async function halfRead(origin: string, body: string, headers: Texts = {}, length = body.length): Promise<string> {
+async function halfRead(origin: string, body: string, headers: Texts = {}, length = body.length) {
   const { socket, write, closed } = rawHttp(origin);
   sockets.push(socket);
   const named = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);

@@ -84,7 +84,7 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
 });
 
 /** Reads a connection until one of `texts` has come, which it returns. Rejects when the connection ends before. */
-function heard(socket: Socket, ...texts: readonly string[]): Promise<string | undefined> {
+function heard(socket: Socket, ...texts: readonly string[]) {
   let all = '';
   return new Promise((resolve, reject) => {
     const listen = (data: Buffer) => {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { findCanaries } from '../../support/canaries.js';
-import { environmentFor, type GatewayProcess, linesWith, spawnGateway } from '../../support/gateway.js';
+import { environmentFor, linesWith, spawnGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 
@@ -25,7 +25,7 @@ const directory = scratch();
 writeFileSync(join(directory, 'bugs.mjs'), bugs);
 const sandbox = await startSandbox();
 
-function start(bug: string): Promise<GatewayProcess> {
+function start(bug: string) {
   const loaded = { NODE_OPTIONS: `--import ${pathToFileURL(join(directory, 'bugs.mjs'))}`, BUG: bug };
   return spawnGateway({ ...environmentFor(sandbox), ...loaded });
 }

@@ -12,7 +12,7 @@ import {
   startTestGateway,
   type Texts,
 } from '../../support/gateway.js';
-import { rawHttp } from '../../support/rawConnection.js';
+import { rawHttp } from '../../support/rawHttp.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';

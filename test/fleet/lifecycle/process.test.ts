@@ -224,6 +224,6 @@ async function readyLine({ printed }: Program): Promise<ReadyLine> {
   return JSON.parse(await printed(/^(\{.*"msg":"ready".*\})$/m));
 }
 
-function listed(...entries: readonly (readonly [name: string, value: string])[]): string {
+function listed(...entries: readonly (readonly [name: string, value: string])[]) {
   return JSON.stringify(entries.map(([name, value]) => ({ name, value, description: `About ${name}` })));
 }

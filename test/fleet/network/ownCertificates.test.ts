@@ -34,7 +34,7 @@ const untrusted = /UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT_LOCALLY)/;
 
 const service = await startSandbox();
 
-function install({ certFile, keyFile }: CertificateFiles): void {
+function install({ certFile, keyFile }: CertificateFiles) {
   copyFileSync(certFile, inUse.certFile);
   copyFileSync(keyFile, inUse.keyFile);
 }

@@ -14,7 +14,6 @@ import {
   environmentFor,
   startTestGateway,
   startTrustedProvider,
-  type TestGateway,
 } from '../../support/gateway.js';
 import { runCommand } from '../../support/runCommand.js';
 import { startSandbox } from '../../support/sandbox.js';
@@ -41,7 +40,7 @@ afterEach(() => {
 /** By a name that only the proxy can resolve: what arrives came through it. */
 const named = (url: string) => url.replace('127.0.0.1', 'service.test');
 
-async function start(env: Environment): Promise<TestGateway> {
+async function start(env: Environment) {
   const base = { UPSTREAM_BASE_URL: named(secured.url), UPSTREAM_CA_FILE: authority.certFile };
   return startTestGateway({ ...base, ...env });
 }
@@ -50,7 +49,7 @@ type OnConnect = (socket: Socket, target: string, asked: IncomingMessage) => voi
 const refuse: RequestListener = (_, response) => void response.writeHead(407).end('planted');
 
 /** A proxy that does what the test says with each CONNECT, and with plain requests, which it refuses by default. */
-async function startProxy(onConnect: OnConnect, onRequest = refuse): Promise<string> {
+async function startProxy(onConnect: OnConnect, onRequest = refuse) {
   const proxy: Server = createServer(onRequest);
   proxy.on('connect', (asked: IncomingMessage, socket: Socket) => {
     atEnd(() => socket.destroy());

@@ -64,7 +64,7 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
   const callsFor = (id: string) => sandbox.tokenCalls(id);
 
   /** Every process is asked for each of `taxpayers` again and again. */
-  function startLoad(taxpayers: readonly object[]): void {
+  function startLoad(taxpayers: readonly object[]) {
     loadEnds = false;
     const ofOne = async (each: GatewayProcess) => {
       while (!loadEnds) await Promise.all(taxpayers.map((variables) => ask(each, variables)));

@@ -85,7 +85,7 @@ beforeAll(async () => {
 }, 120_000);
 
 /** Runs the commands as an operator would, with what they name replaced by what is here. */
-async function runHere(commands: string): Promise<string> {
+async function runHere(commands: string) {
   const here = commands
     .replaceAll('npx taxpayer-gateway', `node ${entry}`)
     .replaceAll('http://localhost:4000', gateway.origin)

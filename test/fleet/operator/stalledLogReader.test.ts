@@ -40,10 +40,7 @@ beforeEach(() => {
   execFileSync('mkfifo', [fifo]);
 });
 /** Starts a gateway that logs to `stdout` and resolves when it serves; its log is not looked at for that. */
-async function start(
-  stdout: number | 'pipe',
-  [command = '', ...args]: readonly string[] = [process.execPath, entry],
-): Promise<void> {
+async function start(stdout: number | 'pipe', [command = '', ...args]: readonly string[] = [process.execPath, entry]) {
   const port = await freePort();
   origin = `http://127.0.0.1:${port}`;
   child = spawn(command, args, {
@@ -79,7 +76,7 @@ function openPipe(): { readonly readEnd: number; readonly writeEnd: number } {
 }
 
 /** Writes 60 lines to the log with each request, one request after the other, each of another caller: equal ones are told once. */
-async function writeLines(requests: number, firstRequest = 0): Promise<void> {
+async function writeLines(requests: number, firstRequest = 0) {
   for (let n = firstRequest; n < firstRequest + requests; n += 1) {
     const scope = 'taxpayers:read taxpayer-tokens:read taxpayers:any';
     const authorization = `Bearer ${await provider.token({ sub: `caller ${n}`, scope })}`;
@@ -93,7 +90,7 @@ async function writeLines(requests: number, firstRequest = 0): Promise<void> {
   }
 }
 
-async function expectLive(): Promise<void> {
+async function expectLive() {
   const response = await fetch(`${origin}/health/live`, { signal: AbortSignal.timeout(5000) });
   expect(await response.json()).toEqual({ status: 'live' });
 }

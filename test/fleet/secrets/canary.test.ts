@@ -209,7 +209,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
     expect(output).not.toContain('917-23-4461');
   });
 
-  function addTaxpayer(label: string): string {
+  function addTaxpayer(label: string) {
     const id = `${canaries['taxpayer id']}-${label}`;
     sandbox.addTaxpayer({
       id,
@@ -221,7 +221,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
     return id;
   }
 
-  async function driveFault(endpoint: ApiEndpoint, name: string, fault: Fault): Promise<void> {
+  async function driveFault(endpoint: ApiEndpoint, name: string, fault: Fault) {
     const label = `${endpoint}-${name}`;
     const id = addTaxpayer(label);
     // A job is asked for with a token the gateway holds, so that the fault meets the job and not the token.
@@ -233,7 +233,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
     sandbox.release('never');
   }
 
-  async function driveOperations(id: string, label: string): Promise<void> {
+  async function driveOperations(id: string, label: string) {
     const input = {
       idempotencyKey: `${canaries['idempotency key']}-${label}`,
       metadata: { note: canaries['link metadata'] },
@@ -267,7 +267,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
   }
 
   /** What somebody who follows a taxpayer is sent first. */
-  async function firstEvent(id: string, headers: Texts): Promise<string> {
+  async function firstEvent(id: string, headers: Texts) {
     const response = await postEvents(gateway, { query: followRecord, variables: { id } }, headers);
     const events = streamReader(response);
     const event = await events.next('\n\n');
@@ -275,14 +275,14 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
     return event ?? '';
   }
 
-  function noteLink(data: Shown | null | undefined, label: string): void {
+  function noteLink(data: Shown | null | undefined, label: string) {
     const link = data?.createClientLink?.clientLink;
     if (!link || !label.startsWith('clean')) return;
     found['id of link'] = link.id;
     found['address of link'] = link.url;
   }
 
-  async function bytesOfStore(): Promise<Buffer> {
+  async function bytesOfStore() {
     if (redis) return redis.dump();
     return readFileSync(join(directory, 'journal'));
   }
@@ -292,6 +292,6 @@ interface Shown {
   readonly createClientLink?: { readonly clientLink: { readonly id: string; readonly url: string } };
 }
 
-function wholeOf({ data, errors, headers, status }: Answer): string {
+function wholeOf({ data, errors, headers, status }: Answer) {
   return JSON.stringify({ status, data, errors, headers: [...headers] });
 }

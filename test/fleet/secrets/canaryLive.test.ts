@@ -76,7 +76,7 @@ async function start(env: Environment): Promise<Environment> {
   return { ...environmentFor(gateway.sandbox), ...settings };
 }
 
-function addTaxpayer(label: string): string {
+function addTaxpayer(label: string) {
   const id = `${taxpayer}-${label}`;
   gateway.sandbox.addTaxpayer({
     id,
@@ -108,13 +108,7 @@ const transports = {
     firstPiece('/graphql', 'multipart/mixed;subscriptionSpec=1.0', { query, variables: { id } }, headers, '}\r\n'),
 };
 
-async function firstPiece(
-  path: string,
-  accept: string,
-  body: object,
-  headers: Texts,
-  separator: string,
-): Promise<string> {
+async function firstPiece(path: string, accept: string, body: object, headers: Texts, separator: string) {
   const response = await post(gateway.origin + path, body, { accept, ...headers });
   return firstOf(response, separator);
 }
@@ -126,7 +120,7 @@ async function readByGet(path: string, accept: string, id: string, headers: Text
   return firstOf(await fetch(`${gateway.origin}${path}?${search}`, { headers: { accept, ...headers } }), '\n\n');
 }
 
-async function firstOf(response: Response, separator: string): Promise<string> {
+async function firstOf(response: Response, separator: string) {
   const pieces = streamReader(response);
   let text = '';
   while (!/"(data|errors)":/.test(text)) {

@@ -20,7 +20,7 @@ const secret = `${pieces.join('')}end`;
 const itMostlyWaits = together();
 
 /** As an editor or a script does that writes in place, only slower. */
-async function writeSlowly(path: string, parts: readonly string[]): Promise<void> {
+async function writeSlowly(path: string, parts: readonly string[]) {
   writeFileSync(path, '');
   for (const part of parts) {
     await sleep(pauseMs);

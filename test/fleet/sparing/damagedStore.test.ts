@@ -37,7 +37,7 @@ const renamed = (directory: string) => {
 const calls = (ids: readonly string[]) => ids.map((id) => sandbox.tokenCalls(id));
 
 /** A directory in which a gateway has kept the records of `ids`, and was killed. */
-async function storeOf(ids: readonly string[]): Promise<string> {
+async function storeOf(ids: readonly string[]) {
   const directory = newDirectory();
   const gateway = await start(directory);
   for (const id of ids) await read(gateway, id);
@@ -46,7 +46,7 @@ async function storeOf(ids: readonly string[]): Promise<string> {
 }
 
 /** Kills a gateway, and takes away its lock: the next one need not wait until it sees that the holder is dead. */
-async function kill(gateway: GatewayProcess, directory: string): Promise<void> {
+async function kill(gateway: GatewayProcess, directory: string) {
   await gateway.kill();
   rmSync(join(directory, 'lock'), { force: true });
 }

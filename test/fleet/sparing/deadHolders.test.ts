@@ -20,7 +20,7 @@ describe('processes over one Redis', () => {
     others = await Promise.all([start(), start()]);
   });
 
-  function start(): Promise<GatewayProcess> {
+  function start() {
     const limits = { UPSTREAM_TIMEOUT_MS: '30000', UPSTREAM_DEADLINE_MS: '30000', RATE_LIMIT_PER_MINUTE: '0' };
     return spawnGateway({ ...environmentFor(sandbox), CACHE_URL: redis.url, ...limits });
   }

@@ -35,11 +35,11 @@ async function build() {
 const itMostlyWaits = together();
 
 /** A test with a Redis of its own. */
-function scene(title: string, run: (scenery: Scenery) => Promise<void>): void {
+function scene(title: string, run: (scenery: Scenery) => Promise<void>) {
   itMostlyWaits(title, async () => run(await build()));
 }
 
-async function read({ query }: TestGateway, id: string): Promise<string> {
+async function read({ query }: TestGateway, id: string) {
   const document = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId stale } }';
   const { data, errors } = await query<{ taxpayerToken: { taxpayerId: string; stale: boolean } }>(document, { id });
   if (errors) return String(errors[0]?.extensions.code);
@@ -202,7 +202,7 @@ scene('Every key in Redis ends by itself', async (scenery) => {
 });
 
 /** `created` or `replayed` with the id of the link, or the code of the error. */
-async function create({ query }: TestGateway, key: string, name = 'a name'): Promise<string> {
+async function create({ query }: TestGateway, key: string, name = 'a name') {
   const document = `mutation ($key: String!, $metadata: JSONObject) {
     createClientLink(input: { idempotencyKey: $key, metadata: $metadata }) { clientLink { id } replayed }
   }`;
@@ -214,7 +214,7 @@ async function create({ query }: TestGateway, key: string, name = 'a name'): Pro
 }
 
 /** The outcome once the store answers again; each process notices that by itself. */
-async function afterwards(ask: () => Promise<string>): Promise<string> {
+async function afterwards(ask: () => Promise<string>) {
   let outcome = '';
   await until(async () => {
     outcome = await ask();

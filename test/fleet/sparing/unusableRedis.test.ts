@@ -170,14 +170,14 @@ it('A user who may not do what only the command forget needs is found by check',
 });
 
 /** The address of a Redis for a user who may do anything but `command`. */
-async function urlWithout(command: string): Promise<string> {
+async function urlWithout(command: string) {
   const { port, command: send } = await startRedis();
   await send('ACL', 'SETUSER', 'app', 'on', '>secret', '~*', '&*', '+@all', `-${command}`);
   return `redis://app:secret@127.0.0.1:${port}`;
 }
 
 /** The address, as of a plain Redis, of one that is behind TLS. */
-async function tlsPort(): Promise<string> {
+async function tlsPort() {
   const front = await startTlsFront((await startRedis()).url, makeAuthority(scratch(), 'authority'));
   return front.url.replace('https:', 'redis:');
 }

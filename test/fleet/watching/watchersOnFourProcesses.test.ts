@@ -40,7 +40,7 @@ describe('200 watchers on 4 processes over one Redis', () => {
     return socket;
   }
 
-  function subscribe(socket: RawSocket, variables: object, ids = ['0']): void {
+  function subscribe(socket: RawSocket, variables: object, ids = ['0']) {
     for (const id of ids) socket.subscribe({ query: watchJob, variables }, id);
   }
 

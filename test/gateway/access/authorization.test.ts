@@ -128,7 +128,7 @@ describe('what is shared between callers', () => {
 });
 
 /** Goes on past a path that fails, so that the message lists all of them. */
-async function expectOfEach(all: readonly Path[], check: (path: Path) => Promise<void>): Promise<void> {
+async function expectOfEach(all: readonly Path[], check: (path: Path) => Promise<void>) {
   const failed: string[] = [];
   for (const path of all) {
     await check(path).catch((error: Error) => failed.push(`${path.name}\n${error.message}`));
@@ -136,7 +136,7 @@ async function expectOfEach(all: readonly Path[], check: (path: Path) => Promise
   expect(failed).toEqual([]);
 }
 
-function tokenFor(scopes: readonly string[], taxpayers: readonly string[]): Promise<string> {
+function tokenFor(scopes: readonly string[], taxpayers: readonly string[]) {
   // Another caller each time: one who asks so often would use up its share of the gateway's time.
   const sub = `${subject} ${crypto.randomUUID()}`;
   return provider.token({ sub, scope: scopes.join(' '), taxpayer_ids: taxpayers });
@@ -169,7 +169,7 @@ function errorsOf({ errors = [] }: Answer) {
 }
 
 /** Everything asked for is refused: nothing of a record is in the answer. */
-function expectForbidden(answer: Answer): void {
+function expectForbidden(answer: Answer) {
   expect(codesOf(answer).length).toBeGreaterThan(0);
   expect(new Set(codesOf(answer))).toEqual(new Set(['FORBIDDEN']));
   expect(JSON.stringify(answer.data ?? null)).not.toMatch(/Name of|Job of/);

@@ -8,7 +8,6 @@ import {
   linesWith,
   startTestGateway,
   startTrustedProvider,
-  type TestGateway,
   type Texts,
 } from '../../support/gateway.js';
 import { schema } from '../../support/schema.js';
@@ -28,7 +27,7 @@ const claims = { tenant: 'acme', groups: ['a', 'b'] };
 let subject = 'nobody';
 let headers: Texts;
 
-async function start(): Promise<TestGateway> {
+async function start() {
   const started = await startTestGateway({
     ...provider.env,
     AUTH_DECISION_URL: point.url,

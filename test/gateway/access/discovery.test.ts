@@ -18,7 +18,7 @@ describe('AUTH_ISSUER alone', () => {
   const trusting = (AUTH_ISSUER: string) =>
     startTestGateway({ AUTH_MODE: 'jwt', AUTH_ISSUER, AUTH_AUDIENCE: 'taxpayer-gateway' });
 
-  async function statusFor(token: string, gateway: TestGateway): Promise<number> {
+  async function statusFor(token: string, gateway: TestGateway) {
     return (await gateway.query('{ __typename }', {}, { authorization: `Bearer ${token}` })).status;
   }
 

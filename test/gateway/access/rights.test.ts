@@ -7,7 +7,7 @@ const read = 'taxpayers:read';
 
 const provider = await startTrustedProvider();
 
-async function seen(claims: Claims, env: Environment = {}): Promise<string> {
+async function seen(claims: Claims, env: Environment = {}) {
   const gateway = await startTestGateway({ ...provider.env, ...env });
   const query = '{ t1: taxpayer(id: "t1") { id } t2: taxpayer(id: "t2") { id } }';
   const authorization = `Bearer ${await provider.token(claims)}`;

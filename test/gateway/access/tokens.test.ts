@@ -17,7 +17,7 @@ const nowSeconds = () => Math.floor(Date.now() / 1000);
 
 const providerWith = (keys: readonly string[] = ['ES256']) => startIdentityProvider({ keys });
 
-function gatewayFor(providers: readonly IdentityProvider[], env: Environment = {}): Promise<TestGateway> {
+function gatewayFor(providers: readonly IdentityProvider[], env: Environment = {}) {
   return startTestGateway({
     AUTH_MODE: 'jwt',
     AUTH_ISSUER: providers.map(({ issuer }) => issuer).join(),
@@ -28,7 +28,7 @@ function gatewayFor(providers: readonly IdentityProvider[], env: Environment = {
 }
 
 /** `accepted`, or the message of the refusal. */
-async function outcome(authorization: string | undefined, of = gateway): Promise<string> {
+async function outcome(authorization: string | undefined, of = gateway) {
   const { status, errors } = await of.query('{ __typename }', {}, { ...(authorization && { authorization }) });
   const [error] = errors ?? [];
   if (error === undefined) return 'accepted';
@@ -52,7 +52,7 @@ afterEach(() => {
 });
 
 /** From now on `Date` stands still, until it is set again. */
-function holdDate(): void {
+function holdDate() {
   jest.useFakeTimers({
     doNotFake: [
       ...(['hrtime', 'nextTick', 'performance', 'queueMicrotask', 'setImmediate', 'clearImmediate'] as const),

@@ -342,11 +342,11 @@ function createLink(input: object, headers?: Texts) {
   return gateway.query(document, { input }, headers);
 }
 
-function lastBody(): string {
+function lastBody() {
   return gateway.sandbox.requests('createClientLink').at(-1)?.body ?? '';
 }
 
-function attempt(build: () => string): string | undefined {
+function attempt(build: () => string) {
   try {
     return build();
   } catch (error) {

@@ -27,7 +27,7 @@ const post = async ({ query } = gateway) =>
 const codeOf = (answer: Answer) => codesOf(answer)[0] ?? 'answered';
 
 /** The right answer to a request with this path; spaces behind it make it so long. */
-function recordOf(path = '', length = 0): string {
+function recordOf(path = '', length = 0) {
   const record = { access_token: 't', taxpayer_id: path.split('/')[3], provider_id: 'irs', status: 'CREATED' };
   return JSON.stringify(path === '/client-links' ? { id: 'link', url: 'https://x.example' } : record).padEnd(length);
 }
@@ -155,7 +155,7 @@ describe('A compressed answer', () => {
     ['gzip', gzipSync],
   ];
   /** Sends more after the compressed data until the connection is closed. */
-  function goOn(response: ServerResponse, data: Buffer): void {
+  function goOn(response: ServerResponse, data: Buffer) {
     response.write(Buffer.concat([data, Buffer.from('more')]));
     const timer = setInterval(() => response.write('more'), 5);
     response.once('close', () => clearInterval(timer));

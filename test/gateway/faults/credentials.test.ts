@@ -15,7 +15,7 @@ beforeEach(async () => {
 const read = (id: string) => gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
 
 /** Replaces the secret in the file; resolves when the gateway uses it. */
-async function renew(): Promise<void> {
+async function renew() {
   writeFileSync(file, 'rotated-secret\n');
   await until(() => gateway.output().includes('a changed file was read again'));
 }

@@ -87,7 +87,7 @@ it('What is not decided is audited, with the reason, and one line tells when it 
   });
 });
 
-function tokenOf(sub: string, taxpayers: readonly string[] = []): Promise<string> {
+function tokenOf(sub: string, taxpayers: readonly string[] = []) {
   return provider.token({ sub, scope: 'taxpayers:read', taxpayer_ids: taxpayers }).then((token) => `Bearer ${token}`);
 }
 

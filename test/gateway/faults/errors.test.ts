@@ -205,7 +205,7 @@ async function expectNoEcho(parameters: object): Promise<readonly AnswerError[]>
   return errors;
 }
 
-function expectForm({ message, extensions, ...rest }: AnswerError): void {
+function expectForm({ message, extensions, ...rest }: AnswerError) {
   expect(message).toEqual(expect.any(String));
   expect(['locations', 'path']).toEqual(expect.arrayContaining(Object.keys(rest)));
   const promised = ['code', 'retryable', 'retryAfterSeconds', 'requestId', 'violations'];

@@ -15,7 +15,7 @@ const bugs: Readonly<Record<string, () => unknown>> = {
   'rejects with no error at all': () => Promise.reject(planted),
   'lacks what it promised': () => ({ record: {}, stale: false }),
 };
-function plant(bug: string): void {
+function plant(bug: string) {
   jest.spyOn(TokenBroker.prototype, 'record').mockImplementation(bugs[bug] as never);
 }
 

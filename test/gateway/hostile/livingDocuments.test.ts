@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 
 /** As a deployment does it: whole, by a new name. */
-function write(name: string, content: unknown): string {
+function write(name: string, content: unknown) {
   const file = join(directory, name);
   writeFileSync(`${file}.new`, typeof content === 'string' ? content : JSON.stringify(content));
   renameSync(`${file}.new`, file);
@@ -35,7 +35,7 @@ const listed = (name: string) => ({
   body: named(name),
 });
 
-function linkToItself(): void {
+function linkToItself() {
   symlinkSync('a.json', join(directory, 'loop'));
   renameSync(join(directory, 'loop'), join(directory, 'a.json'));
 }

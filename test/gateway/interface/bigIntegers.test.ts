@@ -8,7 +8,7 @@ import { type SendBody, transports } from '../../support/transports.js';
 
 const document = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
 
-function bodyWith(metadata: string, more = ''): string {
+function bodyWith(metadata: string, more = '') {
   return `{"query":${JSON.stringify(document)},"variables":{"input":{${more}"metadata":${metadata}}}}`;
 }
 
@@ -155,7 +155,7 @@ describe('an integer in metadata that a double does not hold', () => {
 });
 
 /** The integer in `{"metadata":{"n":…}}`, which JSON.stringify may have written with an exponent. */
-function decimalOf(body: string): string {
+function decimalOf(body: string) {
   const [, sign = '', digits = '', fraction = '', exponent = '0'] =
     /:(-?)(\d+)(?:\.(\d+))?(?:e\+(\d+))?\}\}$/.exec(body) ?? [];
   return `${sign}${digits}${fraction}${'0'.repeat(Number(exponent) - fraction.length)}`;
@@ -163,7 +163,7 @@ function decimalOf(body: string): string {
 
 describe('a record of the service whose metadata has such an integer', () => {
   /** From now on the service answers with such a record of the taxpayer. */
-  function spoil({ sandbox }: TestGateway, taxpayerId: string, number = '9007199254740993'): void {
+  function spoil({ sandbox }: TestGateway, taxpayerId: string, number = '9007199254740993') {
     const body = `{"access_token":"token-of-${taxpayerId}","taxpayer_id":"${taxpayerId}","provider_id":"hr","status":"COMPLETED","name":"Ada","metadata":{"ok":1,"crm":{"ids":[1,${number}]}}}`;
     sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { status: 200, body } });
   }

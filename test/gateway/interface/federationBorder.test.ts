@@ -7,7 +7,7 @@ import { until } from '../../support/until.js';
 const sdl = '{ _service { sdl } }';
 const introspection = '{ __schema { queryType { name } } }';
 
-async function codesFor(gateway: TestGateway, secret: string, query = sdl): Promise<string[]> {
+async function codesFor(gateway: TestGateway, secret: string, query = sdl) {
   return codesOf(await gateway.query(query, {}, { 'x-gateway-router-secret': secret }));
 }
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { post, startTestGateway, startTrustedProvider, type Texts } from '../../support/gateway.js';
 import { watchJob } from '../../support/liveJob.js';
-import { rawHttp } from '../../support/rawConnection.js';
+import { rawHttp } from '../../support/rawHttp.js';
 import { transports } from '../../support/transports.js';
 
 const typename = '{"query":"{ __typename }"}';

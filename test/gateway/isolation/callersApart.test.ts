@@ -23,7 +23,7 @@ const readJob =
 const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
 
 /** Reads so many jobs of a taxpayer that are not there. */
-function readMadeUp(taxpayerId: string, count: number, name = 'made-up'): string {
+function readMadeUp(taxpayerId: string, count: number, name = 'made-up') {
   const field = (n: number) => `a${n}: refreshJob(taxpayerId: "${taxpayerId}", jobId: "${name}-${n}") { status }`;
   return `{ ${times(count, (n) => field(n)).join(' ')} }`;
 }

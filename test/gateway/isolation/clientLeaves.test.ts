@@ -1,6 +1,6 @@
 import { linesWith, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { metric, whenMetric } from '../../support/liveJob.js';
-import { rawHttp } from '../../support/rawConnection.js';
+import { rawHttp } from '../../support/rawHttp.js';
 import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 

@@ -1,5 +1,5 @@
 import { type Handler, HttpServer } from '../../../src/http/HttpServer.js';
-import { rawHttp } from '../../support/rawConnection.js';
+import { rawHttp } from '../../support/rawHttp.js';
 import { recordedLog } from '../../support/recordedLog.js';
 
 let http: HttpServer | undefined;

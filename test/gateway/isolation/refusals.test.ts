@@ -4,7 +4,7 @@ import type { WebSocket } from 'ws';
 import { Quota } from '../../../src/admission/Quota.js';
 import { callerKey } from '../../../src/auth/caller.js';
 import { startTestGateway, startTrustedProvider } from '../../support/gateway.js';
-import { rawHttp } from '../../support/rawConnection.js';
+import { rawHttp } from '../../support/rawHttp.js';
 import { initSocket, type RawSocket } from '../../support/rawSocket.js';
 import { times } from '../../support/times.js';
 
@@ -71,7 +71,7 @@ describe('Over WebSocket', () => {
     initSocket(lenient, { authorization: `Bearer ${await provider.token({ sub })}` });
 
   /** Resolves once all that was sent before has been read. */
-  async function allRead(socket: RawSocket, mark: string): Promise<void> {
+  async function allRead(socket: RawSocket, mark: string) {
     socket.subscribe({ query: '{ __typename }' }, mark);
     await socket.message('complete', mark);
   }

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { Quota } from '../../../src/admission/Quota.js';
 import { anyone, type Caller } from '../../../src/auth/caller.js';
 import { type AnswerError, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
-import { rawHttp } from '../../support/rawConnection.js';
+import { rawHttp } from '../../support/rawHttp.js';
 import { times } from '../../support/times.js';
 
 afterEach(() => {
@@ -14,7 +14,7 @@ describe('The time that callers share', () => {
   const admit = (quota: Quota, key: string) =>
     quota.admit({ caller: { ...anyone, kind: 'bearer', key } satisfies Caller, remoteAddress: undefined });
   /** Holds up the event loop by `work` for longer than a measurement, and lets it be measured. */
-  async function busy(work: (ms: number) => void): Promise<void> {
+  async function busy(work: (ms: number) => void) {
     work(700);
     await new Promise((resolve) => setTimeout(resolve, 1));
   }

@@ -2,7 +2,7 @@ import { Server } from 'node:net';
 import { freePort } from '../../support/freePort.js';
 import { startTestGateway } from '../../support/gateway.js';
 import { metric } from '../../support/liveJob.js';
-import { rawHttp } from '../../support/rawConnection.js';
+import { rawHttp } from '../../support/rawHttp.js';
 
 const scrape = async (origin: string) => (await fetch(`${origin}/metrics`)).text();
 /** Each is a whole line of the page: a series with its value. */

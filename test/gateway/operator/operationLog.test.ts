@@ -31,7 +31,7 @@ interface Line {
 let gateway: TestGateway;
 const provider = await startTrustedProvider();
 
-async function start(env: Environment = {}): Promise<string> {
+async function start(env: Environment = {}) {
   gateway = await startTestGateway({ ...provider.env, ...env });
   return gateway.sandbox.addTaxpayer({ id: 'own', name: 'Ada Lovelace' }).id;
 }
@@ -264,7 +264,7 @@ describe('An audit line', () => {
     for (const [place, name] of (names[2] ?? []).entries()) expect(name).not.toBe(names[0]?.[place]);
   });
 
-  async function seeEverything(id: string): Promise<void> {
+  async function seeEverything(id: string) {
     gateway.sandbox.addJob({ taxpayerId: id, jobId: 'job' });
     const headers = await headersOf();
     await gateway.query(readRecord, { id }, headers);

@@ -13,7 +13,7 @@ afterEach(() => {
 
 const standardVariables: string[] = [];
 /** Sets `OTEL_` variables, which the SDK reads by itself, for one test. */
-function setStandard(variables: Texts): void {
+function setStandard(variables: Texts) {
   standardVariables.push(...Object.keys(variables));
   Object.assign(process.env, variables);
 }

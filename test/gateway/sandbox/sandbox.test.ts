@@ -1,6 +1,6 @@
 import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
 import { startTestGateway, type Texts } from '../../support/gateway.js';
-import { rawHttp } from '../../support/rawConnection.js';
+import { rawHttp } from '../../support/rawHttp.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 
 const credentials = { clientId: 'test-client', clientSecret: 'test-secret-not-real' };

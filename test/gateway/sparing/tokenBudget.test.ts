@@ -13,7 +13,7 @@ let fleet: Fleet;
 const calls = () => fleet.sandbox.counters().taxpayerToken;
 
 /** So many reads, or polls, by `members` at once, each of another taxpayer; says how many were answered. */
-async function read(readers: number, holder?: string, members = fleet.members, how = 'record'): Promise<number> {
+async function read(readers: number, holder?: string, members = fleet.members, how = 'record') {
   const ids = fleet.addTaxpayers(readers);
   const outcomes: string[] = [];
   const readInTurn = async ({ broker }: Member) => {

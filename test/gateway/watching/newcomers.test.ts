@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { startTestGateway } from '../../support/gateway.js';
 import { whenMetric } from '../../support/liveJob.js';
-import { rawHttp } from '../../support/rawConnection.js';
-import { clientFrame, rawUpgrade } from '../../support/rawHttp.js';
+import { clientFrame, rawHttp, rawUpgrade } from '../../support/rawHttp.js';
 import { initSocket, rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 

@@ -55,12 +55,12 @@ async function start(env: Environment = {}, bounds: Bounds = {}): Promise<Runnin
 }
 
 /** Lets the service answer until `isDone`, or until it has nothing left to answer. */
-async function answered(isDone: () => boolean): Promise<void> {
+async function answered(isDone: () => boolean) {
   for (let idle = 0; idle < 500 && !isDone(); idle = underWay > 0 ? 0 : idle + 1) await new Promise(setImmediate);
 }
 
 /** Lets time pass from timer to timer, with answers between, until `isDone`. */
-async function pass(isDone: () => boolean): Promise<void> {
+async function pass(isDone: () => boolean) {
   await answered(isDone);
   for (let timers = 0; timers < 200 && !isDone(); timers += 1) {
     jest.advanceTimersToNextTimer();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 const run = (command: string, ...args: readonly string[]) => execFileSync(command, args, { stdio: 'pipe' });
 
 /** Mounts a file system; returns false when this process may not. */
-function tryMount(...args: readonly string[]): boolean {
+function tryMount(...args: readonly string[]) {
   try {
     run('mount', ...args);
     return true;

@@ -1,6 +1,6 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import type { IdentityProvider, TokenOptions } from '../../../support/identityProvider.js';
-import { rawHttp } from '../../../support/rawConnection.js';
+import { rawHttp } from '../../../support/rawHttp.js';
 
 /** What a table of attacks is made with. */
 export interface Scene {
