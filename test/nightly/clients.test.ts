@@ -7,8 +7,8 @@ import {
   type RefreshJobUpdatedSubscription,
   TaxpayerTokenDocument,
 } from '../../packages/client/src/generated/graphql.js';
-import { startTestGateway, startTrustedProvider, type Texts } from '../support/gateway.js';
-import { addJob, quickPolls } from '../support/liveJob.js';
+import { quickPolls, startTestGateway, startTrustedProvider, type Texts } from '../support/gateway.js';
+import { addJob } from '../support/liveJob.js';
 
 const { ApolloClient, HttpLink, InMemoryCache } = await import('@apollo/client');
 const { GraphQLWsLink } = await import('@apollo/client/link/subscriptions');

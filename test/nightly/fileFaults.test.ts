@@ -4,12 +4,12 @@ import {
   environmentFor,
   type GatewayProcess,
   launchGateway,
+  metric,
   postQuery,
   readTaxpayer,
   spawnGateway,
   type Texts,
 } from '../support/gateway.js';
-import { metric } from '../support/liveJob.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { scratch } from '../support/scratch.js';
 import { until } from '../support/until.js';

@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { launchBrowser } from '../support/browser.js';
 import { freePort } from '../support/freePort.js';
 import {
+  quickPolls,
   startTestGateway,
   startTrustedProvider,
   type TestGateway,
   type Texts,
   type TrustedProvider,
 } from '../support/gateway.js';
-import { quickPolls } from '../support/liveJob.js';
 import { startProgram } from '../support/program.js';
 import { read } from '../support/repository.js';
 import { run } from '../support/run.js';

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
-import { whenMetric } from '../support/liveJob.js';
+import { environmentFor, type GatewayProcess, postQuery, spawnGateway, whenMetric } from '../support/gateway.js';
 import { startRedisCluster, startRedisSentinel } from '../support/redis.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { until } from '../support/until.js';

@@ -142,7 +142,7 @@ export class Fleet {
     return this.processes.some(({ state, runtime }) => runtime.isAlive && state.isDegraded);
   }
 
-  async #ask(step: Extract<Step, { readonly node: number }>, n: number): Promise<void> {
+  async #ask(step: Extract<Step, { readonly node: number }>, n: number) {
     const { isUp, wired, life } = this.#process(step.node);
     if (!isUp) return;
     const call = { holder: `caller-${n % 2}` };
@@ -195,7 +195,7 @@ export class Fleet {
     return {};
   }
 
-  async #answer(asked: Asked, work: Work): Promise<void> {
+  async #answer(asked: Asked, work: Work) {
     const name = `${asked.what} ${asked.key ?? asked.index}`;
     this.world.tell(`node ${asked.node}`, `asked ${name}`);
     try {
@@ -209,7 +209,7 @@ export class Fleet {
     this.auditor.check('answered', asked);
   }
 
-  #start(node: number): void {
+  #start(node: number) {
     const { world, plan, auditor } = this;
     const life = this.#lives++;
     const runtime = new NodeRuntime(
@@ -240,7 +240,7 @@ export class Fleet {
     auditor.world.after(0, () => void runtime.run(begin));
   }
 
-  #crash(node: number, forMs: number): void {
+  #crash(node: number, forMs: number) {
     const { world, auditor } = this;
     const { runtime, life } = this.#process(node);
     if (!runtime.isAlive) return;
@@ -256,7 +256,7 @@ export class Fleet {
     world.after(forMs, () => this.#start(node));
   }
 
-  #rotateSecret(): void {
+  #rotateSecret() {
     const { world } = this;
     this.#secret += 1;
     this.auditor.disturb({ kind: 'key', from: world.now, until: Infinity });
@@ -265,7 +265,7 @@ export class Fleet {
   }
 
   /** As the `forget` command does it: with a connection of its own to the store, and without time limit and circuit. */
-  #forget(taxpayer: number, isSlow: boolean): void {
+  #forget(taxpayer: number, isSlow: boolean) {
     const { world, auditor } = this;
     const runtime = new NodeRuntime(world, { aheadMs: 0, rate: 1 }, this.plan.seed * 64 + this.#lives++);
     const troubles = isSlow ? { ...this.#troubles, of: () => 'slow' as const } : this.#troubles;
@@ -305,7 +305,7 @@ export class Fleet {
   }
 
   /** Learns the keys of the store, to show readable names in the timeline. */
-  #learnNames(sealed: SealedStore): void {
+  #learnNames(sealed: SealedStore) {
     this.#names.set(sealed.keyOf(['forgotten']), 'forgotten');
     for (const { id } of this.service.taxpayers) {
       this.#names.set(sealed.placeOf({ subject: id, kind: 'token' }).record, id);
@@ -315,7 +315,7 @@ export class Fleet {
       this.#names.set(sealed.keyOf(['client-link', JSON.stringify(['caller', key])]), `link of ${key}`);
   }
 
-  #nameOf(key: string): string {
+  #nameOf(key: string) {
     return this.#names.get(key) ?? (key.length > 12 ? `${key.slice(0, 8)}…` : key);
   }
 }

@@ -201,7 +201,7 @@ const indexOf = (id = '') => Number(/\d+$/.exec(id)?.[0]);
 type Agent = { addRequest?: (request: unknown) => void };
 
 /** For a call that must not be retried, tells its agent that the connection is established. */
-function establish(agent: Agent): void {
+function establish(agent: Agent) {
   const isEnough = new Error('No real connection is made');
   const once = (_: string, use: (socket: unknown) => void) => {
     use({ connecting: false });

@@ -107,12 +107,12 @@ export class StoreLine implements Store {
     }
   }
 
-  #tell(what: string, result: string, note?: string): void {
+  #tell(what: string, result: string, note?: string) {
     this.world.tell(`node ${this.node}`, `store ${what} → ${result}${note ? ` (${note})` : ''}`);
   }
 }
 
-function shown(result: unknown): string {
+function shown(result: unknown) {
   if (result === undefined) return '–';
   if (typeof result !== 'object' || result === null) return String(result);
   if ('state' in result) return String(result.state);

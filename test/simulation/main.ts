@@ -55,7 +55,7 @@ function* plansFrom(from: number, seconds: () => number): Generator<Plan> {
 }
 
 /** Runs plans, tells what fails, and gives their number and that of the failures. */
-async function ran(plans: Iterable<Plan>): Promise<string> {
+async function ran(plans: Iterable<Plan>) {
   let [count, failed] = [0, 0];
   for (const plan of plans) {
     const [finding] = (await run(plan)).findings;
@@ -81,7 +81,7 @@ function planNamed(seed: string): Plan {
   return kept;
 }
 
-function show({ lines, findings }: Outcome): void {
+function show({ lines, findings }: Outcome) {
   console.log(lines.join('\n'));
   for (const { check, at, what } of findings) console.log(`FOUND at ${at.toFixed(3)}: ${check}: ${what}`);
   if (findings.length > 0) process.exitCode = 1;

@@ -45,7 +45,7 @@ export interface Plan {
 }
 
 /** How long after the last fault the fleet may take to be healthy again, in milliseconds. */
-function healingMsOf(steps: readonly Step[]): number {
+function healingMsOf(steps: readonly Step[]) {
   const has = (...kinds: readonly Step['do'][]) => steps.some((step) => kinds.includes(step.do));
   // An entry that was written by a clock that had jumped looks younger than it is to other clocks.
   const jumpedMs = steps.reduce((sum, step) => sum + (step.do === 'jump' ? Math.abs(step.byMs) : 0), 0);

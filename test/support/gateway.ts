@@ -7,6 +7,7 @@ import { startIdentityProvider } from './identityProvider.js';
 import { type Program, startProgram } from './program.js';
 import { type SandboxOptions, startSandbox } from './sandbox.js';
 import { scratch } from './scratch.js';
+import { until } from './until.js';
 
 /** A response of `/graphql` as a client sees it. */
 export interface Answer<Data = Record<string, never>> {
@@ -97,6 +98,9 @@ export function environmentFor(sandbox: { url: string; clientId: string; clientS
   };
 }
 
+/** Settings under which a watcher sees a change of a job at once. */
+export const quickPolls = { JOB_POLL_MIN_MS: '20', JOB_POLL_MAX_MS: '50' };
+
 /** An identity provider, and the settings that make a gateway trust it. */
 export async function startTrustedProvider() {
   const provider = await startIdentityProvider();
@@ -155,6 +159,17 @@ export function linesWith(logs: readonly string[], members: Readonly<Record<stri
   const lines = logs.flatMap((text) => text.trim().split('\n')).map((line) => JSON.parse(line));
   return lines.filter((line) => Object.entries(members).every(([name, value]) => line[name] === value));
 }
+
+/** The sum of the series of `/metrics` whose lines begin so. */
+export async function metric({ origin }: { readonly origin: string }, beginning: string): Promise<number> {
+  const text = await (await fetch(`${origin}/metrics`)).text();
+  const lines = text.split('\n').filter((line) => line.startsWith(beginning));
+  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+}
+
+/** Resolves when {@link metric} is `value`. */
+export const whenMetric = (gateway: { readonly origin: string }, line: string, value: number, timeoutMs?: number) =>
+  until(async () => (await metric(gateway, line)) === value, timeoutMs);
 
 export type GatewayProcess = Awaited<ReturnType<typeof spawnGateway>>;
 

@@ -4,11 +4,11 @@ import {
   type GatewayProcess,
   post,
   postQuery,
+  quickPolls,
   spawnGateway,
   startTestGateway,
   type TestGateway,
 } from '../../support/gateway.js';
-import { quickPolls } from '../../support/liveJob.js';
 import { initSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 import { eventReader, streamReader } from '../../support/streamReader.js';

@@ -4,13 +4,16 @@ import {
   type Environment,
   environmentFor,
   linesWith,
+  metric,
   post,
+  quickPolls,
   spawnGateway,
   startTestGateway,
   startTrustedProvider,
   type Texts,
+  whenMetric,
 } from '../../support/gateway.js';
-import { addJob, metric, quickPolls, watchJob, whenMetric } from '../../support/liveJob.js';
+import { addJob, watchJob } from '../../support/liveJob.js';
 import { initSocket, type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { until } from '../../support/until.js';

@@ -4,12 +4,15 @@ import { makeAuthority } from '../../support/certificate.js';
 import { freePort } from '../../support/freePort.js';
 import {
   environmentFor,
+  metric,
+  quickPolls,
   spawnGateway,
   startTestGateway,
   startTrustedProvider,
   type TestGateway,
+  whenMetric,
 } from '../../support/gateway.js';
-import { addJob, metric, quickPolls, watchJob, whenMetric } from '../../support/liveJob.js';
+import { addJob, watchJob } from '../../support/liveJob.js';
 import { rawRequest } from '../../support/rawHttp.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { startSandbox } from '../../support/sandbox.js';

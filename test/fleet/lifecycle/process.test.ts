@@ -143,30 +143,28 @@ describe('A configuration that cannot work', () => {
   });
 });
 
-describe('A gateway with a provider catalogue of its own', () => {
-  it('shows that catalogue, renames included, in place of the built-in one', async () => {
-    const file = join(directory, 'catalogue.json');
-    writeFileSync(file, listed(['TAX_OFFICE', 'irs'], ['OTHER', 'other']));
-    const { origin } = await spawnGateway({ ...environmentFor(sandbox), PROVIDERS_FILE: file });
-    const { data } = await postQuery<{ __type: object; a: object; b: object }>(
-      origin,
-      `{
-        __type(name: "Provider") { enumValues { name description } }
-        a: taxpayerToken(taxpayerId: "${sandbox.demo.taxpayerIds.authorized}") { provider providerId }
-        b: taxpayerToken(taxpayerId: "${sandbox.demo.taxpayerIds.consentReceived}") { provider providerId }
-      }`,
-    );
-    expect(data).toMatchObject({
-      __type: {
-        enumValues: [
-          { name: 'TAX_OFFICE', description: 'About TAX_OFFICE' },
-          { name: 'OTHER' },
-          { name: 'UNRECOGNIZED' },
-        ],
-      },
-      a: { provider: 'TAX_OFFICE', providerId: 'irs' },
-      b: { provider: 'UNRECOGNIZED', providerId: 'irs_tax_pro' },
-    });
+it('A gateway with a provider catalogue of its own shows that catalogue, renames included, in place of the built-in one', async () => {
+  const file = join(directory, 'catalogue.json');
+  writeFileSync(file, listed(['TAX_OFFICE', 'irs'], ['OTHER', 'other']));
+  const { origin } = await spawnGateway({ ...environmentFor(sandbox), PROVIDERS_FILE: file });
+  const { data } = await postQuery<{ __type: object; a: object; b: object }>(
+    origin,
+    `{
+      __type(name: "Provider") { enumValues { name description } }
+      a: taxpayerToken(taxpayerId: "${sandbox.demo.taxpayerIds.authorized}") { provider providerId }
+      b: taxpayerToken(taxpayerId: "${sandbox.demo.taxpayerIds.consentReceived}") { provider providerId }
+    }`,
+  );
+  expect(data).toMatchObject({
+    __type: {
+      enumValues: [
+        { name: 'TAX_OFFICE', description: 'About TAX_OFFICE' },
+        { name: 'OTHER' },
+        { name: 'UNRECOGNIZED' },
+      ],
+    },
+    a: { provider: 'TAX_OFFICE', providerId: 'irs' },
+    b: { provider: 'UNRECOGNIZED', providerId: 'irs_tax_pro' },
   });
 });
 

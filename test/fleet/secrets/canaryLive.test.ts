@@ -5,12 +5,12 @@ import {
   type Environment,
   environmentFor,
   post,
+  quickPolls,
   startTestGateway,
   startTrustedProvider,
   type TestGateway,
   type Texts,
 } from '../../support/gateway.js';
-import { quickPolls } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { runCommand } from '../../support/runCommand.js';
 import { scratch } from '../../support/scratch.js';

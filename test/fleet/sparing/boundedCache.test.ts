@@ -1,5 +1,4 @@
-import { environmentFor, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
-import { metric } from '../../support/liveJob.js';
+import { environmentFor, metric, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 
 const running = await startTestGateway({}, {}, { bounds: { cache: { maxEntries: 3 } } });

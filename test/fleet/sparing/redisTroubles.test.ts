@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { metric, whenMetric } from '../../support/liveJob.js';
+import { type Environment, metric, startTestGateway, type TestGateway, whenMetric } from '../../support/gateway.js';
 import { startRedis } from '../../support/redis.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { together } from '../../support/together.js';

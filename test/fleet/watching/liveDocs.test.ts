@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { WebSocket } from 'ws';
-import { startTestGateway } from '../../support/gateway.js';
-import { addJob, quickPolls } from '../../support/liveJob.js';
+import { quickPolls, startTestGateway } from '../../support/gateway.js';
+import { addJob } from '../../support/liveJob.js';
 import { codeBlocks, read } from '../../support/repository.js';
 import { run } from '../../support/run.js';
 import { serve } from '../../support/serve.js';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { environmentFor, type GatewayProcess, spawnGateway } from '../../support/gateway.js';
-import { addJob, metric, watchJob, whenMetric } from '../../support/liveJob.js';
+import { environmentFor, type GatewayProcess, metric, spawnGateway, whenMetric } from '../../support/gateway.js';
+import { addJob, watchJob } from '../../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';

@@ -1,7 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
-import { type Answer, codesOf, startTestGateway, startTrustedProvider, type Texts } from '../../support/gateway.js';
-import { quickPolls } from '../../support/liveJob.js';
+import {
+  type Answer,
+  codesOf,
+  quickPolls,
+  startTestGateway,
+  startTrustedProvider,
+  type Texts,
+} from '../../support/gateway.js';
 import { initSocket } from '../../support/rawSocket.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';
 import { together } from '../../support/together.js';

@@ -4,8 +4,7 @@ import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
 import { type Endpoint, endpoints, maxTries } from '../../../src/upstream/ResilientFetch.js';
 import type { Fault } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
-import { type AnswerError, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { metric } from '../../support/liveJob.js';
+import { type AnswerError, metric, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { read } from '../../support/repository.js';
 
 interface Expectation {

@@ -1,38 +1,35 @@
 import { isEnumType, isInputObjectType, isObjectType } from 'graphql';
-import { linesWith, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { metric } from '../../support/liveJob.js';
+import { linesWith, metric, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { schema } from '../../support/schema.js';
 import { until } from '../../support/until.js';
 
 /** Federation's and Apollo's own additions, which are not ours to describe. */
 const foreign = /^_|^CacheControlScope$|^federation__|^link__/;
 
-describe('The schema', () => {
-  const ownTypes = () =>
-    Object.values(schema.getTypeMap()).filter(
-      ({ name }) => !foreign.test(name) && !/^(String|Int|Boolean|ID|Float)$/.test(name),
-    );
+const ownTypes = () =>
+  Object.values(schema.getTypeMap()).filter(
+    ({ name }) => !foreign.test(name) && !/^(String|Int|Boolean|ID|Float)$/.test(name),
+  );
 
-  it('describes every type, field, argument and value to a frontend developer', () => {
-    const described: [string, string | null | undefined][] = ownTypes().flatMap((type) => {
-      const members: [string, string | null | undefined][] = [];
-      members.push([type.name, type.description]);
-      if (isObjectType(type) || isInputObjectType(type)) {
-        for (const field of Object.values(type.getFields())) {
-          if (foreign.test(field.name)) continue;
-          members.push([`${type.name}.${field.name}`, field.description]);
-          for (const arg of 'args' in field ? field.args : []) {
-            members.push([`${type.name}.${field.name}(${arg.name})`, arg.description]);
-          }
+it('The schema describes every type, field, argument and value to a frontend developer', () => {
+  const described: [string, string | null | undefined][] = ownTypes().flatMap((type) => {
+    const members: [string, string | null | undefined][] = [];
+    members.push([type.name, type.description]);
+    if (isObjectType(type) || isInputObjectType(type)) {
+      for (const field of Object.values(type.getFields())) {
+        if (foreign.test(field.name)) continue;
+        members.push([`${type.name}.${field.name}`, field.description]);
+        for (const arg of 'args' in field ? field.args : []) {
+          members.push([`${type.name}.${field.name}(${arg.name})`, arg.description]);
         }
       }
-      if (isEnumType(type))
-        for (const value of type.getValues()) members.push([`${type.name}.${value.name}`, value.description]);
-      return members;
-    });
-    expect(described.length).toBeGreaterThan(90);
-    expect(described.filter(([, text]) => !text || text.length < 5 || !/[.:]$/.test(text.trim()))).toEqual([]);
+    }
+    if (isEnumType(type))
+      for (const value of type.getValues()) members.push([`${type.name}.${value.name}`, value.description]);
+    return members;
   });
+  expect(described.length).toBeGreaterThan(90);
+  expect(described.filter(([, text]) => !text || text.length < 5 || !/[.:]$/.test(text.trim()))).toEqual([]);
 });
 
 describe('A value of the service that the schema does not know', () => {

@@ -1,5 +1,4 @@
-import { linesWith, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
-import { metric, whenMetric } from '../../support/liveJob.js';
+import { linesWith, metric, startTestGateway, startTrustedProvider, whenMetric } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawHttp.js';
 import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';

@@ -1,7 +1,6 @@
 import { Server } from 'node:net';
 import { freePort } from '../../support/freePort.js';
-import { startTestGateway } from '../../support/gateway.js';
-import { metric } from '../../support/liveJob.js';
+import { metric, startTestGateway } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawHttp.js';
 
 const scrape = async (origin: string) => (await fetch(`${origin}/metrics`)).text();

@@ -3,11 +3,12 @@ import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import {
   type Environment,
   linesWith,
+  quickPolls,
   startTestGateway,
   startTrustedProvider,
   type TestGateway,
 } from '../../support/gateway.js';
-import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
+import { addJob, watchJob } from '../../support/liveJob.js';
 import { initSocket, rawSocket } from '../../support/rawSocket.js';
 import { postEvents } from '../../support/streamReader.js';
 import { times } from '../../support/times.js';

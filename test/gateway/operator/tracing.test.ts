@@ -1,8 +1,15 @@
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { type CollectedSpan, startCollector } from '../../support/collector.js';
 import { freePort } from '../../support/freePort.js';
-import { type Environment, linesWith, startTestGateway, type TestGateway, type Texts } from '../../support/gateway.js';
-import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
+import {
+  type Environment,
+  linesWith,
+  quickPolls,
+  startTestGateway,
+  type TestGateway,
+  type Texts,
+} from '../../support/gateway.js';
+import { addJob, watchJob } from '../../support/liveJob.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';

@@ -1,12 +1,15 @@
 import {
   type Environment,
+  metric,
   post,
+  quickPolls,
   startTestGateway,
   startTrustedProvider,
   type TestGateway,
   type Texts,
+  whenMetric,
 } from '../../support/gateway.js';
-import { addJob, metric, quickPolls, whenMetric } from '../../support/liveJob.js';
+import { addJob } from '../../support/liveJob.js';
 
 let gateway: TestGateway;
 

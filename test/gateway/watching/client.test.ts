@@ -18,12 +18,13 @@ import { atEnd } from '../../support/atEnd.js';
 import {
   environmentFor,
   post,
+  quickPolls,
   startTestGateway,
   startTrustedProvider,
   type TestGateway,
   type TrustedProvider,
 } from '../../support/gateway.js';
-import { addJob, quickPolls } from '../../support/liveJob.js';
+import { addJob } from '../../support/liveJob.js';
 import { read } from '../../support/repository.js';
 import { schema } from '../../support/schema.js';
 import { serve } from '../../support/serve.js';

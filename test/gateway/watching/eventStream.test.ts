@@ -2,8 +2,16 @@ import { once } from 'node:events';
 import { sharedMs } from '../../../src/datasources/RefreshJobs.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { executions } from '../../support/executions.js';
-import { startTestGateway, startTrustedProvider, type TestGateway, type Texts } from '../../support/gateway.js';
-import { addJob, metric, quickPolls, update, watchJob, whenMetric } from '../../support/liveJob.js';
+import {
+  metric,
+  quickPolls,
+  startTestGateway,
+  startTrustedProvider,
+  type TestGateway,
+  type Texts,
+  whenMetric,
+} from '../../support/gateway.js';
+import { addJob, update, watchJob } from '../../support/liveJob.js';
 import { rawRequest } from '../../support/rawHttp.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { eventReader, postEvents } from '../../support/streamReader.js';

@@ -4,8 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket, WebSocketServer } from 'ws';
 import { keepAlive } from '../../../src/live/socketBounds.js';
 import { atEnd } from '../../support/atEnd.js';
-import { post, startTestGateway } from '../../support/gateway.js';
-import { addJob, quickPolls, watchJob } from '../../support/liveJob.js';
+import { post, quickPolls, startTestGateway } from '../../support/gateway.js';
+import { addJob, watchJob } from '../../support/liveJob.js';
 import { streamReader } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { post, startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { addJob, quickPolls, update, watchJob } from '../../support/liveJob.js';
+import { post, quickPolls, startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { addJob, update, watchJob } from '../../support/liveJob.js';
 import { streamReader } from '../../support/streamReader.js';
 
 const gateway = await startTestGateway(quickPolls);

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
-import { startTestGateway } from '../../support/gateway.js';
-import { whenMetric } from '../../support/liveJob.js';
+import { startTestGateway, whenMetric } from '../../support/gateway.js';
 import { clientFrame, rawHttp, rawUpgrade } from '../../support/rawHttp.js';
 import { initSocket, rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';

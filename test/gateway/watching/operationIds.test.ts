@@ -1,5 +1,5 @@
-import { startTestGateway } from '../../support/gateway.js';
-import { addJob, metric, quickPolls, watchJob, whenMetric } from '../../support/liveJob.js';
+import { metric, quickPolls, startTestGateway, whenMetric } from '../../support/gateway.js';
+import { addJob, watchJob } from '../../support/liveJob.js';
 import { initSocket, type RawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 

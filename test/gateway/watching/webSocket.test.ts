@@ -3,8 +3,8 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { jest } from '@jest/globals';
 import { WebSocket } from 'ws';
-import { startTestGateway, startTrustedProvider } from '../../support/gateway.js';
-import { addJob, quickPolls, update, watchJob, whenMetric } from '../../support/liveJob.js';
+import { quickPolls, startTestGateway, startTrustedProvider, whenMetric } from '../../support/gateway.js';
+import { addJob, update, watchJob } from '../../support/liveJob.js';
 import { initSocket, type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 

@@ -1,8 +1,7 @@
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
 import { startCases } from '../../../examples/supergraph/casesSubgraph.js';
 import { atEnd } from '../../support/atEnd.js';
-import { type Answer, post, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
-import { quickPolls } from '../../support/liveJob.js';
+import { type Answer, post, quickPolls, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { serve } from '../../support/serve.js';
 import { eventReader } from '../../support/streamReader.js';
 
