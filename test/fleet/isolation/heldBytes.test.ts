@@ -3,9 +3,8 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { request as requestOverTls } from 'node:https';
 import type { Socket } from 'node:net';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { issueCertificate } from '../../support/certificate.js';
+import { makeAuthority } from '../../support/certificate.js';
 import {
   environmentFor,
   type GatewayProcess,
@@ -300,9 +299,7 @@ it('small bodies in chunks that wait for their turn take little more than their 
 it('nothing is kept of the events that open streams have sent, also over TLS', async () => {
   const sandbox = await startSandbox();
   const { id } = sandbox.addTaxpayer({ metadata: { notes: Array(9000).fill('x'.repeat(95)) } });
-  const certFile = join(scratch(), 'tls.crt');
-  const keyFile = join(scratch(), 'tls.key');
-  issueCertificate('gateway', { certFile, keyFile });
+  const { certFile, keyFile } = makeAuthority(scratch(), 'gateway');
   const gateway = await spawnGateway({
     ...environmentFor(sandbox),
     TLS_CERT_FILE: certFile,
