@@ -51,16 +51,16 @@ describe('An error', () => {
   });
 
   it('is the same at each try, also while the gateway pauses its own tries', async () => {
-    const { control } = gateway.sandbox;
-    const { id } = control.addTaxpayer({ status: 'AUTHORIZED' });
-    control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { status: 422 } });
+    const { sandbox } = gateway;
+    const { id } = sandbox.addTaxpayer({ status: 'AUTHORIZED' });
+    sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { status: 422 } });
     for (let attempt = 0; attempt < 3; attempt += 1) {
       answer = await gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
       expect(answer.errors?.[0]?.extensions).toEqual({
         ...{ code: 'UPSTREAM_REJECTED', retryable: false, requestId: expect.any(String) },
       });
     }
-    expect(control.tokenCalls(id)).toBe(2);
+    expect(sandbox.tokenCalls(id)).toBe(2);
   });
 });
 

@@ -75,7 +75,7 @@ describe('server-sent events', () => {
 
   it('of a document with a plan are those of its first time, byte for byte', async () => {
     const job = addJob(gateway);
-    gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+    gateway.sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
     const fields = '...All taxpayer { id none: refreshJob(jobId: "none") { status } }';
     const query = `${watchJob.replace('status }', `${fields} }`)} fragment All on RefreshJob { __typename observedAt a: name }`;
     const ask = async () =>
