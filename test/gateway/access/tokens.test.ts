@@ -229,7 +229,6 @@ describe('The key set', () => {
   const ec = publicJwk(makeKey('ES256'));
   it('may hold keys that cannot be used, and one that says little', async () => {
     const own = await providerWith(['ES384']);
-    const one = await gatewayFor([own]);
     const { kid: _, alg: __, use: ___, ...good } = await keyOf(own);
     const unusable = [
       makeKey('ES384').privateKey.export({ format: 'jwk' }),
@@ -239,8 +238,14 @@ describe('The key set', () => {
       { ...rsa, key_ops: ['encrypt'] },
       { ...rsa, n: Buffer.alloc(128, 0xff).toString('base64url'), alg: 'RS256', kid: 'short' },
     ];
-    own.publish({ keys: [...unusable, { ...good, key_ops: ['verify'], x5t: 'x' }], more: true });
+    const ninth = makeKey('ES384');
+    const others = Array.from({ length: 7 }, () => publicJwk(makeKey('ES384')));
+    const eighth = { ...good, key_ops: ['verify'], x5t: 'x' };
+    own.publish({ keys: [...unusable, ...others, eighth, publicJwk(ninth)], more: true });
+    const one = await gatewayFor([own]);
     expect(await outcomeOf(own.token({}, { kid: null }), one)).toBe('accepted');
+    const byNinth = own.token({}, { key: ninth.privateKey, kid: null }); // a token that names no key is tried with eight
+    expect(await outcomeOf(byNinth, one)).toMatch(/its issuer publishes$/);
     for (const kid of ['short', 7, { $ne: '' }, '../../dev/null']) {
       const forged = own.token({}, { key: strangeKey(), alg: 'RS256', kid });
       expect(await outcomeOf(forged, one)).toMatch(/its issuer publishes$/);
