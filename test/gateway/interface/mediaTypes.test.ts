@@ -67,7 +67,7 @@ describe('an Accept header', () => {
   it('with events lets a GET subscribe as well', async () => {
     const query = encodeURIComponent('subscription { refreshJobUpdated(taxpayerId: "a", jobId: "b") { status } }');
     const send = (accept: string) =>
-      fetch(`${gateway.origin}/graphql?query=${query}`, { headers: { accept, 'apollo-require-preflight': '1' } });
+      fetch(`${gateway.origin}/graphql?query=${query}`, { headers: { accept, 'content-type': 'application/json' } });
     expect(await typeOrStatus(await send(`${json}, ${events}`))).toBe(events);
     expect(await typeOrStatus(await send(`${json}, ${multipart}`))).toBe(405);
   });
