@@ -12,7 +12,7 @@ export interface RightsRules {
   readonly taxpayersClaim: string;
 }
 
-const taxpayerIds = z.array(z.string().min(1).max(4096));
+const taxpayerIds = z.array(z.string());
 
 /** What the bearer of a verified token may do. A claim of an unexpected shape grants nothing. */
 export function rightsIn(payload: JWTPayload, rules: RightsRules): Pick<Caller, 'scopes' | 'taxpayers'> {

@@ -92,8 +92,9 @@ describe('subscriptions over WebSocket', () => {
   });
 
   it('are for pages of our own and of allowed origins only', async () => {
-    for (const origin of ['https://evil.example', 'null', 'http://127.0.0.1:1']) {
-      expect((await rawSocket(gateway.origin, { headers: { origin } }).refused()).statusCode).toBe(403);
+    const evil = { origin: 'https://evil.example', host: '[' };
+    for (const headers of [evil, { origin: 'null' }, { origin: 'http://127.0.0.1:1' }]) {
+      expect((await rawSocket(gateway.origin, { headers }).refused()).statusCode).toBe(403);
     }
     for (const origin of [gateway.origin, 'https://studio.apollographql.com']) {
       await rawSocket(gateway.origin, { headers: { origin } }).init();
