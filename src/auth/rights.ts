@@ -32,7 +32,7 @@ function readScopes(payload: JWTPayload, { scopesClaims, scopesMap }: RightsRule
 }
 
 function readTaxpayers(payload: JWTPayload, path: string): ReadonlySet<string> {
-  const claim = claimAt(payload, path) ?? [];
+  const claim = claimAt(payload, path);
   return new Set(taxpayerIds.safeParse([claim].flat()).data);
 }
 
