@@ -220,6 +220,9 @@ describe('The key set', () => {
       'AUTH_UNAVAILABLE: The keys of the identity provider cannot be read at the moment',
     );
     expect(await outcomeOf(late.token({ iss: 'https://other.example/' }), one)).toMatch(/^UNAUTHENTICATED/);
+    const asked = late.counts.jwks;
+    for (let n = 0; n < 9; n += 1) await outcomeOf(late.token(), one);
+    expect(late.counts.jwks - asked).toBeLessThan(9); // once a second
     late.outage(false);
     await until(async () => (await outcomeOf(late.token(), one)) === 'accepted');
     expect(await readyStatus(one)).toBe(200);

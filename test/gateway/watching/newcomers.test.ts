@@ -39,6 +39,7 @@ describe('an unauthenticated socket', () => {
     for (let n = 0; n < 5; n += 1) expect((await upgraded('127.0.0.2')).status).toBe(101);
     // All places are taken: the oldest is given up.
     expect((await upgraded('127.0.0.3')).status).toBe(101);
+    await whenOpen(10, 1000);
     const events = await fetch(`${gateway.origin}/graphql/stream?query={__typename}`, {
       headers: { accept: 'text/event-stream' },
     });

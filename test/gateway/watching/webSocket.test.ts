@@ -184,9 +184,13 @@ describe('a caller on a socket', () => {
   });
 
   it('without a subprotocol is told which one is spoken', async () => {
-    const socket = new WebSocket(`${guarded.origin.replace('http', 'ws')}/graphql`);
-    const [code, reason] = await once(socket, 'close');
+    const address = `${guarded.origin.replace('http', 'ws')}/graphql`;
+    const [code, reason] = await once(new WebSocket(address), 'close');
     expect([code, String(reason)]).toEqual([4406, 'The subprotocol must be graphql-transport-ws']);
+    const choosing = new WebSocket(address, ['graphql-ws', 'graphql-transport-ws']);
+    await once(choosing, 'open');
+    expect(choosing.protocol).toBe('graphql-transport-ws');
+    choosing.close();
   });
 
   it('that has its token elsewhere is told where it belongs', async () => {

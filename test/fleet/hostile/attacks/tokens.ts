@@ -4,35 +4,26 @@ import { type Attack, post, type Scene, unread } from './Attack.js';
 const harmless = '{ __typename }';
 
 /** Who: tokens that must not let anybody in. */
-export async function tokenAttacks({ provider, token, own }: Scene): Promise<Attack[]> {
+export async function tokenAttacks({ provider, token }: Scene): Promise<Attack[]> {
   const now = Math.floor(Date.now() / 1000);
   const [header = '', payload = '', signature = ''] = (await token()).split('.');
   const forged = Buffer.from(JSON.stringify({ sub: 'root', scope: 'taxpayers:any' })).toString('base64url');
   const stranger = strangeKey();
   const bearers: Readonly<Record<string, string>> = {
-    'a token that expired': await token({}, { expiresIn: -60 }),
-    'a token that is not valid yet': await token({ nbf: now + 600 }),
     'a token issued in the future': await token({ iat: now + 600 }),
-    'a token for another audience': await token({ aud: 'somebody-else' }),
     'a token without an audience': await token({ aud: undefined }),
-    'a token of another issuer': await token({ iss: 'https://evil.example/' }),
     'a token without an issuer': await token({ iss: undefined }),
     'a token whose issuer is a list': await token({ iss: [provider.issuer] }),
     'alg none': await token({}, { alg: 'none' }),
     'HS256 with the public key as its secret': await token({}, { alg: 'HS256', key: provider.publicPem() }),
     'ES256 named over an RSA signature': await token({}, { header: { alg: 'ES256' } }),
     'PS256 with a key that is for RS256': await token({}, { alg: 'PS256' }),
-    'a key that nobody publishes': await token({}, { key: stranger }),
-    'an unknown kid': await token({}, { key: stranger, kid: 'no-such-key' }),
-    'a kid that is a path': await token({}, { key: stranger, kid: '../../../../etc/passwd' }),
-    'a kid that is an object': await token({}, { key: stranger, kid: { __proto__: null } }),
     'a jku header': await token({}, { key: stranger, header: { jku: 'http://127.0.0.1:1/jwks.json' } }),
     'a jwk of its own': await token({}, { key: stranger, header: { jwk: stranger.export({ format: 'jwk' }) } }),
     'an unknown critical header': await token({}, { header: { crit: ['exp-policy'], 'exp-policy': 1 } }),
     'an ID token': await token({ nonce: 'n', at_hash: 'h' }),
     'an ID token of Keycloak': await token({ typ: 'ID' }),
     'a logout token': await token({}, { header: { typ: 'logout+jwt' } }),
-    'a token bound to a certificate': await token({ cnf: { 'x5t#S256': 'x' } }),
     'a token without expiry': await token({ exp: undefined }),
     'an expiry of 1e999': await token({ exp: Number.POSITIVE_INFINITY }),
     'an expiry that is text': await token({ exp: String(now + 600) }),
@@ -40,7 +31,6 @@ export async function tokenAttacks({ provider, token, own }: Scene): Promise<Att
     'an empty subject': await token({ sub: '' }),
     'no subject': await token({ sub: undefined }),
     'a subject that is a number': await token({ sub: 1 }),
-    'a subject of 10,000 characters': await token({ sub: 'x'.repeat(4000) }),
     'a payload that is not JSON': await token({}, { payload: 'not json' }),
     'a payload that was replaced': `${header}.${forged}.${signature}`,
     'a signature that was cut': `${header}.${payload}.${signature.slice(0, -4)}`,
@@ -48,12 +38,6 @@ export async function tokenAttacks({ provider, token, own }: Scene): Promise<Att
     'a token of five parts': `${header}.${payload}.${signature}.a.b`,
     'a token of 9,000 characters': 'x'.repeat(9000),
   };
-  const withoutRight = [
-    ['a scope claim that is a number', await token({ scope: 1 })],
-    ['a list of taxpayers that is an object', await token({ taxpayer_ids: { [own]: true } })],
-    ['a wildcard among the taxpayers', await token({ taxpayer_ids: ['*', 'any'] })],
-  ] as const;
-  const read = `{ taxpayer(id: "${own}") { id } }`;
   const create = 'mutation { createClientLink(input: {}) { replayed } }';
   const forbidden = { status: 200, code: 'FORBIDDEN' } as const;
   const refused = { status: 401, code: 'UNAUTHENTICATED' } as const;
@@ -63,7 +47,6 @@ export async function tokenAttacks({ provider, token, own }: Scene): Promise<Att
     ...Object.entries(bearers).map(([name, text]) => ({ name, ...post(`Bearer ${text}`, harmless), ...refused })),
     { name: 'no token', headers: json, body, ...refused },
     { name: 'an empty token', ...post('Bearer ', harmless), ...refused },
-    { name: 'two tokens', ...post(`Bearer ${await token()}, Bearer ${await token()}`, harmless), ...refused },
     { name: 'a token in another scheme', ...post(`Basic ${await token()}`, harmless), ...refused },
     {
       name: 'a token in the query string',
@@ -79,6 +62,5 @@ export async function tokenAttacks({ provider, token, own }: Scene): Promise<Att
       ...post(`Bearer ${await token({ scope: 'taxpayers:read' })}`, create),
       ...forbidden,
     },
-    ...withoutRight.map(([name, bearer]) => ({ name, ...post(`Bearer ${bearer}`, read), ...forbidden })),
   ];
 }
