@@ -48,7 +48,7 @@ const keepAliveTimeout = 620_000;
 /** The listening socket is closed once no connection has arrived for this long, in milliseconds. */
 const quietMs = 30;
 
-/** Most headers of a request: Node.js ignores the others. Each takes several times its bytes, even before all have come. */
+/** Most headers of a request: each takes several times its bytes, even before all have come. Older Node.js ignores the others. */
 const maxHeaders = 200;
 
 /** Longest write over TLS, in bytes: a little less than one TLS record can hold. */

@@ -171,7 +171,8 @@ it('a request has at most 200 headers: a token behind them is not seen', async (
     connection.write('POST /graphql HTTP/1.1', host, json, lengthOf(typename), ...many, authorization, '', typename);
     return (await connection.answer())?.status;
   };
-  expect([await status(100), await status(200)]).toEqual([200, 401]);
+  expect(await status(100)).toBe(200);
+  expect([401, 431]).toContain(await status(200)); // 431: since CVE-2026-58044 Node.js refuses what it ignored before
 });
 
 const [nowhere, upgrade] = [
