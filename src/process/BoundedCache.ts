@@ -24,12 +24,12 @@ export class BoundedCache<Value extends Thing, Key extends Thing = string> exten
   }
 }
 
-/** The part of V8's limit that is the young generation, where nothing stays for long, unless `--max-semi-space-size` is set. */
-const youngBytes = 48 << 20;
+/** The last `--max-old-space-size`: V8's limit also has the young generation, up to 192 MB, where nothing stays for long. */
+const asked = /.*--max[-_]old[-_]space[-_]size=(\d+)/.exec(`${process.env['NODE_OPTIONS']} ${process.execArgv}`)?.[1];
+const heapBytes = Number(asked) * 2 ** 20 || getHeapStatistics().heap_size_limit;
 
 /** The bytes of one of so many equal parts of the heap (`--max-old-space-size`), at most `most`. */
-export const heapPart = (parts: number, most = Infinity): number =>
-  Math.min(most, Math.floor((getHeapStatistics().heap_size_limit - youngBytes) / parts));
+export const heapPart = (parts: number, most = Infinity): number => Math.min(most, Math.floor(heapBytes / parts));
 
 /** How many things of so many bytes may be remembered: those that fit into a sixteenth of the heap, at most 100,000. */
 export const mostRemembered = (bytes: number): number => Math.min(100_000, Math.floor(heapPart(16) / bytes));

@@ -139,7 +139,7 @@ it('parts of messages that are not complete are counted: too many of one caller 
   const provider = await startTrustedProvider();
   const env = { ...environmentFor(sandbox), ...provider.env, MAX_BODY_BYTES: '8000000' };
   // A sixteenth of the heap is room for two such messages.
-  const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16' });
+  const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256' });
   const begin = async (sub: string) => {
     const socket = await initSocket(gateway, { authorization: `Bearer ${await provider.token({ sub })}` });
     // In one piece with a whole message and a ping, which must not make them forgotten.

@@ -110,8 +110,7 @@ describe('a process with a heap of 256 MB', () => {
       ...environmentFor(sandbox),
       ...provider.env,
       RATE_LIMIT_PER_MINUTE: '0',
-      // With young space as in Node.js 20 and 22: newer ones choose more, and what one caller may hold is a share of the sum.
-      NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16',
+      NODE_OPTIONS: '--max-old-space-size=256',
     });
     const claims = { scope: 'taxpayers:read taxpayers:any' };
     honest = { authorization: `Bearer ${await provider.token({ ...claims, sub: 'honest' })}` };

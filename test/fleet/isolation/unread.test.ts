@@ -157,7 +157,7 @@ it('what one caller leaves unread is bounded; another is served', async () => {
   const provider = await startTrustedProvider();
   const env = { ...environmentFor(sandbox), ...provider.env };
   // A sixteenth of the heap is room for three such answers.
-  const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16' });
+  const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256' });
   const ids = addLargeJob({ sandbox });
   const authorization = await provider.watcherOf([ids.taxpayerId]);
   for (let n = 1; n <= 6; n += 1) {
