@@ -22,7 +22,7 @@ const values = optionsOf(help, {
 /** Warm-ups last until the JIT compiler has settled. Where nothing is asked for twice, requests count instead of seconds. */
 const options = values.quick
   ? { rounds: 3, seconds: 1, warmUpSeconds: 3, count: 200, warmUpCount: 1000 }
-  : { rounds: 5, seconds: 2, warmUpSeconds: 5, count: 800, warmUpCount: 4000 };
+  : { rounds: 5, seconds: 2, warmUpSeconds: 5, count: 1600, warmUpCount: 8000 };
 
 await processes.withStarted(async (start) => {
   processes.keepToOtherCores(); // the load comes from this process
