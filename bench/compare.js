@@ -26,8 +26,9 @@ export async function compare(scenario, targets, world) {
     const from = warmUpCount + turn * count;
     const load = scenario.asksOnce ? onlyOnce(from, from + count) : { operations, seconds };
     // The order turns round each time, as who comes first finds the machine as the last one left it.
-    for (const target of turn % 2 ? taking.toReversed() : taking)
+    for (const target of turn % 2 ? taking.toReversed() : taking) {
       results.get(target.name).push(await measure(target, { ...world, ...load }));
+    }
   }
   return results;
 }

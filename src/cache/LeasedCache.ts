@@ -145,7 +145,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const { store, codec, workMs, fieldOf, kind, onRead } = this.options;
     const waitsUntil = performance.now() + 2 * workMs + leaseMarginMs;
     const place = store.placeOf(fieldOf(reader.id));
-    // What memory has is not acceptable: the store need not answer with it.
+    // What memory has and will not do need not come from the store again.
     const held = this.#memory.peek(reader.id);
     let refused = held && !reader.acceptable(held) ? held.version : undefined;
     let awaited: string | undefined;

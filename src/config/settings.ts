@@ -164,7 +164,7 @@ const own = {
   RATE_LIMIT_PER_MINUTE: optional(integer(0, 100_000_000), `${rateLimitPerMinute} with AUTH_MODE=jwt, otherwise 0 (no limit)`, '600',
     'Rate limit: the root fields that one caller may request per minute from each process. An operation with more root fields is always refused. 0 means no limit. Callers without a token are distinguished by their address.'),
   MAX_BODY_BYTES: setting(integer(1, 16_777_216), '262144',
-    'Largest request body or WebSocket message, in bytes. Of a caller with a token, one above a 256th of the heap finds no room (RATE_LIMITED), whatever the value. With a value above a 16th of the heap, bodies without a Content-Length and WebSocket messages in parts find none either.'),
+    'Largest request body or WebSocket message, in bytes. Whatever the value, a body above a 256th of the heap from a caller with a token finds no room (RATE_LIMITED). With a value above a 16th of the heap, bodies without a Content-Length and WebSocket messages in parts find no room either.'),
   MAX_DEPTH: setting(integer(1, 500), '12',
     'Deepest nesting of fields in an operation, in levels.'),
   MAX_ALIASES: setting(integer(0, 5000), '60',

@@ -138,9 +138,9 @@ export class KnownOperations {
     const entities = [...byKey.values()].filter(({ name }) => name.value === '_entities');
     const valuesFrom = variableReader(schema, operation.variableDefinitions, openSchema);
     const plan = isKept && fields <= maxPlanned ? planOf(schema, document, operation) : undefined;
-    const planned = plan ? 'plan' : 'apollo';
+    const way = plan ? 'plan' : 'apollo';
     const operationName = operation.name?.value;
-    const unplanned: Run = (variableValues, contextValue, rootValue) =>
+    const withoutPlan: Run = (variableValues, contextValue, rootValue) =>
       type === 'subscription'
         ? execute({ schema, document, operationName, variableValues, contextValue, rootValue })
         : executeByApollo(this.apollo, document, operationName, variableValues, contextValue);
@@ -168,10 +168,10 @@ export class KnownOperations {
       rootFields: byKey.size,
       isKept,
       document,
-      way: type === 'subscription' ? 'events' : planned,
+      way: type === 'subscription' ? 'events' : way,
       valuesFrom,
       fieldsFor,
-      run: plan ?? unplanned,
+      run: plan ?? withoutPlan,
     };
   }
 }

@@ -24,9 +24,14 @@ export class BoundedCache<Value extends Thing, Key extends Thing = string> exten
   }
 }
 
-/** The last `--max-old-space-size`: V8's limit also has the young generation, up to 192 MB, where nothing stays for long. */
-const asked = /.*--max[-_]old[-_]space[-_]size=(\d+)/.exec(`${process.env['NODE_OPTIONS']} ${process.execArgv}`)?.[1];
-const heapBytes = Number(asked) * 2 ** 20 || getHeapStatistics().heap_size_limit;
+/**
+ * The last `--max-old-space-size` given to Node.js, in MiB. V8's own limit would also have the young generation, up to 192 MB,
+ * where nothing stays for long.
+ */
+const givenMiB = /.*--max[-_]old[-_]space[-_]size=(\d+)/.exec(
+  `${process.env['NODE_OPTIONS']} ${process.execArgv}`,
+)?.[1];
+const heapBytes = Number(givenMiB) * 2 ** 20 || getHeapStatistics().heap_size_limit;
 
 /** The bytes of one of so many equal parts of the heap (`--max-old-space-size`), at most `most`. */
 export const heapPart = (parts: number, most = Infinity): number => Math.min(most, Math.floor(heapBytes / parts));
