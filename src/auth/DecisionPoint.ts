@@ -89,7 +89,7 @@ export class DecisionPoint {
       throw authUnavailable(message, `decision point: ${failure.message}`);
     } finally {
       const ms = performance.now() - startedAt;
-      trail.note({ endpoint, result: failure?.fault ?? 'ok', startedAt, ms });
+      trail.note({ endpoint, outcome: failure?.fault ?? 'ok', startedAt, ms });
       onCall(failure, ms / 1000);
     }
   }

@@ -67,13 +67,13 @@ export function startDatasources(options: DatasourcesOptions) {
     onStatus: (taxpayerId, jobId, view) => jobWatches.offer([taxpayerId, jobId], view),
   });
   const links = new ClientLinks({ ...shared, calls, workMs: deadlineMs + leaseMarginMs });
-  const watching = (kind: 'job' | 'record') => ({
+  const watching = (kind: 'job' | 'token') => ({
     ...config.watch,
     callsOf: (holder: Holder) => calls.callsOf(holder),
     onReaders: (count: number) => metrics.watchers.set(kind, count),
   });
   const jobWatches = jobWatcher(jobs, watching('job'));
-  const recordWatches = recordWatcher(broker, watching('record'));
+  const recordWatches = recordWatcher(broker, watching('token'));
   const caches = [broker.cache, jobs.cache];
   const forgets = new Forgets({
     store: sealed,

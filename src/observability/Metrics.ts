@@ -41,7 +41,7 @@ export class Metrics {
   );
   readonly callsPaused = this.#values(
     Counter,
-    'gateway_calls_silenced_total',
+    'gateway_calls_paused_total',
     'Times the fleet paused its calls to an endpoint, by reason.',
     'endpoint reason',
   );
@@ -105,7 +105,7 @@ export class Metrics {
     for (const code of Object.keys(errorCodes)) this.#errors.add(code, 0);
     for (const transport of transports) this.#operations.add(`none ${transport} ok`, 0);
     this.showFailures(['none', 'several', 'introspection']);
-    for (const kind of ['job', 'record']) this.watchers.add(kind, 0);
+    for (const kind of ['job', 'token']) this.watchers.add(kind, 0);
     this.#tokenEvents.add('budget-exhausted' satisfies TokenEvent, 0);
     for (const endpoint of endpoints) {
       for (const reason of ['rate-limited', 'credentials-rejected']) this.callsPaused.add(`${endpoint} ${reason}`, 0);

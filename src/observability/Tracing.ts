@@ -65,14 +65,14 @@ export class Tracing {
     return span.spanContext().traceId;
   }
 
-  #called({ endpoint, result, startedAt, ms, status, reason }: CallMade, parent: Context): void {
-    const cause = status !== undefined && status >= 400 ? String(status) : (reason ?? result);
-    const failure = result === 'ok' ? undefined : cause;
+  #called({ endpoint, outcome, startedAt, ms, status, reason }: CallMade, parent: Context): void {
+    const cause = status !== undefined && status >= 400 ? String(status) : (reason ?? outcome);
+    const failure = outcome === 'ok' ? undefined : cause;
     const attributes: Attributes = {
       'peer.service': endpoint.startsWith('evaluation') ? 'decision-point' : 'taxpayer-service',
       'http.response.status_code': status,
       'error.type': failure,
-      'gateway.outcome': result,
+      'gateway.outcome': outcome,
     };
     const span = this.#tracer.startSpan(endpoint, { kind: SpanKind.CLIENT, startTime: startedAt, attributes }, parent);
     if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });

@@ -29,7 +29,7 @@ export function operationLog(lines: LineLimit, which: Config['logOperations']) {
       own: {
         ms: Math.round(ms * 10) / 10,
         events,
-        calls: calls?.map((call) => ({ endpoint: call.endpoint, ms: Math.round(call.ms), result: call.result })),
+        calls: calls?.map((call) => ({ endpoint: call.endpoint, ms: Math.round(call.ms), outcome: call.outcome })),
         tokenCalls: tokenCalls || undefined,
         traceId,
       },

@@ -2,7 +2,7 @@
 export interface CallMade {
   readonly endpoint: string;
   /** `ok`, or what went wrong, of a small set. */
-  readonly result: string;
+  readonly outcome: string;
   /** Of `performance.now()`. */
   readonly startedAt: number;
   readonly ms: number;

@@ -145,7 +145,7 @@ export class ResilientFetch {
       endLimit();
       ownAgent?.destroy();
       const ms = performance.now() - startedAt;
-      trail?.note({ endpoint, result: outcome, startedAt, ms, status, reason });
+      trail?.note({ endpoint, outcome, startedAt, ms, status, reason });
       onTry?.(endpoint, outcome, ms / 1000);
     }
   }

@@ -75,7 +75,7 @@ describe('Metrics', () => {
     await query(`{ taxpayerToken(taxpayerId: "${sandbox.demo.taxpayerIds.authorized}") { status } }`);
     expectLines(
       await scrape(origin),
-      'gateway_calls_silenced_total{endpoint="taxpayerToken",reason="credentials-rejected"} 1',
+      'gateway_calls_paused_total{endpoint="taxpayerToken",reason="credentials-rejected"} 1',
       'gateway_errors_total{code="UPSTREAM_CREDENTIALS_REJECTED"} 1',
     );
   });

@@ -70,7 +70,7 @@ describe('The line of an operation', () => {
         client: 'web app',
         clientVersion: 'v'.repeat(64),
         ms: expect.any(Number),
-        calls: [{ endpoint: 'taxpayerToken', ms: expect.any(Number), result: 'ok' }],
+        calls: [{ endpoint: 'taxpayerToken', ms: expect.any(Number), outcome: 'ok' }],
       },
       { ...common, requestId: 'hot', client: 'job' },
     ]);
@@ -97,9 +97,9 @@ describe('The line of an operation', () => {
     const [failed, shared] = operations();
     expect(failed).toMatchObject({
       outcome: 'failed',
-      calls: Array(maxTries).fill({ endpoint: 'taxpayerToken', result: 'server-error' }),
+      calls: Array(maxTries).fill({ endpoint: 'taxpayerToken', outcome: 'server-error' }),
     });
-    expect(shared).toMatchObject({ calls: [{ result: 'ok' }] });
+    expect(shared).toMatchObject({ calls: [{ outcome: 'ok' }] });
   });
 
   it('is written by default for what called the token endpoint, is slow, a mutation, refused, or fails', async () => {

@@ -9,7 +9,7 @@ const withToken = `subscription ($taxpayerId: ID!) {
 const provider = await startTrustedProvider();
 const guarded = await startTestGateway({ TOKEN_FRESH_SECONDS: '1', ...provider.env });
 
-afterEach(() => whenMetric(guarded, 'gateway_watchers{kind="record"}', 0));
+afterEach(() => whenMetric(guarded, 'gateway_watchers{kind="token"}', 0));
 
 it('taxpayerTokenUpdated shows the access token, and audits it, only to callers with its scope, at each event', async () => {
   const { sandbox } = guarded;
