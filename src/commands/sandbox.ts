@@ -13,14 +13,14 @@ export const sandbox: Command = {
     if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) {
       throw new UsageError('--port must be a whole number from 0 to 65535');
     }
-    const { url, demo, stop } = await startSandbox({
+    const { url, demo, demoRows, stop } = await startSandbox({
       host,
       port: Number(port),
       clientId: given['client-id'] ?? embeddedSandbox.clientId,
       clientSecret: given['client-secret'] ?? embeddedSandbox.clientSecret.reveal(),
     });
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());
-    const ids = Object.entries(demo.taxpayerIds).map(([name, id]) => `${name}: ${id}`);
+    const ids = demoRows.map(([what, id]) => `${what}: ${id}`);
     return { ok: true, data: { url, demo }, lines: [`Sandbox of the service: ${url}`, ...ids] };
   },
 };

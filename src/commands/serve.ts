@@ -1,7 +1,6 @@
 import { type Config, loadConfig, packageVersion } from '../config/config.js';
 import { createLogger, type Logger } from '../observability/log.js';
 import { StandardOutput } from '../observability/StandardOutput.js';
-import type { DemoData } from '../sandbox/demoData.js';
 import { type Gateway, startGateway } from '../server.js';
 import { shownStore } from '../stores/openStore.js';
 
@@ -76,10 +75,9 @@ function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, o
     callers: auth.mode === 'jwt' ? auth.issuers.map(({ issuer }) => issuer).join(', ') : `AUTH_MODE=${auth.mode}`,
     version: `${packageVersion()} on Node.js ${process.versions.node}`,
   };
-  const demo = sandbox?.demo;
   for (const warning of config.warnings) log.warn(warning);
-  if (output.isTerminal) output.write(screen(summary, firstQuery, demo));
-  else log.info({ ...summary, ...(demo && { firstQuery, demo }) }, 'ready');
+  if (output.isTerminal) output.write(screen([...Object.entries(summary), ...(sandbox?.demoRows ?? [])], firstQuery));
+  else log.info({ ...summary, ...(sandbox && { firstQuery, demo: sandbox.demo }) }, 'ready');
 }
 
 function originOf({ host, tls }: Config, port: number): string {
@@ -88,12 +86,7 @@ function originOf({ host, tls }: Config, port: number): string {
   return `${tls ? 'https' : 'http'}://${isLocalhost ? 'localhost' : address}:${port}`;
 }
 
-function screen(summary: object, firstQuery: string, demo: DemoData | undefined): string {
-  const rows = [
-    ...Object.entries(summary),
-    ...Object.entries(demo?.taxpayerIds ?? {}).map(([name, id]) => [`demo taxpayer ${name}`, id]),
-    ...Object.entries(demo?.jobs ?? {}).map(([name, { jobId }]) => [`demo job ${name} of authorized`, jobId]),
-  ];
+function screen(rows: readonly (readonly [name: string, value: string])[], firstQuery: string): string {
   const lines = rows.map(([name, value]) => `  ${name.padEnd(42)}${value}`);
   return `\nTaxpayer gateway: ready\n\n${lines.join('\n')}\n\nFirst query:\n\n${firstQuery}\n\nCtrl-C ends it.\n\n`;
 }

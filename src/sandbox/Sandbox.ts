@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { errorAnswer, sendAnswer } from './answers.js';
-import { addDemoData, demoData, firstQuery } from './demoData.js';
+import { addDemoData, demoData, demoRows, firstQuery } from './demoData.js';
 import { answerTo, type Received, routeOf } from './endpoints.js';
 import { sandboxState } from './state.js';
 
@@ -44,6 +44,7 @@ export async function startSandbox(options: SandboxOptions) {
   return {
     ...service,
     demo: demoData,
+    demoRows,
     firstQuery,
     /** Stops listening and ends all connections, busy ones included. */
     stop: async () => {

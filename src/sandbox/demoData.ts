@@ -38,7 +38,11 @@ export const demoData = {
   },
 } as const;
 
-export type DemoData = typeof demoData;
+/** The ids as they are printed, each after what it is. */
+export const demoRows = [
+  ...Object.entries(demoData.taxpayerIds).map(([name, id]) => [`demo taxpayer ${name}`, id] as const),
+  ...Object.entries(demoData.jobs).map(([name, { jobId }]) => [`demo job ${name} of authorized`, jobId] as const),
+];
 
 const { processing } = demoData.jobs;
 export const firstQuery = `{

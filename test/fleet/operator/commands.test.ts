@@ -271,19 +271,24 @@ describe('check', () => {
 });
 
 describe('sandbox', () => {
-  it('serves on every address when told so, with the credentials given, and ends on SIGTERM though connections are open', async () => {
-    const given = ['--port', '0', '--host', '0.0.0.0', '--client-id', 'someone', '--client-secret', 's'];
-    const { printed, signal, exited } = startProgram(process.execPath, [entry, 'sandbox', ...given, '--json'], {
-      env: {},
-    });
-    const { url, demo } = JSON.parse(await printed(/^(.*)\n/));
-    expect(new URL(url).hostname).toBe('localhost');
-    const authorization = `Bearer ${Buffer.from('someone:s').toString('base64')}`;
-    const path = `/auth/tax-payer/${demo.taxpayerIds.authorized}/token`;
-    expect((await fetch(url + path, { headers: { authorization } })).status).toBe(200);
-    signal('SIGTERM');
-    expect(await exited).toBe(0);
-  });
+  it.each(['people', 'programs'])(
+    'tells %s its demo data, serves on every address with the credentials given, and ends on SIGTERM though connections are open',
+    async (whom) => {
+      const given = ['--port', '0', '--host', '0.0.0.0', '--client-id', 'someone', '--client-secret', 's'];
+      if (whom === 'programs') given.push('--json');
+      const { printed, output, signal, exited } = startProgram(process.execPath, [entry, 'sandbox', ...given], {
+        env: {},
+      });
+      const url = await printed(/(http:[^"\s]+)/);
+      expect(new URL(url).hostname).toBe('localhost');
+      expect(output()).toMatch(/processing.*bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb/);
+      const authorization = `Bearer ${Buffer.from('someone:s').toString('base64')}`;
+      const path = `/auth/tax-payer/${await printed(/authorized"?: ?"?([\w-]+)/)}/token`;
+      expect((await fetch(url + path, { headers: { authorization } })).status).toBe(200);
+      signal('SIGTERM');
+      expect(await exited).toBe(0);
+    },
+  );
 
   it('names a port that is in use or none, and a host that is none, in one line', async () => {
     const { port } = new URL(sandbox.url);
