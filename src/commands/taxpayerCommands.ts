@@ -51,19 +51,19 @@ export const forget: Command = {
     const config = loadConfig();
     const subject = identifiers.taxpayerId(argument);
     return withStoreOf(config, 'write', async (sealed, sealer) => {
-      const request = crypto.randomUUID();
+      const requestId = crypto.randomUUID();
       await sealed.put(refusalName(subject), '', 1); // ends a cool-down
-      const erased = await sealed.forget({ id: request, subject });
+      const erased = await sealed.forget({ id: requestId, subject });
       const log = createLogger('info', { write: (line) => void process.stderr.write(line) });
       const outcome = `erased ${erased}`;
-      const line = auditLine({ action: 'taxpayer-forgotten', outcome, requestId: request, taxpayer: subject });
+      const line = auditLine({ action: 'taxpayer-forgotten', outcome, requestId, taxpayer: subject });
       new LineLimit(log, sealer).pass(line);
       const taxpayer = sealer.digest('taxpayer', subject);
       const entries = erased === 1 ? 'entry' : 'entries';
       return {
         ok: true,
-        data: { taxpayer, erased, request },
-        lines: [`taxpayer ${taxpayer}: ${erased} ${entries} erased (request ${request})`],
+        data: { taxpayer, erased, requestId },
+        lines: [`taxpayer ${taxpayer}: ${erased} ${entries} erased (request ${requestId})`],
       };
     });
   },

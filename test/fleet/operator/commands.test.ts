@@ -107,12 +107,12 @@ it('forget erases record, jobs, absence and cool-down, is audited, and says noth
   const id = await storedTaxpayer('planted-taxpayer-3');
   const { code, stdout, stderr } = await runCommand(env, ['forget', id, '--json']);
   expect(code).toBe(0);
-  const { taxpayer, erased, request } = JSON.parse(stdout);
+  const { taxpayer, erased, requestId } = JSON.parse(stdout);
   expect(erased).toBe(3);
   expect(JSON.parse(stderr)).toMatchObject({
     audit: 'taxpayer-forgotten',
     outcome: 'erased 3',
-    requestId: request,
+    requestId,
     taxpayer,
   });
   expect((await commandJson(env, 'inspect', id)).entries).toEqual([]);

@@ -83,7 +83,7 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     rename(taxpayer);
     expect(callsFor(taxpayer.id)).toBe(1);
 
-    const { erased, request } = await commandJson(env, 'forget', taxpayer.id);
+    const { erased, requestId } = await commandJson(env, 'forget', taxpayer.id);
     const endedAt = performance.now();
     expect(erased).toBe(2);
     expect((await commandJson(env, 'inspect', taxpayer.id)).entries).toEqual([]);
@@ -91,7 +91,7 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
       each
         .output()
         .split('\n')
-        .some((line) => line.includes('"taxpayer-forgotten"') && line.includes(request));
+        .some((line) => line.includes('"taxpayer-forgotten"') && line.includes(requestId));
     await until(() => fleet.every(hasForgotten), withinMs);
     expect(performance.now() - endedAt).toBeLessThan(withinMs);
 
@@ -108,8 +108,8 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     rename(taxpayer);
     const told = () => each.output().split('"taxpayer-forgotten"').length;
     const before = told();
-    const { request } = await commandJson(env, 'forget', taxpayer.id);
-    await until(() => each.output().includes(request), withinMs);
+    const { requestId } = await commandJson(env, 'forget', taxpayer.id);
+    await until(() => each.output().includes(requestId), withinMs);
     expect(told()).toBe(before + 1); // and the notes before it are not heeded again
     sandbox.release('read');
     expect(await reading).toEqual(['before', 'after']);
