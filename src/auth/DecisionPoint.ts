@@ -73,7 +73,7 @@ export class DecisionPoint {
 
   /** Calls the decision point once for all questions. @throws GatewayError AUTH_UNAVAILABLE */
   async decide(caller: Caller, { requestId, trail }: AskingRequest, questions: readonly Question[]) {
-    const { ttlMs, onCall } = this.options;
+    const { url, ttlMs, onCall } = this.options;
     const endpoint = questions.length === 1 ? 'evaluation' : 'evaluations';
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     const startedAt = performance.now();
@@ -89,7 +89,8 @@ export class DecisionPoint {
       throw authUnavailable(message, `decision point: ${failure.message}`);
     } finally {
       const ms = performance.now() - startedAt;
-      trail.note({ endpoint, outcome: failure?.fault ?? 'ok', startedAt, ms });
+      const { origin } = new URL(url);
+      trail.note({ endpoint, method: 'POST', origin, outcome: failure?.fault ?? 'ok', startedAt, ms });
       onCall(failure, ms / 1000);
     }
   }

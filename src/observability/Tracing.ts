@@ -17,8 +17,8 @@ const stopMs = 2000;
 
 /**
  * Makes the spans of an operation and of the calls made for it, from its record, when it has ended. They continue the caller's
- * trace, whose context is never sent to the service. Names and attributes are numbers and values of closed sets. Loaded only if a
- * collector is configured; the SDK reads the other `OTEL_` variables.
+ * trace, whose context is never sent to the service. Names and attributes are numbers, values of closed sets, and hosts of
+ * settings; no URL, which holds ids. Loaded only if a collector is configured; the SDK reads the other `OTEL_` variables.
  */
 export class Tracing {
   readonly #provider;
@@ -47,6 +47,8 @@ export class Tracing {
   onEnd({ facts, transport, label, type, outcome, status, codes, context }: OperationRecord): string {
     const { request, startedAt } = facts;
     const attributes: Attributes = {
+      // An operation on a socket is no HTTP request.
+      ...(transport !== 'ws' && request && httpOf(request)),
       'http.response.status_code': status,
       'graphql.operation.type': type === 'none' ? undefined : type,
       'gateway.operation': label,
@@ -65,10 +67,14 @@ export class Tracing {
     return span.spanContext().traceId;
   }
 
-  #called({ endpoint, outcome, startedAt, ms, status, reason }: CallMade, parent: Context): void {
+  #called({ endpoint, method, origin, outcome, startedAt, ms, status, reason }: CallMade, parent: Context): void {
     const cause = status !== undefined && status >= 400 ? String(status) : (reason ?? outcome);
     const failure = outcome === 'ok' ? undefined : cause;
+    const { hostname, port, protocol } = new URL(origin);
     const attributes: Attributes = {
+      'http.request.method': method,
+      'server.address': hostname,
+      'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
       'peer.service': endpoint.startsWith('evaluation') ? 'decision-point' : 'taxpayer-service',
       'http.response.status_code': status,
       'error.type': failure,
@@ -83,6 +89,15 @@ export class Tracing {
   async stop(): Promise<void> {
     await inTime(stopMs, this.#provider.shutdown(), () => new Error('late')).catch(() => {});
   }
+}
+
+/** What the conventions require of an HTTP request. Only our own paths have spans. */
+function httpOf({ method, url, socket }: IncomingMessage): Attributes {
+  return {
+    'http.request.method': method,
+    'url.path': url?.replace(/\?.*/, ''),
+    'url.scheme': 'encrypted' in socket ? 'https' : 'http',
+  };
 }
 
 /** The caller's trace (W3C Trace Context, section 3.2); the root when there is none that can be used. */

@@ -1,6 +1,9 @@
 /** One try of a call to the service or to the decision point. */
 export interface CallMade {
   readonly endpoint: string;
+  readonly method: 'GET' | 'POST';
+  /** Scheme, host and port of the URL. */
+  readonly origin: string;
   /** `ok`, or what went wrong, of a small set. */
   readonly outcome: string;
   /** Of `performance.now()`. */

@@ -111,6 +111,7 @@ export class ResilientFetch {
     const endLimit = giveUpAfter(Math.min(timeoutMs, endsAt - startedAt), () => limit.abort());
     let mayHaveArrived = false;
     const target = new URL(url);
+    const method = body === undefined ? 'GET' : 'POST';
     const ownAgent =
       body === undefined ? undefined : agentForOne(agents.newAgent(target), () => (mayHaveArrived = true));
     let outcome: TryOutcome = 'ok';
@@ -118,7 +119,7 @@ export class ResilientFetch {
     let reason: string | undefined;
     try {
       const response = await fetch(url, {
-        method: body === undefined ? 'GET' : 'POST',
+        method,
         headers,
         body: body ?? null,
         redirect: 'manual',
@@ -145,7 +146,7 @@ export class ResilientFetch {
       endLimit();
       ownAgent?.destroy();
       const ms = performance.now() - startedAt;
-      trail?.note({ endpoint, outcome, startedAt, ms, status, reason });
+      trail?.note({ endpoint, method, origin: target.origin, outcome, startedAt, ms, status, reason });
       onTry?.(endpoint, outcome, ms / 1000);
     }
   }

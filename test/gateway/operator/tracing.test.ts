@@ -78,6 +78,9 @@ describe('Traces', () => {
     const { traceId, attributes } = named(spans, 'query refreshJob');
     expect(linesWith(logs, { msg: 'operation' })).toMatchObject([{ traceId }]);
     expect(attributes).toEqual({
+      'http.request.method': 'POST',
+      'url.path': '/graphql',
+      'url.scheme': 'http',
       'http.response.status_code': 200,
       'graphql.operation.type': 'query',
       'gateway.operation': 'refreshJob',
@@ -86,6 +89,9 @@ describe('Traces', () => {
     });
     expect(named(spans, readToken).status).toBe(0);
     expect(named(spans, readToken).attributes).toEqual({
+      'http.request.method': 'GET',
+      'server.address': '127.0.0.1',
+      'server.port': expect.any(Number),
       'peer.service': 'taxpayer-service',
       'http.response.status_code': 200,
       'gateway.outcome': 'ok',
