@@ -1,4 +1,4 @@
-import { type GraphQLError, Kind } from 'graphql';
+import type { GraphQLError } from 'graphql';
 
 // graphql-js quotes values in its messages, but callers may only be told what comes from the schema. Each pattern is anchored,
 // and takes the last text that looks like graphql-js' own, so that no quoted value can imitate it.
@@ -36,7 +36,7 @@ export function aboutValue(message: string): string {
  */
 export function aboutDocument({ message, nodes, source, positions }: GraphQLError): string {
   const kind = nodes?.[0]?.kind;
-  if (kind === Kind.OBJECT_FIELD || kind?.endsWith('Value')) {
+  if (kind?.endsWith('Value')) {
     const before = source?.body.slice(0, positions?.[0]).slice(-200) ?? '';
     // The name of the argument or input field that has the value: the schema defines it.
     const place = /([_A-Za-z]\w*)\s*:\s*$/.exec(before)?.[1] ?? 'A value';

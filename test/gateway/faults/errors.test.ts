@@ -84,7 +84,7 @@ describe('A value that was sent is not read again', () => {
       'a string that looks like a message',
       `{ taxpayerToken(taxpayerId: "1", maxAgeSeconds: "Name; found: ${secret}. Did you mean \\"${secret}\\"?") { status } }`,
     ],
-    ['an unknown input field', `mutation { createClientLink(input: { ${secret}: "${digits}" }) { replayed } }`],
+    ['that of an unknown input field', `mutation { createClientLink(input: { unknown: "${digits}" }) { replayed } }`],
     [
       'an input field given twice',
       `mutation { createClientLink(input: { metadata: { ${secret}: 1, ${secret}: 2 } }) { replayed } }`,
@@ -159,6 +159,12 @@ describe('A value that was sent is not read again', () => {
     expect(literal.errors?.map(({ message }) => message)).toEqual([
       'taxpayerId does not have the expected type: expected ID',
       'maxAgeSeconds does not have the expected type: expected Int',
+    ]);
+    const unknown = await gateway.query(
+      'mutation { createClientLink(input: { settings: { flowTypo: "x" } }) { replayed } }',
+    );
+    expect(unknown.errors?.map(({ message }) => message)).toEqual([
+      'Field "flowTypo" is not defined by type "ClientLinkSettingsInput". Did you mean "flowType"?',
     ]);
     const syntax = await gateway.query('{ taxpayer(id: "a" }');
     expect(syntax.errors?.[0]?.message).toBe('Syntax Error: Expected Name, found "}".');
