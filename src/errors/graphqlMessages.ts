@@ -1,4 +1,4 @@
-import type { GraphQLError } from 'graphql';
+import type { ASTNode, GraphQLError } from 'graphql';
 
 // graphql-js quotes values in its messages, but callers may only be told what comes from the schema. Each pattern is anchored,
 // and takes the last text that looks like graphql-js' own, so that no quoted value can imitate it.
@@ -34,16 +34,22 @@ export function aboutValue(message: string): string {
  * Our text for an error about a document. It may quote names, but no values: an error about a value is recognized by its
  * node.
  */
-export function aboutDocument({ message, nodes, source, positions }: GraphQLError): string {
-  const kind = nodes?.[0]?.kind;
-  if (kind?.endsWith('Value')) {
-    const before = source?.body.slice(0, positions?.[0]).slice(-200) ?? '';
-    // The name of the argument or input field that has the value: the schema defines it.
-    const place = /([_A-Za-z]\w*)\s*:\s*$/.exec(before)?.[1] ?? 'A value';
-    return `${place} ${aboutValue(message)}`;
-  }
+export function aboutDocument({ message, nodes }: GraphQLError): string {
+  const node = nodes?.[0];
+  if (node?.kind.endsWith('Value')) return `${placeOf(node)} ${aboutValue(message)}`;
   if (message.startsWith('There can be only one input field named')) return 'An input field is given twice.';
   return message;
+}
+
+/** The variable, or the argument or input field of the schema, that has the value or the list that it is in. */
+function placeOf({ loc }: ASTNode): string {
+  let token = loc?.startToken.prev;
+  for (let depth = 0; token && (depth > 0 || token.kind !== ':'); token = token.prev) {
+    if (token.kind === ']' || token.kind === '}') depth += 1;
+    if (token.kind === '[' || token.kind === '{') depth = Math.max(0, depth - 1);
+  }
+  const name = token?.prev;
+  return `${name?.prev?.kind === '$' ? 'Variable ' : ''}${name?.value ?? 'A value'}`;
 }
 
 /** Our message for a document that is too large, of which graphql-js says so without a code or a location. */

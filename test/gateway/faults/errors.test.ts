@@ -160,12 +160,16 @@ describe('A value that was sent is not read again', () => {
       'taxpayerId does not have the expected type: expected ID',
       'maxAgeSeconds does not have the expected type: expected Int',
     ]);
-    const unknown = await gateway.query(
-      'mutation { createClientLink(input: { settings: { flowTypo: "x" } }) { replayed } }',
+    const wrong = await gateway.query(
+      'mutation ($adasKey: String = [5]) { createClientLink(input: { idempotencyKey: $adasKey, settings: { flowTypo: "x", transcripts: { w2: ["x", { y: 1 }, 2] } } }) { replayed } }',
     );
-    expect(unknown.errors?.map(({ message }) => message)).toEqual([
+    expect(wrong.errors?.map(({ message }) => message)).toEqual([
+      'Variable adasKey does not have the expected type: expected String',
       'Field "flowTypo" is not defined by type "ClientLinkSettingsInput". Did you mean "flowType"?',
+      'w2 does not have the expected type: expected String',
+      'w2 does not have the expected type: expected String',
     ]);
+    expect(gateway.output()).not.toContain('adasKey');
     const syntax = await gateway.query('{ taxpayer(id: "a" }');
     expect(syntax.errors?.[0]?.message).toBe('Syntax Error: Expected Name, found "}".');
   });
