@@ -79,7 +79,9 @@ async function readBuilt(path: string) {
 
 /** What the explorers begin with. */
 function optionsOf({ operations, needsToken }: ExplorerOptions): Handler {
-  const headers = needsToken ? '{\n  "Authorization": "Bearer <put an access token here>"\n}' : '{}';
+  const headers = needsToken
+    ? '{\n  "Authorization": "Bearer <put an access token here, then fetch the schema again>"\n}'
+    : '{}';
   const defaultTabs = operations.map((query) => ({ query, headers }));
   const options = { title: 'Taxpayer gateway', endpoint: '/graphql', subscriptionsProtocol: 'SSE' };
   const body = JSON.stringify({ ...options, headers, defaultTabs });

@@ -63,6 +63,12 @@ function holdDate() {
 const pass = (ms: number) => jest.setSystemTime(Date.now() + ms);
 
 describe('An access token', () => {
+  it('is what the explorers ask for, in each tab', async () => {
+    const { defaultTabs } = await (await fetch(`${gateway.origin}/graphiql/options`)).json();
+    const headers = expect.stringMatching(/"Authorization": "Bearer <put an access token here, then fetch the schema/);
+    expect(defaultTabs).toEqual(Array(4).fill({ query: expect.any(String), headers }));
+  });
+
   it('is taken in every form that providers give it', async () => {
     holdDate(); // on a busy machine, seconds pass before a token is looked at
     const now = nowSeconds();
