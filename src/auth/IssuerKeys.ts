@@ -183,7 +183,7 @@ async function discover(issuer: string, get: Get): Promise<string> {
       return get(`${origin}/.well-known/oauth-authorization-server${path}`);
     })
     .catch(({ fault, message }: NoAnswer) => {
-      throw new NoAnswer(fault, `metadata: ${message}`);
+      throw new NoAnswer(fault, `metadata at /.well-known/openid-configuration: ${message}`);
     });
   const { data } = metadataSchema.safeParse(metadata);
   if (!data) throw new NoAnswer('answer', 'the answer is no metadata that names a key set (jwks_uri)');
