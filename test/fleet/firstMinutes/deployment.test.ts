@@ -72,7 +72,9 @@ describe.each(['compose.yaml', 'compose.demo.yaml'])('%s', (file) => {
     return;
   }
 
-  it('needs no file, and is reached from this machine alone', () => {
+  it('needs no file, and is reached from this machine alone, also by the page of docs/clients.md', () => {
+    const [page] = /http:\/\/localhost:\d+(?=> shows)/.exec(read('docs/clients.md')) ?? [];
+    expect(services['gateway']?.environment?.['CORS_ORIGINS']?.split(',')).toContain(page);
     const published = Object.values(services).flatMap(({ ports = [] }) => ports);
     for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
     expect(Object.values(services).filter((each) => 'env_file' in each)).toEqual([]);
