@@ -78,6 +78,16 @@ test.each([
   }
 });
 
+test('over TLS, a gateway that is told to end does not wait for a client that sends nothing', async () => {
+  const files = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile };
+  const stopping = await startTestGateway({ ...files, DRAIN_TIMEOUT_MS: '30000' });
+  const socket = connect({ port: stopping.gateway.port, host: '127.0.0.1', rejectUnauthorized: false });
+  await once(socket, 'secureConnect');
+  const startedAt = performance.now();
+  await Promise.all([stopping.stop(), once(socket, 'close')]);
+  expect(performance.now() - startedAt).toBeLessThan(20_000);
+});
+
 describe('a client that sends slowly on purpose', () => {
   const timeouts = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 };
   const plain = {
