@@ -74,14 +74,13 @@ function clientSdl(text: string): string {
 async function keepGenerated(): Promise<void> {
   const { generates, documents, ...shared } = parseYaml(read('codegen.yml'), { merge: true });
   const pluginMap = { 'typescript-operations': typescriptOperations, 'typed-document-node': typedDocumentNode };
-  type Generated = { plugins: string[]; config: object };
-  for (const [filename, { plugins: names, config }] of Object.entries<Generated>(generates)) {
+  for (const [filename, { plugins, config }] of Object.entries<{ plugins: string[]; config: object }>(generates)) {
     const text = await codegen({
       filename,
       schema: parse(clientSdl(sdl)),
       documents: [{ location: documents, document: parse(read(documents)) }],
       config: { ...config, importExtension: shared.importExtension },
-      plugins: names.map((name) => ({ [name]: {} })),
+      plugins: plugins.map((name) => ({ [name]: {} })),
       pluginMap: pluginMap as never,
     });
     keep(filename, text);
