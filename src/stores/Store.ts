@@ -49,7 +49,7 @@ export interface Item<Value = Buffer> {
   readonly leftMs: number;
 }
 
-/** `if-longer`: unless what is there lasts at least as long. */
+/** `if-longer`: unless what is there lasts at least as long; more than an hour counts as over, as the clock was set back. */
 export type PutWhen = 'always' | 'if-absent' | 'if-longer';
 
 export const hourMs = 3_600_000;

@@ -91,7 +91,7 @@ export const redisScripts = {
   gatewayPut: `
     local left = redis.call('pttl', KEYS[1])
     if ARGV[3] == 'if-absent' and left >= 0 then return 0 end
-    if ARGV[3] == 'if-longer' and left >= tonumber(ARGV[2]) then return 0 end
+    if ARGV[3] == 'if-longer' and left >= tonumber(ARGV[2]) and left <= ${hourMs} then return 0 end
     redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
     return 1`,
   gatewayDeleteIf: `

@@ -130,6 +130,8 @@ it('A taxpayer in Redis lives as long as its token, with about a hundred jobs, a
   expect((await store.increment('item', 1000)).count).toBe(1);
   await store.increment('hour', 60_000);
   expect(await store.increment('hour', 1000)).toEqual({ count: 1, leftMs: 1000 }); // the clock was set back
+  await client.set('txgw:pause', 'of an hour', 'PX', 86_400_000);
+  expect(await store.put('pause', Buffer.from('x'), 1000, 'if-longer')).toBe(true); // the same
   expect((await store.increment('text', 1000)).count).toBe(1);
 });
 
