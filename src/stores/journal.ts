@@ -190,6 +190,7 @@ export class Journal {
       await this.lock.renew();
       await access(this.directory, constants.W_OK); // open files can be written even if it is read-only now
     } catch (error) {
+      if (this.#isClosed) return; // so is the lock
       this.#failed(ofSystem(error));
       if (await this.#beginAgain().catch(() => false)) return;
     }

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { jest } from '@jest/globals';
@@ -100,4 +100,19 @@ it('A process that stood still while it wrote the file anew leaves that of its s
   await expect(store.forget('record')).rejects.toMatchObject({ detail: 'ELOCKED' });
   await store.close();
   for (const name of ['lock', 'journal']) expect(readFileSync(join(directory, name), 'utf8')).toBe('of its successor');
+});
+
+it('A store that is closed while it renews its lock leaves none behind, and tells nothing', async () => {
+  const directory = scratch();
+  const methods = await fileMethods();
+  await inStore(directory, (store) => {
+    return new Promise<void>((resolve) => {
+      jest.spyOn(methods, 'utimes').mockImplementationOnce(async () => {
+        await store.close();
+        setTimeout(resolve, 50);
+        throw new Error('the file is closed');
+      });
+    });
+  });
+  expect(readdirSync(directory)).toEqual(['journal']);
 });
