@@ -25,7 +25,7 @@ export interface Asked {
 
 /** A fault or an intervention that may excuse what a check would otherwise report. */
 export interface Disturbance {
-  readonly kind: 'crash' | 'pause' | 'jump' | 'store' | 'store-loss' | 'key' | 'forget';
+  readonly kind: 'crash' | 'pause' | 'store' | 'store-loss' | 'key' | 'forget';
   readonly from: number;
   until: number;
   readonly node?: number;
@@ -105,11 +105,6 @@ export class Auditor {
     return this.disturbances.find(
       (each) => each.until >= from && each.from <= until && (each.taxpayer === undefined || each.taxpayer === taxpayer),
     );
-  }
-
-  get skewMs(): number {
-    const ahead = this.plan.clocks.map(({ aheadMs }) => aheadMs);
-    return Math.max(...ahead) - Math.min(...ahead) + 100;
   }
 }
 

@@ -96,7 +96,6 @@ export class Fleet {
       }
       case 'jump':
         (this.#clocks[step.node] as { aheadMs: number }).aheadMs += step.byMs;
-        auditor.disturb({ kind: 'jump', from: world.now, until: world.now, node: step.node });
         return;
       case 'store':
         this.#storeTroubles.push({ fault: step.fault, node: step.node, until });

@@ -47,10 +47,8 @@ export interface Plan {
 /** How long after the last fault the fleet may take to be healthy again, in milliseconds. */
 function healingMsOf(steps: readonly Step[]) {
   const has = (...kinds: readonly Step['do'][]) => steps.some((step) => kinds.includes(step.do));
-  // An entry that was written by a clock that had jumped looks younger than it is to other clocks.
-  const jumpedMs = steps.reduce((sum, step) => sum + (step.do === 'jump' ? Math.abs(step.byMs) : 0), 0);
   // When a taxpayer's new token is refused too, a cool-down follows, from the end of the second slow call.
-  if (has('rotate-token')) return 80_000 + jumpedMs;
+  if (has('rotate-token')) return 80_000;
   // Calls that a pause let run out open a breaker, which waits for a trial for 20 s: who asks beside the trial is refused.
   return has('service', 'store', 'rotate-key') ? 45_000 : 25_000;
 }
