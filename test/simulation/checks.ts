@@ -45,7 +45,12 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall) {
   // A record that another process wrote after the first try may have replaced this one in the store.
   const firstTryAt = beginOf(auditor, last);
   const meanwhile = auditor.calls.flatMap(({ endpoint, index: of, content, deliveredAt = 0 }) =>
-    endpoint === 'token' && of === index && content !== undefined && deliveredAt >= firstTryAt ? [deliveredAt] : [],
+    endpoint === 'token' &&
+    of === index &&
+    content !== undefined &&
+    deliveredAt + onItsWayMs(auditor, deliveredAt) >= firstTryAt
+      ? [deliveredAt]
+      : [],
   );
   const since = Math.min(last.deliveredAt, ...meanwhile);
   const isOld = sentAt - since >= leastAgeMs(auditor, index, since) - driftMs;
@@ -101,10 +106,7 @@ function trueAndFresh(auditor: Auditor, asked: Asked) {
   const broughtAt = Math.max(...brought.map(({ deliveredAt }) => deliveredAt));
   const mayBeMs = isRecord ? Math.min(auditor.plan.freshMs, Math.max(60_000, asked.maxAgeMs ?? Infinity)) : 1000;
   const ageMs = asked.askedAt - broughtAt;
-  // The store tells how long it has had an answer. That may be on its way to a slow store for a while, and back while the
-  // process stands still.
-  const onItsWayMs = (auditor.had('store') ? 2000 : 0) + pausedMs(auditor, broughtAt);
-  if (ageMs <= mayBeMs + driftMs + onItsWayMs + 50) return undefined;
+  if (ageMs <= mayBeMs + driftMs + onItsWayMs(auditor, broughtAt) + 50) return undefined;
   return `${which} was answered with what was ${ageMs.toFixed(0)} ms old: at most ${mayBeMs}`;
 }
 
@@ -117,6 +119,12 @@ function everyWaitEnds(auditor: Auditor, asked: Asked) {
     ? `${asked.what} ${asked.index} on node ${asked.node} took ${took.toFixed(0)} ms: at most ${most}`
     : undefined;
 }
+
+/**
+ * The store tells how long it has had an answer. One delivered at `since` may have been on its way to a slow store for so long,
+ * and back while the process stood still.
+ */
+const onItsWayMs = (auditor: Auditor, since: number) => (auditor.had('store') ? 2000 : 0) + pausedMs(auditor, since);
 
 /** For how long processes stood still since then. */
 function pausedMs({ disturbances, world }: Auditor, since: number) {
