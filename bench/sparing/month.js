@@ -1,0 +1,107 @@
+// A month of an office's taxpayers in virtual time: what a freshness rule costs in token calls, and how late changes are shown.
+
+import { Response } from 'node-fetch';
+import { Sealer } from '../../src/cache/Sealer.js';
+import { loadConfig } from '../../src/config/config.js';
+import { startDatasources } from '../../src/datasources/startDatasources.js';
+import { startAgents } from '../../src/network/agents.js';
+import { createLogger } from '../../src/observability/log.js';
+import { Metrics } from '../../src/observability/Metrics.js';
+import { LocalStore } from '../../src/stores/LocalStore.js';
+import { replacePlatform, restorePlatform } from '../../test/support/platform.js';
+import { seeded } from '../../test/support/seeded.js';
+import { quantile } from '../quantile.js';
+
+const taxpayers = 400;
+const minute = 60_000;
+const hour = 60 * minute;
+const day = 24 * hour;
+const begins = Date.UTC(2026, 5, 1); // a Monday
+const ends = begins + 30 * day;
+
+const isBetween = (time, from, to) => time % day >= from * hour && time % day < to * hour;
+const isOfficeTime = (time) => isBetween(time, 9, 17) && new Date(time).getUTCDay() % 6 !== 0;
+
+/** The statuses of a taxpayer, each with its time. They became clients evenly over four months, of which the last is the month. */
+function lifeOf(random) {
+  const about = (ms) => ms * (0.5 + random());
+  const moved = (isFit, time) => {
+    let fit = time;
+    while (!isFit(fit)) fit += hour * random();
+    return fit;
+  };
+  const created = moved(isOfficeTime, ends - 120 * day * random());
+  const isAtOnce = random() < 0.2; // in the office; the others find the link in their mail
+  const signs = isAtOnce
+    ? created + about(5 * minute)
+    : moved((time) => isBetween(time, 8, 22), created + about(6 * hour));
+  const submitted = signs + about(8 * minute);
+  const decided = moved(isOfficeTime, submitted + about(10 * day));
+  return [
+    { at: created, status: 'CREATED' },
+    { at: signs, status: 'CONSENT_RECEIVED', isSigning: isAtOnce },
+    { at: submitted, status: 'TAX_AUTHORIZATION_SUBMITTED', isSigning: true },
+    { at: decided, status: 'AUTHORIZED' },
+    { at: decided + about(60 * day), status: 'COMPLETED' },
+  ];
+}
+
+/**
+ * The token calls of the month and the median lag while a taxpayer signs, in milliseconds. A dashboard looks at each taxpayer once a
+ * minute in office hours, a case worker every 15 seconds at one who signs. The lag of a change begins with the first look after it.
+ */
+export async function monthWith(settings) {
+  const random = seeded(14);
+  const lives = Array.from({ length: taxpayers }, () => lifeOf(random));
+  let now = begins - 10 * day; // what the gateway knows when the month begins is not counted
+  let calls = 0;
+  const lags = [];
+  const present = (life) => life.findLast(({ at }) => at <= now);
+  const fetch = async (url) => {
+    const id = url.split('/').at(-2);
+    calls += 1;
+    const answer = {
+      access_token: 'token-not-real',
+      taxpayer_id: id,
+      provider_id: 'irs',
+      status: present(lives[id]).status,
+    };
+    return new Response(JSON.stringify({ ...answer, created_at: new Date(lives[id][0].at).toISOString() }));
+  };
+  replacePlatform(() => ({ now: () => now, monotonicNow: () => now }));
+  const config = loadConfig({
+    UPSTREAM_BASE_URL: 'http://service.invalid',
+    UPSTREAM_CLIENT_ID: 'month',
+    UPSTREAM_CLIENT_SECRET: 'month-secret',
+    AUTH_MODE: 'disabled',
+    TOKEN_BUDGET_PER_HOUR: '0',
+    ...settings,
+  });
+  const { broker, stop } = startDatasources({
+    ...{ config, fetch, metrics: new Metrics(), log: createLogger('silent', { write: () => {} }) },
+    ...{ agents: startAgents(config), store: new LocalStore() },
+    ...{ upstream: config.upstream, sealer: new Sealer(config.upstream.clientSecret) },
+  });
+  const look = async (life, id) => {
+    for (const change of life) if (change.at <= now) change.seenFrom ??= now;
+    const view = broker.record(String(id));
+    const { status } = (view instanceof Promise ? await view : view).record;
+    const shown = life.findIndex((change) => change.status === status);
+    for (const change of life.slice(0, shown + 1)) {
+      if (change.isSigning && !change.isShown && change.at >= begins) lags.push(now - change.seenFrom);
+      change.isShown = true;
+    }
+  };
+  for (; now < ends; now += now < begins ? hour : minute / 4) {
+    if (now === begins) calls = 0;
+    if (!isOfficeTime(now)) continue;
+    for (const [id, life] of lives.entries()) {
+      const [created, signs, submitted] = life;
+      const isSigning = now >= begins && (signs.isSigning || signs.isShown) && !submitted.isShown;
+      if (created.at <= now && (isSigning || now % minute === 0)) await look(life, id);
+    }
+  }
+  stop();
+  restorePlatform();
+  return { calls, medianLagMs: quantile(lags, 0.5), lags: lags.length };
+}
