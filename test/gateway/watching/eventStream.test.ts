@@ -3,6 +3,7 @@ import { sharedMs } from '../../../src/datasources/RefreshJobs.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { executions } from '../../support/executions.js';
 import {
+  linesWith,
   metric,
   quickPolls,
   startTestGateway,
@@ -170,19 +171,26 @@ it.each(['an EventSource', 'a WebSocket'])(
   },
 );
 
-it('a stream that waits for its decision when the gateway stops ends without being called complete', async () => {
+it('a stream that waits for its decision is over when its client leaves, and not called complete when the gateway stops', async () => {
   const [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
-  const gateway = await startTestGateway({ ...quickPolls, ...provider.env, AUTH_DECISION_URL: point.url });
+  const env = { ...quickPolls, ...provider.env, AUTH_DECISION_URL: point.url, LOG_OPERATIONS: 'all' };
+  const gateway = await startTestGateway(env);
   const job = addJob(gateway);
   point.allow('ada', [job.taxpayerId]);
   const token = await provider.token({ sub: 'ada', scope: 'refresh-jobs:read' });
+  const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream' };
+  const body = { query: watchJob, variables: job };
   const release = point.hold();
-  const asking = postEvents(gateway, { query: watchJob, variables: job }, { authorization: `Bearer ${token}` });
+  const leaving = rawRequest(gateway.origin, { path: '/graphql/stream', headers, body });
+  const asking = postEvents(gateway, body, headers);
   await until(() => point.asked.length > 0);
+  leaving.destroy();
+  for (let n = 0; n < 3; n += 1) await metric(gateway, 'gateway_watchers'); // meanwhile the gateway hears of it
   const stopped = gateway.stop();
   release();
   expect(await (await asking).text()).not.toContain('complete');
   await stopped;
+  expect(linesWith(gateway.logs, { operation: 'refreshJobUpdated' })).toHaveLength(2);
 });
 
 it('a stopping gateway ends event streams without calling them complete, after the answers under way', async () => {
