@@ -1,23 +1,26 @@
-import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { GraphQLError } from 'graphql';
 import { boundsFor, Places, rateLimited } from '../../src/admission/Places.js';
 import { GatewayError } from '../../src/errors/errors.js';
 import { Exit } from '../../src/operations/Exit.js';
-import type { Operation, OperationsOptions, Result } from '../../src/operations/Operation.js';
+import type { Answer, Operation, OperationsOptions, Result } from '../../src/operations/Operation.js';
 
 const exit = new Exit({
   places: new Places(boundsFor({ connections: 10, answerBytes: 1e6 })),
   limits: { answerBytes: 1e6 },
-  onEnd: () => undefined,
+  ...{ onEnd: () => undefined, onBug: () => undefined },
   openSchema: true,
 } as unknown as OperationsOptions);
 const at = (path: string, originalError: Error) => new GraphQLError('', { path: [path], originalError });
 const refused = at('b', rateLimited('At most 32 calls'));
 
-function leave(type: string, rootFields: number, result: Result): readonly GraphQLFormattedError[] {
+function leave(type: string, rootFields: number, result: Result): Answer {
   const operation = { type, known: { rootFields }, facts: { requestId: 'x' }, context: { holder: 'ada' } };
-  return exit.leave({ ...operation, codes: new Map(), causes: [], transport: 'http' } as unknown as Operation, result)
-    .errors;
+  return exit.leave({ ...operation, codes: new Map(), causes: [], transport: 'http' } as unknown as Operation, result);
 }
+
+it('A bug before anything is executed has the status 500', () => {
+  expect(leave('query', 1, { errors: [new TypeError('planted')] }).status).toBe(500);
+});
 
 it('A refusal of the only field refuses the request', () => {
   for (const type of ['query', 'mutation']) {
@@ -27,9 +30,9 @@ it('A refusal of the only field refuses the request', () => {
 });
 
 it('A mutation of which something may have been carried out is no refusal, and no error hides another', () => {
-  expect(leave('mutation', 2, { data: null, errors: [refused] })).toMatchObject([{ path: ['b'] }]);
+  expect(leave('mutation', 2, { data: null, errors: [refused] }).errors).toMatchObject([{ path: ['b'] }]);
   const notFound = at('a', new GatewayError('NOT_FOUND', 'There is no such taxpayer'));
-  expect(leave('query', 2, { data: { a: null, b: null }, errors: [notFound, refused] })).toMatchObject([
+  expect(leave('query', 2, { data: { a: null, b: null }, errors: [notFound, refused] }).errors).toMatchObject([
     { path: ['a'], extensions: { code: 'NOT_FOUND' } },
     { path: ['b'], extensions: { code: 'RATE_LIMITED' } },
   ]);

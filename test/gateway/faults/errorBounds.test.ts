@@ -93,7 +93,9 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
     expect(text.length).toBeLessThan(3000);
   });
 
-  it('are not searched for in a document of very many lines, where locating one takes long', async () => {
+  it('are not searched for in a document of very many lines or equal fields, where that takes long', async () => {
+    const [often] = (await ask(`{ taxpayer(id: "a") { ${'id '.repeat(1900)} } }`)).errors;
+    expect(often?.message).toBe('The document selects the same fields too often to be checked');
     const mistakes = `{ taxpayer(id: "a") { ${fields(200)} } }`;
     const { errors } = await ask(`${'\n'.repeat(110_000)}${mistakes}`);
     expect(errors).toMatchObject([
