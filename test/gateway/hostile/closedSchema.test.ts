@@ -86,7 +86,10 @@ test('what cannot be parsed, and introspection, name neither engine nor grammar'
   ]);
 });
 
-test('limits are named all the same: they tell nothing of the schema', async () => {
+test('limits, and variables without a value, are named all the same: they tell nothing of the schema', async () => {
+  const query = 'query ($v: ID!) { taxpayer(id: $v) { id } }';
+  const told = [...(await errorsOf(query)), ...(await errorsOf(query, { v: null }))].map(({ message }) => message);
+  expect(told).toEqual(['Variable v is missing: expected ID!', 'Variable v must not be null: expected ID!']);
   const aliases = Array.from({ length: 61 }, (_, n) => `a${n}: nonsense`).join(' ');
   const messages = (await errorsOf(`{ ${aliases} }`)).map(({ message }) => message);
   expect(messages).toContain('The document must have at most 60 aliases (MAX_ALIASES)');
