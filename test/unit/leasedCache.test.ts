@@ -53,6 +53,13 @@ it('A store that gives what was refused again is done without', async () => {
   expect(await read(async () => 'fetched')).toBe('fetched');
 });
 
+it('A lease that never ends is waited for no longer than two works and two seconds', async () => {
+  const { read } = processOn(new LocalStore(), { acquire: async () => ({ state: 'held', owner: 'x' }) });
+  const reading = read(async () => 'own').catch(({ code }) => code);
+  await pass(122_200);
+  expect(await Promise.race([reading, 'still waiting'])).toBe('UPSTREAM_TIMEOUT');
+});
+
 it('A store is asked once for something newer than what memory has', async () => {
   const store = new LocalStore();
   const acquire = jest.fn<Store['acquire']>((...wish) => store.acquire(...wish));
