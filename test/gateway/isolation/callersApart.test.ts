@@ -86,7 +86,7 @@ it('An outage of an endpoint is found by three callers for all, and costs one tr
   expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
 });
 
-it('The breaker of a caller opens when five ids fail in a row within ten seconds, for that caller alone: not for one id, nor with an answer between', async () => {
+it('The breaker of a caller opens when five ids fail in a row within ten seconds, for that caller alone: not for one id, nor with an answer between, even an invalid one', async () => {
   const { one, sandbox, advance, addTaxpayers, addJob, ids } = await startFleet({ breakerResetMs: 60_000 });
   const [good, ...bad] = addTaxpayers(6) as [TaxpayerId, ...TaxpayerId[]];
   for (const taxpayerId of bad) sandbox.arm({ endpoint: 'refreshJob', taxpayerId, fault: { status: 500 } });
@@ -98,7 +98,8 @@ it('The breaker of a caller opens when five ids fail in a row within ten seconds
   await fail(Array(8).fill(bad[0]));
   expect(await read(good)).toBe('answered');
   await fail(bad.slice(1));
-  expect(await read(good)).toBe('answered');
+  sandbox.arm({ endpoint: 'refreshJob', taxpayerId: good, fault: { body: 'null' }, times: 1 });
+  expect(await read(good)).toBe('UPSTREAM_INVALID_RESPONSE');
   await fail(bad.slice(1));
   advance(10_000);
   await fail(bad.slice(0, 1));
