@@ -14,7 +14,6 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
 
   /** Offers a value; it replaces one that was not read yet. */
   push(value: T): void {
-    if (this.#end !== undefined) return;
     this.#unread = { value };
     this.#serve();
   }
