@@ -2,12 +2,12 @@
 
 import { Response } from 'node-fetch';
 import { Sealer } from '../../src/cache/Sealer.js';
-import { loadConfig } from '../../src/config/config.js';
 import { startDatasources } from '../../src/datasources/startDatasources.js';
 import { startAgents } from '../../src/network/agents.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { LocalStore } from '../../src/stores/LocalStore.js';
+import { configOf } from '../../test/simulation/wireProcess.js';
 import { replacePlatform, restorePlatform } from '../../test/support/platform.js';
 import { seeded } from '../../test/support/seeded.js';
 import { quantile } from '../quantile.js';
@@ -19,24 +19,20 @@ const day = 24 * hour;
 const begins = Date.UTC(2026, 5, 1); // a Monday
 const ends = begins + 30 * day;
 
-const isBetween = (time, from, to) => time % day >= from * hour && time % day < to * hour;
-const isOfficeTime = (time) => isBetween(time, 9, 17) && new Date(time).getUTCDay() % 6 !== 0;
+const isOfficeTime = (time) => {
+  const hourOfDay = (time % day) / hour;
+  return hourOfDay >= 9 && hourOfDay < 17 && new Date(time).getUTCDay() % 6 !== 0;
+};
 
 /** The statuses of a taxpayer, each with its time. They became clients evenly over four months, of which the last is the month. */
 function lifeOf(random) {
   const about = (ms) => ms * (0.5 + random());
-  const moved = (isFit, time) => {
-    let fit = time;
-    while (!isFit(fit)) fit += hour * random();
-    return fit;
-  };
-  const created = moved(isOfficeTime, ends - 120 * day * random());
+  const inOffice = (time) => (isOfficeTime(time) ? time : inOffice(time + hour * random()));
+  const created = inOffice(ends - 120 * day * random());
   const isAtOnce = random() < 0.2; // in the office; the others find the link in their mail
-  const signs = isAtOnce
-    ? created + about(5 * minute)
-    : moved((time) => isBetween(time, 8, 22), created + about(6 * hour));
+  const signs = created + about(isAtOnce ? 5 * minute : 6 * hour);
   const submitted = signs + about(8 * minute);
-  const decided = moved(isOfficeTime, submitted + about(10 * day));
+  const decided = inOffice(submitted + about(10 * day));
   return [
     { at: created, status: 'CREATED' },
     { at: signs, status: 'CONSENT_RECEIVED', isSigning: isAtOnce },
@@ -69,14 +65,7 @@ export async function monthWith(settings) {
     return new Response(JSON.stringify({ ...answer, created_at: new Date(lives[id][0].at).toISOString() }));
   };
   replacePlatform(() => ({ now: () => now, monotonicNow: () => now }));
-  const config = loadConfig({
-    UPSTREAM_BASE_URL: 'http://service.invalid',
-    UPSTREAM_CLIENT_ID: 'month',
-    UPSTREAM_CLIENT_SECRET: 'month-secret',
-    AUTH_MODE: 'disabled',
-    TOKEN_BUDGET_PER_HOUR: '0',
-    ...settings,
-  });
+  const config = configOf({ TOKEN_BUDGET_PER_HOUR: '0', ...settings });
   const { broker, stop } = startDatasources({
     ...{ config, fetch, metrics: new Metrics(), log: createLogger('silent', { write: () => {} }) },
     ...{ agents: startAgents(config), store: new LocalStore() },
@@ -103,5 +92,5 @@ export async function monthWith(settings) {
   }
   stop();
   restorePlatform();
-  return { calls, medianLagMs: quantile(lags, 0.5), lags: lags.length };
+  return { calls, medianLagMs: quantile(lags, 0.5) };
 }
