@@ -8,7 +8,7 @@ export interface Entry<Value> {
   readonly value: Value;
   /** When it was fetched, by the monotonic clock of this process. In the future where the store's clock was set back. */
   readonly readAt: number;
-  /** The same in epoch milliseconds, to be shown. */
+  /** The same by the clock of the process that fetched it, in epoch milliseconds: shown alike by every process. */
   readonly fetchedAt: number;
   /** When its fetch began, by the monotonic clock; absent where another process fetched it. */
   readonly startedAt?: number;
@@ -27,8 +27,8 @@ export function entryOf<Value>(
   codec: Codec<Value>,
 ): Entry<Value> | undefined {
   try {
-    const decoded = codec.decode(value);
-    return { version, value: decoded, readAt: performance.now() - ageMs, fetchedAt: Date.now() - ageMs };
+    const [fetchedAt, encoded] = value as [number, unknown];
+    return { version, value: codec.decode(encoded), readAt: performance.now() - ageMs, fetchedAt };
   } catch {
     return undefined;
   }
@@ -56,10 +56,10 @@ export const leftMs = <Value>({ value, readAt }: Entry<Value>, { ttlMs }: Keepin
 
 /** The entry as the store takes it. `aheadMs` is at most how far the store's clock is ahead of the monotonic one. */
 export function outcomeOf<Value>(entry: Entry<Value>, keeping: Keeping<Value>, aheadMs: number) {
-  const { version, value, readAt, startedAt = readAt } = entry;
+  const { version, value, readAt, fetchedAt, startedAt = readAt } = entry;
   return {
     version,
-    value: keeping.codec.encode(value),
+    value: [fetchedAt, keeping.codec.encode(value)],
     ageMs: performance.now() - readAt,
     begunAt: startedAt + aheadMs,
     ttlMs: leftMs(entry, keeping),

@@ -80,9 +80,11 @@ it('A process that stood still gives what another has fetched since, and tells n
   await pass(4000);
   expect(await another.read(async () => 'newer')).toBe('newer');
   delete changes.acquire;
+  jest.setSystemTime(Date.now() + 5000); // their clocks differ
   await pass(6000);
   expect(await reading).toBe('newer');
   expect(still.kept).toEqual(['newer']);
+  expect(still.cache.peek('id')?.fetchedAt).toBe(another.cache.peek('id')?.fetchedAt);
 });
 
 it('A store that loses each lease is asked again once, and then each second', async () => {
