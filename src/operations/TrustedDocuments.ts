@@ -44,7 +44,7 @@ export class TrustedDocuments {
 
   /** The listed document that a request sends, by its text in any layout or, without a text, by its id. */
   find(query: string | undefined, id: unknown): string | undefined {
-    return query === undefined ? this.#listed.byId.get(id) : this.#listed.withText(query);
+    return query === undefined ? this.#listed.byId.get(plainId(id)) : this.#listed.withText(query);
   }
 
   /**
@@ -100,10 +100,10 @@ class Listed {
   add(id: string, body: string): void {
     const normal = normalised(body);
     const text = this.#byText.get(normal ?? body) ?? body; // one text for all layouts of a document
-    const known = this.byId.get(id) ?? text;
+    const known = this.byId.get(plainId(id)) ?? text;
     if (known !== text) throw problemOf(id, 'gives one id to two documents');
     if (normal === undefined) throw problemOf(id, 'holds a document that is not GraphQL');
-    this.byId.set(id, text);
+    this.byId.set(plainId(id), text);
     this.#byText.set(normal, text).set(body, text);
   }
 
@@ -112,6 +112,9 @@ class Listed {
     return text !== undefined || query.length > longestLayout ? text : this.#byText.get(normalised(query) ?? '');
   }
 }
+
+/** In GraphQL over HTTP (Persisted Documents) the id that is a hash has a prefix, which the lists of most tools leave out. */
+const plainId = (id: unknown) => (typeof id === 'string' ? id.replace(/^sha256:/, '') : id);
 
 const problemOf = (id: string, words: string) => new Error(`${words}, see ${JSON.stringify(id.slice(0, 100))}`);
 

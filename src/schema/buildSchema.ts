@@ -14,7 +14,8 @@ const links = `
     @link(url: "https://specs.apollo.dev/nullability/v0.4", import: ["@semanticNonNull"])
     @composeDirective(name: "@semanticNonNull")
 
-  enum CacheControlScope { PUBLIC PRIVATE }
+  "Who may share a cached answer."
+  enum CacheControlScope { "All callers." PUBLIC "Only the caller who asked." PRIVATE }
   directive @cacheControl(maxAge: Int, scope: CacheControlScope, inheritMaxAge: Boolean) on FIELD_DEFINITION | OBJECT | INTERFACE | UNION
 
   "The field is null only with an error whose path names it."

@@ -76,6 +76,7 @@ describe('Lists of trusted documents', () => {
       expect(await send({ query: named(name) })).toEqual(answer);
       expect(await send({ query: named(name), extensions: { persistedQuery: { sha256Hash: id } } })).toEqual(answer);
     }
+    for (const documentId of [`sha256:${ids.A}`, idOfB.slice(7)]) expect(await runs({ documentId })).toBe(true);
     expect(await runs({ query: named('A'), documentId: 'a-of-another-tool' })).toBe(true);
     expect(await runs({ query: named('D') })).toBe(false);
   });
