@@ -4,10 +4,8 @@ import { Response } from 'node-fetch';
 import { Sealer } from '../../src/cache/Sealer.js';
 import { startDatasources } from '../../src/datasources/startDatasources.js';
 import { startAgents } from '../../src/network/agents.js';
-import { createLogger } from '../../src/observability/log.js';
-import { Metrics } from '../../src/observability/Metrics.js';
 import { LocalStore } from '../../src/stores/LocalStore.js';
-import { configOf } from '../../test/simulation/wireProcess.js';
+import { configOf, log, metrics } from '../../test/simulation/wireProcess.js';
 import { replacePlatform, restorePlatform } from '../../test/support/platform.js';
 import { seeded } from '../../test/support/seeded.js';
 import { quantile } from '../quantile.js';
@@ -52,29 +50,23 @@ export async function monthWith(settings) {
   let now = begins - 10 * day; // what the gateway knows when the month begins is not counted
   let calls = 0;
   const lags = [];
-  const present = (life) => life.findLast(({ at }) => at <= now);
   const fetch = async (url) => {
     const id = url.split('/').at(-2);
+    const { status } = lives[id].findLast(({ at }) => at <= now);
+    const created_at = new Date(lives[id][0].at).toISOString();
+    const record = { access_token: 'not-real', taxpayer_id: id, provider_id: 'irs', status, created_at };
     calls += 1;
-    const answer = {
-      access_token: 'token-not-real',
-      taxpayer_id: id,
-      provider_id: 'irs',
-      status: present(lives[id]).status,
-    };
-    return new Response(JSON.stringify({ ...answer, created_at: new Date(lives[id][0].at).toISOString() }));
+    return new Response(JSON.stringify(record));
   };
   replacePlatform(() => ({ now: () => now, monotonicNow: () => now }));
   const config = configOf({ TOKEN_BUDGET_PER_HOUR: '0', ...settings });
   const { broker, stop } = startDatasources({
-    ...{ config, fetch, metrics: new Metrics(), log: createLogger('silent', { write: () => {} }) },
-    ...{ agents: startAgents(config), store: new LocalStore() },
+    ...{ config, fetch, metrics, log, agents: startAgents(config), store: new LocalStore() },
     ...{ upstream: config.upstream, sealer: new Sealer(config.upstream.clientSecret) },
   });
   const look = async (life, id) => {
     for (const change of life) if (change.at <= now) change.seenFrom ??= now;
-    const view = broker.record(String(id));
-    const { status } = (view instanceof Promise ? await view : view).record;
+    const { status } = (await broker.record(String(id))).record;
     const shown = life.findIndex((change) => change.status === status);
     for (const change of life.slice(0, shown + 1)) {
       if (change.isSigning && !change.isShown && change.at >= begins) lags.push(now - change.seenFrom);

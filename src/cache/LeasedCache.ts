@@ -152,8 +152,9 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const ask = () => store.acquire(place, { owner: reader.owner, leaseMs, refused, awaited });
     for (;;) {
       let acquired = (await ask().catch(goOnAlone)) ?? alone;
-      // A store that gives the refused entry again is at fault: go on as if it did not answer.
+      // A store is at fault that gives the refused entry again, or a failure that nobody waits for: go on as if it did not answer.
       if (acquired.state === 'found' && acquired.stored.version === refused) acquired = alone;
+      if (acquired.state === 'failed' && awaited === undefined) acquired = alone;
       switch (acquired.state) {
         case 'found': {
           // 4. The store has an entry. Memory keeps an old one too: it can be shown when the service fails.

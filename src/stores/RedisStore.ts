@@ -55,7 +55,7 @@ export class RedisStore implements Store {
     const [state, first = '', second] = answer.slice(0, 3).map(String);
     if (state === 'taken') return { state, now: Number(first) };
     if (state === 'held') return { state, owner: first };
-    if (state === 'failed' && awaited) return { state, failure: answer[1] as Buffer };
+    if (state === 'failed') return { state, failure: answer[1] as Buffer };
     if (state !== 'found') throw new StoreError('failed');
     return { state, stored: { version: first, ageMs: Number(second), value: answer[3] as Buffer } };
   }

@@ -25,8 +25,8 @@ export function configOf(settings: Readonly<Record<string, string>>): Config {
 }
 
 // The real classes need a metrics object; nothing reads it.
-const metrics = new Metrics();
-const log = createLogger('silent', { write: () => {} });
+export const metrics = new Metrics();
+export const log = createLogger('silent', { write: () => {} });
 
 interface Parts {
   readonly world: World;

@@ -47,10 +47,15 @@ const away = async () => {
   throw new StoreError('unreachable');
 };
 
-it('A store that gives what was refused again is done without', async () => {
+it('A store that gives again what was refused, or a failure that nobody waits for, is done without', async () => {
   const stored = { version: 'x', value: Buffer.of(), ageMs: 60_000 };
-  const { read } = processOn(new LocalStore(), { acquire: async () => ({ state: 'found', stored }) });
-  expect(await read(async () => 'fetched')).toBe('fetched');
+  for (const answer of [
+    { state: 'found', stored },
+    { state: 'failed', failure: Buffer.of() },
+  ] as const) {
+    const { read } = processOn(new LocalStore(), { acquire: async () => answer });
+    expect(await read(async () => 'fetched')).toBe('fetched');
+  }
 });
 
 it('A lease that never ends is waited for no longer than two works and two seconds', async () => {
