@@ -10,7 +10,6 @@ import { replacePlatform, restorePlatform } from '../../test/support/platform.js
 import { seeded } from '../../test/support/seeded.js';
 import { quantile } from '../quantile.js';
 
-const taxpayers = 400;
 const minute = 60_000;
 const hour = 60 * minute;
 const day = 24 * hour;
@@ -46,14 +45,14 @@ function lifeOf(random) {
  */
 export async function monthWith(settings) {
   const random = seeded(14);
-  const lives = Array.from({ length: taxpayers }, () => lifeOf(random));
+  const lives = Array.from({ length: 400 }, () => lifeOf(random));
   let now = begins - 10 * day; // what the gateway knows when the month begins is not counted
   let calls = 0;
   const lags = [];
   const fetch = async (url) => {
     const id = url.split('/').at(-2);
     const { status } = lives[id].findLast(({ at }) => at <= now);
-    const created_at = new Date(lives[id][0].at).toISOString();
+    const created_at = new Date(lives[id][0].at);
     const record = { access_token: 'not-real', taxpayer_id: id, provider_id: 'irs', status, created_at };
     calls += 1;
     return new Response(JSON.stringify(record));
@@ -78,7 +77,7 @@ export async function monthWith(settings) {
     if (!isOfficeTime(now)) continue;
     for (const [id, life] of lives.entries()) {
       const [created, signs, submitted] = life;
-      const isSigning = now >= begins && (signs.isSigning || signs.isShown) && !submitted.isShown;
+      const isSigning = (signs.isSigning || signs.isShown) && !submitted.isShown;
       if (created.at <= now && (isSigning || now % minute === 0)) await look(life, id);
     }
   }
