@@ -89,8 +89,7 @@ export class DecisionPoint {
       throw authUnavailable(message, `decision point: ${failure.message}`);
     } finally {
       const ms = performance.now() - startedAt;
-      const { origin } = new URL(url);
-      trail.note({ endpoint, method: 'POST', origin, outcome: failure?.fault ?? 'ok', startedAt, ms });
+      trail.note({ endpoint, method: 'POST', server: url, outcome: failure?.fault ?? 'ok', startedAt, ms });
       onCall(failure, ms / 1000);
     }
   }

@@ -67,10 +67,10 @@ export class Tracing {
     return span.spanContext().traceId;
   }
 
-  #called({ endpoint, method, origin, outcome, startedAt, ms, status, reason }: CallMade, parent: Context): void {
+  #called({ endpoint, method, server, outcome, startedAt, ms, status, reason }: CallMade, parent: Context): void {
     const cause = status !== undefined && status >= 400 ? String(status) : (reason ?? outcome);
     const failure = outcome === 'ok' ? undefined : cause;
-    const { hostname, port, protocol } = new URL(origin);
+    const { hostname, port, protocol } = new URL(server);
     const attributes: Attributes = {
       'http.request.method': method,
       'server.address': hostname,

@@ -113,7 +113,7 @@ class Listed {
   }
 }
 
-/** In GraphQL over HTTP (Persisted Documents) the id that is a hash has a prefix, which the lists of most tools leave out. */
+/** An id that is a hash has this prefix in GraphQL over HTTP (Persisted Documents), and in the lists of some tools. */
 const plainId = (id: unknown) => (typeof id === 'string' ? id.replace(/^sha256:/, '') : id);
 
 const problemOf = (id: string, words: string) => new Error(`${words}, see ${JSON.stringify(id.slice(0, 100))}`);

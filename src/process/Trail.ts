@@ -2,8 +2,8 @@
 export interface CallMade {
   readonly endpoint: string;
   readonly method: 'GET' | 'POST';
-  /** Scheme, host and port of the URL. */
-  readonly origin: string;
+  /** A URL of the server, without an id. */
+  readonly server: string;
   /** `ok`, or what went wrong, of a small set. */
   readonly outcome: string;
   /** Of `performance.now()`. */

@@ -1,5 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import reading from 'ioredis/built/DataHandler.js';
+import dataHandler from 'ioredis/built/DataHandler.js';
 import { misconfigured } from './StoreError.js';
 
 type RedisAddress = ReturnType<typeof parseRedisUrl>;
@@ -61,8 +61,9 @@ Redis.prototype.sendCommand = function (command, stream) {
   return sendCommand.call(this, command, stream);
 };
 
-// What the driver throws while it takes a reply, such as one that nobody asked for, would end the process. It ends the connection.
-Object.assign(reading.default.prototype, { dispatch: (take: () => void) => take() });
+// The driver throws errors about a reply, such as one that nobody asked for, in a tick of their own, where they end the process.
+// Thrown at once, they end the connection.
+Object.assign(dataHandler.default.prototype, { dispatch: (take: () => void) => take() });
 
 /**
  * A client that never queues commands while disconnected, never repeats one, and reconnects for ever. It does not connect

@@ -146,7 +146,7 @@ export class ResilientFetch {
       endLimit();
       ownAgent?.destroy();
       const ms = performance.now() - startedAt;
-      trail?.note({ endpoint, method, origin: target.origin, outcome, startedAt, ms, status, reason });
+      trail?.note({ endpoint, method, server: target.origin, outcome, startedAt, ms, status, reason });
       onTry?.(endpoint, outcome, ms / 1000);
     }
   }
