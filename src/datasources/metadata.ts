@@ -1,4 +1,4 @@
-import { isNestedWithin, maxMetadataDepth } from '../process/json.js';
+import { isImprecise, isNestedWithin, maxMetadataDepth } from '../process/json.js';
 
 const maxMetadataValues = 10_000;
 
@@ -13,17 +13,17 @@ export function faultOfMetadata(metadata: unknown): { readonly place: string; re
   if (valuesIn(metadata, maxMetadataValues) > maxMetadataValues) {
     return { place: '', message: `must have at most ${maxMetadataValues} values` };
   }
-  const lost = pathOfInfinity(metadata);
+  const lost = pathOfImprecise(metadata);
   if (lost === undefined) return undefined;
   return { place: `.${lost}`, message: 'must be a string: it would not stay unchanged as a JSON number' };
 }
 
-/** The path of the first infinity, as `crm.ids.0`; undefined when there is none. It recurses: for bounded nesting only. */
-function pathOfInfinity(value: unknown): string | undefined {
+/** The path of the first number that may have lost digits, as `crm.ids.0`; undefined when there is none. It recurses: for bounded nesting only. */
+function pathOfImprecise(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [key, member] of Object.entries(value)) {
-    if (member === Infinity || member === -Infinity) return key;
-    const below = pathOfInfinity(member);
+    if (isImprecise(member)) return key;
+    const below = pathOfImprecise(member);
     if (below !== undefined) return `${key}.${below}`;
   }
   return undefined;

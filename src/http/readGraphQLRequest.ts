@@ -2,7 +2,7 @@ import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Holder, Release } from '../admission/Places.js';
 import { badRequest, type GraphQLRequest, requestOf } from '../operations/GraphQLRequest.js';
-import { isObject, parseJson } from '../process/json.js';
+import { isObject } from '../process/json.js';
 import { isJson } from './accept.js';
 import type { Edge } from './edge.js';
 
@@ -108,7 +108,7 @@ function requestOfBody(bytes: Buffer, { operations }: Edge): GraphQLRequest {
   const body = isAscii(bytes) ? bytes.toString('latin1') : attempt(mistake, () => utf8.decode(bytes));
   const request = operations.requests.get(body);
   if (request !== undefined) return request;
-  const json = attempt(mistake, () => parseJson(body));
+  const json = attempt(mistake, () => JSON.parse(body));
   if (Array.isArray(json)) throw badRequest('Batches of operations are not served: send one operation per request');
   if (!isObject(json)) throw badRequest('The body must be a JSON object with a query');
   return { ...requestOf('POST', json, body.length), body };
@@ -126,7 +126,7 @@ function parametersOfQuery(url: string): Record<string, unknown> {
     if (more.length > 0) throw badRequest(`${name} must be given once`);
     if (!given) continue; // an empty parameter counts as absent
     const holdsJson = name === 'variables' || name === 'extensions';
-    parameters[name] = holdsJson ? attempt(`${name} must be JSON`, () => parseJson(given)) : given;
+    parameters[name] = holdsJson ? attempt(`${name} must be JSON`, () => JSON.parse(given)) : given;
   }
   return parameters;
 }

@@ -5,7 +5,6 @@ import { type Message, parseMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Release } from '../admission/Places.js';
 import type { Variables } from '../operations/GraphQLRequest.js';
-import { parseJson } from '../process/json.js';
 
 /** How many messages, or refusals, a message counts as: a long one counts as several. */
 export function weightOf(characters: number): number {
@@ -84,7 +83,7 @@ export function keepAlive(socket: WebSocket, everyMs: number): void {
 /** Parses a message of the protocol; undefined when it is invalid. */
 export function readMessage(text: string): Message | undefined {
   try {
-    const json = parseJson(text);
+    const json = JSON.parse(text);
     return typeof json === 'object' ? parseMessage(json) : undefined; // `parseMessage` would parse a string once more
   } catch {
     return undefined;

@@ -9,6 +9,7 @@ import {
 } from 'graphql';
 import { GatewayError, type Violation } from '../errors/errors.js';
 import { aboutValue, misfit } from '../errors/graphqlMessages.js';
+import { isImprecise } from '../process/json.js';
 import type { Variables } from './GraphQLRequest.js';
 
 /** These begin messages that name a variable's type. That is no secret: the caller's own document states it. */
@@ -49,7 +50,8 @@ export function variableReader(
         else if (isNonNullType(type)) violate(name, `${missing} expected ${type}`);
         continue;
       }
-      const input = coerceInputValue(value, type, (path, _, { message }) =>
+      // The type ID takes numbers, and one that has lost digits would be the id of somebody else.
+      const input = coerceInputValue(isImprecise(value) ? NaN : value, type, (path, _, { message }) =>
         violate([name, ...path].join('.'), aboutValue(message)),
       );
       if (input !== value) values = { ...values, [name]: input };

@@ -1,36 +1,9 @@
-/** Where a JSON text may hold an integer of 16 digits or more: a double holds every shorter one. */
-const longInteger = /[-[:,\s]\d{16}/;
-
-/** Escapes, quotes, and numbers of 16 characters or more without their sign, so that two signs in a row stay invalid JSON. */
-const tokens = /\\.|"|(?=[\d.eE+-]{16})(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;
-
 /**
- * As `JSON.parse`, but an integer that a double cannot hold becomes an infinity, as a number that is too large does anyway:
- * `faultOfMetadata` finds both. @throws SyntaxError
+ * Whether a value is a number that may have lost digits when it was parsed: one from 2^53 on, where doubles leave out integers, or an
+ * infinity.
  */
-export function parseJson(text: string): unknown {
-  if (!longInteger.test(text)) return JSON.parse(text);
-  let inString = false;
-  const withInfinities = text.replace(tokens, (token) => {
-    if (token === '"') inString = !inString;
-    return !inString && isLostInteger(token) ? '1e999' : token;
-  });
-  return JSON.parse(withInfinities);
-}
-
-/** Whether a number, as JSON or GraphQL writes it, is an integer that a double cannot hold. */
-export function isLostInteger(number: string): boolean {
-  if (!/^-?\d+(?:[eE]\+?\d+)?$/.test(number)) return false;
-  const value = Number(number);
-  if (Number.isSafeInteger(value)) return false;
-  return !Number.isFinite(value) || significantDigits(number) !== significantDigits(String(value));
-}
-
-function significantDigits(number: string): string {
-  return number
-    .replace(/e.*$/i, '')
-    .replace(/[-.]/g, '')
-    .replace(/(?<!0)0+$/, '');
+export function isImprecise(value: unknown): boolean {
+  return typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER;
 }
 
 /** Whether a JSON value nests at most `levels` levels. Unlike an unbounded walk, it cannot overflow the stack. */

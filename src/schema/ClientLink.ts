@@ -100,7 +100,7 @@ export class CreateClientLinkInput {
   readonly idempotencyKey?: Text;
   @Personal(
     () => JSONObject,
-    'Your own data about the taxpayer, for example ids in other systems. The service stores it, and `TaxpayerToken.metadata` returns it unchanged. Send an integer beyond 2^53 as a string: a JSON number that would lose digits is refused. A decimal keeps the 15 significant digits of a double; send one with more as a string.',
+    'Your own data about the taxpayer, for example ids in other systems. The service stores it, and `TaxpayerToken.metadata` returns it unchanged. Send a number of 2^53 or more as a string: JSON would lose digits of most of them, so all are refused. A decimal keeps the 15 significant digits of a double; send one with more as a string.',
   )
   readonly metadata?: Readonly<Record<string, unknown>> | null;
   @Optional(() => ClientLinkSettingsInput, 'How the hosted flow behaves for this link.')

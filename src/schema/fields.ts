@@ -1,32 +1,15 @@
 import 'reflect-metadata';
-import {
-  type EnumValueNode,
-  type FloatValueNode,
-  GraphQLError,
-  GraphQLScalarType,
-  type IntValueNode,
-  Kind,
-  visit,
-} from 'graphql';
+import { type EnumValueNode, GraphQLError, GraphQLScalarType, Kind, visit } from 'graphql';
 import { GraphQLJSONObject } from 'graphql-scalars';
 import { Directive, Field, registerEnumType } from 'type-graphql';
-import { isLostInteger } from '../process/json.js';
 
 const { parseLiteral, ...config } = GraphQLJSONObject.toConfig();
 
-/**
- * graphql-scalars' JSONObject with two changes: an integer literal that a double cannot hold becomes an infinity, as in
- * `parseJson`, and a word without quotation marks is refused, because graphql-scalars would leave it out.
- */
+/** graphql-scalars' JSONObject, which would leave out a word without quotation marks; here it is refused. */
 export const JSONObject = new GraphQLScalarType({
   ...config,
-  parseLiteral: (node, variables) =>
-    parseLiteral(visit(node, { IntValue: withInfinity, FloatValue: withInfinity, EnumValue: refuse }), variables),
+  parseLiteral: (node, variables) => parseLiteral(visit(node, { EnumValue: refuse }), variables),
 });
-
-function withInfinity<Node extends IntValueNode | FloatValueNode>(node: Node): Node | undefined {
-  return isLostInteger(node.value) ? { ...node, value: '1e999' } : undefined;
-}
 
 function refuse(word: EnumValueNode): never {
   // The error is about a node that is a name: one about a value would show the name of its member, which the caller chose.

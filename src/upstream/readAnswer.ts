@@ -1,6 +1,5 @@
 import type { Response } from 'node-fetch';
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
-import { parseJson } from '../process/json.js';
 
 /** An answer in any status, with its body read. */
 export interface ServiceAnswer<T> {
@@ -81,7 +80,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 function parse(bytes: ArrayBuffer): unknown {
   try {
-    return parseJson(utf8.decode(bytes));
+    return JSON.parse(utf8.decode(bytes));
   } catch {
     throw new TryFailure('invalid', { reason: 'the body is not JSON' }); // the error of the parser would hold the whole body
   }

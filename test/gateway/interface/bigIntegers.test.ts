@@ -1,10 +1,9 @@
 import fc from 'fast-check';
-import { parseJson } from '../../../src/process/json.js';
 import { environmentFor, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { scratch } from '../../support/scratch.js';
 import { type SendBody, transports } from '../../support/transports.js';
 
-// A double holds each integer up to 2^53, and some beyond. The others would arrive as their neighbours.
+// A double holds each integer below 2^53. Of the others it holds only some, and those between would arrive as their neighbours.
 
 const document = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
 
@@ -12,7 +11,7 @@ function bodyWith(metadata: string, more = '') {
   return `{"query":${JSON.stringify(document)},"variables":{"input":{${more}"metadata":${metadata}}}}`;
 }
 
-describe('an integer in metadata that a double does not hold', () => {
+describe('a number of 2^53 or more in metadata', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startTestGateway();
@@ -57,7 +56,7 @@ describe('an integer in metadata that a double does not hold', () => {
     },
   );
 
-  it.each(['12345678901234567890', ' \n9007199254740993 ', '1e400'])(
+  it.each(['12345678901234567890', ' \n9007199254740993 ', '-9007199254740992', '1e400'])(
     'is refused as a variable and as a literal: %s',
     async (number) => {
       const variable = await transports.HTTP(gateway, bodyWith(`{"a":"1","crmId":${number}}`));
@@ -72,7 +71,7 @@ describe('an integer in metadata that a double does not hold', () => {
 
   it('is the only one that is refused: what a double holds is passed on, and so is all text', async () => {
     for (const metadata of [
-      '{"n":[9007199254740992,-9007199254740994,-123456789012345680000,0.1234567890123456,1e-400]}',
+      '{"n":[9007199254740991,-9007199254740991,0.1234567890123456,1e-400]}',
       '{"text":["9007199254740993"," 9007199254740993","\\" 9007199254740993","\\\\"," ,9007199254740993"]}',
       '{", 9007199254740993":"\\"","n":1234567890123456}',
     ]) {
@@ -83,39 +82,14 @@ describe('an integer in metadata that a double does not hold', () => {
 
   it('is refused or arrives unchanged, whatever its value', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }), async (integer) => {
+      fc.asyncProperty(fc.bigInt({ min: -(2n ** 54n), max: 2n ** 54n }), async (integer) => {
         gateway.sandbox.resetCounters();
         const text = await transports.HTTP(gateway, bodyWith(`{"n":${integer}}`));
         const [arrived] = linksAsked();
         if (arrived === undefined) expect(text).toContain('"path":"input.metadata.n"');
-        else expect(BigInt(decimalOf(arrived))).toBe(integer);
+        else expect(arrived).toBe(`{"metadata":{"n":${integer}}}`);
       }),
       { numRuns: 100 },
-    );
-  });
-
-  it('is found without turning invalid JSON into valid JSON, or valid into invalid', () => {
-    const isRead = (read: (text: string) => unknown, text: string) => {
-      try {
-        read(text);
-        return true;
-      } catch {
-        return false;
-      }
-    };
-    const piece = fc.constantFrom('12345678901234567890', '9007199254740993', ...'01.e-+"\\,:[]{} x');
-    const text = fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join(''));
-    fc.assert(
-      fc.property(
-        fc.oneof(
-          text,
-          text.map((inner) => `[ ${inner}]`),
-        ),
-        (any) => {
-          expect(isRead(parseJson, any)).toBe(isRead(JSON.parse, any));
-        },
-      ),
-      { numRuns: 20_000 },
     );
   });
 
@@ -135,31 +109,7 @@ describe('an integer in metadata that a double does not hold', () => {
       expect(text).not.toContain(id);
     }
   });
-
-  it('is found in time that grows with the length of the text alone', async () => {
-    const long = '12345678901234567890';
-    const hostile = [
-      `["${'\\"'.repeat(100_000)}", ${long}]`,
-      `[${'"",'.repeat(60_000)} ${long}]`,
-      `[${'1,'.repeat(90_000)} ${long}]`,
-      `[ ${long}${'0'.repeat(200_000)}1]`,
-      `[ ${long}, "${'\\"'.repeat(100_000)}`,
-    ];
-    const startedAt = performance.now();
-    for (const list of hostile) {
-      const text = await transports.HTTP(gateway, bodyWith(`{"list":${list}}`));
-      expect(text).toMatch(/"path":"input\.metadata\.list\.\d+"|must be valid JSON|at most 10000 values/);
-    }
-    expect(performance.now() - startedAt).toBeLessThan(30_000); // alone less than a second, and minutes if it grew with the square
-  });
 });
-
-/** The integer in `{"metadata":{"n":…}}`, which JSON.stringify may have written with an exponent. */
-function decimalOf(body: string) {
-  const [, sign = '', digits = '', fraction = '', exponent = '0'] =
-    /:(-?)(\d+)(?:\.(\d+))?(?:e\+(\d+))?\}\}$/.exec(body) ?? [];
-  return `${sign}${digits}${fraction}${'0'.repeat(Number(exponent) - fraction.length)}`;
-}
 
 describe('a record of the service whose metadata has such an integer', () => {
   /** From now on the service answers with such a record of the taxpayer. */

@@ -66,7 +66,7 @@ export type TaxpayerStatus =
 export type CreateClientLinkInput = {
   /** A text of your choice, such as an order number, that makes the mutation safe to retry: for 24 hours, the same key and input return the first link instead of creating a second one. */
   idempotencyKey?: string | null | undefined;
-  /** Your own data about the taxpayer, for example ids in other systems. The service stores it, and `TaxpayerToken.metadata` returns it unchanged. Send an integer beyond 2^53 as a string: a JSON number that would lose digits is refused. A decimal keeps the 15 significant digits of a double; send one with more as a string. */
+  /** Your own data about the taxpayer, for example ids in other systems. The service stores it, and `TaxpayerToken.metadata` returns it unchanged. Send a number of 2^53 or more as a string: JSON would lose digits of most of them, so all are refused. A decimal keeps the 15 significant digits of a double; send one with more as a string. */
   metadata?: Record<string, unknown> | null | undefined;
   /** How the hosted flow behaves for this link. */
   settings?: ClientLinkSettingsInput | null | undefined;
