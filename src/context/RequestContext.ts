@@ -56,7 +56,7 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope`; UNAUTHENTICATED for a router that passes no token on */
-  require(scope: Scope): void {
+  private require(scope: Scope): void {
     const { kind, scopes } = this.caller;
     if (scopes.has(scope)) return;
     this.audit('access-denied', 'denied', undefined, `missing scope ${scope}`);
@@ -65,11 +65,12 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   /**
-   * The only door to everything about a taxpayer. It checks access before anything reads a cache or calls the service, so a
-   * caller without the right cannot learn whether the taxpayer exists. When the caller's token does not list the taxpayer,
+   * The only door to everything about a taxpayer. It checks scope and access before anything reads a cache or calls the service,
+   * so a caller without the right cannot learn whether the taxpayer exists. When the caller's token does not list the taxpayer,
    * the decision point decides about `scope`. `use` runs synchronously unless the decision point has to be called.
    *
-   * @throws GatewayError BAD_USER_INPUT for an id that cannot be one; FORBIDDEN when the caller may not see the taxpayer.
+   * @throws GatewayError BAD_USER_INPUT for an id that cannot be one; FORBIDDEN when the caller lacks `scope`, or may not see the
+   *   taxpayer.
    *   Where the decision point has to be called, rejects with FORBIDDEN, AUTH_UNAVAILABLE or RATE_LIMITED.
    */
   taxpayer<T>(
@@ -78,6 +79,7 @@ export class RequestContext implements OperationContext, ReadCall {
     use: (taxpayer: TaxpayerAccess) => T | Promise<T>,
     path = 'taxpayerId',
   ): T | Promise<T> {
+    this.require(scope);
     const taxpayerId = identifiers.taxpayerId(id, path);
     const { taxpayers, properties } = this.caller;
     if (taxpayers === 'any' || taxpayers.has(taxpayerId))
@@ -129,9 +131,10 @@ export class RequestContext implements OperationContext, ReadCall {
     return new GatewayError('FORBIDDEN', 'You do not have access to this taxpayer');
   }
 
-  /** @throws GatewayError BAD_USER_INPUT, or as {@link ClientLinks.create} */
+  /** @throws GatewayError FORBIDDEN without the scope, BAD_USER_INPUT, or as {@link ClientLinks.create} */
   async createClientLink(request: ClientLinkRequest, key: string | undefined): Promise<CreatedLink> {
     const { links } = this.services;
+    this.require('client-links:create');
     if (key !== undefined) checkIdempotencyKey(key);
     const fault = faultOfMetadata(request.metadata);
     if (fault !== undefined) throw badInput(`input.metadata${fault.place}`, fault.message);

@@ -30,7 +30,6 @@ export class RefreshJobResolver {
   }
 
   reference(key: KeyReader, context: RequestContext) {
-    context.require('refresh-jobs:read');
     return this.refreshJob(key('taxpayerId'), key('jobId'), context);
   }
 

@@ -29,7 +29,6 @@ export class TaxpayerResolver {
     const { scopes } = context.caller;
     const isForJobs = scopes.has('refresh-jobs:read') && !scopes.has('taxpayers:read');
     const scope = isForJobs ? 'refresh-jobs:read' : 'taxpayers:read';
-    context.require(scope);
     return taxpayerOf(context, key('id'), scope);
   }
 
@@ -93,7 +92,6 @@ export class TaxpayerTokenResolver {
   }
 
   reference(key: KeyReader, context: RequestContext) {
-    context.require('taxpayers:read');
     return this.taxpayerToken(key('taxpayerId'), context);
   }
 

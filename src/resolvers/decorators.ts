@@ -1,13 +1,12 @@
-import { Arg, Authorized, Directive, ID, Int } from 'type-graphql';
+import { Arg, Directive, ID, Int } from 'type-graphql';
 import type { Scope } from '../auth/caller.js';
 
-/** The scope a field needs. The gateway refuses callers without it; the schema publishes it, so that routers can do the same. */
+/** Publishes the scope that a field needs, so that routers can refuse callers without it, as `RequestContext` does. */
 export function Needs(scope: Scope): MethodDecorator {
   return (prototype, name, method) => {
     // Applied in reverse: the schema prints the last one first.
     Directive(`@requiresScopes(scopes: [["${scope}"]])`)(prototype, name, method);
     Directive('@authenticated')(prototype, name, method);
-    Authorized(scope)(prototype, name, method);
   };
 }
 

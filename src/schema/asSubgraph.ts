@@ -5,7 +5,7 @@ import { badInput, GatewayError } from '../errors/errors.js';
 
 /** The resolvers of an entity. */
 export interface Resolver {
-  /** Finds an entity by the key with which another subgraph refers to it. Checks the scope: `_entities` bypasses the root fields. */
+  /** Finds an entity by the key with which another subgraph refers to it. */
   reference(key: KeyReader, context: RequestContext): Entity | Promise<Entity>;
 }
 

@@ -1,6 +1,5 @@
 import { type GraphQLObjectType, type GraphQLSchema, isIntrospectionType, isObjectType } from 'graphql';
 import { buildSchemaSync, getMetadataStorage, type NonEmptyArray, type PubSub } from 'type-graphql';
-import type { Scope } from '../auth/caller.js';
 import type { RequestContext } from '../context/RequestContext.js';
 import { asSubgraph, type Resolver } from './asSubgraph.js';
 import { defineProviders, type ProviderEntry } from './Provider.js';
@@ -50,11 +49,6 @@ export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }:
   );
   const types = buildSchemaSync({
     resolvers: [...instances.keys()] as unknown as NonEmptyArray<ResolverClass>,
-    authMode: 'error',
-    authChecker: ({ context }: { context: RequestContext }, scopes: Scope[]) => {
-      for (const scope of scopes) context.require(scope);
-      return true;
-    },
     validate: false, // its errors carry the value sent; inputs are checked where they are used
     globalMiddlewares: [],
     scalarsMap: [],
@@ -81,7 +75,7 @@ type Method = (...params: unknown[]) => unknown;
 
 /**
  * Replaces TypeGraphQL's wrappers around resolver methods by direct calls, made from the same metadata. The wrappers await
- * every argument and role: a dozen promises for a field whose value is in memory. Subscriptions keep their wrappers. Also
+ * every argument: a dozen promises for a field whose value is in memory. Subscriptions keep their wrappers. Also
  * restores the written order of arguments: decorators run from the last to the first.
  */
 function callDirectly(schema: GraphQLSchema, instances: Instances): void {
@@ -103,17 +97,14 @@ function callDirectly(schema: GraphQLSchema, instances: Instances): void {
   for (const field of fieldResolvers) use(field);
 }
 
-function directCall({ params = [], roles, methodName }: Handler, instance: unknown) {
+function directCall({ params = [], methodName }: Handler, instance: unknown) {
   const readers = params.toSorted((a, b) => a.index - b.index).map(readerOf);
-  const scopes = (roles ?? []) as readonly Scope[];
   const method = (instance as Record<string, Method>)[methodName] as Method;
-  return (root: unknown, args: Arguments, context: RequestContext) => {
-    for (const scope of scopes) context.require(scope);
-    return method.apply(
+  return (root: unknown, args: Arguments, context: RequestContext) =>
+    method.apply(
       instance,
       readers.map((read) => read(root, args, context)),
     );
-  };
 }
 
 function readerOf(param: Param): (root: unknown, args: Arguments, context: RequestContext) => unknown {

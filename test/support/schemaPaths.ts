@@ -20,7 +20,7 @@ function isTaxpayerType(type: GraphQLObjectType) {
   return type.name === 'Taxpayer' || 'taxpayerId' in type.getFields();
 }
 
-/** A root field, or a path from one to a type with data of a taxpayer. */
+/** A root field, or a path from one that reaches or passes a type with data of a taxpayer. */
 export interface Path {
   /** Such as `Query.taxpayer.token`. */
   readonly name: string;
@@ -45,8 +45,8 @@ const options: Readonly<Record<string, string>> = { waitSeconds: '1', maxAgeSeco
 const maxLength = 5;
 
 /**
- * Every root field of the schema but `_service`, and every path to a type with data of a taxpayer, `_entities` included. No field
- * occurs twice in a path.
+ * Every root field of the schema but `_service`, and every path that reaches or passes a type with data of a taxpayer, `_entities`
+ * included. No field occurs twice in a path.
  *
  * @throws Error for a required argument without a value in {@link values}: add it there, so that the new path is tested
  */
@@ -83,8 +83,7 @@ function walk(schema: GraphQLSchema, from: GraphQLObjectType, before: readonly S
 }
 
 function isOfTaxpayer(steps: readonly Step[]) {
-  const { field, type } = steps.at(-1) as Step;
-  return isTaxpayerType(type) || field.args.some(({ name }) => name === 'taxpayerId');
+  return steps.some(({ field, type }) => isTaxpayerType(type) || field.args.some(({ name }) => name === 'taxpayerId'));
 }
 
 function targetsOf(schema: GraphQLSchema, field: GraphQLField<unknown, unknown>): readonly GraphQLObjectType[] {
