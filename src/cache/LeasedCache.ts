@@ -26,7 +26,7 @@ const lookEveryMs = 100;
 
 /** Least pause before an entry that the store did not take is offered again, in milliseconds; longer if more of them wait. */
 const saveAgainMs = 1000;
-// The documentation states the double of the next two numbers, because a process has two caches.
+// docs/token-broker.md states the double of the next two numbers, because a process has two caches.
 /** Most entries that a cache offers again each second: after an outage a whole fleet does so at once. */
 const mostSavesPerSecond = 25;
 /** Most entries that wait for that. One that finds no room is not shared: another process has to read it itself. */

@@ -68,7 +68,7 @@ export class LocalStore implements Store {
     return true;
   }
 
-  /** Erases the record from memory and file. No other process has to be told. */
+  /** Erases the record from memory and file. Only a command does, while no gateway has the directory: no read is under way. */
   async forget(record: string): Promise<number> {
     this.#checkUsable();
     const fields = this.#keysOf(record);

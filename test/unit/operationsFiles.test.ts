@@ -53,6 +53,15 @@ describe('What operators are given', () => {
     }
   });
 
+  it('asks only for ends of buckets that there are', () => {
+    const { registry } = new Metrics();
+    const ends = queries.flatMap((expr) => [...expr.matchAll(/(\w+)_bucket\{[^}]*le="([^"]+)"/g)]);
+    expect(ends.length).toBeGreaterThan(0);
+    for (const [, name = '', end] of ends) {
+      expect(registry.getSingleMetric(name)).toMatchObject({ upperBounds: expect.arrayContaining([Number(end)]) });
+    }
+  });
+
   it('has a test of every alert', () => {
     const tests = read('ops/alerts.test.yml');
     expect(alerts.filter(({ alert }) => !new RegExp(`alertname(: |=")${alert}\\b`).test(tests))).toEqual([]);

@@ -63,9 +63,16 @@ it('docs/errors.md has a row and a section for every code, and says which can be
   expect([...page.matchAll(/^## (.*)$/gm)].map(([, code]) => code)).toEqual(codes.map(([code]) => code));
 });
 
-it('docs/security.md has a row for every scope, and docs/log.md one for every audit line', () => {
-  const [scopes, audits] = [read('docs/security.md'), read('docs/log.md')];
+it('docs/security.md has a row for every scope with its fields, and docs/log.md one for every audit line', () => {
+  const [scopes, audits, sdl] = [read('docs/security.md'), read('docs/log.md'), read('src/schema/schema.graphql')];
   expect(allScopes.filter((scope) => !scopes.includes(`\n| \`${scope}\` |`))).toEqual([]);
+  const published = sdl.matchAll(/^ {2}(\w+)(?:\(\n[^]*?\n {2}\))?: .*@requiresScopes\(scopes: (.*?)\)/gm);
+  const fields = Array.from(published, ([, field, scope]) => [field, scope]);
+  expect(fields.length).toBeGreaterThan(8);
+  for (const [field, scope] of fields) {
+    const row = new RegExp(`^\\| \`(.+)\` \\| .*\`${field}\``, 'm').exec(scopes);
+    expect({ field, scope }).toEqual({ field, scope: `[["${row?.[1]}"]]` });
+  }
   expect(auditActions.filter((action) => !new RegExp(`^\\|.*\`${action}\`.* \\|`, 'm').test(audits))).toEqual([]);
 });
 
