@@ -24,7 +24,7 @@ export class TaxpayerAccess {
   /** @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record} */
   record(maxAgeSeconds?: number): TokenView | Promise<TokenView> {
     const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
-    return this.shown('record-shown', this.services.broker.record(this.id, this.context, maxAgeMs));
+    return this.disclose('record-shown', this.services.broker.record(this.id, this.context, maxAgeMs));
   }
 
   /** The token record now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
@@ -43,7 +43,7 @@ export class TaxpayerAccess {
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
     const id = identifiers.jobId(jobId);
     const view = this.services.jobs.status(this.id, id, this.context);
-    return this.shown('job-shown', waitMs > 0 ? this.untilFinal(id, view, waitMs) : view);
+    return this.disclose('job-shown', waitMs > 0 ? this.untilFinal(id, view, waitMs) : view);
   }
 
   /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
@@ -83,12 +83,12 @@ export class TaxpayerAccess {
     return view;
   }
 
-  /** Returns a view that may be shown: access is checked again after a wait. Audits it, if the audit log takes every view. */
-  shown<View>(action: 'record-shown' | 'job-shown', view: View | Promise<View>): View | Promise<View> {
+  /** Returns a view for the caller: checks access again after a wait, and audits it, if the audit log takes every view. */
+  disclose<View>(action: 'record-shown' | 'job-shown', view: View | Promise<View>): View | Promise<View> {
     if (view instanceof Promise) {
       return view.then(async (seen) => {
         await this.allowed?.();
-        return this.shown(action, seen);
+        return this.disclose(action, seen);
       });
     }
     if (this.services.auditsAll) this.context.audit(action, 'shown', this.id);

@@ -106,7 +106,7 @@ export class TaxpayerService {
     const reason = `HTTP ${status}`;
     if (status === 403 && token === undefined) throw credentialsRejected(reason);
     if (status === 403) throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', noAccess, { reason });
-    if (status === 404 && body === undefined) throw new GatewayError('NOT_FOUND', unknownToIt, { reason });
+    if (status === 404 && call.taxpayer !== undefined) throw new GatewayError('NOT_FOUND', unknownToIt, { reason });
     throw new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', { reason });
   }
 }

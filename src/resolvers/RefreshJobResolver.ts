@@ -48,7 +48,7 @@ export class RefreshJobResolver {
   ) {
     // Each event passes the same door: access is checked again.
     return context.taxpayer(taxpayerId, 'refresh-jobs:read', (taxpayer) =>
-      this.vocabulary.show(RefreshJob, taxpayer.shown('job-shown', view)),
+      this.vocabulary.show(RefreshJob, taxpayer.disclose('job-shown', view)),
     );
   }
 

@@ -87,7 +87,7 @@ export class TaxpayerTokenResolver {
   taxpayerTokenUpdated(@Root() view: TokenView, @TaxpayerIdArg taxpayerId: string, @Ctx() context: RequestContext) {
     // Each event passes the same door: access is checked again.
     return context.taxpayer(taxpayerId, 'taxpayers:read', (taxpayer) =>
-      this.vocabulary.show(TaxpayerToken, taxpayer.shown('record-shown', view)),
+      this.vocabulary.show(TaxpayerToken, taxpayer.disclose('record-shown', view)),
     );
   }
 

@@ -66,7 +66,7 @@ it('docs/errors.md has a row and a section for every code, and says which can be
 it('docs/security.md has a row for every scope with its fields, and docs/log.md one for every audit line', () => {
   const [scopes, audits, sdl] = [read('docs/security.md'), read('docs/log.md'), read('src/schema/schema.graphql')];
   expect(allScopes.filter((scope) => !scopes.includes(`\n| \`${scope}\` |`))).toEqual([]);
-  const published = sdl.matchAll(/^ {2}(\w+)(?:\(\n[^]*?\n {2}\))?: .*@requiresScopes\(scopes: (.*?)\)/gm);
+  const published = sdl.matchAll(/^ {2}(\w+)(?:\(\n[\s\S]*?\n {2}\))?: .*@requiresScopes\(scopes: (.*?)\)/gm);
   const fields = Array.from(published, ([, field, scope]) => [field, scope]);
   expect(fields.length).toBeGreaterThan(8);
   for (const [field, scope] of fields) {
