@@ -287,20 +287,25 @@ describe('Watchers of a record', () => {
     expect(seen).toEqual(['CREATED', 'CREATED']); // the second one from the store
   });
 
-  it('that read nothing yet get nothing that was read before the record was forgotten', async () => {
-    const { forgets, recordWatches } = await start();
+  it('that read nothing yet get nothing that was read, and none of them what was asked for, before the record was forgotten', async () => {
+    const { forgets, recordWatches } = await start({ TOKEN_FRESH_SECONDS: '5' });
     const taxpayer = addTaxpayer();
     const reader = recordWatches.watch(taxpayer.id);
     await answered(() => false); // what was read waits for the reader
-    sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'late' } });
+    sandbox.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'late' } });
+    jest.advanceTimersByTime(5500);
+    await answered(() => taxpayer.calls() === 2); // a poll is under way
     taxpayer.become('CONSENT_RECEIVED');
     await running.sealed.forget({ id: 'request', subject: taxpayer.id });
     forgets.forgetAll();
+    const late = watch(taxpayer.id);
     const next = reader.next();
     jest.advanceTimersByTime(1);
-    await answered(() => taxpayer.calls() === 2);
+    await answered(() => late.length > 0);
+    taxpayer.become('COMPLETED');
     sandbox.release('late');
-    expect((await next).value.record.status).toBe('CONSENT_RECEIVED');
+    await answered(() => false);
+    expect([(await next).value.record.status, ...late]).toEqual(['CONSENT_RECEIVED', 'CONSENT_RECEIVED']);
   });
 
   it('see a stale record if they come while the service is down, and nothing of that if they came before', async () => {
