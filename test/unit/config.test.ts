@@ -74,6 +74,28 @@ it.each(Object.entries(settings))(
   },
 );
 
+it('A gateway of a service is open to all addresses, keeps what it reads, and polls no more often than asked', () => {
+  expect(loadConfig({ ...open, JOB_POLL_MIN_MS: '60000' })).toMatchObject({
+    host: '0.0.0.0',
+    cache: { url: 'file:.taxpayer-gateway/cache' },
+    watch: { pollMaxMs: 60_000 },
+  });
+});
+
+it.each([
+  [
+    'UPSTREAM_CLIENT_ID UPSTREAM_CERT_FILE AUTH_DECISION_TOKEN',
+    'UPSTREAM_BASE_URL UPSTREAM_CLIENT_SECRET UPSTREAM_KEY_FILE AUTH_DECISION_URL AUTH_ISSUER AUTH_AUDIENCE',
+  ],
+  [
+    'UPSTREAM_CLIENT_SECRET UPSTREAM_KEY_FILE',
+    'UPSTREAM_BASE_URL UPSTREAM_CLIENT_ID UPSTREAM_CERT_FILE AUTH_ISSUER AUTH_AUDIENCE',
+  ],
+])('What %s need beside them is told at once', (given, missing) => {
+  const env = Object.fromEntries(given.split(' ').map((name) => [name, process.execPath]));
+  expect(problemsOf(env).map((line) => line.split(' ', 1).join())).toEqual(missing.split(' '));
+});
+
 it('Lists and JSON may be written on several lines', () => {
   const env = {
     CORS_ORIGINS: 'https://a.example,\n\thttps://b.example\n',
@@ -279,8 +301,9 @@ describe('The examples that are printed', () => {
     expect(problemsOf({ ...env, ...fromFile, NODE_ENV: 'production' })).toHaveLength(names.length);
   });
 
-  it('may be tried out without it', () => {
+  it("may be tried out without it, and a URL among them be somebody's own", () => {
     expect(problemsOf(env)).toEqual([]);
+    expect(problemsOf({ ...open, NODE_ENV: 'production', CACHE_URL: settings.CACHE_URL.example })).toEqual([]);
   });
 });
 

@@ -33,22 +33,6 @@ const headersOf = async (sub: string, ...taxpayers: readonly string[]) => ({
   authorization: `Bearer ${await provider.token({ sub, scope: 'refresh-jobs:read taxpayers:read', taxpayer_ids: taxpayers })}`,
 });
 
-it('A caller whose jobs the service fails on has calls refused, while those of every other caller are made', async () => {
-  const [hostile = '', honest = ''] = sandbox.addTaxpayers(2, { status: 'AUTHORIZED' });
-  const ask = async (taxpayerId: string, jobId: string) =>
-    codesOf(await gateway.query(readJob, { taxpayerId, jobId }, await headersOf(taxpayerId, taxpayerId)));
-  sandbox.arm({ endpoint: 'refreshJob', taxpayerId: hostile, fault: { status: 500 } });
-  for (let n = 0; n < 8; n += 1) expect(await ask(hostile, `bad-${n}`)).toEqual(['UPSTREAM_UNAVAILABLE']);
-  const made = sandbox.counters().refreshJob;
-  expect(await ask(hostile, 'bad-again')).toEqual(['UPSTREAM_UNAVAILABLE']);
-  expect(sandbox.counters().refreshJob).toBe(made);
-
-  for (let n = 0; n < 10; n += 1) {
-    const { jobId } = sandbox.addJob({ taxpayerId: honest, durationMs: Infinity });
-    expect(await ask(honest, jobId)).toEqual([]);
-  }
-});
-
 it('An outage of an endpoint is found by three callers for all, and costs one trial at a time until one is answered', async () => {
   const resetMs = 60_000;
   const { one, sandbox, advance, ...fleet } = await startFleet({ breakerResetMs: resetMs });
