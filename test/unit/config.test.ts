@@ -84,12 +84,12 @@ it('A gateway of a service is open to all addresses, keeps what it reads, and po
 
 it.each([
   [
-    'UPSTREAM_CLIENT_ID UPSTREAM_CERT_FILE AUTH_DECISION_TOKEN',
-    'UPSTREAM_BASE_URL UPSTREAM_CLIENT_SECRET UPSTREAM_KEY_FILE AUTH_DECISION_URL AUTH_ISSUER AUTH_AUDIENCE',
+    'UPSTREAM_CLIENT_ID UPSTREAM_CERT_FILE TLS_CERT_FILE AUTH_DECISION_TOKEN',
+    'UPSTREAM_BASE_URL UPSTREAM_CLIENT_SECRET UPSTREAM_KEY_FILE TLS_KEY_FILE AUTH_DECISION_URL AUTH_ISSUER AUTH_AUDIENCE',
   ],
   [
-    'UPSTREAM_CLIENT_SECRET UPSTREAM_KEY_FILE',
-    'UPSTREAM_BASE_URL UPSTREAM_CLIENT_ID UPSTREAM_CERT_FILE AUTH_ISSUER AUTH_AUDIENCE',
+    'UPSTREAM_CLIENT_SECRET UPSTREAM_KEY_FILE TLS_CLIENT_CA_FILE',
+    'UPSTREAM_BASE_URL UPSTREAM_CLIENT_ID UPSTREAM_CERT_FILE TLS_CERT_FILE AUTH_ISSUER AUTH_AUDIENCE METRICS_PORT',
   ],
 ])('What %s need beside them is told at once', (given, missing) => {
   const env = Object.fromEntries(given.split(' ').map((name) => [name, process.execPath]));
@@ -205,15 +205,6 @@ describe('A mistake', () => {
     [{ ...open, UPSTREAM_CLIENT_ID: `a:${planted}` }, 'UPSTREAM_CLIENT_ID must not contain a colon$'],
     [{ TOKEN_FRESH_SHARE: '1.1' }, 'TOKEN_FRESH_SHARE must be a number from 0 to 1$'],
     [{ TOKEN_FRESH_SECONDS: '0' }, 'TOKEN_FRESH_SECONDS must be a whole number from 1 to 2592000$'],
-    [{ TLS_CERT_FILE: process.execPath }, 'TLS_KEY_FILE is required with TLS_CERT_FILE$'],
-    [
-      { TLS_CLIENT_CA_FILE: process.execPath, METRICS_PORT: '1' },
-      'TLS_CERT_FILE is required with TLS_KEY_FILE or TLS_CLIENT_CA_FILE$',
-    ],
-    [
-      { TLS_CLIENT_CA_FILE: process.execPath, TLS_CERT_FILE: process.execPath, TLS_KEY_FILE: process.execPath },
-      'METRICS_PORT is required with TLS_CLIENT_CA_FILE',
-    ],
     [{ PORT: '4001', METRICS_PORT: '4001' }, 'METRICS_PORT must be another port than PORT$'],
     [{ HTTPS_PROXY: 'socks5://proxy:1080' }, 'HTTPS_PROXY must be the http: or https: URL of a proxy'],
     [{ http_proxy: 'http://u:100%@proxy' }, 'HTTP_PROXY must be the http: or https: URL of a proxy'],

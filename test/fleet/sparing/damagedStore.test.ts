@@ -30,10 +30,6 @@ const linesWith = ({ output }: GatewayProcess, words: string) =>
     .split('\n')
     .filter((line) => line.includes(words));
 const read = ({ origin }: GatewayProcess, id: string) => readTaxpayer(origin, id);
-const renamed = (directory: string) => {
-  renameSync(directory, `${directory}-before`);
-  return `${directory}-before`;
-};
 const calls = (ids: readonly string[]) => ids.map((id) => sandbox.tokenCalls(id));
 
 /** A directory in which a gateway has kept the records of `ids`, and was killed. */
@@ -81,16 +77,13 @@ describe('A directory of one process', () => {
     expect(calls([id])).toEqual([1]);
   });
 
-  it.each<[string, (directory: string) => void]>([
-    // At once: the gateway may look while files are deleted one by one, and would then tell it twice.
-    ['deleted', (directory) => rmSync(renamed(directory), { recursive: true })],
-    ['renamed', renamed],
-  ])('is made again when it was %s under a running gateway, which loses nothing', async (_, harm) => {
+  it('is made again when it is gone under a running gateway, which loses nothing', async () => {
     const directory = newDirectory();
     const [before, after] = [sandbox.addTaxpayers(3), sandbox.addTaxpayers(3)];
     const gateway = await start(directory);
     for (const id of before) await read(gateway, id);
-    harm(directory);
+    // Not deleted: the gateway may look while files are deleted one by one, and would then tell it twice.
+    renameSync(directory, `${directory}-before`);
     for (const id of after) await read(gateway, id);
     await until(async () => linesWith(gateway, 'store available again').length === 1);
     expect(linesWith(gateway, 'store unavailable')).toHaveLength(1);

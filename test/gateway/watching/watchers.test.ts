@@ -122,7 +122,7 @@ describe('Watchers of a job', () => {
     const early = watch(job);
     await answered(() => early.length === 1);
     jest.advanceTimersByTime(1500);
-    const late = watch(job);
+    const late = watch(job, 'another');
     await answered(() => job.polls() === 2); // as it would be, were it polled for
     expect([late, job.polls()]).toEqual([['processing'], 1]);
     job.become('completed');
@@ -176,8 +176,10 @@ describe('Watchers of a job', () => {
     await start({ JOB_POLL_MAX_MS: '60000' });
     const job = addJob();
     sandbox.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+    const beganAt = Date.now();
     const early = watch(job);
     await pass(() => job.polls() === 6 * maxTries); // the next poll comes in a minute
+    expect(Date.now() - beganAt).toBeGreaterThan(12_000);
     await answered(() => false);
     sandbox.disarmAll();
     const polls = job.polls();
@@ -191,7 +193,7 @@ describe('Watchers of a job', () => {
   });
 
   it('are not held up by watchers whose own calls are refused', async () => {
-    const { jobs } = await start({ BREAKER_RESET_MS: '3600000' });
+    const { jobs } = await start({ BREAKER_RESET_MS: '600000' });
     sandbox.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
     for (let n = 0; n < 5; n += 1) {
       const failed = jobs.status(...addJob().ids, { holder: 'hostile' }) as Promise<unknown>;
@@ -204,6 +206,7 @@ describe('Watchers of a job', () => {
     const hostile = [watch(job, 'hostile'), watch(job, 'hostile')];
     await answered(() => false);
     expect(hostile).toEqual([[], []]); // their breaker is open
+    void running.jobWatches.watch(job.ids, { holder: 'gone' }).return();
     const beganAt = Date.now();
     const honest = watch(job, 'honest');
     await answered(() => honest.length === 1);
@@ -212,6 +215,8 @@ describe('Watchers of a job', () => {
     await pass(() => honest.includes('end'));
     expect([...hostile, honest]).toEqual(Array(3).fill(['processing', 'completed', 'end']));
     expect(Date.now() - beganAt).toBeLessThan(3000); // the poll after that in 2 s, the default
+    const alone = watch(addJob(), 'hostile');
+    await pass(() => alone[0] === 'processing');
   });
 
   it('are not held up by watchers whose own calls have to wait', async () => {
@@ -309,20 +314,27 @@ describe('Watchers of a record', () => {
   });
 
   it('see a stale record if they come while the service is down, and nothing of that if they came before', async () => {
-    await start({ TOKEN_FRESH_SECONDS: '60', BREAKER_RESET_MS: '100' });
-    const taxpayer = addTaxpayer();
+    const { broker } = await start({ TOKEN_FRESH_SECONDS: '60', BREAKER_RESET_MS: '100' });
+    const [taxpayer, other] = [addTaxpayer(), addTaxpayer()];
+    await broker.record(other.id);
     const early = watch(taxpayer.id);
     await answered(() => early.length === 1);
     sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
-    await pass(() => taxpayer.calls() > 6);
+    await pass(() => taxpayer.calls() > 24);
+    const alone = watch(other.id);
+    await pass(() => alone.length === 1);
     const late = watch(taxpayer.id);
     await answered(() => late.length === 1);
     sandbox.disarmAll();
+    const endedAt = Date.now();
     await pass(() => late.length === 2);
+    expect(Date.now() - endedAt).toBeLessThan(3000);
+    const last = watch(taxpayer.id);
     taxpayer.become('COMPLETED');
-    await pass(() => early.includes('end') && late.includes('end'));
+    await pass(() => [early, late, last].every((seen) => seen.includes('end')));
+    expect(alone[0]).toBe('CREATED, stale');
     expect(late).toEqual(['CREATED, stale', 'CREATED', 'COMPLETED', 'end']);
-    expect(early).toEqual(['CREATED', 'COMPLETED', 'end']);
+    expect([early, last]).toEqual(Array(2).fill(['CREATED', 'COMPLETED', 'end']));
   });
 
   it('do not wait the longer after an outage the more others come and go meanwhile', async () => {
