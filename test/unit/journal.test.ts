@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { LocalStore } from '../../src/stores/LocalStore.js';
 import { scratch } from '../support/scratch.js';
@@ -88,16 +89,22 @@ it('A claim that cannot be written is refused, and free again', async () => {
   expect(await inStore(directory, (next) => next.put('claim', value, 60_000, 'if-absent'))).toBe(true);
 });
 
-it('A process that stood still while it wrote the file anew leaves that of its successor', async () => {
+it('A process that stood still while it wrote the file anew leaves that of its successor, also once that has ended', async () => {
   const directory = scratch();
   const methods = await fileMethods();
   const store = await LocalStore.open(directory, { waitMs: 0 });
   await store.put('key', value, 60_000, 'always');
   jest.spyOn(methods, 'datasync').mockImplementationOnce(async () => {
-    rmSync(join(directory, 'lock'));
-    for (const name of ['lock', 'journal']) writeFileSync(join(directory, name), 'of its successor');
+    for (const name of ['lock', 'journal']) {
+      rmSync(join(directory, name));
+      writeFileSync(join(directory, name), 'of its successor');
+    }
   });
   await expect(store.forget('record')).rejects.toMatchObject({ detail: 'ELOCKED' });
+  rmSync(join(directory, 'lock')); // its successor has ended
+  await sleep(1200);
+  await expect(store.get('key')).rejects.toMatchObject({ detail: 'ELOCKED' });
+  writeFileSync(join(directory, 'lock'), 'of its successor', { flag: 'wx' });
   await store.close();
   for (const name of ['lock', 'journal']) expect(readFileSync(join(directory, name), 'utf8')).toBe('of its successor');
 });

@@ -1,5 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import {
@@ -150,13 +160,10 @@ describe('A damaged file in the directory', () => {
     sound = await storeOf(ids);
   });
 
-  it.each<[string, (file: Buffer) => Buffer]>([
-    ['cut in half', (file) => file.subarray(0, (file.length >> 1) - 7)],
-    ['of another program', (file) => Buffer.alloc(file.length, 'SQLite format 3')],
-  ])('%s is told, and the gateway serves and remembers', async (_, damage) => {
+  it('that was cut off is told, and the gateway serves and remembers', async () => {
     const directory = newDirectory();
     cpSync(sound, directory, { recursive: true });
-    writeFileSync(join(directory, 'journal'), damage(readFileSync(join(directory, 'journal'))));
+    truncateSync(join(directory, 'journal'), 100);
     const gateway = await start(directory);
     expect(linesWith(gateway, 'was damaged')).toHaveLength(1);
     const [id] = sandbox.addTaxpayers(1) as [string];
