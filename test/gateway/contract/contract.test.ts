@@ -137,7 +137,8 @@ describe('The body of a client link', () => {
   it('passes any metadata on unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(fc.dictionary(fc.string({ unit: 'grapheme' }), fc.jsonValue({ maxDepth: 4 })), async (any) => {
-        const exact = (_: string, value: unknown) => (Math.abs(value as number) >= 2 ** 53 ? 1.5 : value);
+        const isExact = (value: unknown) => !Number.isInteger(value) || Number.isSafeInteger(value);
+        const exact = (_: string, value: unknown) => (isExact(value) ? value : 1.5);
         const metadata = JSON.parse(JSON.stringify(any), exact) as object;
         const { errors } = await createLink({ metadata });
         expect(errors).toBeUndefined();
