@@ -64,12 +64,12 @@ export class Watcher<Key, View extends Timed> {
    * slow reader gets the newest view, not every one. Fails only with a permanent error.
    */
   watch(key: Key, { onEnd, signal, maxMs = Infinity, ...call }: WatchOptions = {}) {
-    const loop = this.#loopOf(key);
+    const id = idOf(key);
     const reader = new LatestValue<View>(() => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', end);
       this.options.onReaders(--this.#readerCount);
-      loop.leave(reader);
+      this.#loops.get(id)?.leave(reader);
       onEnd?.();
     });
     const end = () => void reader.return();
@@ -78,7 +78,7 @@ export class Watcher<Key, View extends Timed> {
     signal?.addEventListener('abort', end);
     this.options.onReaders(++this.#readerCount);
     if (this.#stopped || signal?.aborted) end();
-    else loop.join(reader, call);
+    else this.#loopOf(key).join(reader, call);
     return reader;
   }
 
@@ -87,9 +87,15 @@ export class Watcher<Key, View extends Timed> {
     if (this.#loops.size > 0) this.#loops.get(idOf(key))?.offer(view);
   }
 
-  /** Drops the views of the keys that `isMeant` selects, and polls again at once for their readers. */
+  /** Drops the views of the keys that `isMeant` selects, and begins new loops for their readers. */
   forget(isMeant: (key: Key) => boolean): void {
-    for (const loop of this.#loops.values()) if (isMeant(loop.key)) loop.restart();
+    const meant = [...this.#loops.values()].filter(({ key }) => isMeant(key));
+    for (const loop of meant) {
+      for (const [reader, { call }] of loop.giveUp()) {
+        reader.drop();
+        this.#loopOf(loop.key).join(reader, call);
+      }
+    }
   }
 
   /** How many keys are polled. */
@@ -141,8 +147,6 @@ class PollLoop<Key, View extends Timed> {
   #timer: NodeJS.Timeout | undefined;
   /** When the first of the failures in a row was; undefined after an answer. */
   #failingSince: number | undefined;
-  /** How often all views were dropped. The view of a poll that began before the last time is dropped, too. */
-  #restarts = 0;
   #ended = false;
 
   constructor(
@@ -175,16 +179,12 @@ class PollLoop<Key, View extends Timed> {
     if (this.#latestAt === undefined || view.readAt > this.#latestAt) this.#publish(view);
   }
 
-  restart(): void {
-    this.#restarts += 1;
-    this.#found = 'nothing';
-    this.#latest = undefined;
-    this.#latestAt = undefined;
-    for (const [reader, state] of this.#readers) {
-      reader.drop();
-      state.news = undefined;
-    }
-    this.#schedule(0);
+  /** Ends for good: a poll under way tells nobody. Returns the readers, which have not ended. */
+  giveUp() {
+    const readers = [...this.#readers];
+    this.#readers.clear();
+    this.end();
+    return readers;
   }
 
   end(): void {
@@ -201,8 +201,6 @@ class PollLoop<Key, View extends Timed> {
    */
   async #poll(): Promise<void> {
     this.#found = 'nothing';
-    const restarts = this.#restarts;
-    const isOutdated = () => this.#ended || this.#restarts !== restarts;
     for (const holder of this.#callers()) {
       const chosen = this.#readerOf(holder);
       if (chosen === undefined) continue; // it has left
@@ -211,17 +209,17 @@ class PollLoop<Key, View extends Timed> {
       this.#readers.set(reader, state);
       try {
         const view = await this.watched.read(this.key, this.#latestAt, state.call);
-        if (!isOutdated()) this.#publish(view);
+        if (!this.#ended) this.#publish(view);
         return;
       } catch (error) {
         // Another poll may have found something meanwhile.
-        if (isOutdated() || this.#found !== 'nothing') return;
+        if (this.#ended || this.#found !== 'nothing') return;
         // A refusal that names another holder, as that of the watchers' share does, concerns every caller.
         const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
         if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
       }
     }
-    if (!isOutdated()) this.#retryAfter(0);
+    if (!this.#ended) this.#retryAfter(0);
   }
 
   /** The callers who watch, those with the fewest calls first. */
