@@ -75,18 +75,17 @@ type Method = (...params: unknown[]) => unknown;
 
 /**
  * Replaces TypeGraphQL's wrappers around resolver methods by direct calls, made from the same metadata. The wrappers await
- * every argument: a dozen promises for a field whose value is in memory. Subscriptions keep their wrappers. Also
- * restores the written order of arguments: decorators run from the last to the first.
+ * every argument: a dozen promises for a field whose value is in memory. Also restores the written order of arguments: decorators run from the last to the first.
  */
 function callDirectly(schema: GraphQLSchema, instances: Instances): void {
   for (const type of Object.values(schema.getTypeMap())) {
     if (!isObjectType(type) || isIntrospectionType(type)) continue;
     for (const field of Object.values(type.getFields())) {
       (field.args as unknown[]).reverse();
-      if (type !== schema.getSubscriptionType()) delete field.resolve; // reads the member, unless `use` adds a method
+      delete field.resolve; // reads the member, unless `use` adds a method
     }
   }
-  const { queries, mutations, fieldResolvers } = getMetadataStorage();
+  const { queries, mutations, subscriptions, fieldResolvers } = getMetadataStorage();
   const use = (handler: Handler, root?: string) => {
     const [type = '', resolver] = instances.get(handler.target) ?? [];
     const field = (schema.getType(root ?? type) as GraphQLObjectType).getFields()[handler.schemaName];
@@ -94,6 +93,7 @@ function callDirectly(schema: GraphQLSchema, instances: Instances): void {
   };
   for (const query of queries) use(query, 'Query');
   for (const mutation of mutations) use(mutation, 'Mutation');
+  for (const subscription of subscriptions) use(subscription, 'Subscription');
   for (const field of fieldResolvers) use(field);
 }
 
