@@ -18,7 +18,7 @@ export function faultOfMetadata(metadata: unknown): { readonly place: string; re
   return { place: `.${lost}`, message: 'must be a string: it would not stay unchanged as a JSON number' };
 }
 
-/** The path of the first number that may have lost digits, as `crm.ids.0`; undefined when there is none. It recurses: for bounded nesting only. */
+/** The path of the first number that is not precise, as `crm.ids.0`; undefined when there is none. For bounded nesting only. */
 function pathOfImprecise(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [key, member] of Object.entries(value)) {

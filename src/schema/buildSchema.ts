@@ -74,8 +74,9 @@ type Arguments = Readonly<Record<string, unknown>>;
 type Method = (...params: unknown[]) => unknown;
 
 /**
- * Replaces TypeGraphQL's wrappers around resolver methods by direct calls, made from the same metadata. The wrappers await
- * every argument: a dozen promises for a field whose value is in memory. Also restores the written order of arguments: decorators run from the last to the first.
+ * Replaces TypeGraphQL's wrappers around resolver methods by direct calls, made from the same metadata. The wrappers await every
+ * argument: a dozen promises for a field whose value is in memory. Also restores the written order of arguments: decorators run
+ * from the last to the first.
  */
 function callDirectly(schema: GraphQLSchema, instances: Instances): void {
   for (const type of Object.values(schema.getTypeMap())) {
