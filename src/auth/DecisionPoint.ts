@@ -5,7 +5,7 @@ import { authUnavailable } from '../errors/errors.js';
 import { type AgentFor, fetchJson, NoAnswer } from '../network/fetchJson.js';
 import { mostRemembered } from '../process/BoundedCache.js';
 import type { Trail } from '../process/Trail.js';
-import type { Caller, TaxpayerScope } from './caller.js';
+import type { Profile, TaxpayerScope } from './caller.js';
 
 /** The question: may the caller do this with this taxpayer? */
 export interface Question {
@@ -61,25 +61,25 @@ export class DecisionPoint {
   /** The cached decision while it is valid. Otherwise joins an equal question in flight, or else calls `ask`; rejects as it does. */
   decisionOn(
     { action, taxpayer }: Question,
-    { propertiesKey }: Caller,
+    profile: Profile,
     ask: () => Promise<Decision>,
   ): Decision | Promise<Decision> {
     // All that the answer may depend on. Only the last part can contain a line break, so no two keys collide.
-    const key = `${propertiesKey}\n${action}\n${taxpayer}`;
+    const key = `${profile.key}\n${action}\n${taxpayer}`;
     const known = this.#decisions.get(key);
     if (known !== undefined && performance.now() < known.until) return known;
     return this.#decisions.forceFetch(key, { context: ask, forceRefresh: true });
   }
 
   /** Calls the decision point once for all questions. @throws GatewayError AUTH_UNAVAILABLE */
-  async decide(caller: Caller, { requestId, trail }: AskingRequest, questions: readonly Question[]) {
+  async decide(profile: Profile, { requestId, trail }: AskingRequest, questions: readonly Question[]) {
     const { url, ttlMs, onCall } = this.options;
     const endpoint = questions.length === 1 ? 'evaluation' : 'evaluations';
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     const startedAt = performance.now();
     let failure: NoAnswer | undefined;
     try {
-      const answers = await this.#call(endpoint, caller, requestId, questions);
+      const answers = await this.#call(endpoint, profile, requestId, questions);
       return answers.map(({ decision: isAllowed }): Decision => {
         return { isAllowed, until: startedAt + Math.min(ttlMs, isAllowed ? Infinity : refusedMs) };
       });
@@ -97,7 +97,7 @@ export class DecisionPoint {
   /** @throws NoAnswer */
   async #call(
     endpoint: 'evaluation' | 'evaluations',
-    { subject: id, properties }: Caller,
+    { subject: id, properties }: Profile,
     requestId: string,
     questions: readonly Question[],
   ) {

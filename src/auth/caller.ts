@@ -14,6 +14,14 @@ export type Scope = (typeof allScopes)[number];
 /** The scopes that concern one taxpayer: the actions that a decision point is asked about. */
 export type TaxpayerScope = Extract<Scope, 'taxpayers:read' | 'taxpayer-tokens:read' | 'refresh-jobs:read'>;
 
+/** What a decision point is told of a caller: the subject, the issuer and chosen claims. */
+export interface Profile {
+  readonly subject: string;
+  readonly properties: Readonly<Record<string, unknown>>;
+  /** Tells callers apart by `properties` and {@link Caller.key} together. */
+  readonly key: string;
+}
+
 /** Who is calling and what they may do. Made only from a verified token, or by a mode that asks for none. */
 export interface Caller {
   readonly kind: 'bearer' | 'anyone' | 'router';
@@ -26,10 +34,8 @@ export interface Caller {
   readonly scopes: ReadonlySet<Scope>;
   /** The taxpayers this caller may see, by name; `any` needs the scope `taxpayers:any`. */
   readonly taxpayers: ReadonlySet<string> | 'any';
-  /** What a decision point is told besides the subject: the issuer and chosen claims. Undefined without a decision point. */
-  readonly properties?: Readonly<Record<string, unknown>> | undefined;
-  /** Tells callers apart by `properties` and {@link Caller.key} together. */
-  readonly propertiesKey?: string | undefined;
+  /** Undefined without a decision point. */
+  readonly profile?: Profile | undefined;
   /** When the token ends, in milliseconds since the epoch; `Infinity` for callers without a token. */
   readonly expiresAt: number;
 }

@@ -75,9 +75,9 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   const key = callerKey(issuer, subject);
   const rights = rightsIn(payload, policy.rights);
   const properties = policy.decisionClaims && { ...chosenClaims(payload, policy.decisionClaims), issuer };
-  const propertiesKey = properties && callerKey(key, JSON.stringify(properties));
+  const profile = properties && { subject, properties, key: callerKey(key, JSON.stringify(properties)) };
   const expiresAt = exp * 1000;
-  const caller: Caller = { kind: 'bearer', key, holder: key, subject, ...rights, properties, propertiesKey, expiresAt };
+  const caller: Caller = { kind: 'bearer', key, holder: key, subject, ...rights, profile, expiresAt };
   return { caller, keys, verifiedBy };
 }
 

@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader';
 import type { Quota } from '../admission/Quota.js';
-import type { Caller, Scope, TaxpayerScope } from '../auth/caller.js';
+import type { Caller, Profile, Scope, TaxpayerScope } from '../auth/caller.js';
 import type { Decision, DecisionPoint, Question } from '../auth/DecisionPoint.js';
 import type { CreatedLink } from '../datasources/ClientLinks.js';
 import { checkIdempotencyKey, identifiers } from '../datasources/identifiers.js';
@@ -81,31 +81,31 @@ export class RequestContext implements OperationContext, ReadCall {
   ): T | Promise<T> {
     this.require(scope);
     const taxpayerId = identifiers.taxpayerId(id, path);
-    const { taxpayers, properties } = this.caller;
+    const { taxpayers, profile } = this.caller;
     if (taxpayers === 'any' || taxpayers.has(taxpayerId))
       return use(new TaxpayerAccess(taxpayerId, this, this.services));
     const { decisions } = this.services;
-    if (decisions === undefined || properties === undefined) throw this.refusal(taxpayerId, 'other taxpayer');
-    const allowed = () => this.allow(decisions, { action: scope, taxpayer: taxpayerId });
+    if (decisions === undefined || profile === undefined) throw this.refusal(taxpayerId, 'other taxpayer');
+    const allowed = () => this.allow(decisions, profile, { action: scope, taxpayer: taxpayerId });
     const access = new TaxpayerAccess(taxpayerId, this, this.services, allowed);
     const decision = allowed();
     return decision instanceof Promise ? decision.then(() => use(access)) : use(access);
   }
 
   /** A decision that allows what is asked, remembered or new. Throws or rejects when there is none. */
-  private allow(decisions: DecisionPoint, question: Question): Decision | Promise<Decision> {
+  private allow(decisions: DecisionPoint, profile: Profile, question: Question): Decision | Promise<Decision> {
     const allowing = (decision: Decision) => {
       if (decision.isAllowed) return decision;
       throw this.refusal(question.taxpayer, 'decision point: denied');
     };
     const ask = () => {
       // No cache here: the decision point remembers decisions, which may expire before the request ends.
-      this.questions ??= new DataLoader<Question, Decision>((batch) => this.askTogether(decisions, batch), {
+      this.questions ??= new DataLoader<Question, Decision>((batch) => this.askTogether(decisions, profile, batch), {
         cache: false,
       });
       return this.questions.load(question);
     };
-    const decision = decisions.decisionOn(question, this.caller, ask);
+    const decision = decisions.decisionOn(question, profile, ask);
     if (!(decision instanceof Promise)) return allowing(decision);
     return decision
       .finally(() => this.resume())
@@ -118,12 +118,12 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   /** Asks all questions with one call. @throws GatewayError RATE_LIMITED when it has no place, or as {@link DecisionPoint.decide} */
-  private async askTogether(decisions: DecisionPoint, questions: readonly Question[]) {
-    const { caller, facts, holder, trail } = this;
+  private async askTogether(decisions: DecisionPoint, profile: Profile, questions: readonly Question[]) {
+    const { facts, holder, trail } = this;
     const { places, quota } = this.services;
     quota.spend(holder, questionMs * questions.length);
     const leave = places.take('decisions', holder);
-    return decisions.decide(caller, { requestId: facts.requestId, trail }, questions).finally(leave);
+    return decisions.decide(profile, { requestId: facts.requestId, trail }, questions).finally(leave);
   }
 
   private refusal(taxpayer: string, reason: string): GatewayError {
