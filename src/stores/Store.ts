@@ -57,9 +57,17 @@ export const hourMs = 3_600_000;
 /**
  * What the processes of a fleet share: records about subjects, and plain items. Each operation but `forget` is atomic. Values
  * are encrypted and names are keyed hashes (see `Sealer.ts`). The store tells ages and times left by its own clock, in
- * milliseconds, so that no two machines' clocks are ever compared.
+ * milliseconds, so that no two machines' clocks are ever compared. A time with more left than its full length counts as over: the
+ * clock was set back.
  *
- * Every method rejects with a `StoreError` when the store does not answer or refuses; the work may be done all the same.
+ * Operations of one instance on one record or key take effect in the order in which they were called, also after one was given up.
+ * What needs no write works while the store refuses writes. All that is written ends by itself: a lease no sooner than 10 s after
+ * it was taken, a job's status after an hour at least, what `forget` leaves after an hour. A record need not keep more than a
+ * hundred fields, but always keeps `token`.
+ *
+ * Every method rejects with a `StoreError`, and no other error, when the store does not answer within about a second or refuses; the
+ * work may be done all the same. Opening one rejects only as `misconfigured`, also while the server is down. `close` waits for no server.
+ * The tests of all this are in `test/support/stores/storeContract.ts`.
  */
 export interface Store {
   /**

@@ -42,10 +42,10 @@ export const causes: Readonly<Record<string, string>> = {
 };
 
 /** In a few words for the log: `Redis refused the password (WRONGPASS)`. */
-export function storeCause(shownStore: string, { trouble, detail = '' }: StoreError): string {
+export function storeCause(cacheUrl: string, { trouble, detail = '' }: StoreError): string {
   let name = 'The directory';
-  if (shownStore.startsWith('redis')) name = 'Redis';
-  if (shownStore === 'memory:') name = 'Memory';
+  if (cacheUrl.startsWith('redis')) name = 'Redis';
+  if (cacheUrl === 'memory:') name = 'Memory';
   const what = causes[detail] ?? causes[detail.split(' ', 1)[0] ?? ''] ?? troubles[trouble];
   return `${name} ${what}${detail && ` (${detail})`}`;
 }

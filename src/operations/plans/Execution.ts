@@ -27,7 +27,7 @@ export interface Step {
   readonly fields: readonly Step[] | undefined;
   /** For a union: the `fields` of each type, by its name. */
   readonly byType: ReadonlyMap<unknown, readonly Step[]> | undefined;
-  /** Only for the list `_entities`. */
+  /** Of a list. */
   readonly member: Step | undefined;
 }
 

@@ -40,6 +40,8 @@ describe('the root fields, and the paths to a taxpayer', () => {
     for (const type of types) expect(names).toMatch(new RegExp(`^Query\\._entities.*: ${type}$`, 'm'));
     expect(names).toContain('Query.taxpayer(id: $taxpayerId).token.taxpayer.refreshJob(jobId: $jobId): RefreshJob');
     expect(names).toContain('waitSeconds');
+    const isOpen = ({ name, scopes }: Path) => scopes.length === 0 && !name.startsWith('Query._entities');
+    expect(everyPath.filter(isOpen)).toEqual([]);
   });
 
   test('each answers the caller who may', async () => {

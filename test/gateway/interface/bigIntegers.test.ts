@@ -84,8 +84,8 @@ describe('a number of 2^53 or more in metadata', () => {
 
 describe('a record of the service whose metadata has such an integer', () => {
   /** From now on the service answers with such a record of the taxpayer. */
-  function spoil({ sandbox }: TestGateway, taxpayerId: string, number = '9007199254740993') {
-    const body = `{"access_token":"token-of-${taxpayerId}","taxpayer_id":"${taxpayerId}","provider_id":"hr","status":"COMPLETED","name":"Ada","metadata":{"ok":1,"crm":{"ids":[1,${number}]}}}`;
+  function spoil({ sandbox }: TestGateway, taxpayerId: string) {
+    const body = `{"access_token":"token-of-${taxpayerId}","taxpayer_id":"${taxpayerId}","provider_id":"hr","status":"COMPLETED","name":"Ada","metadata":{"ok":1,"crm":{"ids":[1,9007199254740993]}}}`;
     sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { status: 200, body } });
   }
 
@@ -97,9 +97,9 @@ describe('a record of the service whose metadata has such an integer', () => {
     extensions: { code: 'UPSTREAM_INVALID_RESPONSE', retryable: false },
   });
 
-  it.each(['9007199254740993', '1e400'])('answers all but the metadata: %s', async (number) => {
+  it('answers all but the metadata', async () => {
     const gateway = await startTestGateway();
-    spoil(gateway, 'spoilt', number);
+    spoil(gateway, 'spoilt');
     const { data, errors } = await gateway.query(`{ taxpayerToken(taxpayerId: "spoilt") { ${fields} accessToken } }`);
     expect(data).toEqual({ taxpayerToken: { ...answer, accessToken: 'token-of-spoilt' } });
     expect(errors).toMatchObject([errorAt('taxpayerToken', 'metadata')]);
