@@ -13,9 +13,9 @@ export function faultOfMetadata(metadata: unknown): { readonly place: string; re
   if (valuesIn(metadata, maxMetadataValues) > maxMetadataValues) {
     return { place: '', message: `must have at most ${maxMetadataValues} values` };
   }
-  const lost = pathOfImprecise(metadata);
-  if (lost === undefined) return undefined;
-  return { place: `.${lost}`, message: 'must be a string: it would not stay unchanged as a JSON number' };
+  const path = pathOfImprecise(metadata);
+  if (path === undefined) return undefined;
+  return { place: `.${path}`, message: 'must be a string: a JSON number of 2^53 or more may lose digits' };
 }
 
 /** The path of the first number that is not precise, as `crm.ids.0`; undefined when there is none. For bounded nesting only. */

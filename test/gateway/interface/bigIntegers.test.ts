@@ -92,7 +92,7 @@ describe('a record of the service whose metadata has such an integer', () => {
   const fields = 'name status metadata providerId';
   const answer = { name: 'Ada', status: 'COMPLETED', metadata: null, providerId: 'hr' };
   const errorAt = (...path: (string | number)[]) => ({
-    message: 'metadata.crm.ids.1 must be a string: it would not stay unchanged as a JSON number',
+    message: 'metadata.crm.ids.1 must be a string: a JSON number of 2^53 or more may lose digits',
     path,
     extensions: { code: 'UPSTREAM_INVALID_RESPONSE', retryable: false },
   });
