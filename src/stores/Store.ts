@@ -61,13 +61,13 @@ export const hourMs = 3_600_000;
  * clock was set back.
  *
  * Operations of one instance on one record or key take effect in the order in which they were called, also after one was given up.
- * What needs no write works while the store refuses writes. All that is written ends by itself: a lease no sooner than 10 s after
- * it was taken, a job's status after an hour at least, what `forget` leaves after an hour. A record need not keep more than a
- * hundred fields, but always keeps `token`.
+ * What needs no write works while the store refuses writes. All that is written ends by itself: a lease not before 10 s have passed,
+ * what `forget` leaves after an hour, a value at its time to live. A record without the field `token` may end after an hour, and one
+ * with more than a hundred fields may lose others than `token`.
  *
- * Every method rejects with a `StoreError`, and no other error, when the store does not answer within about a second or refuses; the
- * work may be done all the same. Opening one rejects only as `misconfigured`, also while the server is down. `close` waits for no server.
- * The tests of all this are in `test/support/stores/storeContract.ts`.
+ * Every method rejects with a `StoreError`, and no other error, when the store refuses or does not answer within about a second; the
+ * work may be done all the same. Opening one rejects only as `misconfigured`, also while the server is down. `close` waits for no
+ * server. The tests of an author are in `test/support/stores/storeContract.ts`; not all of this has one.
  */
 export interface Store {
   /**
