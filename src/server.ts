@@ -109,7 +109,6 @@ async function drain(
   server: HttpServer,
 ): Promise<void> {
   const endsAt = performance.now() + timeoutMs;
-  // Streams first: once the watchers stop, the streams that they feed would seem to end normally.
   streams.shutDown();
   services.stopWatches();
   await server.drain(timeoutMs);

@@ -180,7 +180,10 @@ export class HttpServer {
     // connection might be reset.
     const isLast = () => this.#draining && this.#closingListener === undefined;
     return class<Request extends IncomingMessage> extends ServerResponse<Request> {
-      /** Supports only what our code uses: no status message, and headers as one flat list of names and values. */
+      /**
+       * Supports only what our code uses: no status message, and headers as one flat list of names and values. A header in the
+       * list replaces one of that name that was set before, such as the `Vary` of CORS.
+       */
       override writeHead(status: number, headers: unknown = []): this {
         const all = safe.concat(headers as string[]);
         if (!all.includes(policyName)) all.push(...closedPolicy);
