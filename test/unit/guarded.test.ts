@@ -16,3 +16,17 @@ it('asks a store that answers now and then, or that refuses, and none that was s
   await get('any').catch(() => {});
   expect(asked).toBe(5);
 });
+
+it('that is closed during a probe, which then fails, says that it is closed', async () => {
+  let ask = (): Promise<never> => new Promise(() => {});
+  const close = async () => {
+    ask = async () => Promise.reject(new StoreError('closed'));
+  };
+  const store = guarded({ get: () => ask(), put: () => ask(), close } as never, {});
+  const troubleOf = () => store.get('any').catch(({ trouble }) => trouble);
+  expect([await troubleOf(), await troubleOf()]).toEqual(['timed-out', 'timed-out']);
+  await pause(1100);
+  await store.close();
+  await pause(300);
+  expect(await troubleOf()).toBe('closed');
+});
