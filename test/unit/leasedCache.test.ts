@@ -9,6 +9,7 @@ import { LocalStore } from '../../src/stores/LocalStore.js';
 import type { Store } from '../../src/stores/Store.js';
 import { StoreError } from '../../src/stores/StoreError.js';
 import { SharedStore } from '../support/stores/SharedStore.js';
+import { times } from '../support/times.js';
 
 beforeEach(() => void jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] }));
 afterEach(() => void jest.useRealTimers());
@@ -29,7 +30,7 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
   });
   const cache = new LeasedCache<string>({
     store: sealed,
-    ...{ kind: 'token', maxEntries: 9, workMs: 60_000, ttlMs: () => 3_600_000 },
+    ...{ kind: 'token', maxEntries: 100, workMs: 60_000, ttlMs: () => 3_600_000 },
     codec: { encode: String, decode: String },
     inQueue: async (_holder, work) => work(),
     fieldOf: (subject) => ({ subject, kind: 'token' }),
@@ -162,6 +163,20 @@ it('What the store did not take for half an hour is not offered any more: it may
   expect(before).toBeGreaterThan(1700);
   await pass(60_000);
   expect(asked - before).toBeLessThanOrEqual(11);
+});
+
+it('What many reads have written in vain is offered again at 25 a second', async () => {
+  let asked = 0;
+  const acquire = () => {
+    asked += 1;
+    return away();
+  };
+  const { cache } = processOn(new LocalStore(), { acquire, settle: away });
+  const fetch = async () => 'value';
+  await Promise.all(times(100, (n) => cache.read(`${n}`, { acceptable: () => false, fetch })));
+  asked = 0;
+  await pass(2010);
+  expect(asked).toBe(50);
 });
 
 it('The lease is renewed no more once its work has ended: that would erase a failure that others wait for', async () => {
