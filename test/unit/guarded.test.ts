@@ -29,13 +29,18 @@ it('goes on after a probe that is answered, and says that it is closed after one
     ask = async () => Promise.reject(new StoreError('closed'));
   };
   const probes = [Promise.resolve(true)];
-  const store = guarded({ get, put: () => probes.pop() ?? ask(), close } as never, {});
+  let seconds = 0;
+  const onCommand = (_: string, each: number) => {
+    seconds += each;
+  };
+  const store = guarded({ get, put: () => probes.pop() ?? ask(), close } as never, { onCommand });
   const troubleOf = () => store.get('any').catch(({ trouble }) => trouble);
   for (const askedThen of [2, 4]) {
     expect([await troubleOf(), await troubleOf(), await troubleOf()]).toEqual(Array(3).fill('timed-out'));
     expect(asked).toBe(askedThen);
     await pause(1100);
   }
+  expect(Math.round(seconds)).toBe(1);
   await store.close();
   await pause(300);
   expect(await troubleOf()).toBe('closed');

@@ -200,19 +200,24 @@ it('The lease is renewed no more once its work has ended: that would erase a fai
   expect(asked).toEqual(['acquire', 'acquire', 'acquire', 'settle']);
 });
 
-it('A process that lost its lease to one that still fetches answers with what it has fetched itself', async () => {
+it('A process that lost its lease to one that still fetches answers with its own entry, and shares it if the other fails', async () => {
   const store = new SharedStore();
   const changes: Partial<Leases> = {};
   const still = processOn(store, changes);
   const reading = still.read(() => after(10_000).then(() => 'own'));
   changes.acquire = away; // it renews its lease no more
   await pass(4000);
-  const slow = processOn(store).read(() => after(20_000).then(() => 'slow'));
+  const failure = new GatewayError('UPSTREAM_TIMEOUT', 'slow');
+  const slow = processOn(store)
+    .read(() => after(20_000).then(() => Promise.reject(failure)))
+    .catch(({ message }) => message);
   delete changes.acquire;
   await pass(6100);
   expect(await Promise.race([reading, 'still waiting'])).toBe('own');
   await pass(20_000);
   expect(await slow).toBe('slow');
+  const third = processOn(store).cache.read('id', { acceptable: () => true, fetch: async () => 'third' });
+  expect((await third).value).toBe('own');
 });
 
 it('A refusal that concerns one caller is not the answer of other processes', async () => {
