@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 import { Quota } from '../../../src/admission/Quota.js';
-import { anyone, type Caller } from '../../../src/auth/caller.js';
+import { anyone } from '../../../src/auth/caller.js';
 import { type AnswerError, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawHttp.js';
 import { times } from '../../support/times.js';
@@ -8,8 +8,8 @@ import { times } from '../../support/times.js';
 afterEach(() => void jest.restoreAllMocks());
 
 describe('The time that callers share', () => {
-  const admit = (quota: Quota, key: string) =>
-    quota.admit({ caller: { ...anyone, kind: 'bearer', key } satisfies Caller, remoteAddress: undefined });
+  const admit = (quota: Quota, holder: string) =>
+    quota.admit({ caller: { ...anyone, holder }, remoteAddress: undefined });
   /** Holds up the event loop by `work` for longer than a measurement, and lets it be measured. */
   async function busy(work: (ms: number) => void) {
     work(700);
