@@ -1,3 +1,4 @@
+import { performance as counters } from 'node:perf_hooks';
 import { jest } from '@jest/globals';
 import { Quota } from '../../../src/admission/Quota.js';
 import { anyone } from '../../../src/auth/caller.js';
@@ -34,6 +35,28 @@ describe('The time that callers share', () => {
     admit(quota, 'busy');
     quota.spend('busy', 2500);
     expect(() => admit(quota, 'busy')).not.toThrow();
+  });
+
+  it('lets a caller take 100 ms at once and then a tenth, and all again once others are gone for a second', () => {
+    let now = 60_000;
+    jest.spyOn(performance, 'now').mockImplementation(() => now);
+    jest.spyOn(counters, 'eventLoopUtilization').mockReturnValue({ utilization: 0.5, active: 1, idle: 1 });
+    jest.spyOn(process, 'cpuUsage').mockReturnValue({ user: Infinity, system: 0 });
+    const quota = new Quota(0);
+    const isLetIn = (afterMs: number, workMs = 0) => {
+      now += afterMs;
+      quota.spend('busy', workMs);
+      try {
+        admit(quota, 'busy');
+        return true;
+      } catch {
+        return false;
+      } finally {
+        if (workMs > 0) admit(quota, 'another');
+      }
+    };
+    expect([isLetIn(100, 100), isLetIn(0, 50), isLetIn(499), isLetIn(2)]).toEqual([true, false, false, true]);
+    expect([isLetIn(0, 1000), isLetIn(0), isLetIn(999), isLetIn(2)]).toEqual([false, false, false, true]);
   });
 
   it('bills nothing for the time in which the process did not get the processor', async () => {
