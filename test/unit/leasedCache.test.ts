@@ -254,44 +254,6 @@ function slowService() {
   return { calls, fetch };
 }
 
-it('A store that is emptied during a call has the answer as soon as it is there', async () => {
-  let store = new SharedStore();
-  const changes: Partial<Leases> = {
-    acquire: (...wish) => store.acquire(...wish),
-    settle: (...outcome) => store.settle(...outcome),
-  };
-  const { calls, fetch } = slowService();
-  const first = processOn(store, changes).read(fetch);
-  await pass(300);
-  store = new SharedStore();
-  await pass(400);
-  const acceptable = () => true;
-  const second = processOn(store, changes).cache.read('id', { acceptable, fetch });
-  await pass(1000);
-  expect([await first, (await second).value]).toEqual(['T1', 'T1']);
-  expect(calls).toHaveLength(1);
-});
-
-it('A write-back does not end the lease of a read of its process', async () => {
-  const store = new SharedStore();
-  const changes: Partial<Leases> = { acquire: away, settle: away };
-  const { calls, fetch } = slowService();
-  const one = processOn(store, changes);
-  const first = one.read(fetch);
-  await pass(600);
-  expect(await first).toBe('T1');
-  delete changes.acquire;
-  delete changes.settle;
-  await pass(600);
-  const acceptable = ({ value }: { readonly value: string }) => value !== 'T1'; // it was refused
-  const reads = [one.cache.read('id', { acceptable, fetch })];
-  await pass(100);
-  reads.push(processOn(store).cache.read('id', { acceptable, fetch }));
-  await pass(3000);
-  expect((await Promise.all(reads)).map(({ value }) => value)).toEqual(['T2', 'T2']);
-  expect(calls).toHaveLength(2);
-});
-
 it.each(['is answered', 'fails'])(
   'A read that %s after its subject was forgotten does not end the lease of the next',
   async (end) => {
