@@ -54,16 +54,20 @@ export class Places {
     const { perHolder } = this.bounds[resource];
     const { name, setting } = resources[resource];
     const per = resource === 'newcomers' ? 'address' : 'caller';
-    if (holder !== undefined && this.held(resource, holder) + amount > perHolder) {
+    if (!this.hasShare(resource, holder, amount)) {
       throw rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`);
     }
     throw rateLimited(`The gateway has no room for more ${name} (${setting})`);
   }
 
   hasRoom(resource: Resource, holder: Holder, amount = 1): boolean {
-    const { perHolder, perProcess } = this.bounds[resource];
-    const isWithinShare = holder === undefined || this.held(resource, holder) + amount <= perHolder;
-    return isWithinShare && this.heldByAll(resource) + amount <= perProcess;
+    const { perProcess } = this.bounds[resource];
+    return this.hasShare(resource, holder, amount) && this.heldByAll(resource) + amount <= perProcess;
+  }
+
+  /** Whether the holder's own bound leaves room. */
+  hasShare(resource: Resource, holder: Holder, amount = 1): boolean {
+    return holder === undefined || this.held(resource, holder) + amount <= this.bounds[resource].perHolder;
   }
 
   /** How much of a resource a holder holds. Callers without an identity count as one. */

@@ -59,7 +59,8 @@ function admit({ places, streams }: Edge, newcomers: Newcomers, socket: Duplex, 
   places.assertRoom('streams', undefined); // the caller takes the place, once it is known
   // An honest client authenticates within a moment, so the oldest newcomer is probably not honest.
   for (const [leave, oldest] of newcomers) {
-    if (places.hasRoom('newcomers', undefined)) break;
+    // For an address that has its share already none is given up: it is refused below.
+    if (places.hasRoom('newcomers', undefined) || !places.hasShare('newcomers', address)) break;
     leave();
     oldest.destroy();
   }

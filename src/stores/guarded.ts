@@ -35,6 +35,8 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: St
   let unanswered: StoreError | undefined;
   /** Runs while the store is silent or refuses. */
   let probing: NodeJS.Timeout | undefined;
+  /** From then on no failure is noted: the store would be silent again, and not say that it is closed. */
+  let isClosed = false;
 
   const probe = async () => {
     const key = `probe-${crypto.randomUUID()}`; // random, so that each probe may reach another server of a cluster
@@ -53,7 +55,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: St
   };
 
   const noteFailure = (error: StoreError) => {
-    if (error.trouble === 'closed') return;
+    if (isClosed) return;
     if (isRefusal(error)) {
       silence = undefined; // it has answered
       unanswered = undefined;
@@ -95,6 +97,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: St
     deleteIf: guard(store.deleteIf),
     increment: guard(store.increment),
     close: async () => {
+      isClosed = true;
       clearInterval(probing);
       silence = undefined; // so that operations are told that the store is closed, and are not repeated
       await store.close();

@@ -129,13 +129,6 @@ it('A slot of a cluster that moves to a master which refuses the user ASKING is 
   expect(lines.map(({ cause }) => cause)).toEqual(['Redis does not permit the command (NOPERM asking)']);
 });
 
-it('A store that is closed while it does not answer says that it is closed: what waits to be written ends', async () => {
-  const store = await openStore('redis://127.0.0.1:1', { waitMs: 0 });
-  await expect(store.get('item')).rejects.not.toMatchObject({ trouble: 'closed' });
-  await store.close();
-  await expect(store.get('item')).rejects.toMatchObject({ trouble: 'closed' });
-});
-
 it('A Redis that sends replies nobody waits for ends no process', async () => {
   const lie = '+OK\r\n$-1\r\n$-1\r\n';
   const liar = createServer((socket) => socket.on('data', () => socket.write(lie)).on('error', () => undefined));

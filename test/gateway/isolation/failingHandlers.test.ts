@@ -47,3 +47,12 @@ it('an answer that has begun ends with its connection, so that nobody takes it f
   expect(await connection.answer()).toBeUndefined();
   expect(lines.map((line) => JSON.parse(line))).toMatchObject(oneBug);
 });
+
+it('an answer that was complete is sent to its end', async () => {
+  const { origin, lines } = await serve(async (_, response) => {
+    response.writeHead(200).end('x'.repeat(9_000_000));
+    await failing();
+  });
+  expect(await (await fetch(origin)).text()).toHaveLength(9_000_000);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject(oneBug);
+});

@@ -33,17 +33,23 @@ describe('an unauthenticated socket', () => {
   });
 
   it('takes no place of a caller, and only a few per address', async () => {
+    const known = await initSocket(gateway);
     for (let n = 0; n < 5; n += 1) expect((await upgraded()).status).toBe(101);
     expect((await upgraded()).status).toBe(429);
     // Sockets of another address still connect, and so do event streams, which authenticate before they take a place.
     for (let n = 0; n < 5; n += 1) expect((await upgraded('127.0.0.2')).status).toBe(101);
-    // All places are taken: the oldest is given up.
+    // All places are taken: the oldest is given up, but not for an address that is refused.
+    expect((await upgraded('127.0.0.2')).status).toBe(429);
+    await whenOpen(11, 1000);
     expect((await upgraded('127.0.0.3')).status).toBe(101);
-    await whenOpen(10, 1000);
+    await whenOpen(11, 1000);
     const events = await fetch(`${gateway.origin}/graphql/stream?query={__typename}`, {
       headers: { accept: 'text/event-stream' },
     });
     expect(await events.text()).toContain('event: complete');
+    known.send({ type: 'ping' });
+    await known.message('pong');
+    known.end();
     await whenOpen(0);
     for (let n = 0; n < 8; n += 1) await initSocket(gateway);
     await whenOpen(8);
