@@ -133,7 +133,7 @@ export class HttpServer {
       const elapsedMs = performance.now() - startedAt;
       const isOver = elapsedMs >= timeoutMs;
       // Idle connections stay open for a while, because a request may already be on its way.
-      if (!isOver && elapsedMs < Math.min(3000, timeoutMs / 2)) return;
+      if (elapsedMs < Math.min(3000, timeoutMs / 2)) return;
       this.server.closeIdleConnections();
       // Node.js does not count a connection as idle on which nothing was ever sent, such as one that a browser opened early.
       for (const socket of this.#sockets) if (isOver || socket.bytesRead === 0) socket.destroy();

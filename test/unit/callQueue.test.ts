@@ -44,10 +44,3 @@ it('A call that waited too long costs the next holder no turn, and one that has 
   second.end();
   expect(await Promise.all(next)).toEqual(['answered', 'answered']);
 });
-
-it('One caller has a quarter of most places, and an address half of a tenth of the connections', () => {
-  expect(boundsFor({ connections: 1000, answerBytes: 1000 })).toMatchObject({
-    ...{ streams: { perHolder: 250, perProcess: 1000 }, newcomers: { perHolder: 50, perProcess: 100 } },
-    ...{ calls: { perHolder: 32, perProcess: 256 }, decisions: { perHolder: 32, perProcess: 256 } },
-  });
-});
