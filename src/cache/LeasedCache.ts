@@ -161,7 +161,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
           const stored = entryOf(acquired.stored, codec);
           const entry = stored && this.#keepStored(reader, stored);
           if (entry && reader.acceptable(entry)) {
-            onRead(kind, awaited === undefined ? 'store' : 'waited');
+            if (!reader.isOffer) onRead(kind, awaited === undefined ? 'store' : 'waited');
             return entry;
           }
           refused = acquired.stored.version;

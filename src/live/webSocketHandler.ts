@@ -7,6 +7,7 @@ import type { GatewayError } from '../errors/errors.js';
 import { type Edge, shuttingDown } from '../http/edge.js';
 import { requestIdOf } from '../http/facts.js';
 import type { UpgradeHandler } from '../http/HttpServer.js';
+import { clientOf } from '../operations/GraphQLRequest.js';
 import { OperationRecord } from '../operations/Operation.js';
 import { SocketSession } from './SocketSession.js';
 
@@ -33,7 +34,14 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
   const newcomers: Newcomers = new Map();
   return async (request, socket, head) => {
     const remoteAddress = edge.addressOf(request);
-    const facts = { request, requestId: requestIdOf(request), startedAt: performance.now(), remoteAddress };
+    const requestId = requestIdOf(request);
+    const facts = {
+      request,
+      requestId,
+      client: clientOf(request.headers),
+      startedAt: performance.now(),
+      remoteAddress,
+    };
     socket.on('error', () => {}); // unhandled, it would end the process; `close` follows
     if (!(await edge.quota.begin(remoteAddress, upgradeMs, socket))) return;
     try {

@@ -48,7 +48,7 @@ export class Metrics {
   readonly #cacheReads = this.#values(
     Counter,
     'gateway_cache_reads_total',
-    'Reads by kind of entry, and the tier that answered.',
+    'Reads by kind of entry, and the tier that answered. Operations that share a read count once.',
     'kind tier',
   );
   readonly #storeSeconds = this.#histogram(
