@@ -40,7 +40,8 @@ export async function startSandbox(options: SandboxOptions) {
   });
   await once(server.listen(port, host), 'listening');
   const shownHost = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host;
-  service.url = `http://${shownHost}:${(server.address() as AddressInfo).port}`;
+  const address = shownHost.includes(':') ? `[${shownHost}]` : shownHost;
+  service.url = `http://${address}:${(server.address() as AddressInfo).port}`;
   return {
     ...service,
     demo: demoData,

@@ -94,16 +94,19 @@ describe('inspect', () => {
     expect((await commandJson(env, 'inspect', 'unknown-one')).entries).toMatchObject([{ what: 'token record' }]);
   });
 
-  it('shows a cool-down', async () => {
+  it('shows a cool-down, which forget ends', async () => {
     const id = await storedTaxpayer('planted-taxpayer-2');
     const fault = sandbox.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
     await postQuery(gateway.origin, query, { id, job: `${id}-job-other` });
     sandbox.disarm(fault);
-    expect((await commandJson(env, 'inspect', id)).coolDownSeconds).toEqual(expect.any(Number));
+    const coolDown = async () => (await commandJson(env, 'inspect', id)).coolDownSeconds;
+    expect(await coolDown()).toEqual(expect.any(Number));
+    await runCommand(env, ['forget', id]);
+    expect(await coolDown()).toBeUndefined();
   });
 });
 
-it('forget erases record, jobs, absence and cool-down, is audited, and says nothing that was planted', async () => {
+it('forget erases record, jobs and absence, is audited, and says nothing that was planted', async () => {
   const id = await storedTaxpayer('planted-taxpayer-3');
   const { code, stdout, stderr } = await runCommand(env, ['forget', id, '--json']);
   expect(code).toBe(0);
