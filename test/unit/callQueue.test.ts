@@ -20,7 +20,7 @@ function queueOf(perProcess: number, maxWaitMs: number) {
   };
 }
 
-// Who gets the next place, and what becomes of calls that wait too long, is in gateway/isolation/callersApart.
+// Who gets the next place is in gateway/isolation/callersApart.
 it('The queue of calls refuses a holder with too much waiting, and nobody else', async () => {
   const { ask, hold } = queueOf(4, 60_000);
   const first = hold('alice');

@@ -146,20 +146,6 @@ describe('A caller who asks for more than the service can answer at once', () =>
       expect(['NOT_FOUND', 'RATE_LIMITED']).toEqual(expect.arrayContaining(codesOf(answer)));
     }
   });
-
-  it('has all its places again after some calls have waited too long for one', async () => {
-    const hasty = await startTestGateway({ ...provider.env, UPSTREAM_DEADLINE_MS: '4000' });
-    const job = addJob(hasty);
-    const headers = await headersOf('ada', job.taxpayerId);
-    await hasty.query(readJob, job, headers); // its access token is in memory
-    // The calls of the second turn end after those that wait for a third have given up.
-    hasty.sandbox.setLatency(2500);
-    const ask = async (page: string) => codesOf(await hasty.query(readMadeUp(job.taxpayerId, 50, page), {}, headers));
-    const codes = await Promise.all(['one', 'two'].map(ask));
-    expect(codes.flat()).toEqual(expect.arrayContaining(['NOT_FOUND', 'RATE_LIMITED']));
-    hasty.sandbox.setLatency(0);
-    expect(await ask('three')).toEqual(Array(50).fill('NOT_FOUND'));
-  });
 });
 
 it('A caller who asks while all places of the process are taken gets the next one, before those who have some and wait for more', async () => {
