@@ -49,26 +49,6 @@ describe('A record that does not change', () => {
 });
 
 describe('A change', () => {
-  it.each([5 * second, 3 * minute, 20 * minute, 3 * hour, 2 * day])(
-    'is seen within a tenth of the time since the last one, or a minute: %d ms after it',
-    async (gapMs) => {
-      const { sandbox, id, statusAt } = await scene();
-      await statusAt(0);
-      fleet.advance(7 * second);
-      sandbox.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
-      const changedAt = fleet.now();
-      for (let n = 0; fleet.now() < changedAt + gapMs; n += 1) {
-        await statusAt(n);
-        fleet.advance(Math.min(minute, changedAt + gapMs - fleet.now()));
-      }
-      await statusAt(1);
-      sandbox.updateTaxpayer(id, { status: 'AUTHORIZED' });
-      let lagMs = 0;
-      for (; (await statusAt(lagMs / second)) !== 'AUTHORIZED'; lagMs += second) fleet.advance(second);
-      expect(lagMs).toBeLessThanOrEqual(Math.max(minute, gapMs / 10));
-    },
-  );
-
   it('is remembered by a process whose memory holds no more than one record', async () => {
     const { sandbox } = await scene({ maxEntries: 1 });
     const { broker } = fleet.one;
