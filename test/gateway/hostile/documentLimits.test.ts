@@ -1,4 +1,3 @@
-import { getIntrospectionQuery } from 'graphql';
 import { codesOf, startTestGateway } from '../../support/gateway.js';
 
 const gateway = await startTestGateway();
@@ -8,22 +7,6 @@ const small = await startTestGateway({
   MAX_TOKENS: '40',
   MAX_BODY_BYTES: '2000',
   MAX_REPRESENTATIONS: '1',
-});
-
-describe('the default limits allow ordinary frontends', () => {
-  test('the introspection query, with everything explorers ask for', async () => {
-    const options = {
-      descriptions: true,
-      specifiedByUrl: true,
-      directiveIsRepeatable: true,
-      schemaDescription: true,
-      inputValueDeprecation: true,
-      oneOf: true,
-    };
-    const answer = await gateway.query(getIntrospectionQuery(options));
-    expect(answer.errors).toBeUndefined();
-    expect(answer.data).toMatchObject({ __schema: { queryType: { name: 'Query' } } });
-  });
 });
 
 describe('an error names the limit and its value', () => {
