@@ -51,7 +51,6 @@ export async function startSandbox({ keepsRequests = true, ...given }: Partial<S
     ...running,
     ...log,
     ...faults,
-    taxpayer: (id: string) => state.taxpayers.get(id),
     addTaxpayer: state.addTaxpayer,
     /** Adds that many alike, each with an id and a token of its own, and gives the ids. */
     addTaxpayers: (count: number, props: Partial<SandboxTaxpayer> = {}) =>
