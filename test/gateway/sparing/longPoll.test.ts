@@ -43,13 +43,6 @@ describe('A query that waits for a job', () => {
     expect(await watchers()).toBe(0);
   });
 
-  it('answers at once when the job is over already', async () => {
-    const { sandbox, taxpayerId, jobId, wait } = await scene();
-    sandbox.updateJob(taxpayerId, jobId, { status: 'completed' });
-    expect(await (await wait(300)).json()).toEqual(shown('COMPLETED'));
-    expect(sandbox.jobCalls(taxpayerId, jobId)).toBe(1);
-  });
-
   it("ends with its caller's token", async () => {
     const provider = await startTrustedProvider();
     const { taxpayerId, wait } = await scene(provider.env);
