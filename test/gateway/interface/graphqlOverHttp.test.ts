@@ -93,25 +93,6 @@ describe('GraphQL over HTTP', () => {
       expect([malformed, refused.status]).toEqual([malformed, status]);
     }
   });
-
-  it('ignores parameters that it does not know, and takes null as one that is not given', async () => {
-    const nothing = { operationName: null, variables: null, extensions: null };
-    const response = await post(
-      `${gateway.origin}/graphql`,
-      { query: '{ __typename }', ...nothing, id: 7, hints: {} },
-      { accept: responseJson },
-    );
-    expect([response.status, await response.json()]).toEqual([200, { data: { __typename: 'Query' } }]);
-  });
-
-  it.each([
-    ['another path', '/graphq', '', 404, 'text/plain; charset=utf-8'],
-    ['a URL that is too long', `/graphql?query=${'x'.repeat(17_000)}`, '', 431, null],
-    ['headers that are too large', '/graphql', 'x'.repeat(17_000), 431, null],
-  ])('uses no GraphQL media type for %s', async (_, path, long, status, type) => {
-    const response = await fetch(gateway.origin + path, { headers: { accept: responseJson, 'x-long': long } });
-    expect([response.status, response.headers.get('content-type')]).toEqual([status, type]);
-  });
 });
 
 describe.each(['by Apollo', 'by a plan'])('Executed %s, an answer', (way) => {
