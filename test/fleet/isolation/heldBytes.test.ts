@@ -11,9 +11,7 @@ import {
   post,
   postQuery,
   spawnGateway,
-  startTestGateway,
   startTrustedProvider,
-  type TestGateway,
   type Texts,
   type TrustedProvider,
 } from '../../support/gateway.js';
@@ -348,26 +346,4 @@ it('neither the pages of a failing service nor the documents with the ids are ke
     const { errors } = await postQuery(gateway.origin, query, {});
     expect(errors?.[0]?.extensions.code).toBe('UPSTREAM_INVALID_RESPONSE');
   }
-});
-
-describe('a gateway', () => {
-  let gateway: TestGateway;
-
-  beforeAll(async () => {
-    gateway = await startTestGateway({}, {}, { stallMs: 200 });
-  });
-
-  it('ends the connection of a reader who takes nothing of an answer', async () => {
-    const { id } = gateway.sandbox.addTaxpayer({ metadata: { notes: 'x'.repeat(900_000) } });
-    const body = JSON.stringify({ query: metadataTimes(8), variables: { id } });
-    expect(await halfRead(gateway.origin, body)).toBe('HTTP/1.1 200 OK');
-    let hasEnded = false;
-    sockets[0]?.once('close', () => {
-      hasEnded = true;
-    });
-    await until(() => {
-      sockets[0]?.write('\r\n'); // answered with a reset once nobody is there
-      return hasEnded;
-    });
-  });
 });
