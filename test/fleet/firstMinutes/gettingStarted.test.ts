@@ -1,4 +1,4 @@
-import { type GatewayProcess, spawnGateway } from '../../support/gateway.js';
+import { type GatewayProcess, postQuery, spawnGateway } from '../../support/gateway.js';
 import { codeBlocks, read } from '../../support/repository.js';
 import { run } from '../../support/run.js';
 import { postEvents } from '../../support/streamReader.js';
@@ -10,7 +10,7 @@ const sh = (command: string) => run('sh', ['-c', command]);
 
 let gateway: GatewayProcess;
 beforeAll(async () => {
-  gateway = await spawnGateway({ PORT: '0' });
+  gateway = await spawnGateway({ PORT: '0', UPSTREAM_DEADLINE_MS: '3000' });
 }, 120_000);
 
 it('docs/getting-started.md has the blocks that are tried below, and no others', () => {
@@ -36,3 +36,16 @@ it('docs/getting-started.md has a first query that is answered, and a command th
   const claims = JSON.parse(Buffer.from(printed.stdout.split('.')[1] ?? '', 'base64url').toString());
   expect(claims).toMatchObject({ scope: 'taxpayers:read', taxpayer_ids: [expect.stringMatching(/^4{8}-/)] });
 });
+
+// Last: one of the taxpayers makes the service refuse all calls for a while.
+it('docs/getting-started.md tells the errors of the demo taxpayers that fail', async () => {
+  const rows = [...read('docs/getting-started.md').matchAll(/^- `([0-9a-f-]{36})`: (\w+)/gm)];
+  const codeOf = async ([, id = '']: readonly string[]) => {
+    const query = `{ refreshJob(taxpayerId: "${id}", jobId: "any") { status } }`;
+    return (await postQuery(gateway.origin, query)).errors?.[0]?.extensions.code;
+  };
+  const [limited = [], ...others] = rows;
+  const codes = await Promise.all(others.map(codeOf));
+  expect([await codeOf(limited), ...codes]).toEqual(rows.map(([, , code]) => code));
+  expect(rows).toHaveLength(4);
+}, 60_000);

@@ -10,6 +10,7 @@ import {
 } from '../../support/gateway.js';
 import { addJob, watchJob } from '../../support/liveJob.js';
 import { initSocket, rawSocket } from '../../support/rawSocket.js';
+import { read } from '../../support/repository.js';
 import { postEvents } from '../../support/streamReader.js';
 import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
@@ -75,6 +76,9 @@ describe('The line of an operation', () => {
       { ...common, requestId: 'hot', client: 'job' },
     ]);
     expect(JSON.stringify(operations())).not.toMatch(/null|\[\]|\{\}|""|:0[,}]/);
+    const fields = new Set(operations().flatMap(Object.keys));
+    for (const own of ['level', 'time', 'msg']) fields.delete(own); // of every line
+    for (const field of fields) expect(read('docs/log.md')).toContain(`\`${field}\``);
     for (const planted of ['own', 'Grace', 'Ada']) expect(gateway.output()).not.toContain(`"${planted}`);
   });
 
@@ -160,7 +164,7 @@ describe('The line of an operation', () => {
       const { taxpayerId, jobId } = addJob(gateway);
       const headers = await headersOf({ taxpayer_ids: [taxpayerId] });
       const body = { query: watchJob, variables: { taxpayerId, jobId } };
-      const ended = read[transport](headers, body);
+      const ended = watchOver[transport](headers, body);
       await until(() => gateway.sandbox.counters().refreshJob > 0);
       expect(operations()).toEqual([]);
       gateway.sandbox.updateJob(taxpayerId, jobId, { status: 'completed' });
@@ -177,8 +181,9 @@ describe('The line of an operation', () => {
 
   it('is written for a socket that was never authenticated, and for one that was refused', async () => {
     await start();
+    const client = { 'apollographql-client-name': 'web', 'apollographql-client-version': '2.1' };
     const open = async (requestId: string) => {
-      const socket = rawSocket(gateway.origin, { headers: { 'x-request-id': requestId } });
+      const socket = rawSocket(gateway.origin, { headers: { ...client, 'x-request-id': requestId } });
       await socket.opened;
       return socket;
     };
@@ -187,8 +192,9 @@ describe('The line of an operation', () => {
     const early = await open('early');
     early.subscribe({ query: '{ __typename }' });
     await early.closed;
-    rawSocket(gateway.origin, { headers: { 'x-request-id': 'foreign', origin: 'https://evil.example' } });
+    rawSocket(gateway.origin, { headers: { ...client, 'x-request-id': 'foreign', origin: 'https://evil.example' } });
     await until(() => operations().length === 3);
+    for (const line of operations()) expect(line).toMatchObject({ client: 'web', clientVersion: '2.1' });
     expect(Object.fromEntries(operations().map(({ requestId, codes, cause }) => [requestId, [codes, cause]]))).toEqual({
       silent: [undefined, 'The socket was closed before it was authenticated'],
       early: [undefined, 'Unauthorized'],
@@ -201,7 +207,7 @@ describe('The line of an operation', () => {
     ]);
   });
 
-  const read = {
+  const watchOver = {
     sse: async (headers: Record<string, string>, body: object) => {
       await (await postEvents(gateway, body, { ...headers, 'graphql-client-name': 'watcher' })).text();
     },

@@ -131,9 +131,14 @@ describe('Traces', () => {
 
   it("are no errors for what is the caller's mistake", async () => {
     const { spans } = await traced(({ query, origin }) =>
-      Promise.all([query('{ nonsense }'), fetch(`${origin}/nowhere/at-all?ssn=planted`)]),
+      Promise.all([
+        query('{ nonsense }'),
+        query('{ taxpayer(id: " ") { id } }'),
+        fetch(`${origin}/nowhere/at-all?ssn=planted`),
+      ]),
     );
-    expect(spans).toHaveLength(1);
+    expect(spans).toHaveLength(2);
+    expect(named(spans, 'query taxpayer')).toMatchObject({ status: 0, attributes: { 'gateway.outcome': 'errors' } });
     expect(named(spans, 'refused request')).toMatchObject({ status: 0, attributes: { 'gateway.outcome': 'refused' } });
   });
 
