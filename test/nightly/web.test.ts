@@ -107,6 +107,10 @@ describe('The example web app', () => {
     await page.close();
   }, 120_000);
 
+  it('has the right types: Vite does not look at them', async () => {
+    await run('npm', ['run', '--silent', 'types'], { cwd: folder });
+  }, 120_000);
+
   it('says so without JavaScript', async () => {
     const page = await browser.newPage({ javaScriptEnabled: false });
     await page.goto(app);

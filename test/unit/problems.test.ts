@@ -1,4 +1,4 @@
-import { isRetryable, problemsOf, retryAfterSeconds } from '../../packages/client/src/index.js';
+import { errorCodeOf, isRetryable, problemsOf, retryAfterSeconds } from '../../packages/client/src/index.js';
 
 const problem = {
   message: 'Too many calls',
@@ -36,3 +36,13 @@ it.each([
     expect(isRetryable(error(403))).toBe(false);
   },
 );
+
+it('A WebSocket that refuses a token is UNAUTHENTICATED, as graphql-ws and as Apollo Client tell it', () => {
+  const closes = [{ code: 4401, reason: '' }, new Error('Socket closed with event 4403 Token expired'), { code: 1006 }];
+  expect(closes.map(errorCodeOf)).toEqual(['UNAUTHENTICATED', 'UNAUTHENTICATED', undefined]);
+});
+
+it('The longest of several times says when to try again', () => {
+  const sooner = { ...problem, extensions: { ...problem.extensions, retryAfterSeconds: 2 } };
+  expect(retryAfterSeconds([sooner, problem, sooner])).toBe(7);
+});

@@ -4,6 +4,7 @@ import { RefreshJobUpdatedDocument } from 'taxpayer-gateway-client';
 import { Age } from './Age.js';
 import { Problems } from './Problems.js';
 import { useReconnecting } from './reconnecting.js';
+import { useRestart } from './useRestart.js';
 
 interface JobIds {
   readonly taxpayerId: string;
@@ -35,7 +36,11 @@ export function FollowJob() {
           <button type="submit">Watch</button>
         </div>
       </form>
-      {ids === undefined ? <p className="empty">No job is watched yet.</p> : <Progress key={attempt} {...ids} />}
+      {ids === undefined ? (
+        <p className="empty">No job is watched yet.</p>
+      ) : (
+        <Progress key={attempt} ids={ids} onEnd={() => setAttempt(attempt + 1)} />
+      )}
     </section>
   );
 }
@@ -47,11 +52,14 @@ const words = {
   UNRECOGNIZED: 'The service reports a state this page does not know.',
 } as const;
 
-function Progress(ids: JobIds) {
+function Progress({ ids, onEnd }: { readonly ids: JobIds; readonly onEnd: () => void }) {
   const isReconnecting = useReconnecting();
-  const { data, error, loading, restart } = useSubscription(RefreshJobUpdatedDocument, { variables: ids });
+  const [isEnded, setEnded] = useState(false);
+  const live = useSubscription(RefreshJobUpdatedDocument, { variables: ids, onComplete: () => setEnded(true) });
+  const { data, error, loading, restart } = live;
   const job = data?.refreshJobUpdated;
   const isRunning = job?.status === 'PROCESSING' || job?.status === 'UNRECOGNIZED';
+  useRestart(isEnded && isRunning && !error, onEnd);
   return (
     <div aria-busy={loading}>
       {loading && !job && !error && (

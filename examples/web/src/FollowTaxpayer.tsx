@@ -5,6 +5,7 @@ import { Age } from './Age.js';
 import { TaxpayerChangesDocument, TaxpayerDocument } from './generated/operations.js';
 import { Problems } from './Problems.js';
 import { useReconnecting } from './reconnecting.js';
+import { useRestart } from './useRestart.js';
 
 const steps: readonly { readonly status: TaxpayerStatus; readonly label: string }[] = [
   { status: 'CREATED', label: 'Invited' },
@@ -35,23 +36,25 @@ export function FollowTaxpayer() {
       {taxpayerId === '' ? (
         <p className="empty">Nobody is followed yet. The taxpayer's page shows the id.</p>
       ) : (
-        <Status key={attempt} taxpayerId={taxpayerId} />
+        <Status key={attempt} taxpayerId={taxpayerId} onEnd={() => setAttempt(attempt + 1)} />
       )}
     </section>
   );
 }
 
-function Status({ taxpayerId }: { readonly taxpayerId: string }) {
+function Status({ taxpayerId, onEnd }: { readonly taxpayerId: string; readonly onEnd: () => void }) {
   const variables = { taxpayerId };
   const { data, error } = useQuery(TaxpayerDocument, { variables, errorPolicy: 'all' });
   // Each change is written to the cache, and so to `data`.
-  const live = useSubscription(TaxpayerChangesDocument, { variables });
+  const [isEnded, setEnded] = useState(false);
+  const live = useSubscription(TaxpayerChangesDocument, { variables, onComplete: () => setEnded(true) });
   const isReconnecting = useReconnecting();
   const token = data?.taxpayerToken;
   const problem = error ?? live.error;
   const isLoading = !token && !problem;
   // A final status ends the stream and its connection.
   const isOver = token?.status === 'COMPLETED' || token?.status === 'REJECTED';
+  useRestart(isEnded && !isOver && !problem, onEnd);
   return (
     <div aria-busy={isLoading}>
       {isLoading && <p className="loading">Looking the taxpayer up…</p>}

@@ -8,6 +8,7 @@ export const liveClient = createClient({
     const token = await accessToken();
     return token ? { authorization: `Bearer ${token}` } : {};
   },
+  keepAlive: 12_000, // a page does not see the pings of the gateway
   retryAttempts: 100,
   // Also when the gateway cannot be reached, which is an Event. An Error comes from `connectionParams`.
   shouldRetry: (problem) => !(problem instanceof Error),

@@ -25,7 +25,7 @@ export class WatchFailed extends Error {
 
 /**
  * Everything the gateway reported, in its order. `source` is an error of Apollo Client 4 or 3, urql, Relay or graphql-request, a
- * {@link WatchFailed}, the body of an answer, its `errors`, or one of them. Empty when nothing came from the gateway, as when the network is down.
+ * {@link WatchFailed}, the body of an answer, its `errors`, one of them, or the close event of a WebSocket. Empty when nothing came from the gateway, as when the network is down.
  */
 export function problemsOf(source: unknown): readonly GatewayProblem[] {
   return problemsWithin(source, maxNesting);
@@ -69,7 +69,10 @@ function problemsWithin(source: unknown, nesting: number): readonly GatewayProbl
 }
 
 function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | undefined {
-  const { extensions, message, path } = source;
+  const { code: closeCode, message, path } = source;
+  // A WebSocket refuses a token by the code of its close event, of which Apollo Client makes an error.
+  const isRefused = /^(Socket closed with event )?440[13]\b/.test(String(closeCode ?? message));
+  const extensions = isRefused ? { code: 'UNAUTHENTICATED' } : source['extensions'];
   if (!isObject(extensions)) return undefined;
   const { retryAfterSeconds: seconds, requestId, violations } = extensions;
   const code = extensions['code'] as ErrorCode; // of a later gateway, perhaps another: it says whether that is retryable

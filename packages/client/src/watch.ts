@@ -16,14 +16,15 @@ export interface TokenWatchOptions extends ConnectOptions {
    * The caller's access token without `Bearer`; a function gives one per connection, so that the watch outlives a token. An
    * error of the function ends the watch.
    */
-  readonly token?: string | (() => string | Promise<string>);
+  readonly token?: string | (() => string | undefined | Promise<string | undefined>);
   readonly signal?: AbortSignal;
   /**
-   * Called before each pause between two connections, with its length in milliseconds: for "reconnecting…" on a page.
-   * `cause` is why the connection ended, for a log or {@link problemsOf}: an error, or the gateway's answer with its
-   * `errors`; undefined when the gateway ended the connection without an error.
+   * Called before each pause between connections, with its length in milliseconds. `cause` is why one ended, for a log or
+   * {@link problemsOf}: an error, or an answer with `errors`; undefined when the gateway ended it without an error.
    */
   readonly onReconnect?: (pauseMs: number, cause: unknown) => void;
+  /** Called when a connection works again, even if it brings no change: takes "reconnecting…" off a page. */
+  readonly onReconnected?: () => void;
 }
 
 export interface WatchOptions extends TokenWatchOptions {
@@ -34,7 +35,6 @@ export interface WatchOptions extends TokenWatchOptions {
  * Yields the status of a job now, then each change, never the same twice in a row; ends after a final status. Reconnects,
  * with growing pauses, when the connection is lost or brings nothing for 40 seconds, and when the token has expired (if `token`
  * is a function). Leaving the loop, or `return()`, ends the watch. Errors of `token` are passed on.
- *
  * @throws WatchFailed when the gateway refuses for a permanent reason, such as a token that was never valid
  * @throws TypeError when `url` is no address, or `token` no token; Error when another server answers there
  */
@@ -86,7 +86,7 @@ function watch<Data, Update extends { readonly status: string }>(
 }
 
 async function* updatesOf<Data, Update extends { readonly status: string }>(
-  { url, fetch, token, signal, onReconnect }: TokenWatchOptions,
+  { url, fetch, token, signal, onReconnect, onReconnected }: TokenWatchOptions,
   { query, variables, updateIn, stateOf, finalStatuses }: Subject<Data, Update>,
   ending: AbortController,
 ): AsyncGenerator<Update, void, undefined> {
@@ -113,6 +113,7 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
           throwUnlessPassing(cause, renewals > 0);
           const update = data && updateIn(data);
           if (!update) continue;
+          if (attempt > 0) onReconnected?.();
           attempt = 0;
           renewals = typeof token === 'function' ? 3 : 0;
           const state = stateOf(update);
@@ -122,7 +123,6 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
         }
       } catch (error) {
         if (ended.aborted) return;
-        if (error instanceof WatchFailed) throw error;
         throwUnlessPassing(error, renewals > 0);
         // Later, a proxy may answer so for a moment; at first, it is not the address of a gateway.
         if (lastState === undefined && (error as { readonly isElsewhere?: boolean }).isElsewhere) throw error;
@@ -132,12 +132,10 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
       const askedMs = 1000 * (retryAfterSeconds(cause) ?? 0);
       const pauseMs = Math.max(askedMs, Math.min(30_000, 1000 * 2 ** attempt++) * (0.5 + Math.random() / 2));
       onReconnect?.(pauseMs, cause);
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      const paused = new Promise((resolve) => {
-        timer = setTimeout(resolve, pauseMs);
+      await new Promise((resolve) => {
+        const timer = setTimeout(resolve, pauseMs);
+        aborted.then(() => clearTimeout(timer)).then(resolve);
       });
-      await Promise.race([paused, aborted]);
-      clearTimeout(timer);
     }
   } finally {
     signal?.removeEventListener('abort', abort);

@@ -82,25 +82,28 @@ describe('A watch', () => {
 });
 
 describe('The event stream of a watch', () => {
-  it('tells onReconnect the errors of the answer that ended it, and nothing of an end without errors', async () => {
+  it('tells why it ended, and when another works, whose end is waited for no longer than that of the first', async () => {
     const ending = new AbortController();
     const status = (name: string) => eventsOf({ data: { refreshJobUpdated: { status: name } } });
     const shuttingDown = { message: 'Shutting down', extensions: { code: 'SHUTTING_DOWN', retryable: true } };
     const bodies = [status('PROCESSING') + eventsOf({ errors: [shuttingDown] }), status('PROCESSING')];
     const causes: unknown[] = [];
+    const pauses: number[] = [];
     const updates = watchRefreshJob({
       url,
       ...job,
       signal: ending.signal,
       fetch: () => Promise.resolve(streamOf(`${bodies.shift()}event: complete\ndata:\n\n`)),
-      onReconnect: (_, cause) => {
-        causes.push(cause);
+      onReconnected: () => causes.push('works again'),
+      onReconnect: (pauseMs, cause) => {
+        causes.push(errorCodeOf(cause) ?? cause);
+        pauses.push(pauseMs);
         if (bodies.length === 0) ending.abort();
       },
     });
     for await (const { status } of updates) expect(status).toBe('PROCESSING');
-    expect(causes.map(errorCodeOf)).toEqual(['SHUTTING_DOWN', undefined]);
-    expect(causes[1]).toBeUndefined();
+    expect(causes).toEqual(['SHUTTING_DOWN', 'works again', undefined]);
+    expect(Math.max(...pauses)).toBeLessThan(1000);
   });
 
   it.each([
