@@ -184,13 +184,21 @@ describe('The line of an operation', () => {
     };
     (await initSocket(gateway, await headersOf())).end();
     (await open('silent')).end();
+    provider.behave('hold');
+    const left = await open('left');
+    const authorization = `Bearer ${await provider.token({}, { kid: 'unknown' })}`;
+    left.send({ type: 'connection_init', payload: { authorization } });
+    left.end();
+    await until(() => operations().length === 2);
+    provider.release();
     const early = await open('early');
     early.subscribe({ query: '{ __typename }' });
     await early.closed;
     rawSocket(gateway.origin, { headers: { 'x-request-id': 'foreign', origin: 'https://evil.example' } });
-    await until(() => operations().length === 3);
+    await until(() => operations().length === 4);
     expect(Object.fromEntries(operations().map(({ requestId, codes, cause }) => [requestId, [codes, cause]]))).toEqual({
       silent: [undefined, 'The socket was closed before it was authenticated'],
+      left: [undefined, 'The socket was closed before it was authenticated'],
       early: [undefined, 'Unauthorized'],
       foreign: [['FORBIDDEN'], 'This origin is not allowed (CORS_ORIGINS)'],
     });
