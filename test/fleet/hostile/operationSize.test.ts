@@ -43,6 +43,7 @@ describe('the fields of an operation', () => {
   it.each([
     ['by Apollo', entities(50, '__typename @include(if: true)')],
     ['by a plan', entities(50)],
+    ['in two parts', entities(50, '_entities(representations: $r) { __typename }')],
   ])('may be 5,000, %s', async (_, query) => {
     // each representation has 50 tokens of 10 fields, and the status of a job
     for (let time = 0; time < 3; time += 1) expect((await gateway.query(query, taxpayers(1))).errors).toBeUndefined();
