@@ -11,7 +11,7 @@ import {
 } from '../../support/gateway.js';
 import { initSocket } from '../../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
-import { eventReader, streamReader } from '../../support/streamReader.js';
+import { eventReader } from '../../support/streamReader.js';
 import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
@@ -85,14 +85,6 @@ describe('an answer that is too large is one error', () => {
       expect((await events.next())?.data).toEqual(refused);
       await events.cancel();
     }
-  });
-
-  it('in parts', async () => {
-    const parts = streamReader(await ask(subscription(), 'multipart/mixed;subscriptionSpec=1.0'));
-    await parts.next('--graphql');
-    const part = (await parts.next('--graphql'))?.split('\r\n\r\n')[1] ?? '';
-    expect(JSON.parse(part)).toEqual({ payload: refused });
-    await parts.cancel();
   });
 });
 
