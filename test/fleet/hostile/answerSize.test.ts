@@ -15,7 +15,6 @@ import { eventReader } from '../../support/streamReader.js';
 import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
-const aliases = (count: number, field: (n: number) => string) => times(count, (n) => `a${n}: ${field(n)}`).join(' ');
 const recordsOf = (ids: readonly string[], fields: string) =>
   `_entities(representations: [${ids.map((id) => `{ __typename: "TaxpayerToken", taxpayerId: "${id}" }`)}]) { ... on TaxpayerToken { ${fields} } }`;
 /** What no plan answers. */
@@ -39,11 +38,6 @@ describe('an answer that is too large is one error', () => {
 
   const ask = (body: object, accept = 'application/json', path = '/graphql') =>
     post(`${gateway.origin}${path}`, body, { accept });
-  const subscription = () => {
-    const { jobId } = gateway.sandbox.addJob({ taxpayerId: id, durationMs: Infinity });
-    const fields = `taxpayer { token { ${aliases(3, () => 'metadata')} } }`;
-    return { query: `subscription { refreshJobUpdated(taxpayerId: "${id}", jobId: "${jobId}") { ${fields} } }` };
-  };
 
   it.each([
     ['by Apollo', byApollo],
@@ -72,19 +66,16 @@ describe('an answer that is too large is one error', () => {
     const socket = await initSocket(gateway);
     socket.subscribe({ query: `{ ${recordsOf([id, id, id], 'metadata')} }` });
     expect((await socket.answerTo('1')).payload).toEqual(refused);
-    socket.subscribe(subscription(), '2');
-    expect((await socket.answerTo('2')).payload).toEqual(refused);
-    socket.send({ type: 'complete', id: '2' });
     socket.end();
   });
 
   it('in an event stream', async () => {
-    const query = `{ ${recordsOf([id, id, id], 'metadata')} }`;
-    for (const body of [{ query }, subscription()]) {
-      const events = eventReader(await ask(body, 'text/event-stream', '/graphql/stream'));
-      expect((await events.next())?.data).toEqual(refused);
-      await events.cancel();
-    }
+    const { jobId } = gateway.sandbox.addJob({ taxpayerId: id, durationMs: Infinity });
+    const fields = 'taxpayer { token { a: metadata b: metadata metadata } }';
+    const query = `subscription { refreshJobUpdated(taxpayerId: "${id}", jobId: "${jobId}") { ${fields} } }`;
+    const events = eventReader(await ask({ query }, 'text/event-stream', '/graphql/stream'));
+    expect((await events.next())?.data).toEqual(refused);
+    await events.cancel();
   });
 });
 
