@@ -136,6 +136,7 @@ export class SocketSession {
       this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
       await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
     } catch (error) {
+      if (this.#isTold) return; // it was closed while the token was verified
       this.#isTold = true;
       const [refusal] = operations.refuse(new OperationRecord(this.facts, 'ws'), error).errors;
       const isUnauthenticated = refusal?.extensions?.['code'] === 'UNAUTHENTICATED';

@@ -133,9 +133,9 @@ export class KnownOperations {
     const type = operation.operation;
     const { fields } = sizeOf(operation);
     const roots = rootFieldsOf(document, operation);
-    // Validation has found the fields of one response key to be the same.
-    const byKey = new Map(roots.map((field) => [(field.alias ?? field.name).value, field]));
-    const entities = [...byKey.values()].filter(({ name }) => name.value === '_entities');
+    // Validation has found the fields of one response key to be the same, except for what they select.
+    const distinct = new Set(new Map(roots.map((field) => [(field.alias ?? field.name).value, field])).values());
+    const entities = new Set(roots.filter(({ name }) => name.value === '_entities'));
     const valuesFrom = variableReader(schema, operation.variableDefinitions, openSchema);
     const plan = isKept && fields <= maxPlanned ? planOf(schema, document, operation) : undefined;
     const way = plan ? 'plan' : 'apollo';
@@ -149,7 +149,7 @@ export class KnownOperations {
       let representations = 0;
       for (const field of entities) {
         const length = representationsIn(field, values);
-        representations += length;
+        if (distinct.has(field)) representations += length;
         count += (length - 1) * sizeOf(field).fields;
       }
       if (representations > limits.representations) {
@@ -165,7 +165,7 @@ export class KnownOperations {
       label: operationLabel(roots),
       type,
       name: nameToLog(operationName),
-      rootFields: byKey.size,
+      rootFields: distinct.size,
       isKept,
       document,
       way: type === 'subscription' ? 'events' : way,

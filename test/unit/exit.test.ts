@@ -14,12 +14,13 @@ const at = (path: string, originalError: Error) => new GraphQLError('', { path: 
 const refused = at('b', rateLimited('At most 32 calls'));
 
 function leave(type: string, rootFields: number, result: Result): Answer {
-  const operation = { type, known: { rootFields }, facts: { requestId: 'x' }, context: { holder: 'ada' } };
+  const operation = { type, asked: {}, known: { rootFields }, facts: { requestId: 'x' }, context: { holder: 'ada' } };
   return exit.leave({ ...operation, codes: new Map(), causes: [], transport: 'http' } as unknown as Operation, result);
 }
 
 it('A bug before anything is executed has the status 500', () => {
-  expect(leave('query', 1, { errors: [new TypeError('planted')] }).status).toBe(500);
+  const errors = [new TypeError('planted')];
+  expect(leave('query', 1, { errors })).toMatchObject({ kind: 'refusal', status: 500 });
 });
 
 it('A refusal of the only field refuses the request', () => {

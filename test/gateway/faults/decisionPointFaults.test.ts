@@ -78,6 +78,8 @@ it('What is not decided is audited, with the reason, and one line tells when it 
   // A flood of refusals, as the tests before make one, is told together.
   const why = { audit: 'access-denied', outcome: 'undecided', reason: 'decision point: HTTP 500' };
   expect(lines).toContainEqual(expect.objectContaining(why));
+  const calls = [{ endpoint: 'evaluation', ms: expect.any(Number), outcome: expect.any(String) }];
+  expect(lines).toContainEqual(expect.objectContaining({ msg: 'operation', calls }));
   expect(lines).toContainEqual(expect.objectContaining({ msg: 'the decision point cannot decide', cause: 'HTTP 500' }));
   point.behave(undefined);
   // The first success five seconds after the last failure ends it.

@@ -3,14 +3,16 @@ import { jest } from '@jest/globals';
 import type { WebSocket } from 'ws';
 import { Quota } from '../../../src/admission/Quota.js';
 import { callerKey } from '../../../src/auth/caller.js';
-import { startTestGateway, startTrustedProvider } from '../../support/gateway.js';
+import { quickPolls, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
+import { addJob, watchJob } from '../../support/liveJob.js';
 import { rawHttp } from '../../support/rawHttp.js';
 import { initSocket, type RawSocket } from '../../support/rawSocket.js';
 import { times } from '../../support/times.js';
+import { until } from '../../support/until.js';
 
 const provider = await startTrustedProvider();
 const gateway = await startTestGateway(provider.env);
-const lenient = await startTestGateway({ ...provider.env, MAX_BODY_BYTES: '1000000' });
+const lenient = await startTestGateway({ ...provider.env, ...quickPolls, MAX_BODY_BYTES: '1000000' });
 
 describe('A flood of refusals', () => {
   /** Sends that many requests without a token, four on a connection, all at once. */
@@ -121,5 +123,18 @@ describe('Over WebSocket', () => {
     } finally {
       spend.mockRestore();
     }
+  });
+
+  it('an event waits for a turn of its caller', async () => {
+    const job = addJob(lenient);
+    const socket = await initSocket(lenient, { authorization: await provider.watcherOf([job.taxpayerId]) });
+    socket.subscribe({ query: watchJob, variables: job });
+    await socket.message('next');
+    const turnOf = jest.spyOn(Quota.prototype, 'turnOf').mockReturnValue(new Promise(() => {}));
+    lenient.sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+    await until(() => turnOf.mock.calls.length > 0);
+    turnOf.mockRestore();
+    await allRead(socket, 'another');
+    expect(socket.received.filter(({ id }) => id === '1')).toHaveLength(1);
   });
 });

@@ -33,7 +33,9 @@ const scopes = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-
 const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
 const readJob = 'query ($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job") { status } }';
 const createLink = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
-const status = (code: number): Fault => ({ status: code });
+const answered = (status: number): Fault => ({ status });
+/** Of the latest answer over HTTP. */
+let status: number;
 
 const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
   GRAPHQL_PARSE_FAILED: { document: '{', cause: 'Syntax Error: Expected Name, found <EOF>.' },
@@ -44,7 +46,7 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
   },
   UNAUTHENTICATED: { anonymous: true, cause: tokenRequired },
   FORBIDDEN: { variables: { id: 'of-another' }, cause: 'You do not have access to this taxpayer' },
-  NOT_FOUND: { document: readJob, fault: ['refreshJob', status(404)], cause: 'HTTP 404' },
+  NOT_FOUND: { document: readJob, fault: ['refreshJob', answered(404)], cause: 'HTTP 404' },
   IDEMPOTENCY_CONFLICT: {
     document: createLink,
     variables: { input: { idempotencyKey: 'key', metadata: { a: 1 } } },
@@ -54,7 +56,7 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
   OUTCOME_UNKNOWN: {
     document: createLink,
     variables: { input: {} },
-    fault: ['createClientLink', status(500)],
+    fault: ['createClientLink', answered(500)],
     cause: 'HTTP 500',
   },
   TOKEN_BUDGET_EXHAUSTED: {
@@ -62,23 +64,23 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
     before: 'another record',
     cause: 'At most 1 token calls per hour for the fleet (TOKEN_BUDGET_PER_HOUR)',
   },
-  UPSTREAM_RATE_LIMITED: { fault: ['taxpayerToken', status(429)], cause: 'HTTP 429' },
+  UPSTREAM_RATE_LIMITED: { fault: ['taxpayerToken', answered(429)], cause: 'HTTP 429' },
   TAXPAYER_NOT_AUTHORIZED: {
     document: readJob,
-    fault: ['refreshJob', status(403)],
+    fault: ['refreshJob', answered(403)],
     cause: 'HTTP 403',
   },
   UPSTREAM_CREDENTIALS_REJECTED: {
-    fault: ['taxpayerToken', status(401)],
+    fault: ['taxpayerToken', answered(401)],
     cause: 'HTTP 401',
   },
-  UPSTREAM_REJECTED: { fault: ['taxpayerToken', status(409)], cause: 'HTTP 409' },
+  UPSTREAM_REJECTED: { fault: ['taxpayerToken', answered(409)], cause: 'HTTP 409' },
   UPSTREAM_TIMEOUT: {
     fault: ['taxpayerToken', { gate: 'never' }],
     env: { UPSTREAM_TIMEOUT_MS: '50', UPSTREAM_DEADLINE_MS: '100' },
     cause: /no answer in time|no time left for a try/,
   },
-  UPSTREAM_UNAVAILABLE: { fault: ['taxpayerToken', status(503)], cause: 'HTTP 503' },
+  UPSTREAM_UNAVAILABLE: { fault: ['taxpayerToken', answered(503)], cause: 'HTTP 503' },
   UPSTREAM_INVALID_RESPONSE: {
     fault: ['taxpayerToken', { body: 'null' }],
     cause: 'null',
@@ -137,7 +139,9 @@ async function ask(
   accept: string,
 ) {
   const headers = { 'x-request-id': requestId, accept, ...(authorization !== undefined && { authorization }) };
-  return idIn(await (await post(gateway.origin + path, { query, variables }, headers)).text());
+  const response = await post(gateway.origin + path, { query, variables }, headers);
+  status = response.status;
+  return idIn(await response.text());
 }
 
 const idIn = (answer: string) => /"requestId":"([^"]+)"/.exec(answer)?.[1] ?? `none in ${answer}`;
@@ -186,6 +190,7 @@ describe('the request id of an error', () => {
             transport,
             outcome: usesErrorBudget.includes(code) ? 'failed' : expect.stringMatching(/^(refused|errors)$/),
             codes: [code],
+            ...(transport !== 'ws' && { status }),
             cause:
               scene.cause instanceof RegExp ? expect.stringMatching(scene.cause) : expect.stringContaining(scene.cause),
             ...(isKnown && { caller: expect.stringMatching(/^[\w-]{43}$/), callerKind: 'bearer' }),
