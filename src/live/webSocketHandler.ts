@@ -34,10 +34,9 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
   const newcomers: Newcomers = new Map();
   return async (request, socket, head) => {
     const remoteAddress = edge.addressOf(request);
-    const requestId = requestIdOf(request);
     const facts = {
       request,
-      requestId,
+      requestId: requestIdOf(request),
       client: clientOf(request.headers),
       startedAt: performance.now(),
       remoteAddress,
@@ -67,7 +66,7 @@ function admit({ places, streams }: Edge, newcomers: Newcomers, socket: Duplex, 
   places.assertRoom('streams', undefined); // the caller takes the place, once it is known
   // An honest client authenticates within a moment, so the oldest newcomer is probably not honest.
   for (const [leave, oldest] of newcomers) {
-    // For an address that has its share already none is given up: it is refused below.
+    // An address that has its share already is refused below: nobody is given up for it.
     if (places.hasRoom('newcomers', undefined) || !places.hasShare('newcomers', address)) break;
     leave();
     oldest.destroy();

@@ -83,7 +83,10 @@ export interface Store {
    */
   settle(place: Place, owner: string, outcome: Outcome): Promise<boolean>;
 
-  /** Erases the record with its leases, then puts `note` on `list` for an hour. Returns how many fields there were, leases and failures included. */
+  /**
+   * Erases the record with its leases, then puts `note` on `list` for an hour. Returns how many fields there were, leases and
+   * failures included.
+   */
   forget(record: string, list: string, note: Buffer): Promise<number>;
 
   /** The notes put on `list` since `mark`, perhaps with some older ones, and the next mark. */

@@ -45,8 +45,8 @@ export function FollowTaxpayer() {
 function Status({ taxpayerId, onEnd }: { readonly taxpayerId: string; readonly onEnd: () => void }) {
   const variables = { taxpayerId };
   const { data, error } = useQuery(TaxpayerDocument, { variables, errorPolicy: 'all' });
-  // Each change is written to the cache, and so to `data`.
   const [isEnded, setEnded] = useState(false);
+  // Each change is written to the cache, and so to `data`.
   const live = useSubscription(TaxpayerChangesDocument, { variables, onComplete: () => setEnded(true) });
   const isReconnecting = useReconnecting();
   const token = data?.taxpayerToken;
@@ -54,7 +54,7 @@ function Status({ taxpayerId, onEnd }: { readonly taxpayerId: string; readonly o
   const isLoading = !token && !problem;
   // A final status ends the stream and its connection.
   const isOver = token?.status === 'COMPLETED' || token?.status === 'REJECTED';
-  useRestart(isEnded && !isOver && !problem, onEnd);
+  useRestart(isEnded && !isOver && !live.error, onEnd);
   return (
     <div aria-busy={isLoading}>
       {isLoading && <p className="loading">Looking the taxpayer up…</p>}
