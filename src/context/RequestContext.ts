@@ -11,6 +11,7 @@ import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError, tokenRequired } from '../errors/errors.js';
 import type { AuditEvent } from '../observability/auditLine.js';
 import type { OperationContext, OperationFacts } from '../operations/Operation.js';
+import { leftAfter } from '../process/json.js';
 import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 
@@ -29,6 +30,9 @@ const laterFieldMs = 0.005;
 
 /** The same of a question to the decision point. */
 const questionMs = 0.05;
+
+/** Most characters of what is sent to the service, as many as its answers may have bytes. */
+const maxRequest = 1_048_576;
 
 type Read = readonly [name: string, start: () => Promise<unknown>];
 
@@ -136,6 +140,8 @@ export class RequestContext implements OperationContext, ReadCall {
     const { links } = this.services;
     this.require('client-links:create');
     if (key !== undefined) checkIdempotencyKey(key);
+    // A document can repeat a long variable: what it names must not be walked, written and sent hundreds of times.
+    if (leftAfter(request, maxRequest) < 0) throw badInput('input', `must have at most ${maxRequest} characters`);
     const fault = faultOfMetadata(request.metadata);
     if (fault !== undefined) throw badInput(`input.metadata${fault.place}`, fault.message);
     try {

@@ -2,6 +2,7 @@ import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { type ErrorCode, failureCodes, GatewayError } from '../errors/errors.js';
 import { causesOf, maskError } from '../errors/maskError.js';
+import { leftAfter } from '../process/json.js';
 import {
   type Answer,
   noCauses,
@@ -140,24 +141,4 @@ function statusOfError(error: GraphQLFormattedError | undefined): number {
   const code = error?.extensions?.['code'];
   if (code === 'INTERNAL_SERVER_ERROR') return 500;
   return code === 'GRAPHQL_PARSE_FAILED' ? 400 : 422;
-}
-
-/**
- * An upper bound for what `JSON.stringify` leaves of `bytes`: it counts little more than names and text. Negative, and returned
- * early, when the value cannot fit. Called before writing, because an object that occurs several times takes memory only when
- * it is written. Recursive: for bounded nesting only.
- */
-function leftAfter(value: unknown, bytes: number): number {
-  if (typeof value === 'string') return bytes - value.length;
-  if (typeof value !== 'object' || value === null) return bytes - 1;
-  let left = bytes;
-  if (Array.isArray(value)) {
-    for (let index = 0; index < value.length && left >= 0; index += 1) left = leftAfter(value[index], left);
-    return left;
-  }
-  for (const key in value) {
-    left = leftAfter((value as Record<string, unknown>)[key], left - key.length);
-    if (left < 0) break;
-  }
-  return left;
 }

@@ -60,6 +60,12 @@ describe('an error names the limit and its value', () => {
     expect(errors.map(({ message }) => message)).toEqual(messages);
   });
 
+  test.each(['x'.repeat(200_000), Array(60_000).fill('')])('a link whose input repeats a variable', async (x) => {
+    const repeated = create.replace('$m: JSONObject', '$m: [String]').replace('$m }', `{ a: [${'$m '.repeat(20)}] } }`);
+    const { errors } = await gateway.query(repeated, { m: x });
+    expect(errors?.[0]?.message).toBe('input must have at most 1048576 characters');
+  });
+
   test('what is exactly at the limits passes', async () => {
     const document =
       '{ a: taxpayer(id: "x") { token { __typename } } b: __typename @skip(if: false) @include(if: true) }';
