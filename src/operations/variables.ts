@@ -35,7 +35,8 @@ export function variableReader(
     return { name: variable.name.value, type, fallback };
   });
   return (given) => {
-    let values = given; // copied only if coercion changes a value, which it never does for ids and strings
+    // Copied once, and only if coercion changes a value, which it never does for ids and strings.
+    const changed: [name: string, value: unknown][] = [];
     const violations: Violation[] = [];
     const violate = (path: string, message: string) => {
       const isOfDocument = message.startsWith(missing) || message.startsWith(notNull);
@@ -46,7 +47,7 @@ export function variableReader(
     for (const { name, type, fallback } of expected) {
       const value = Object.hasOwn(given, name) ? given[name] : undefined;
       if (value === undefined) {
-        if (fallback !== undefined) values = { ...values, [name]: fallback };
+        if (fallback !== undefined) changed.push([name, fallback]);
         else if (isNonNullType(type)) violate(name, `${missing} expected ${type}`);
         continue;
       }
@@ -54,10 +55,10 @@ export function variableReader(
       const input = coerceInputValue(isImprecise(value) ? NaN : value, type, (path, _, { message }) =>
         violate([name, ...path].join('.'), aboutValue(message)),
       );
-      if (input !== value) values = { ...values, [name]: input };
+      if (input !== value) changed.push([name, input]);
     }
     if (violations.length > 0) throw misfitting(violations);
-    return values;
+    return changed.length === 0 ? given : { ...given, ...Object.fromEntries(changed) };
   };
 }
 
