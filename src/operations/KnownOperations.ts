@@ -13,6 +13,7 @@ import {
   parse,
   type StringValueNode,
   specifiedRules,
+  type VariableNode,
   validate,
   valueFromASTUntyped,
   visit,
@@ -61,6 +62,10 @@ const maxFields = 5_000;
 /** Most digests of texts that came once, of about 150 bytes each. */
 const maxSeen = 4096;
 
+/** Most characters and lines of a document for whose fields errors name a place. */
+const longestWithPlaces = 20_000;
+const mostLinesWithPlaces = 200;
+
 /** Most mistakes of a document that are looked for and reported. */
 const maxMistakes = 5;
 
@@ -107,8 +112,8 @@ export class KnownOperations {
   #read(text: string): KnownDocument {
     const { schema, limits, openSchema } = this.options;
     const document = parse(text, { maxTokens: limits.tokens });
-    // An operation can have thousands of errors, and graphql-js counts the lines again for the location of each.
-    if ((document.loc?.endToken.line ?? 0) > limits.tokens) {
+    const { line = 0 } = document.loc?.endToken ?? {};
+    if (line > limits.tokens) {
       const message = `The document must have at most ${limits.tokens} lines (MAX_TOKENS)`;
       throw new GatewayError('GRAPHQL_VALIDATION_FAILED', message);
     }
@@ -119,6 +124,10 @@ export class KnownOperations {
     visit(document, { StringValue: ownValue, IntValue: ownValue, ...(!openSchema && { Field: refuseIntrospection }) });
     const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw openSchema ? new AggregateError(errors) : withoutSchema(errors);
+    // For the place of each error graphql-js counts the lines again, and one answer may have thousands of errors.
+    if (text.length > longestWithPlaces || line > mostLinesWithPlaces) {
+      visit(document, { Field: forgetPlace, Variable: forgetPlace });
+    }
     // Texts that differ only in lone surrogates have one digest, which does no harm: the second is kept at its first use.
     const digest = hash('sha256', text);
     const isKept = this.#seen.get(digest) === true && bytesOf({ document, sizeOf }, text) <= this.#kept.maxSize;
@@ -212,6 +221,10 @@ function unknownOperation({ definitions }: DocumentNode, operationName: string |
 /** Gives a value a text of its own: it may be an id that is kept for longer than the document. */
 function ownValue(node: IntValueNode | StringValueNode): void {
   Object.assign(node, { value: ownText(node.value) });
+}
+
+function forgetPlace(node: FieldNode | VariableNode): void {
+  Object.assign(node, { loc: undefined });
 }
 
 /**

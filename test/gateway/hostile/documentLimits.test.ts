@@ -75,6 +75,11 @@ describe('an error names the limit and its value', () => {
     expect(performance.now() - startedAt).toBeLessThan(500);
   });
 
+  test.each([199, 200])('the place of an error after %i line breaks', async (breaks) => {
+    const { errors = [] } = await gateway.query(`{ ${'\n'.repeat(breaks)} taxpayer(id: "") { id } }`);
+    expect(errors.map((error) => 'locations' in error)).toEqual([breaks < 200]);
+  });
+
   test('what is exactly at the limits passes', async () => {
     const document =
       '{ a: taxpayer(id: "x") { token { __typename } } b: __typename @skip(if: false) @include(if: true) }';
