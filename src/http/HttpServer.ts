@@ -54,7 +54,7 @@ const maxHeaders = 200;
 /** Longest write over TLS, in bytes: a little less than one TLS record can hold. */
 const pieceBytes = 16_000;
 
-const plainText = ['content-type', 'text/plain; charset=utf-8'];
+const plainText = ['content-type', 'text/plain; charset=utf-8', 'cache-control', 'no-store'];
 
 const policyName = 'content-security-policy';
 /** For every answer but the pages, which have a policy of their own: it may load nothing and may not be framed. */

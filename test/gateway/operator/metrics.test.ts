@@ -117,6 +117,7 @@ describe('Metrics', () => {
     expect(await scrape(`http://127.0.0.1:${port}`)).toContain('gateway_operations_total');
     const wrongPort = await fetch(`http://127.0.0.1:${port}/graphql`);
     expect([wrongPort.status, await wrongPort.text()]).toEqual([404, expect.not.stringContaining('/graphql')]);
+    expect(wrongPort.headers.get('cache-control')).toBe('no-store');
     expect(wrongPort.headers.get('content-type')).toBe('text/plain; charset=utf-8');
   });
 });
