@@ -61,9 +61,9 @@ describe('an error names the limit and its value', () => {
     expect(errors.map(({ message }) => message)).toEqual(messages);
   });
 
-  test.each(['x'.repeat(200_000), Array(60_000).fill('')])('a link whose input repeats a variable', async (x) => {
-    const repeated = create.replace('$m: JSONObject', '$m: [String]').replace('$m }', `{ a: [${'$m '.repeat(20)}] } }`);
-    const { errors } = await gateway.query(repeated, { m: x });
+  test.each(['x'.repeat(200_000), Array(60_000).fill('')])('a link that repeats a variable', async (m) => {
+    const query = `mutation($m: [String]) { createClientLink(input: { metadata: { a: [${'$m '.repeat(20)}] } }) { replayed } }`;
+    const { errors } = await gateway.query(query, { m });
     expect(errors?.[0]?.message).toBe('input must have at most 1048576 characters');
   });
 
@@ -75,9 +75,9 @@ describe('an error names the limit and its value', () => {
     expect(performance.now() - startedAt).toBeLessThan(500);
   });
 
-  test.each([199, 200])('the place of an error after %i line breaks', async (breaks) => {
-    const { errors = [] } = await gateway.query(`{ ${'\n'.repeat(breaks)} taxpayer(id: "") { id } }`);
-    expect(errors.map((error) => 'locations' in error)).toEqual([breaks < 200]);
+  test('an error after 200 lines names no place', async () => {
+    const { errors } = await gateway.query(`{ ${'\n'.repeat(200)} taxpayer(id: "") { id } }`);
+    expect(errors?.[0]).not.toHaveProperty('locations');
   });
 
   test('what is exactly at the limits passes', async () => {
