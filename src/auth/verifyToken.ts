@@ -107,8 +107,10 @@ async function verifySignature(token: string, { algorithms = signatureAlgorithms
         }
       }
     }
-    // The provider may have rotated its keys, with or without a new `kid`.
-    if (hasLookedAgain || !(await keys.lookAgain())) throw unauthenticated(unpublishedKey);
+    // The provider may have rotated its keys, with or without a new `kid`, and another request may have read them meanwhile.
+    if (hasLookedAgain || (!(await keys.lookAgain()) && keys.current === verifiedBy)) {
+      throw unauthenticated(unpublishedKey);
+    }
     hasLookedAgain = true;
   }
 }

@@ -110,7 +110,7 @@ export class Journal {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#writing;
-    if (this.#unwritten.size > 0) await this.#writeOnce();
+    await (this.#unwritten.size > 0 ? this.#writeOnce() : this.#writing); // a change that waited may write already
     await this.#file?.close();
     await this.lock.release();
   }

@@ -32,6 +32,17 @@ it('What was deleted stays deleted after a restart', async () => {
   expect(await inStore(directory, (store) => store.get('claim'))).toBeUndefined();
 });
 
+it('What is being written while a store is closed is kept', async () => {
+  const directory = scratch();
+  await inStore(directory, async (store) => {
+    for (let n = 0; n < 99; n += 1) {
+      store.put(`key ${n}`, value, 60_000, 'always').catch(() => {});
+      if (n === 0) await Promise.resolve(); // the write of this one begins
+    }
+  });
+  expect(await inStore(directory, (store) => store.get('key 98'))).toMatchObject({ value });
+});
+
 it('A file that a killed process had begun to write does not stop the next one', async () => {
   const directory = scratch();
   writeFileSync(join(directory, 'journal.new'), 'half of it');

@@ -1,4 +1,5 @@
 import { jest } from '@jest/globals';
+import { IssuerKeys } from '../../../src/auth/IssuerKeys.js';
 import { type Environment, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import {
   type IdentityProvider,
@@ -215,6 +216,20 @@ describe('The key set', () => {
     const made = Array.from({ length: 100 }, (_, n) => outcomeOf(own.token({}, { kid: `made-up-${n}` }), one));
     expect(new Set(await Promise.all(made)).size).toBe(1);
     expect(own.counts.jwks).toBe(asked + 1);
+  });
+
+  it('that another request has just read serves a token of a new key, too', async () => {
+    const own = await providerWith();
+    const one = await gatewayFor([own]);
+    await outcomeOf(own.token(), one);
+    own.rotateKey('ES256');
+    const { usable } = IssuerKeys.prototype;
+    jest.spyOn(IssuerKeys.prototype, 'usable').mockImplementationOnce(async function (this: IssuerKeys) {
+      const before = await usable.call(this);
+      await this.lookAgain();
+      return before;
+    });
+    expect(await outcomeOf(own.token(), one)).toBe('accepted');
   });
 
   it('that was never read lets nobody in, and says so to callers and probes; then it does', async () => {
