@@ -79,7 +79,8 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   // Before authentication, which may log: if the store cannot be opened, that error must be the only line.
   const services = started(await startServices({ ...surroundings, upstream }));
   const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
-  const operations = operationsOf(surroundings, { ...services, decisions }, tracing);
+  const { bodyBytes } = config.limits;
+  const operations = operationsOf(surroundings, { ...services, decisions, bodyBytes }, tracing);
   await operations.start();
   started(operations); // only now: Apollo Server cannot be stopped before it has started
 

@@ -21,6 +21,8 @@ export interface Services extends Datasources {
   readonly audit: (event: AuditEvent) => void;
   /** Whether every record and job status that is shown gets an audit line. */
   readonly auditsAll: boolean;
+  /** Most characters of the input of a link: as many as the body of a request may have bytes. */
+  readonly bodyBytes: number;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
   readonly decisions?: DecisionPoint | undefined;
 }
@@ -30,9 +32,6 @@ const laterFieldMs = 0.005;
 
 /** The same of a question to the decision point. */
 const questionMs = 0.05;
-
-/** Most characters of what is sent to the service, as many as its answers may have bytes. */
-const maxRequest = 1_048_576;
 
 type Read = readonly [name: string, start: () => Promise<unknown>];
 
@@ -137,11 +136,13 @@ export class RequestContext implements OperationContext, ReadCall {
 
   /** @throws GatewayError FORBIDDEN without the scope, BAD_USER_INPUT, or as {@link ClientLinks.create} */
   async createClientLink(request: ClientLinkRequest, key: string | undefined): Promise<CreatedLink> {
-    const { links } = this.services;
+    const { links, bodyBytes } = this.services;
     this.require('client-links:create');
     if (key !== undefined) checkIdempotencyKey(key);
-    // A document can repeat a long variable: what it names must not be walked, written and sent hundreds of times.
-    if (leftAfter(request, maxRequest) < 0) throw badInput('input', `must have at most ${maxRequest} characters`);
+    // Only a document that repeats a long variable has more: the text must not be walked, written and sent hundreds of times.
+    if (leftAfter(request, bodyBytes) < 0) {
+      throw badInput('input', `must have at most ${bodyBytes} characters (MAX_BODY_BYTES)`);
+    }
     const fault = faultOfMetadata(request.metadata);
     if (fault !== undefined) throw badInput(`input.metadata${fault.place}`, fault.message);
     try {

@@ -1,5 +1,4 @@
 import { codesOf, startTestGateway } from '../../support/gateway.js';
-import { times } from '../../support/times.js';
 
 const gateway = await startTestGateway();
 const small = await startTestGateway({
@@ -64,15 +63,7 @@ describe('an error names the limit and its value', () => {
   test.each(['x'.repeat(200_000), Array(60_000).fill('')])('a link that repeats a variable', async (m) => {
     const query = `mutation($m: [String]) { createClientLink(input: { metadata: { a: [${'$m '.repeat(20)}] } }) { replayed } }`;
     const { errors } = await gateway.query(query, { m });
-    expect(errors?.[0]?.message).toBe('input must have at most 1048576 characters');
-  });
-
-  test('200 defaults beside 20,000 variables that nobody declared take no half second', async () => {
-    const names = times(200, (n) => `$v${n}`);
-    const query = `query(${names.join(':Int=1')}:Int=1) { _entities(representations: [{ a: [${names}] }]) { __typename } }`;
-    const startedAt = performance.now();
-    await gateway.query(query, Object.fromEntries(times(20_000, (n) => [`k${n}`, 1])));
-    expect(performance.now() - startedAt).toBeLessThan(500);
+    expect(errors?.[0]?.message).toBe('input must have at most 262144 characters (MAX_BODY_BYTES)');
   });
 
   test('an error after 200 lines names no place', async () => {
