@@ -18,10 +18,10 @@ export interface KeySource {
    */
   usable(): Promise<KeySet>;
   /**
-   * Reads the keys again, for a token that none of them has signed; false when they were read a moment ago.
+   * Reads the keys again, for a token that none of them has signed, unless they were read a moment ago.
    * @throws GatewayError AUTH_UNAVAILABLE when they cannot be read: such a token may be signed with a new key
    */
-  lookAgain(): Promise<boolean>;
+  lookAgain(): Promise<void>;
 }
 
 /** Where the keys of an issuer are: at `jwksUrl`, or else where the issuer's metadata says. */
@@ -92,10 +92,9 @@ export class IssuerKeys implements KeySource {
     return this.current;
   }
 
-  async lookAgain(): Promise<boolean> {
-    const isRead = await this.#look();
+  async lookAgain(): Promise<void> {
+    await this.#look();
     if (this.#failure !== undefined) throw this.#unavailable();
-    return isRead;
   }
 
   #unavailable(): GatewayError {

@@ -9,7 +9,7 @@ export const developer = {
   key: new TextEncoder().encode('the key of the developer mode, known to all'),
 };
 const current = async () => [developer.key];
-const keys = { current, usable: async () => current, lookAgain: async () => false };
+const keys = { current, usable: async () => current, lookAgain: async () => {} };
 
 /** Verifies tokens of `npm run dev:token`, which let the local developer do no more than they say. For AUTH_MODE=developer. */
 export const developerPolicy: TokenPolicy = {

@@ -94,7 +94,6 @@ async function verifySignature(token: string, { algorithms = signatureAlgorithms
   if (!trusted) throw unauthenticated('The access token is not from an accepted issuer (iss)');
   const { keys, audience } = trusted;
   const expected = { algorithms, issuer, audience, clockTolerance: toleranceSeconds };
-  let hasLookedAgain = false;
   for (;;) {
     const verifiedBy = await keys.usable();
     for (const key of await verifiedBy(header)) {
@@ -108,10 +107,8 @@ async function verifySignature(token: string, { algorithms = signatureAlgorithms
       }
     }
     // The provider may have rotated its keys, with or without a new `kid`, and another request may have read them meanwhile.
-    if (hasLookedAgain || (!(await keys.lookAgain()) && keys.current === verifiedBy)) {
-      throw unauthenticated(unpublishedKey);
-    }
-    hasLookedAgain = true;
+    await keys.lookAgain();
+    if (keys.current === verifiedBy) throw unauthenticated(unpublishedKey);
   }
 }
 

@@ -47,7 +47,7 @@ it('an hour that a process knows to be spent is over when the client secret chan
   const told = { onBudget: () => {}, onExhausted: () => {} };
   const budget = new TokenBudget({ store, budgetPerHour: 1, budgetCallerShare: 1, budgetWatchShare: 1, ...told });
   await budget.spend({});
-  await expect(budget.spend({})).rejects.toMatchObject({ code: 'TOKEN_BUDGET_EXHAUSTED' });
+  await expect(budget.spend({})).rejects.toMatchObject({ code: 'TOKEN_BUDGET_EXHAUSTED', retryAfterSeconds: 3600 });
   secret.renew('after');
   sealer.renew();
   await budget.spend({});
