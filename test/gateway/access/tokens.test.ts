@@ -218,6 +218,16 @@ describe('The key set', () => {
     expect(own.counts.jwks).toBe(asked + 1);
   });
 
+  it.each([
+    ['86400', 600_000],
+    ['60', 30_000],
+  ])('that counts for %s seconds is read again after %i ms', async (seconds, ms) => {
+    const timers = jest.spyOn(globalThis, 'setTimeout');
+    await gatewayFor([provider], { AUTH_KEYS_MAX_AGE_SECONDS: seconds });
+    await until(() => timers.mock.calls.some(([, delay]) => delay === ms));
+    timers.mockRestore();
+  });
+
   it('that another request has just read serves a token of a new key, too', async () => {
     const own = await providerWith();
     const one = await gatewayFor([own]);
