@@ -1,6 +1,7 @@
 import { type Config, loadConfig, packageVersion } from '../config/config.js';
 import { createLogger, type Logger } from '../observability/log.js';
 import { StandardOutput } from '../observability/StandardOutput.js';
+import { inUrl } from '../process/hosts.js';
 import { type Gateway, startGateway } from '../server.js';
 import { shownStore } from '../stores/openStore.js';
 
@@ -82,8 +83,7 @@ function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, o
 
 function originOf({ host, tls }: Config, port: number): string {
   const isLocalhost = ['127.0.0.1', '::1', '0.0.0.0', '::'].includes(host);
-  const address = host.includes(':') ? `[${host}]` : host;
-  return `${tls ? 'https' : 'http'}://${isLocalhost ? 'localhost' : address}:${port}`;
+  return `${tls ? 'https' : 'http'}://${isLocalhost ? 'localhost' : inUrl(host)}:${port}`;
 }
 
 function screen(rows: readonly (readonly [name: string, value: string])[], firstQuery: string): string {

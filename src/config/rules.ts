@@ -1,5 +1,5 @@
 import { closest } from 'fastest-levenshtein';
-import { isLoopback } from '../process/isLoopback.js';
+import { isLoopback } from '../process/hosts.js';
 import { webUrl } from './forms.js';
 import { type Parsed, type SettingName, settings } from './settings.js';
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from 'cors';
 import { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
-import { isLoopback } from '../process/isLoopback.js';
+import { isLoopback } from '../process/hosts.js';
 import type { Surroundings } from '../Surroundings.js';
 
 /** Most refused origins that are logged: anybody can send any number of them. */

@@ -1,10 +1,10 @@
 import { type ClientRequest, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import { isIP, isIPv6 } from 'node:net';
+import { isIP } from 'node:net';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
-import { isLoopback } from '../process/isLoopback.js';
+import { inUrl, isLoopback } from '../process/hosts.js';
 import { followPemFiles, type Pem, type PemFiles, type Reporting, readPemFiles } from './pemFiles.js';
 
 /** HTTP agents for calls to the service, and for those to others: identity provider, decision point and collector. */
@@ -162,8 +162,7 @@ function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   const connecting = agent as unknown as Adding;
   const addRequest = connecting.addRequest.bind(agent);
   connecting.addRequest = (request, options) => {
-    const origin = isIPv6(options.host) ? `[${options.host}]` : options.host;
-    request.path = `http://${origin}:${options.port}${request.path}`;
+    request.path = `http://${inUrl(options.host)}:${options.port}${request.path}`;
     for (const [name, value] of Object.entries(headers)) request.setHeader(name, value);
     addRequest(request, { ...options, ...to });
   };

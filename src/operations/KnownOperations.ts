@@ -113,6 +113,7 @@ export class KnownOperations {
     const { schema, limits, openSchema } = this.options;
     const document = parse(text, { maxTokens: limits.tokens });
     const { line = 0 } = document.loc?.endToken ?? {};
+    // For each place that an error names graphql-js counts the lines again, and a mistake may have thousands of places.
     if (line > limits.tokens) {
       const message = `The document must have at most ${limits.tokens} lines (MAX_TOKENS)`;
       throw new GatewayError('GRAPHQL_VALIDATION_FAILED', message);
@@ -124,7 +125,7 @@ export class KnownOperations {
     visit(document, { StringValue: ownValue, IntValue: ownValue, ...(!openSchema && { Field: refuseIntrospection }) });
     const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw openSchema ? new AggregateError(errors) : withoutSchema(errors);
-    // For the place of each error graphql-js counts the lines again, and one answer may have thousands of errors.
+    // So may an answer, which may have thousands of errors.
     if (text.length > longestWithPlaces || line > mostLinesWithPlaces) {
       visit(document, { Field: forgetPlace, Variable: forgetPlace });
     }
@@ -142,7 +143,7 @@ export class KnownOperations {
     const type = operation.operation;
     const { fields } = sizeOf(operation);
     const roots = rootFieldsOf(document, operation);
-    // Validation has found the fields of one response key to be the same, except for what they select.
+    // One field of each response key. Validation has found those of one key to be the same, except for what they select.
     const distinct = new Set(new Map(roots.map((field) => [(field.alias ?? field.name).value, field])).values());
     const entities = new Set(roots.filter(({ name }) => name.value === '_entities'));
     const valuesFrom = variableReader(schema, operation.variableDefinitions, openSchema);

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { inUrl } from '../process/hosts.js';
 import { errorAnswer, sendAnswer } from './answers.js';
 import { addDemoData, demoData, demoRows, firstQuery } from './demoData.js';
 import { answerTo, type Received, routeOf } from './endpoints.js';
@@ -40,8 +41,7 @@ export async function startSandbox(options: SandboxOptions) {
   });
   await once(server.listen(port, host), 'listening');
   const shownHost = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host;
-  const address = shownHost.includes(':') ? `[${shownHost}]` : shownHost;
-  service.url = `http://${address}:${(server.address() as AddressInfo).port}`;
+  service.url = `http://${inUrl(shownHost)}:${(server.address() as AddressInfo).port}`;
   return {
     ...service,
     demo: demoData,

@@ -35,7 +35,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: St
   let unanswered: StoreError | undefined;
   /** Runs while the store is silent or refuses. */
   let probing: NodeJS.Timeout | undefined;
-  /** From then on no failure is noted: the store would be silent again, and not say that it is closed. */
+  /** Set by `close`: a failure after it, such as that of a last probe, must not hide that the store is closed. */
   let isClosed = false;
 
   const probe = async () => {

@@ -110,7 +110,8 @@ export class Journal {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#writing;
-    await (this.#unwritten.size > 0 ? this.#writeOnce() : this.#writing); // a change that waited may write already
+    // A change that waited too may have begun the next write, which this joins.
+    if (this.#unwritten.size > 0 || this.#writing !== undefined) await this.#writeOnce();
     await this.#file?.close();
     await this.lock.release();
   }

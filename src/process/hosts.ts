@@ -2,3 +2,8 @@
 export function isLoopback(host: string): boolean {
   return /^((.+\.)?localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/.test(host);
 }
+
+/** A host as a URL writes it: an IPv6 address in brackets. */
+export function inUrl(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
