@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import type { Pem } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { endOfTurn, pause } from '../process/pause.js';
@@ -18,8 +17,8 @@ import {
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** Takes a WebSocket. `head`: what the client sent after its request. */
-export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+/** Takes a WebSocket. `head`: what the client sent after its request; `response`: on no socket yet, for a refusal. */
+export type UpgradeHandler = (request: IncomingMessage, head: Buffer, response: ServerResponse) => void;
 
 export type Routes = (readonly [path: string, handler: Handler])[];
 
@@ -75,12 +74,8 @@ export class HttpServer {
 
   constructor(private readonly options: HttpServerOptions) {
     const { tls, timeouts = defaultTimeouts } = options;
-    const limits = {
-      ...timeouts,
-      keepAliveTimeout,
-      IncomingMessage: BoundedRequest,
-      ServerResponse: this.#responseClass(tls === undefined ? overHttp : overHttps),
-    };
+    const SafeResponse = this.#responseClass(tls === undefined ? overHttp : overHttps);
+    const limits = { ...timeouts, keepAliveTimeout, IncomingMessage: BoundedRequest, ServerResponse: SafeResponse };
     const listener = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request, response).catch((error) => this.#fail(response, error));
     const handshakeTimeout = timeouts.headersTimeout;
@@ -91,7 +86,7 @@ export class HttpServer {
     this.server.maxHeadersCount = maxHeaders;
     this.server.on('checkExpectation', listener); // Node.js would answer 417 itself, without counting the request
     this.server.on('upgrade', (request, socket, head) => {
-      if (options.upgrade && isForWebSocket(request)) options.upgrade(request, socket, head);
+      if (options.upgrade && isForWebSocket(request)) options.upgrade(request, head, new SafeResponse(request));
       else socket.destroy();
     });
     const remember = (socket: Socket) => {

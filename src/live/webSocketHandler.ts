@@ -1,13 +1,13 @@
-import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { handleProtocols } from 'graphql-ws';
 import { type ServerOptions, WebSocketServer } from 'ws';
 import type { Release } from '../admission/Places.js';
-import type { GatewayError } from '../errors/errors.js';
+import { plainJson } from '../http/accept.js';
+import { refuseInTurn } from '../http/answering.js';
 import { type Edge, shuttingDown } from '../http/edge.js';
-import { requestIdOf } from '../http/facts.js';
+import { HttpFacts } from '../http/facts.js';
 import type { UpgradeHandler } from '../http/HttpServer.js';
-import { clientOf } from '../operations/GraphQLRequest.js';
+import { badRequest } from '../operations/GraphQLRequest.js';
 import { OperationRecord } from '../operations/Operation.js';
 import { SocketSession } from './SocketSession.js';
 
@@ -32,15 +32,14 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
   };
   const sockets = new WebSocketServer(settings);
   const newcomers: Newcomers = new Map();
-  return async (request, socket, head) => {
-    const remoteAddress = edge.addressOf(request);
-    const facts = {
-      request,
-      requestId: requestIdOf(request),
-      client: clientOf(request.headers),
-      startedAt: performance.now(),
-      remoteAddress,
-    };
+  // Thrown through `handleUpgrade`.
+  sockets.on('wsClientError', (error) => {
+    throw badRequest(`Not a WebSocket handshake: ${error.message}`);
+  });
+  return async (request, head, response) => {
+    const { socket } = request;
+    const facts = new HttpFacts(response, edge.addressOf(request), plainJson);
+    const { requestId, client, startedAt, remoteAddress } = facts;
     socket.on('error', () => {}); // unhandled, it would end the process; `close` follows
     if (!(await edge.quota.begin(remoteAddress, upgradeMs, socket))) return;
     try {
@@ -48,11 +47,15 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
       const leavePlace = admit(edge, newcomers, socket, remoteAddress);
       socket.once('close', leavePlace);
       sockets.handleUpgrade(request, socket, head, (opened) => {
-        new SocketSession(opened, request, facts, leavePlace, edge);
+        new SocketSession(opened, request, { request, requestId, client, startedAt, remoteAddress }, leavePlace, edge);
       });
     } catch (error) {
-      edge.operations.refuse(new OperationRecord(facts, 'ws'), error);
-      refuseUpgrade(socket, error as GatewayError, facts.requestId);
+      const refusal = edge.operations.refuse(new OperationRecord(facts, 'ws'), error);
+      response.assignSocket(socket);
+      response.once('finish', () => socket.destroySoon());
+      response.shouldKeepAlive = false;
+      response.setHeader('sec-websocket-version', '13'); // RFC 6455, 4.4
+      await refuseInTurn(response, edge.quota, refusal, facts);
     }
   };
 }
@@ -78,13 +81,4 @@ function admit({ places, streams }: Edge, newcomers: Newcomers, socket: Duplex, 
   };
   newcomers.set(leavePlace, socket);
   return leavePlace;
-}
-
-function refuseUpgrade(socket: Duplex, refusal: GatewayError, requestId: string): void {
-  const { httpStatus = 503, message, retryAfterSeconds } = refusal;
-  socket.once('finish', () => socket.destroy()); // otherwise the socket stays open until the peer closes it
-  const wait = retryAfterSeconds === undefined ? '' : `Retry-After: ${retryAfterSeconds}\r\n`;
-  socket.end(
-    `HTTP/1.1 ${httpStatus} ${STATUS_CODES[httpStatus]}\r\n${wait}X-Request-Id: ${requestId}\r\nConnection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(message) + 1}\r\n\r\n${message}\n`,
-  );
 }
