@@ -267,6 +267,7 @@ describe('The key set', () => {
     const unusable = [
       makeKey('ES384').privateKey.export({ format: 'jwk' }),
       { kty: 'oct', k: 'c2VjcmV0', alg: 'HS256' },
+      { kid: 'no kty' },
       { ...ec, kty: 'EC', crv: 'P-384' },
       { ...rsa, use: 'enc' },
       { ...rsa, key_ops: ['encrypt'] },
