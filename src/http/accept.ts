@@ -46,8 +46,6 @@ export interface Accepted {
   readonly json: Dialect | undefined;
   /** The stream that the client prefers of those it names; a client that sends only a wildcard expects an answer that ends. */
   readonly stream: StreamTransport | undefined;
-  /** How the client accepts event streams; undefined when it does not. */
-  readonly events: 'by-name' | 'by-wildcard' | undefined;
 }
 
 /** How many characters of an Accept header are read: more than any client sends. */
@@ -66,9 +64,7 @@ function acceptedBy(accept: string): Accepted {
   const streams = negotiator
     .mediaTypes(Object.keys(streamTypes))
     .filter((type) => names(type === eventsType ? eventsType : 'subscriptionspec'));
-  const byWildcard = negotiator.mediaType([eventsType]) ? 'by-wildcard' : undefined;
-  const events = streams.includes(eventsType) ? 'by-name' : byWildcard;
-  return { json: dialectFor(negotiator, names), stream: streamTypes[streams[0] ?? ''], events };
+  return { json: dialectFor(negotiator, names), stream: streamTypes[streams[0] ?? ''] };
 }
 
 function dialectFor(negotiator: Negotiator, names: (type: string) => boolean): Dialect | undefined {

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Holder } from '../admission/Places.js';
 import type { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
@@ -10,19 +10,17 @@ import { headersOf, refuseInTurn, writeJson } from './answering.js';
 import { type Edge, shuttingDown } from './edge.js';
 import { HttpFacts } from './facts.js';
 import type { Handler } from './HttpServer.js';
-import { refuseGetsWithoutScript } from './origins.js';
 import { readGraphQLRequest } from './readGraphQLRequest.js';
 import { writeAsStream, writeStream } from './writeStream.js';
 
-/**
- * `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. `/graphql/stream` answers with
- * event streams alone.
- */
+/** What a client of `/graphql/stream` gets, whatever it says that it accepts. */
+const onlyEvents: Accepted = { json: undefined, stream: 'sse' };
+
+/** `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. */
 export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream'): Handler {
-  const eventsOnly = path === '/graphql/stream';
-  const { operations, quota, identify, addressOf, unread, origins } = edge;
+  const { operations, quota, identify, addressOf, unread } = edge;
   return async (request, response) => {
-    const { json, stream } = formsFor(request, eventsOnly);
+    const { json, stream } = path === '/graphql' ? readAccept(request.headers.accept) : onlyEvents;
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
     const takesNoJson = json === undefined;
     // A client that takes no JSON gets even the answer to a query as a stream.
@@ -30,19 +28,14 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
     let holder: Holder;
     let result: Answer | ResultStream;
     try {
-      if (takesNoJson) {
-        if (stream === undefined) throw notAcceptable(eventsOnly);
-        origins.refuseForeignPage(request);
-        refuseGetsWithoutScript(request);
-      }
+      if (takesNoJson && stream === undefined) throw notAcceptable();
       const identifying = identify(request.headers);
       const identified = Object.assign(facts, identifying instanceof Promise ? await identifying : identifying);
       holder = identified.caller.holder;
       quota.admit(identified);
-      // An EventSource cannot add the header that a GET must have: if it accepts only a stream, its page was checked instead.
-      const asked = await readGraphQLRequest(request, holder, edge, takesNoJson);
+      const asked = await readGraphQLRequest(request, holder, edge);
       const operation = operations.prepare(record, identified, asked, stream);
-      if (operation.known.way === 'events') admitStream(edge, request, response, holder);
+      if (operation.known.way === 'events') admitStream(edge, response, holder);
       const running = operations.run(operation);
       result = running instanceof Promise ? await running : running;
     } catch (error) {
@@ -60,23 +53,8 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
   };
 }
 
-/** The forms in which a client can be answered: on `/graphql/stream` events alone, and multipart only after a POST. */
-function formsFor({ method, headers }: IncomingMessage, eventsOnly: boolean): Pick<Accepted, 'json' | 'stream'> {
-  const { json, stream, events } = readAccept(headers.accept);
-  // A GET gets a stream only if it names the type, as an EventSource does: a browser's GET for an image accepts anything.
-  const named = events === 'by-name' ? 'sse' : undefined;
-  if (eventsOnly) return { json: undefined, stream: method !== 'GET' && events ? 'sse' : named };
-  return { json, stream: method === 'GET' ? named : stream };
-}
-
-/** @throws GatewayError when a subscription may not begin now, or not for this page, or has no place */
-function admitStream(
-  { streams, places, origins }: Edge,
-  request: IncomingMessage,
-  response: ServerResponse,
-  holder: Holder,
-): void {
-  origins.refuseForeignPage(request);
+/** @throws GatewayError when a subscription may not begin now, or has no place */
+function admitStream({ streams, places }: Edge, response: ServerResponse, holder: Holder): void {
   // A stream that began now would end at once, and look complete.
   if (streams.draining) throw shuttingDown;
   // A pipelined response has no socket yet, and Node.js would not tell it when the connection closes.
@@ -84,7 +62,6 @@ function admitStream(
   response.once('close', places.take('streams', holder));
 }
 
-function notAcceptable(eventsOnly: boolean): GatewayError {
-  const types = eventsOnly ? 'be text/event-stream' : 'allow application/graphql-response+json or application/json';
-  return badRequest(`The Accept header must ${types}`, 406);
+function notAcceptable(): GatewayError {
+  return badRequest('The Accept header must allow application/graphql-response+json or application/json', 406);
 }

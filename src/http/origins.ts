@@ -34,10 +34,18 @@ export class Origins {
     return true;
   }
 
-  /** Any page can open a WebSocket or an event stream to any host. @throws GatewayError unless the page is ours or allowed */
+  /** Any page can open a WebSocket or an EventSource to any host. @throws GatewayError unless the page is ours or allowed */
   refuseForeignPage(request: IncomingMessage): void {
     if (this.#mayAsk(request)) return;
     throw new GatewayError('FORBIDDEN', 'This origin is not allowed (CORS_ORIGINS)', { httpStatus: 403 });
+  }
+
+  /** A page can also GET without telling its origin, as for an image: `Sec-Fetch-Mode` tells. @throws GatewayError */
+  refuseForeignGet(request: IncomingMessage): void {
+    this.refuseForeignPage(request);
+    const mode = request.headers['sec-fetch-mode'] ?? 'cors';
+    if (mode !== 'cors' && mode !== 'same-origin')
+      throw badRequest('A GET from a page must be that of an EventSource', 400);
   }
 
   #mayAsk({ headers: { origin, host } }: IncomingMessage): boolean {
@@ -63,11 +71,4 @@ export class Origins {
       'a page of this origin is refused: to allow it, set CORS_ORIGINS',
     );
   }
-}
-
-/** Refuses a GET without an Origin header that any page can make, such as that of an image: `Sec-Fetch-Mode` tells. */
-export function refuseGetsWithoutScript({ method, headers }: IncomingMessage): void {
-  const mode = headers['sec-fetch-mode'] ?? 'cors';
-  if (method !== 'GET' || mode === 'cors' || mode === 'same-origin') return;
-  throw badRequest('A GET from a page must be that of an EventSource', 400);
 }

@@ -3,24 +3,22 @@ import type { IncomingMessage } from 'node:http';
 import type { Holder, Release } from '../admission/Places.js';
 import { badRequest, type GraphQLRequest, requestOf } from '../operations/GraphQLRequest.js';
 import { isObject } from '../process/json.js';
-import { isJson } from './accept.js';
+import { isJson, readAccept } from './accept.js';
 import type { Edge } from './edge.js';
 
 /**
  * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`, and parses it when the holder's turn comes. Begin its
- * work right after, without another `await`: see {@link Rounds.turnOf}. `simpleGet`: accepts a GET that needed no preflight,
- * because its page was checked.
+ * work right after, without another `await`: see {@link Rounds.turnOf}.
  * @throws GatewayError BAD_USER_INPUT, or RATE_LIMITED when there is no room for the body
  */
 export async function readGraphQLRequest(
   request: IncomingMessage,
   holder: Holder,
   edge: Edge,
-  simpleGet: boolean,
 ): Promise<GraphQLRequest> {
   if (request.destroyed) throw endedTooEarly(); // its events are over, so reading would not end
   if (request.method === 'GET') {
-    if (!simpleGet) refuseSimpleRequest(request);
+    refuseForgery(request, edge);
     const { url = '' } = request;
     return requestOf('GET', parametersOfQuery(url), url.length);
   }
@@ -38,14 +36,23 @@ export async function readGraphQLRequest(
   return edge.quota.timed(holder, () => requestOfBody(bytes, edge));
 }
 
-/** CSRF prevention as in Apollo Server: without a preflight, a page of another origin can GET, but not add these headers. */
-function refuseSimpleRequest({ headers }: IncomingMessage): void {
+/**
+ * CSRF prevention as in Apollo Server: without a preflight, a page of another origin can GET, but not add these headers. An
+ * EventSource cannot add them either, so the page of a client that accepts only a stream is checked instead.
+ * @throws GatewayError
+ */
+function refuseForgery(request: IncomingMessage, { origins }: Edge): void {
+  const { headers } = request;
   if (headers['apollo-require-preflight'] || headers['x-apollo-operation-name']) return;
   if (isJson(headers['content-type'])) return;
-  throw badRequest(
-    'GET requests must send the header apollo-require-preflight (any value), as protection against cross-site requests',
-    400,
-  );
+  const { json, stream } = readAccept(headers.accept);
+  const takesOnlyStream = json === undefined && stream !== undefined;
+  if (takesOnlyStream) origins.refuseForeignGet(request);
+  else
+    throw badRequest(
+      'GET requests must send the header apollo-require-preflight (any value), as protection against cross-site requests',
+      400,
+    );
 }
 
 const noBytes = Buffer.of();

@@ -118,9 +118,9 @@ const get = async (accept: string | undefined, headers: Texts = {}) => {
 
 it.each([
   ['text/event-stream', 200],
-  ['*/*', 406],
-  ['text/event-stream;q=0, */*', 406],
-  [undefined, 406], // `fetch` sends */*
+  ['*/*', 400],
+  ['text/event-stream;q=0, */*', 400],
+  [undefined, 400], // `fetch` sends */*
 ])('a GET of no browser that accepts %s gets %s', async (accept, status) => {
   expect(await get(accept)).toEqual([status, status === 200 ? 1 : 0]);
 });

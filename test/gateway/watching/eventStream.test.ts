@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { sharedMs } from '../../../src/datasources/RefreshJobs.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { executions } from '../../support/executions.js';
@@ -38,20 +37,6 @@ describe('server-sent events', () => {
     expect(await events.next()).toEqual({ event: 'complete', data: undefined });
     expect(await events.next()).toBeUndefined();
   });
-
-  it.each([
-    ['gateway.example', 200],
-    ['gateway.example:443', 200],
-    ['gateway.example:8443', 403],
-  ])(
-    'are given or refused to a page of gateway.example, behind a proxy that tells the host as %s',
-    async (host, status) => {
-      const headers = { host, origin: 'https://gateway.example', accept: 'text/event-stream' };
-      const asked = rawRequest(gateway.origin, { path: '/graphql/stream', headers, body: { query: '{ __typename }' } });
-      const [head] = await once(asked.resume(), 'data');
-      expect(String(head)).toContain(`HTTP/1.1 ${status} `);
-    },
-  );
 
   it('are executed anew for each event, with the data of that moment', async () => {
     const watched = addJob(gateway);

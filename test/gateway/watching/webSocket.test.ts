@@ -104,6 +104,15 @@ describe('subscriptions over WebSocket', () => {
     }
   });
 
+  it('are for pages of our own behind a proxy, with the port of the page or without', async () => {
+    const origin = 'https://gateway.example';
+    for (const host of ['gateway.example', 'gateway.example:443']) {
+      await rawSocket(gateway.origin, { headers: { origin, host } }).init();
+    }
+    const other = rawSocket(gateway.origin, { headers: { origin, host: 'gateway.example:8443' } });
+    expect((await other.refused()).statusCode).toBe(403);
+  });
+
   it('leave requests that offer another upgrade alone', async () => {
     const connection = 'Upgrade, HTTP2-Settings, close';
     const headers = { connection, upgrade: 'h2c', 'content-type': 'application/json' };
