@@ -9,7 +9,10 @@ const mostPipelined = 4;
 const unanswered = new WeakMap<Socket, number>();
 const unansweredOf = (socket: Socket): number => unanswered.get(socket) ?? 0;
 
-/** Most pieces that a body may come in if they have fewer than {@link tinyBytes} bytes on average. */
+/**
+ * Most pieces that a body may come in if they have fewer than {@link tinyBytes} bytes on average: Node.js takes hundreds of
+ * bytes and a microsecond for each.
+ */
 const mostTinyPieces = 400;
 const tinyBytes = 64;
 
@@ -40,13 +43,13 @@ export class BoundedRequest extends IncomingMessage {
     return this.isTooMany || (this.offersUpgrade === true && isForWebSocket(this));
   }
 
-  /** Takes a piece of the body; null at its end. */
+  /** Takes a piece of the body; null at its end. Ends a connection whose body comes in very many tiny pieces. */
   override push(piece: Buffer | null): boolean {
-    if (piece === null) return super.push(null);
     this.pieces += 1;
-    this.received += piece.length;
-    if (this.pieces > mostTinyPieces && this.received < tinyBytes * this.pieces) dropBody(this.socket);
-    return super.push(piece);
+    this.received += piece?.length ?? 0;
+    if (this.pieces <= mostTinyPieces || this.received >= tinyBytes * this.pieces) return super.push(piece);
+    this.socket.destroy();
+    return false; // keeps none of those that the parser has read already
   }
 }
 
@@ -59,24 +62,6 @@ export function countUnanswered({ socket }: IncomingMessage, response: ServerRes
 /** Whether a request asks for a WebSocket on its path. */
 export function isForWebSocket({ headers, url = '' }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket' && /^\/graphql(\?|$)/.test(pathAndQueryOf(url));
-}
-
-/**
- * Ends a connection whose body comes in very many tiny pieces, such as chunks of one byte. Node.js takes hundreds of bytes and
- * a microsecond for each, and its parser goes on to the end of the 64 kB that it has read, although the connection has ended.
- * So the parser's callback for pieces is removed until then. (From version 26 on the parser ignores that, and takes the time.)
- */
-function dropBody(socket: Socket): void {
-  if (socket.destroyed) return;
-  socket.destroy();
-  const { parser } = socket as unknown as { parser: Record<number, unknown> & { constructor: { kOnBody: number } } };
-  const { kOnBody } = parser.constructor;
-  const onBody = parser[kOnBody];
-  parser[kOnBody] = undefined;
-  // Restored before the socket has closed, because then another connection gets the parser.
-  setImmediate(() => {
-    parser[kOnBody] = onBody;
-  });
 }
 
 /** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */
