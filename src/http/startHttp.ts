@@ -35,7 +35,7 @@ export async function startHttp(parts: HttpParts): Promise<{ readonly server: Ht
   const { config, log, upgrade } = parts;
   const routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
   if (config.metricsPort === undefined) routes.push(metricsRoute(parts));
-  if (config.introspection) routes.push(...explorerRoutes(parts.explorer).map((route) => counted(parts, route)));
+  if (config.introspection) routes.push(...explorerRoutes(parts.explorer));
   const { host, port, tls: files } = config;
   const tls = files && readPemFiles(files);
   const before = beforeRoutes(parts);
@@ -90,17 +90,6 @@ function beforeRoutes({ quota, addressOf, origins }: HttpParts) {
   };
 }
 
-/** A route that counts what its clients have not read. */
-function counted({ unread, addressOf }: HttpParts, [path, handler]: Routes[number]): Routes[number] {
-  return [
-    path,
-    async (request, response) => {
-      await handler(request, response);
-      unread.holdAnswer(response, addressOf(request));
-    },
-  ];
-}
-
 function graphqlRoutes(parts: HttpParts): Routes {
   const answer = graphqlHandler(parts, '/graphql');
   return [
@@ -129,17 +118,17 @@ function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
 const metricsEveryMs = 100;
 
 /** Metrics, written at most ten times a second. */
-function metricsRoute(parts: HttpParts): Routes[number] {
-  const { registry } = parts.metrics;
+function metricsRoute({ metrics: { registry }, unread, addressOf }: HttpParts): Routes[number] {
   let next: Promise<Buffer> | undefined;
   const write = async () => {
     await pause(metricsEveryMs);
     next = undefined;
     return Buffer.from(await registry.metrics()); // one copy, however many have not read it yet
   };
-  const handler: Handler = async (_, response) => {
+  const handler: Handler = async (request, response) => {
     next ??= write();
     writeBody(response, 200, prometheusContentType, await next);
+    unread.holdAnswer(response, addressOf(request));
   };
-  return counted(parts, ['/metrics', handler]);
+  return ['/metrics', handler];
 }
