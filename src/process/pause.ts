@@ -25,26 +25,19 @@ export function endOfTurn(): Promise<void> {
   return ending;
 }
 
-/** How late a timer may fire, in milliseconds, before the process counts as having stood still. */
-const lateMs = 50;
-/** How long it may take, after the process stood still, to read what has arrived meanwhile, in milliseconds. */
-const catchUpMs = 250;
+/** The last part of a time limit, in milliseconds. */
+const lastMs = 250;
 
 /**
- * Calls `giveUp` when I/O has taken longer than `ms`; returns what cancels it. Timers run before I/O, so what arrived before the
- * time was over is read first, also when the process stood still and the timer fires very late.
+ * Calls `giveUp` when I/O has taken longer than `ms`; returns what cancels it. Timers run before I/O, so a process that stood
+ * still would give up before it reads what has arrived meanwhile: the last part of the time begins when it runs again.
  */
 export function giveUpAfter(ms: number, giveUp: () => void): () => void {
-  const dueAt = performance.now() + Math.max(0, ms);
-  let immediate: NodeJS.Immediate | undefined;
+  const last = Math.min(ms, lastMs);
   let timer = setTimeout(() => {
-    if (performance.now() - dueAt < lateMs) immediate = setImmediate(giveUp);
-    else timer = setTimeout(giveUp, catchUpMs);
-  }, ms);
-  return () => {
-    clearTimeout(timer);
-    clearImmediate(immediate);
-  };
+    timer = setTimeout(giveUp, last);
+  }, ms - last);
+  return () => clearTimeout(timer);
 }
 
 /** Rejects with the error of `late` when `work` takes longer than `ms`, as {@link giveUpAfter} counts. The work goes on. */
