@@ -1,5 +1,5 @@
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
-import { BoundedCache, heapPart, heldBytes, ownText } from '../process/BoundedCache.js';
+import { BoundedCache, heldBytes, ownText } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
 import type { Place } from '../stores/Store.js';
 import { goOnAlone, StoreError } from '../stores/StoreError.js';
@@ -68,7 +68,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   readonly #unsaved = new Set<string>();
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
-    this.#memory = new BoundedCache({ max: options.maxEntries, maxSize: heapPart(8) });
+    this.#memory = new BoundedCache({ max: options.memoryBytes });
   }
 
   /** The entry in memory, of any age. */

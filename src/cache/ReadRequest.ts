@@ -19,7 +19,8 @@ export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   readonly store: SealedStore;
   /** The label of metrics. */
   readonly kind: string;
-  readonly maxEntries: number;
+  /** Most bytes of the entries that memory keeps. */
+  readonly memoryBytes: number;
   /** Time limit of a fetch, in milliseconds. The lease is renewed until the fetch has ended. */
   readonly workMs: number;
   /**

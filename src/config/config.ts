@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { PemFiles } from '../network/pemFiles.js';
+import { heapPart } from '../process/BoundedCache.js';
 import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
 import { audiencesOf, dangersIn, type Facts, rules, warningsOf } from './rules.js';
 import { Secret } from './Secret.js';
@@ -168,7 +169,8 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
       url: s.CACHE_URL ?? (s.isSandbox ? 'memory:' : 'file:.taxpayer-gateway/cache'),
       /** The first seals, each opens. Without any, the client secret takes their place. */
       encryptionKeys: s.CACHE_ENCRYPTION_KEY ?? [],
-      maxEntries: 100_000,
+      /** For each kind of entries. */
+      memoryBytes: heapPart(8),
       keepMs: s.STORE_TTL_DAYS * 86_400_000,
     },
     tokens: {

@@ -51,8 +51,7 @@ interface Attempt {
 export class ClientLinks {
   /** The records this process wrote, by name: the shared store may have lost or refused them. */
   readonly #own = new BoundedCache<LinkRecord>({
-    max: 10_000,
-    maxSize: heapPart(16, 1 << 24), // bytes
+    max: heapPart(16, 1 << 24), // bytes
     sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
     ttl: idempotencyTtlMs - 1, // lru-cache still returns an entry whose age equals its ttl
   });

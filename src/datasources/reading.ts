@@ -7,7 +7,7 @@ import type { TaxpayerService } from './TaxpayerService.js';
 export interface ReadingOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
-  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'inQueue' | 'onRead' | 'onBytes'>;
+  readonly cache: Pick<LeasedCacheOptions<unknown>, 'memoryBytes' | 'workMs' | 'inQueue' | 'onRead' | 'onBytes'>;
   /** Longest time that anything about a taxpayer is kept, in milliseconds. */
   readonly keepMs: number;
 }

@@ -39,7 +39,7 @@ export type Datasources = ReturnType<typeof startDatasources>;
 export function startDatasources(options: DatasourcesOptions) {
   const { config, metrics, agents, store, sealer, upstream, fetch, audit, onBegin } = options;
   const { apiVersion, deadlineMs, breakerResetMs: longestPauseMs } = config.service;
-  const { maxEntries, keepMs } = config.cache;
+  const { memoryBytes, keepMs } = config.cache;
   const sealed = new SealedStore({ store, sealer, client: upstream, apiVersion });
   const http = new ResilientFetch({
     ...config.service,
@@ -51,7 +51,7 @@ export function startDatasources(options: DatasourcesOptions) {
   const places = new Places(boundsFor(config.limits));
   const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onBegin });
   const inQueue: CacheOptions['inQueue'] = (holder, read) => calls.run(holder, read);
-  const cache = { maxEntries, workMs: deadlineMs, inQueue, onRead: metrics.onRead, onBytes: options.onBytes };
+  const cache = { memoryBytes, workMs: deadlineMs, inQueue, onRead: metrics.onRead, onBytes: options.onBytes };
   const shared = { service, store: sealed, keepMs, cache };
   const broker = new TokenBroker({
     ...shared,

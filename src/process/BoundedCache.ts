@@ -7,20 +7,14 @@ type Json = Readonly<Record<string, unknown>>;
 /** Looks the clock up at each call, because tests and the simulator replace it. lru-cache would keep the first one. */
 const perf = { now: () => performance.now() };
 
-/** An LRU cache of at most `max` entries that allocates memory as it fills. lru-cache's own `max` allocates all at once. */
+/**
+ * An LRU cache whose entries have a size of `max` at most, each of 1 unless it is told, that allocates memory as it fills.
+ * lru-cache's own `max` allocates all at once.
+ */
 export class BoundedCache<Value extends Thing, Key extends Thing = string> extends LRUCache<Key, Value> {
-  readonly #max: number;
-
   constructor({ max, ...options }: LRUCache.Options<Key, Value, unknown> & { readonly max: number }) {
     const defaults = { maxSize: max, sizeCalculation: () => 1, ttlResolution: 0, perf };
     super({ ...defaults, ...options } as LRUCache.Options<Key, Value, unknown>);
-    this.#max = max;
-  }
-
-  override set(key: Key, value: Value | undefined, options?: LRUCache.SetOptions<Key, Value, unknown>): this {
-    super.set(key, value, options);
-    if (this.size > this.#max) this.pop();
-    return this;
   }
 }
 

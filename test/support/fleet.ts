@@ -27,8 +27,8 @@ export interface FleetOptions {
   readonly callMs?: number;
   /** Overrides of the default rule. */
   readonly freshness?: Partial<FreshnessRule>;
-  /** Most records in the memory of one member. */
-  readonly maxEntries?: number;
+  /** Most bytes of records in the memory of one member. */
+  readonly memoryBytes?: number;
   readonly budgetPerHour?: number;
   readonly budgetCallerShare?: number;
   readonly budgetWatchShare?: number;
@@ -49,7 +49,7 @@ export async function startFleet({
   size = 1,
   callMs = 20_000,
   freshness,
-  maxEntries = 1000,
+  memoryBytes = 10_000_000,
   budgetPerHour = 0,
   budgetCallerShare = 1,
   budgetWatchShare = 1,
@@ -68,7 +68,7 @@ export async function startFleet({
   const config: Config = {
     ...defaults,
     service: { ...defaults.service, timeoutMs: callMs / 2, deadlineMs: callMs, breakerResetMs },
-    cache: { ...defaults.cache, maxEntries },
+    cache: { ...defaults.cache, memoryBytes },
     tokens: {
       freshness: { ...defaults.tokens.freshness, ...freshness },
       budgetPerHour,

@@ -30,7 +30,7 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
   });
   const cache = new LeasedCache<string>({
     store: sealed,
-    ...{ kind: 'token', maxEntries: 100, workMs: 60_000, ttlMs: () => 3_600_000 },
+    ...{ kind: 'token', memoryBytes: 1_000_000, workMs: 60_000, ttlMs: () => 3_600_000 },
     codec: { encode: String, decode: String },
     inQueue: async (_holder, work) => work(),
     fieldOf: (subject) => ({ subject, kind: 'token' }),

@@ -50,7 +50,7 @@ describe('A record that does not change', () => {
 
 describe('A change', () => {
   it('is remembered by a process whose memory holds no more than one record', async () => {
-    const { sandbox } = await scene({ maxEntries: 1 });
+    const { sandbox } = await scene({ memoryBytes: 2000 });
     const { broker } = fleet.one;
     const ids = fleet.addTaxpayers(10, { createdAt: new Date(fleet.now() - 300 * day).toISOString() });
     const readAll = async () => {
