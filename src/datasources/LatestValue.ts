@@ -18,11 +18,6 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
     this.#serve();
   }
 
-  /** Forgets a value that was not read yet. */
-  drop(): void {
-    this.#unread = undefined;
-  }
-
   /** Ends with an error; a value not read yet comes first. */
   fail(error: unknown): void {
     this.#endWith({ error });

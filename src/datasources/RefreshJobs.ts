@@ -78,6 +78,11 @@ export class RefreshJobs {
     return call.once ? call.once(`job ${id}`, read) : read();
   }
 
+  /** The status in memory, of any age. */
+  known(taxpayerId: TaxpayerId, jobId: JobId): JobView | undefined {
+    return this.cache.peek(idOf(taxpayerId, jobId));
+  }
+
   #isCurrent(entry: JobView, maxAgeMs: number): boolean {
     return isFinalJob(entry.value.job) || isYoungerThan(entry, maxAgeMs);
   }

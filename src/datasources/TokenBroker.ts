@@ -109,12 +109,10 @@ export class TokenBroker implements MemoryKeeper {
     for (const id of [...this.#failures.keys()]) if (isMeant(id)) this.#failures.delete(id);
   }
 
-  /** The record in memory, of any age, as it is shown when the service cannot answer. */
-  stale(id: TaxpayerId): TokenView | undefined {
+  /** The record in memory, of any age. `stale`: as it is shown when the service cannot answer. */
+  known(id: TaxpayerId, stale = false): TokenView | undefined {
     const held = this.cache.peek(id);
-    if (held?.value.kind !== 'record') return undefined;
-    this.options.onEvent('stale-served');
-    return { ...this.#viewOf(held), stale: true };
+    return held?.value.kind === 'record' ? { ...this.#viewOf(held), stale } : undefined;
   }
 
   /**
@@ -130,8 +128,9 @@ export class TokenBroker implements MemoryKeeper {
     // Other errors are answers of the service, which an old record must not hide.
     const isNoAnswer =
       error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$|RATE_LIMITED$)/.test(error.code);
-    const stale = isNoAnswer ? this.stale(id) : undefined;
+    const stale = isNoAnswer ? this.known(id, true) : undefined;
     if (stale === undefined) throw error;
+    this.options.onEvent('stale-served');
     return stale;
   }
 

@@ -11,10 +11,10 @@ interface Timed {
 
 /** How a {@link Watcher} reads, compares and schedules what it watches. Times are in milliseconds. */
 interface Watched<Key, View extends Timed> {
-  /** Reads a view that is newer than one that was read at `knownAt`. */
-  read(key: Key, knownAt: number | undefined, call: ReadCall): View | Promise<View>;
-  /** The view that a new reader gets while reads fail. Default: that of the last successful read. */
-  standIn?(key: Key): View | undefined;
+  /** Reads a view that is newer than one that was read at `knownAt` into memory. */
+  read(key: Key, knownAt: number | undefined, call: ReadCall): unknown;
+  /** The view in memory; `isFailing`: as it is shown while the service does not answer. */
+  known(key: Key, isFailing: boolean): View | undefined;
   /** What a view tells: of views with the same news, one after the other, a reader gets the first. */
   newsOf(view: View): string;
   isFinal(view: View): boolean;
@@ -87,15 +87,9 @@ export class Watcher<Key, View extends Timed> {
     if (this.#loops.size > 0) this.#loops.get(idOf(key))?.offer(view);
   }
 
-  /** Drops the views of the keys that `isMeant` selects, and begins new loops for their readers. */
+  /** Polls the keys that `isMeant` selects at once, because memory has forgotten them. */
   forget(isMeant: (key: Key) => boolean): void {
-    const meant = [...this.#loops.values()].filter(({ key }) => isMeant(key));
-    for (const loop of meant) {
-      for (const [reader, { call }] of loop.giveUp()) {
-        reader.drop();
-        this.#loopOf(loop.key).join(reader, call);
-      }
-    }
+    for (const loop of this.#loops.values()) if (isMeant(loop.key)) loop.schedule(0);
   }
 
   /** How many keys are polled. */
@@ -123,12 +117,6 @@ function idOf(key: unknown): string {
   return JSON.stringify(key);
 }
 
-/**
- * What the last poll found, which decides whether a reader that joins causes a poll. `nothing`: the poll is under way, or was
- * refused to every caller, and a new caller may get an answer. After a failure: not before `quietUntil` (monotonic).
- */
-type Found = 'nothing' | 'answer' | { readonly quietUntil: number };
-
 interface Reader {
   readonly call: ReadCall;
   /** That of the last view that the reader was given. */
@@ -139,14 +127,11 @@ interface Reader {
 class PollLoop<Key, View extends Timed> {
   /** In the order in which polls are made on their behalf. */
   readonly #readers = new Map<LatestValue<View>, Reader>();
-  #found: Found = 'nothing';
-  /** The view of the last answer. Weak, so that only the cache, whose size is bounded, keeps it in memory. */
-  #latest: WeakRef<View> | undefined;
-  /** When that view was read. */
+  /** When the view of the last answer was read. */
   #latestAt: number | undefined;
+  /** Of polls, since the last answer. A reader that joins causes no poll before `quietUntil`. By the monotonic clock. */
+  #failure: { readonly since: number; readonly quietUntil: number } | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** When the first of the failures in a row was; undefined after an answer. */
-  #failingSince: number | undefined;
   #ended = false;
 
   constructor(
@@ -157,17 +142,13 @@ class PollLoop<Key, View extends Timed> {
   ) {}
 
   join(reader: LatestValue<View>, call: ReadCall): void {
-    const isNewCaller = this.#readerOf(call.holder) === undefined;
     const state: Reader = { call, news: undefined };
     this.#readers.set(reader, state);
-    this.#give(this.#failingSince === undefined ? this.#latest?.deref() : this.#standIn());
-    const found = this.#found;
-    if (found === 'nothing' && !isNewCaller) return;
-    if (found === 'answer' && state.news !== undefined) return; // the reader was given that answer
-    const waitMs = typeof found === 'object' ? found.quietUntil - performance.now() : 0;
-    // After a failure. The readers that saw it may wait for longer.
-    if (waitMs > 0) this.#schedule(waitMs);
-    else void this.#poll();
+    if (this.#latestAt !== undefined || this.#failure) this.#giveKnown();
+    // After a failure the next poll may come sooner: the readers that saw it may wait for longer.
+    const waitMs = this.#failure ? this.#failure.quietUntil - performance.now() : 0;
+    if (waitMs > 0) this.schedule(waitMs);
+    else if (this.#failure || state.news === undefined) void this.#poll([[reader, state]]);
   }
 
   leave(reader: LatestValue<View>): void {
@@ -177,14 +158,6 @@ class PollLoop<Key, View extends Timed> {
 
   offer(view: View): void {
     if (this.#latestAt === undefined || view.readAt > this.#latestAt) this.#publish(view);
-  }
-
-  /** Ends for good: a poll under way tells nobody. Returns the readers, which have not ended. */
-  giveUp() {
-    const readers = [...this.#readers];
-    this.#readers.clear();
-    this.end();
-    return readers;
   }
 
   end(): void {
@@ -197,23 +170,24 @@ class PollLoop<Key, View extends Timed> {
 
   /**
    * Polls on behalf of one caller after the other, until one is not refused for reasons that concern that caller alone. Callers
-   * pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller.
+   * pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller. A reader that
+   * joins polls by itself first: the calls of those before may be refused, or have to wait.
    */
-  async #poll(): Promise<void> {
-    this.#found = 'nothing';
-    for (const holder of this.#callers()) {
-      const chosen = this.#readerOf(holder);
-      if (chosen === undefined) continue; // it has left
-      const [reader, state] = chosen;
-      this.#readers.delete(reader);
+  async #poll(readers = this.#inTurn()): Promise<void> {
+    const asked = new Set<Holder>();
+    for (const [reader, state] of readers) {
+      const { holder } = state.call;
+      if (asked.has(holder) || !this.#readers.delete(reader)) continue; // or it has left
+      asked.add(holder);
       this.#readers.set(reader, state);
       try {
-        const view = await this.watched.read(this.key, this.#latestAt, state.call);
-        if (!this.#ended) this.#publish(view);
-        return;
+        await this.watched.read(this.key, this.#latestAt, state.call);
+        if (this.#ended) return;
+        const view = this.watched.known(this.key, false);
+        if (view !== undefined) return this.#publish(view);
+        break; // it was forgotten meanwhile
       } catch (error) {
-        // Another poll may have found something meanwhile.
-        if (this.#ended || this.#found !== 'nothing') return;
+        if (this.#ended) return;
         // A refusal that names another holder, as that of the watchers' share does, concerns every caller.
         const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
         if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
@@ -222,27 +196,19 @@ class PollLoop<Key, View extends Timed> {
     if (!this.#ended) this.#retryAfter(0);
   }
 
-  /** The callers who watch, those with the fewest calls first. */
-  #callers(): Holder[] {
-    const callers = new Set([...this.#readers.values()].map(({ call }) => call.holder));
-    return [...callers].sort((one, other) => this.callsOf(one) - this.callsOf(other));
-  }
-
-  #readerOf(caller: Holder): readonly [LatestValue<View>, Reader] | undefined {
-    for (const reader of this.#readers) if (reader[1].call.holder === caller) return reader;
-    return undefined;
+  #inTurn(): readonly (readonly [LatestValue<View>, Reader])[] {
+    const callsOf = ([, { call }]: readonly [unknown, Reader]) => this.callsOf(call.holder);
+    return [...this.#readers].sort((one, other) => callsOf(one) - callsOf(other));
   }
 
   /** Tells the readers what changed, then ends or schedules the next poll. */
   #publish(view: View): void {
-    this.#found = 'answer';
-    this.#failingSince = undefined;
-    this.#latest = new WeakRef(view);
+    this.#failure = undefined;
     this.#latestAt = view.readAt;
     this.#give(view, 'all');
     const intervalMs = this.watched.intervalMs(view);
     if (this.watched.isFinal(view)) this.end();
-    else this.#schedule(Math.min(intervalMs, Math.max(0, view.readAt + intervalMs - performance.now())));
+    else this.schedule(Math.min(intervalMs, Math.max(0, view.readAt + intervalMs - performance.now())));
   }
 
   /** After a failure that concerns all readers. */
@@ -253,27 +219,28 @@ class PollLoop<Key, View extends Timed> {
       return;
     }
     const { first } = this.watched.retryMs;
-    const leastMs = withJitter(Math.max(first, 1000 * (error.retryAfterSeconds ?? 0)));
-    this.#found = { quietUntil: performance.now() + leastMs };
-    this.#retryAfter(leastMs);
+    this.#retryAfter(withJitter(Math.max(first, 1000 * (error.retryAfterSeconds ?? 0))));
   }
 
   /** Polls again after the pause, which is at least `leastMs`. */
   #retryAfter(leastMs: number): void {
     const { first, longest } = this.watched.retryMs;
-    this.#failingSince ??= performance.now();
-    const usualMs = Math.min(longest, Math.max(first, performance.now() - this.#failingSince));
-    if ([...this.#readers.values()].some(({ news }) => news === undefined)) this.#give(this.#standIn());
-    this.#schedule(Math.max(withJitter(usualMs), leastMs));
+    const now = performance.now();
+    const { since } = this.#failure ?? { since: now };
+    this.#failure = { since, quietUntil: now + leastMs };
+    this.#giveKnown();
+    const usualMs = Math.min(longest, Math.max(first, now - since));
+    this.schedule(Math.max(withJitter(usualMs), leastMs));
   }
 
-  #standIn(): View | undefined {
-    return this.watched.standIn ? this.watched.standIn(this.key) : this.#latest?.deref();
+  /** Gives what memory has to the readers that have no view yet. */
+  #giveKnown(): void {
+    const known = this.watched.known(this.key, this.#failure !== undefined);
+    if (known !== undefined) this.#give(known);
   }
 
   /** Gives a view to the readers that have none yet; with `all` also to those to whom it is news. */
-  #give(view: View | undefined, to: 'new' | 'all' = 'new'): void {
-    if (view === undefined) return;
+  #give(view: View, to: 'new' | 'all' = 'new'): void {
     const news = this.watched.newsOf(view);
     for (const [reader, state] of this.#readers) {
       if (state.news !== undefined && (to === 'new' || state.news === news)) continue;
@@ -282,7 +249,7 @@ class PollLoop<Key, View extends Timed> {
     }
   }
 
-  #schedule(pauseMs: number): void {
+  schedule(pauseMs: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
   }

@@ -10,7 +10,7 @@ export function recordWatcher(broker: TokenBroker, options: WatcherOptions) {
   return new Watcher<TaxpayerId, TokenView>(
     {
       read: (id, _, call) => broker.poll(id, call),
-      standIn: (id) => broker.stale(id),
+      known: (id, isFailing) => broker.known(id, isFailing),
       newsOf: ({ record, stale }) => (stale ? 'stale' : digestOf(record)),
       isFinal: ({ record }) => isFinal(record),
       intervalMs: ({ freshMs }) => freshMs,
@@ -32,6 +32,7 @@ export function jobWatcher(jobs: RefreshJobs, { pollMinMs, pollMaxMs, ...options
     {
       // Any status read later will do: another process may have polled in this interval.
       read: (ids, knownAt, call) => jobs.status(...ids, call, knownAt && performance.now() - knownAt),
+      known: (ids) => jobs.known(...ids),
       newsOf: ({ value }) => value.job.status,
       isFinal: ({ value }) => isFinalJob(value.job),
       intervalMs({ value: { unchangedForMs }, version }) {
