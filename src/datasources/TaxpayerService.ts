@@ -63,29 +63,18 @@ export class TaxpayerService {
     return this.#call({ ...call, endpoint: 'refreshJob', path, taxpayer, token, decode });
   }
 
-  /** Reports to `onOutcome` a success or a failure of the service; other errors, such as NOT_FOUND, are not reported. */
+  /**
+   * What a 2xx answer says: any 2xx will do, because its content is checked. Reports to `onOutcome` such an answer or a failure of
+   * the service. Other answers, such as a 404, are not reported: a 403 may concern one caller alone, and a pause is reported by itself.
+   */
   async #call<T>(call: Call<T>): Promise<T> {
-    const { onOutcome } = this.options;
-    try {
-      const result = await this.#answerTo(call);
-      onOutcome(call.endpoint);
-      return result;
-    } catch (error) {
-      const failure = failureIn(error);
-      if (failure !== undefined) onOutcome(call.endpoint, failure);
-      throw error;
-    }
-  }
-
-  /** What a 2xx answer says: any 2xx will do, because its content is checked. */
-  async #answerTo<T>(call: Call<T>): Promise<T> {
-    const { upstream, apiVersion, pauses, http } = this.options;
+    const { upstream, apiVersion, pauses, http, onOutcome } = this.options;
     const { endpoint, path, body, token } = call;
     const { baseUrl, clientId, clientSecret } = upstream;
     const bearer = token?.reveal() ?? Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
     // A refusal counts against the secret that was sent, which may have been rotated since.
     const secret = clientSecret.fingerprint();
-    const { status, value, retryAfterSeconds } = await http.call({
+    const calling = http.call({
       ...call,
       isAsClient: token === undefined,
       url: serviceUrl(baseUrl, ...path),
@@ -100,7 +89,15 @@ export class TaxpayerService {
         await call.beforeTry?.();
       },
     });
-    if (value !== undefined) return value;
+    const { status, value, retryAfterSeconds } = await calling.catch((error) => {
+      const failure = error.cause ?? error; // the cause of an unknown outcome
+      if (failure instanceof TryFailure) onOutcome(endpoint, failure);
+      throw error;
+    });
+    if (value !== undefined) {
+      onOutcome(endpoint);
+      return value;
+    }
     if (status === 429) throw await pauses.rateLimited(endpoint, secret, retryAfterSeconds);
     if (status === 401) throw token ? new AccessTokenRefused() : await pauses.credentialsRefused(secret);
     const reason = `HTTP ${status}`;
@@ -128,10 +125,3 @@ export function serviceUrl(baseUrl: string, ...segments: readonly string[]): str
 
 const noAccess = 'The service refuses access to this taxpayer';
 const unknownToIt = 'The service knows no such taxpayer or job';
-
-function failureIn(error: unknown): TryFailure | undefined {
-  const failure = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN' ? error.cause : error;
-  // Refused client credentials are not reported here: a 403 may concern one caller alone, and a 401 begins a pause, which is
-  // reported by itself.
-  return failure instanceof TryFailure ? failure : undefined;
-}
