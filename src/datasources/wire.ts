@@ -101,19 +101,30 @@ export function decodeClientLink(json: unknown): ClientLink {
 export function decodeTokenRecord(json: unknown, expected: TaxpayerId): TokenRecord {
   const record = decode(tokenRecord, json);
   if (!isSameId(record.taxpayer_id, expected)) throw contractBreach('taxpayer_id: of another taxpayer');
-  const name = detail(details.name, 'name', record['name']);
-  const metadata = metadataIn(record['metadata']);
-  const createdAt = detail(details.createdAt, 'created_at', record['created_at']);
-  const faults = { name: name.fault, metadata: metadata.fault, createdAt: createdAt.fault };
+  const faults: Partial<Record<keyof typeof details, Fault>> = {};
+  /** The value of a detail; null, which is then among the faults, if it cannot be shown. */
+  const detail = <T>(name: keyof typeof details, schema: z.ZodType<T | null | undefined>, member: string = name) => {
+    const { data, error } = schema.safeParse(record[member]);
+    const message = 'The service gave a value that breaks its contract';
+    if (error) faults[name] = { message, reason: mistakesIn(error, member) };
+    return data ?? null;
+  };
+  const name = detail('name', details.name);
+  const createdAt = detail('createdAt', details.createdAt, 'created_at');
+  const given = detail('metadata', details.metadata);
+  const fault = faultOfMetadata(given);
+  if (fault) {
+    faults.metadata = { message: `metadata${fault.place} ${fault.message}`, reason: `metadata ${fault.message}` };
+  }
   return {
     accessToken: record.access_token,
     taxpayerId: expected,
-    name: name.value,
-    metadata: metadata.value,
+    name,
+    metadata: fault ? null : given,
     providerId: record.provider_id,
-    createdAt: createdAt.value,
+    createdAt,
     status: record.status,
-    ...(Object.values(faults).some(Boolean) && { faults }),
+    ...(Object.keys(faults).length > 0 && { faults }),
   };
 }
 
@@ -138,26 +149,6 @@ function decode<T>(schema: z.ZodType<T>, json: unknown): T {
 
 /** `reason` names members and kinds, never values. */
 const contractBreach = (reason: string) => new TryFailure('invalid', { reason });
-
-/** A member that a record can do without: its value or, if that cannot be shown, null and why. */
-interface Detail<T> {
-  readonly value: T | null;
-  readonly fault?: Fault;
-}
-
-function detail<T>(schema: z.ZodType<T | null | undefined>, member: string, found: unknown): Detail<T> {
-  const { success, data, error } = schema.safeParse(found);
-  if (success) return { value: data ?? null };
-  return faulty('The service gave a value that breaks its contract', mistakesIn(error, member));
-}
-
-function metadataIn(found: unknown): Detail<Readonly<Record<string, unknown>>> {
-  const metadata = detail(details.metadata, 'metadata', found);
-  const fault = faultOfMetadata(metadata.value);
-  return fault ? faulty(`metadata${fault.place} ${fault.message}`, `metadata ${fault.message}`) : metadata;
-}
-
-const faulty = (message: string, reason: string) => ({ value: null, fault: { message, reason } });
 
 /**
  * Which members are wrong and how, as `status: Invalid input: expected string, received null`. Only members of the schemas
