@@ -65,21 +65,22 @@ export class Watcher<Key, View extends Timed> {
    */
   watch(key: Key, { onEnd, signal, maxMs = Infinity, ...call }: WatchOptions = {}) {
     const id = idOf(key);
-    const reader = new LatestValue<View>(() => {
+    const views = new LatestValue<View>(() => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', end);
       this.options.onReaders(--this.#readerCount);
       this.#loops.get(id)?.leave(reader);
       onEnd?.();
     });
-    const end = () => void reader.return();
+    const reader: Reader<View> = { views, call, news: undefined };
+    const end = () => void views.return();
     const timer = setTimeout(end, Math.min(maxMs, this.options.watchMaxMs)).unref();
     if (signal) setMaxListeners(0, signal); // each field of a request may wait
     signal?.addEventListener('abort', end);
     this.options.onReaders(++this.#readerCount);
     if (this.#stopped || signal?.aborted) end();
-    else this.#loopOf(key).join(reader, call);
-    return reader;
+    else this.#loopOf(key).join(reader);
+    return views;
   }
 
   /** Offers the readers a view that was read for somebody else. They get it at once if it is newer than theirs. */
@@ -117,7 +118,8 @@ function idOf(key: unknown): string {
   return JSON.stringify(key);
 }
 
-interface Reader {
+interface Reader<View> {
+  readonly views: LatestValue<View>;
   readonly call: ReadCall;
   /** That of the last view that the reader was given. */
   news: string | undefined;
@@ -126,7 +128,7 @@ interface Reader {
 /** The polls of one key. Runs while it has readers; leaves no timer behind. */
 class PollLoop<Key, View extends Timed> {
   /** In the order in which polls are made on their behalf. */
-  readonly #readers = new Map<LatestValue<View>, Reader>();
+  readonly #readers = new Set<Reader<View>>();
   /** When the view of the last answer was read. */
   #latestAt: number | undefined;
   /** Of polls, since the last answer. A reader that joins causes no poll before `quietUntil`. By the monotonic clock. */
@@ -141,17 +143,16 @@ class PollLoop<Key, View extends Timed> {
     private readonly onEnd: () => void,
   ) {}
 
-  join(reader: LatestValue<View>, call: ReadCall): void {
-    const state: Reader = { call, news: undefined };
-    this.#readers.set(reader, state);
+  join(reader: Reader<View>): void {
+    this.#readers.add(reader);
     if (this.#latestAt !== undefined || this.#failure) this.#giveKnown();
     // After a failure the next poll may come sooner: the readers that saw it may wait for longer.
     const waitMs = this.#failure ? this.#failure.quietUntil - performance.now() : 0;
     if (waitMs > 0) this.schedule(waitMs);
-    else if (this.#failure || state.news === undefined) void this.#poll([[reader, state]]);
+    else if (this.#failure || reader.news === undefined) void this.#poll([reader]);
   }
 
-  leave(reader: LatestValue<View>): void {
+  leave(reader: Reader<View>): void {
     this.#readers.delete(reader);
     if (this.#readers.size === 0) this.end();
   }
@@ -165,7 +166,7 @@ class PollLoop<Key, View extends Timed> {
     this.#ended = true;
     clearTimeout(this.#timer);
     this.onEnd();
-    for (const reader of this.#readers.keys()) void reader.return();
+    for (const { views } of this.#readers) void views.return();
   }
 
   /**
@@ -175,13 +176,13 @@ class PollLoop<Key, View extends Timed> {
    */
   async #poll(readers = this.#inTurn()): Promise<void> {
     const asked = new Set<Holder>();
-    for (const [reader, state] of readers) {
-      const { holder } = state.call;
+    for (const reader of readers) {
+      const { holder } = reader.call;
       if (asked.has(holder) || !this.#readers.delete(reader)) continue; // or it has left
       asked.add(holder);
-      this.#readers.set(reader, state);
+      this.#readers.add(reader);
       try {
-        await this.watched.read(this.key, this.#latestAt, state.call);
+        await this.watched.read(this.key, this.#latestAt, reader.call);
         if (this.#ended) return;
         const view = this.watched.known(this.key, false);
         if (view !== undefined) return this.#publish(view);
@@ -196,8 +197,8 @@ class PollLoop<Key, View extends Timed> {
     if (!this.#ended) this.#retryAfter(0);
   }
 
-  #inTurn(): readonly (readonly [LatestValue<View>, Reader])[] {
-    const callsOf = ([, { call }]: readonly [unknown, Reader]) => this.callsOf(call.holder);
+  #inTurn(): readonly Reader<View>[] {
+    const callsOf = ({ call }: Reader<View>) => this.callsOf(call.holder);
     return [...this.#readers].sort((one, other) => callsOf(one) - callsOf(other));
   }
 
@@ -205,7 +206,7 @@ class PollLoop<Key, View extends Timed> {
   #publish(view: View): void {
     this.#failure = undefined;
     this.#latestAt = view.readAt;
-    this.#give(view, 'all');
+    this.#give(view);
     const intervalMs = this.watched.intervalMs(view);
     if (this.watched.isFinal(view)) this.end();
     else this.schedule(Math.min(intervalMs, Math.max(0, view.readAt + intervalMs - performance.now())));
@@ -215,7 +216,7 @@ class PollLoop<Key, View extends Timed> {
   #retryOrFail(error: unknown): void {
     // An error without a code is a bug of ours, which every poll would meet again.
     if (!(error instanceof GatewayError) || permanent.includes(error.code)) {
-      for (const each of this.#readers.keys()) each.fail(error);
+      for (const { views } of this.#readers) views.fail(error);
       return;
     }
     const { first } = this.watched.retryMs;
@@ -235,17 +236,17 @@ class PollLoop<Key, View extends Timed> {
 
   /** Gives what memory has to the readers that have no view yet. */
   #giveKnown(): void {
-    const known = this.watched.known(this.key, this.#failure !== undefined);
-    if (known !== undefined) this.#give(known);
+    this.#give(this.watched.known(this.key, this.#failure !== undefined));
   }
 
-  /** Gives a view to the readers that have none yet; with `all` also to those to whom it is news. */
-  #give(view: View, to: 'new' | 'all' = 'new'): void {
+  /** Gives a view to the readers that have none yet and, unless polls are failing, to those to whom it is news. */
+  #give(view: View | undefined): void {
+    if (view === undefined) return;
     const news = this.watched.newsOf(view);
-    for (const [reader, state] of this.#readers) {
-      if (state.news !== undefined && (to === 'new' || state.news === news)) continue;
-      state.news = news;
-      reader.push(view);
+    for (const reader of this.#readers) {
+      if (reader.news !== undefined && (this.#failure || reader.news === news)) continue;
+      reader.news = news;
+      reader.views.push(view);
     }
   }
 
