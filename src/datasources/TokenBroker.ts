@@ -12,13 +12,14 @@ import type { ReadCall, ReadingOptions } from './reading.js';
 import { AccessTokenRefused } from './TaxpayerService.js';
 import {
   absenceMs,
-  knownOf,
+  isRecord,
   notAuthorized,
   refusalName,
   type TokenAnswer,
   type TokenEntry,
   type TokenView,
   tokenAnswerCodec,
+  viewOf,
 } from './tokenAnswer.js';
 
 interface TokenBrokerOptions extends ReadingOptions, Omit<TokenBudgetOptions, 'onExhausted'> {
@@ -77,11 +78,10 @@ export class TokenBroker implements MemoryKeeper {
       kind: 'token',
       store,
       codec: tokenAnswerCodec,
-      ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : absenceMs),
+      ttlMs: (answer) => (answer ? options.keepMs : absenceMs),
       fieldOf: (subject) => ({ subject, kind: 'token' }),
       onKept: (id, entry) => {
-        const isShown = entry.value.kind === 'record' && this.#isFresh(entry);
-        if (isShown) options.onRecord(id as TaxpayerId, this.#viewOf(entry));
+        if (isRecord(entry) && this.#isFresh(entry)) options.onRecord(id as TaxpayerId, entry);
       },
     });
     this.#budget = new TokenBudget({
@@ -99,7 +99,7 @@ export class TokenBroker implements MemoryKeeper {
   record(id: TaxpayerId, call: ReadCall = {}, maxAgeMs = Infinity): TokenView | Promise<TokenView> {
     const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
     const held = this.cache.held(id, acceptable);
-    if (held !== undefined) return this.#viewOf(held);
+    if (held !== undefined) return viewOf(held);
     const read = () => this.#find(id, acceptable, call).catch((error) => this.#staleFor(error, id));
     return call.once ? call.once(`token ${maxAgeMs} ${id}`, read) : read();
   }
@@ -112,7 +112,7 @@ export class TokenBroker implements MemoryKeeper {
   /** The record in memory, of any age. `stale`: as it is shown when the service cannot answer. */
   known(id: TaxpayerId, stale = false): TokenView | undefined {
     const held = this.cache.peek(id);
-    return held?.value.kind === 'record' ? { ...this.#viewOf(held), stale } : undefined;
+    return held && isRecord(held) ? { ...held, stale } : undefined;
   }
 
   /**
@@ -135,7 +135,7 @@ export class TokenBroker implements MemoryKeeper {
   }
 
   async #find(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
-    return this.#viewOf(await this.#read(id, acceptable, call));
+    return viewOf(await this.#read(id, acceptable, call));
   }
 
   /**
@@ -153,7 +153,7 @@ export class TokenBroker implements MemoryKeeper {
       if (isCoolingDown) throw notAuthorized();
     }
     const acceptable: Acceptable = (entry) =>
-      !refused.has(entry.version) && (entry.value.kind === 'record' || isYoungerThan(entry, absenceMs));
+      !refused.has(entry.version) && (isRecord(entry) || isYoungerThan(entry, absenceMs));
     return this.#read(id, acceptable, call, true); // in the place of the read that needs the token
   }
 
@@ -176,9 +176,9 @@ export class TokenBroker implements MemoryKeeper {
       // A read of a token that takes longer goes on: others may be waiting for it.
       const entry = await inTime(leftMs, this.credential(id, refused, call), upstreamTimeout);
       beganAt ??= performance.now();
-      const { value, version, readAt, startedAt = readAt } = entry;
+      const { value, version, readAt, startedAt = readAt } = viewOf(entry);
       try {
-        return await read(knownOf(value).record.accessToken);
+        return await read(value.record.accessToken);
       } catch (error) {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
@@ -217,13 +217,13 @@ export class TokenBroker implements MemoryKeeper {
     try {
       const record = await service.tokenRecord(id, { holder, trail, endsAt, beforeTry });
       this.#failures.delete(id);
-      return { kind: 'record', record, unchangedForMs: unchangedTimeOf(record, this.cache.peek(id)) };
+      return { record, unchangedForMs: unchangedTimeOf(record, this.cache.peek(id)) };
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       if (error.code === 'NOT_FOUND') {
         this.#failures.delete(id);
         onEvent('absent-remembered');
-        return { kind: 'no-such-taxpayer' };
+        return null;
       }
       // Not after a 429: then the whole endpoint pauses, and that pause is the longer one.
       if (wasCalled && /^UPSTREAM_(?!RATE_LIMITED)/.test(error.code)) {
@@ -234,19 +234,13 @@ export class TokenBroker implements MemoryKeeper {
     }
   }
 
-  #isFresh(entry: TokenEntry, maxAgeMs = Infinity): boolean {
-    const freshMs = entry.value.kind === 'record' ? this.#viewOf(entry).freshMs : absenceMs;
-    return isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
+  /** How long a record is fresh after it was read, in milliseconds. */
+  freshMs({ value }: TokenView): number {
+    return freshMsOf(this.options.freshness, value);
   }
 
-  /** Always the same object for one entry, so that `Vocabulary` translates it once. */
-  #viewOf(entry: TokenEntry): TokenView {
-    if (entry.view === undefined) {
-      const { value, fetchedAt, readAt } = entry;
-      const known = knownOf(value);
-      const freshMs = freshMsOf(this.options.freshness, known);
-      entry.view = { record: known.record, fetchedAt, readAt, freshMs, stale: false };
-    }
-    return entry.view;
+  #isFresh(entry: TokenEntry, maxAgeMs = Infinity): boolean {
+    const freshMs = isRecord(entry) ? this.freshMs(entry) : absenceMs;
+    return isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 }

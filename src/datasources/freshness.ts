@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { stringify as stableStringify } from 'safe-stable-stringify';
-import type { TokenEntry } from './tokenAnswer.js';
+import type { TokenEntry, TokenReading } from './tokenAnswer.js';
 import type { TokenRecord } from './wire.js';
 
 /** How long a record is fresh: a share of the time it had been unchanged when it was read (RFC 9111, 4.2.2), within bounds. */
@@ -9,12 +9,6 @@ export interface FreshnessRule {
   readonly share: number;
   readonly minMs: number;
   readonly maxMs: number;
-}
-
-/** A record as it was read, and for how long it had been unchanged by then, in milliseconds. */
-interface Reading {
-  readonly record: TokenRecord;
-  readonly unchangedForMs: number;
 }
 
 const finalStatuses = ['REJECTED', 'COMPLETED'];
@@ -28,7 +22,7 @@ export function isFinal({ status }: TokenRecord): boolean {
 const faultyFreshMs = 5000;
 
 /** How long a record is fresh after it was read, in milliseconds. */
-export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs }: Reading): number {
+export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs }: TokenReading): number {
   if (isFinal(record) && !record.faults) return rule.maxMs;
   const usualMs = Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedForMs));
   return Math.round(record.faults ? Math.min(usualMs, Math.max(faultyFreshMs, unchangedForMs)) : usualMs);
@@ -39,7 +33,7 @@ export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs }: Readi
  * first reading, since its creation.
  */
 export function unchangedTimeOf(record: TokenRecord, before?: Pick<TokenEntry, 'value' | 'readAt'>): number {
-  if (before?.value.kind === 'record') {
+  if (before?.value) {
     const agoMs = Math.max(0, performance.now() - before.readAt);
     return digestOf(before.value.record) === digestOf(record) ? before.value.unchangedForMs + agoMs : 0;
   }

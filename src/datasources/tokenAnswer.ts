@@ -1,46 +1,39 @@
 import * as z from 'zod';
 import type { Codec, Entry } from '../cache/Entry.js';
 import { GatewayError } from '../errors/errors.js';
-import { storedTokenRecord, type TokenRecord } from './wire.js';
+import { storedTokenRecord } from './wire.js';
 
 /** How long an id that the service does not know is remembered, in milliseconds. */
 export const absenceMs = 30_000;
 
-const storedAnswer = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('record'), record: storedTokenRecord, unchangedForMs: z.number() }),
-  z.object({ kind: z.literal('no-such-taxpayer') }),
-]);
+const storedReading = z.object({ record: storedTokenRecord, unchangedForMs: z.number() });
+/** A record, and for how long it had been unchanged when it was read, in milliseconds. */
+export type TokenReading = z.output<typeof storedReading>;
 
-/** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
-export type TokenAnswer = z.output<typeof storedAnswer>;
-/** With the view that was made of it, kept for the next reader. It is never stored. */
-export type TokenEntry = Entry<TokenAnswer> & { view?: TokenView };
+/** What the service said about a taxpayer's token. Null: it knows no such taxpayer, which is remembered as well, but only briefly. */
+export type TokenAnswer = TokenReading | null;
+export type TokenEntry = Entry<TokenAnswer>;
 
-/** A record as it is shown. */
-export interface TokenView {
-  readonly record: TokenRecord;
-  /** Epoch milliseconds. */
-  readonly fetchedAt: number;
-  /** The same by the monotonic clock. */
-  readonly readAt: number;
-  /** How long it is fresh, from `readAt`, in milliseconds. */
-  readonly freshMs: number;
-  /** Whether it is shown past its freshness because the service could not answer. */
-  readonly stale: boolean;
-}
+/**
+ * A record as it is shown; `stale`: past its freshness, because the service could not answer. Memory always gives the same object,
+ * so that `Vocabulary` translates it once.
+ */
+export type TokenView = Entry<TokenReading> & { readonly stale?: boolean };
 
 /** How an answer is stored. */
 export const tokenAnswerCodec: Codec<TokenAnswer> = {
   encode(answer) {
-    if (answer.kind !== 'record') return answer;
+    if (answer === null) return null;
     return { ...answer, record: { ...answer.record, accessToken: answer.record.accessToken.reveal() } };
   },
-  decode: storedAnswer.parse,
+  decode: storedReading.nullable().parse,
 };
 
-/** @throws GatewayError NOT_FOUND */
-export function knownOf(answer: TokenAnswer): Extract<TokenAnswer, { kind: 'record' }> {
-  if (answer.kind === 'record') return answer;
+export const isRecord = (entry: TokenEntry): entry is TokenView => entry.value !== null;
+
+/** The entry as it is shown. @throws GatewayError NOT_FOUND */
+export function viewOf(entry: TokenEntry): TokenView {
+  if (isRecord(entry)) return entry;
   throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer', { reason: 'HTTP 404' });
 }
 

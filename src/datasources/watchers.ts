@@ -11,9 +11,9 @@ export function recordWatcher(broker: TokenBroker, options: WatcherOptions) {
     {
       read: (id, _, call) => broker.poll(id, call),
       known: (id, isFailing) => broker.known(id, isFailing),
-      newsOf: ({ record, stale }) => (stale ? 'stale' : digestOf(record)),
-      isFinal: ({ record }) => isFinal(record),
-      intervalMs: ({ freshMs }) => freshMs,
+      newsOf: ({ value, stale }) => (stale ? 'stale' : digestOf(value.record)),
+      isFinal: ({ value }) => isFinal(value.record),
+      intervalMs: (view) => broker.freshMs(view),
       retryMs: { first: 1000, longest: 900_000 },
     },
     options,

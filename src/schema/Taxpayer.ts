@@ -72,7 +72,7 @@ export class TaxpayerToken {
   )
   readonly stale: boolean;
 
-  constructor({ record, fetchedAt, stale }: TokenView, vocabulary: Vocabulary) {
+  constructor({ value: { record }, fetchedAt, stale = false }: TokenView, vocabulary: Vocabulary) {
     this.taxpayerId = record.taxpayerId;
     this.secretToken = record.accessToken;
     const { name, metadata, createdAt, faults } = record;

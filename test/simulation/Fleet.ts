@@ -17,7 +17,7 @@ import { baseUrl, clientId, configOf, wireProcess } from './wireProcess.js';
 
 type Work = (asked: Asked) => Promise<Partial<Asked>>;
 
-const ofRecord = ({ record }: TokenView) => contentOf(record.name, record.metadata?.['answer']);
+const ofRecord = ({ value: { record } }: TokenView) => contentOf(record.name, record.metadata?.['answer']);
 const ofJob = ({ value: { job } }: JobView) => `${job.status}, ${job.name}`;
 
 const defaults = configOf({ JOB_POLL_MAX_MS: '5000' });
@@ -154,7 +154,7 @@ export class Fleet {
         const { taxpayer, maxAgeMs } = step;
         const work = async () => {
           const view = await wired.broker.record(this.#taxpayer(taxpayer), call, maxAgeMs);
-          return { content: ofRecord(view), isStale: view.stale };
+          return { content: ofRecord(view), isStale: view.stale === true };
         };
         return ask(taxpayer, work, maxAgeMs === undefined ? {} : { maxAgeMs });
       }

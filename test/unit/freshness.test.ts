@@ -59,7 +59,7 @@ describe('How long a record is fresh', () => {
 describe('For how long a record is unchanged', () => {
   /** A reading of two hours without a change, `agoMs` ago. */
   const readAgo = (agoMs: number, was = record()) => ({
-    value: { kind: 'record' as const, record: was, unchangedForMs: 2 * hour },
+    value: { record: was, unchangedForMs: 2 * hour },
     readAt: performance.now() - agoMs,
   });
   const before = readAgo(hour);

@@ -13,7 +13,7 @@ const bugs: Readonly<Record<string, () => unknown>> = {
     throw new Error(planted, { cause: new Error(planted) });
   },
   'rejects with no error at all': () => Promise.reject(planted),
-  'lacks what it promised': () => ({ record: {}, stale: false }),
+  'lacks what it promised': () => ({ value: { record: {} } }),
 };
 function plant(bug: string) {
   jest.spyOn(TokenBroker.prototype, 'record').mockImplementation(bugs[bug] as never);

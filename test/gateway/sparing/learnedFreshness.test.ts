@@ -8,7 +8,8 @@ const day = 24 * hour;
 
 let fleet: Fleet;
 
-const freshForMs = ({ readAt, freshMs }: TokenView) => Math.max(0, readAt + freshMs - fleet.monotonicNow());
+const freshForMs = (view: TokenView) =>
+  Math.max(0, view.readAt + fleet.one.broker.freshMs(view) - fleet.monotonicNow());
 
 async function scene({ createdAgoMs, ...options }: FleetOptions & { createdAgoMs?: number } = {}) {
   fleet = await startFleet({ size: 4, ...options });
@@ -16,7 +17,7 @@ async function scene({ createdAgoMs, ...options }: FleetOptions & { createdAgoMs
   const created = createdAgoMs === undefined ? {} : { createdAt: new Date(fleet.now() - createdAgoMs).toISOString() };
   const id = fleet.addTaxpayer({ status: 'CREATED', ...created });
   const member = (n: number) => members[n % members.length] as Member;
-  const statusAt = async (n: number) => (await member(n).broker.record(id)).record.status;
+  const statusAt = async (n: number) => (await member(n).broker.record(id)).value.record.status;
   /** How long the record that is shown is still fresh. */
   const freshFor = async (n = 0) => Math.round(freshForMs(await member(n).broker.record(id)));
   return { sandbox, id, member, statusAt, freshFor, calls: () => sandbox.tokenCalls(id) };

@@ -233,7 +233,7 @@ describe('Watchers of a record', () => {
     };
   }
   const watch = (id: TaxpayerId) =>
-    follow(running.recordWatches.watch(id), ({ record, stale }) => record.status + (stale ? ', stale' : ''));
+    follow(running.recordWatches.watch(id), ({ value, stale }) => value.record.status + (stale ? ', stale' : ''));
 
   it('are told at once what a job of the process found out, and nothing of a token that was replaced by itself', async () => {
     const { jobs } = await start({ TOKEN_FRESH_SECONDS: '3600' });
