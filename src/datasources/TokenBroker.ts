@@ -100,7 +100,7 @@ export class TokenBroker implements MemoryKeeper {
     const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
     const held = this.cache.held(id, acceptable);
     if (held !== undefined) return viewOf(held);
-    const read = () => this.#find(id, acceptable, call).catch((error) => this.#staleFor(error, id));
+    const read = () => this.#read(id, acceptable, call).catch((error) => this.#staleFor(error, id));
     return call.once ? call.once(`token ${maxAgeMs} ${id}`, read) : read();
   }
 
@@ -121,7 +121,7 @@ export class TokenBroker implements MemoryKeeper {
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
   poll(id: TaxpayerId, call: ReadCall): Promise<TokenView> {
-    return this.#find(id, (entry) => this.#isFresh(entry), { ...call, isWatch: true });
+    return this.#read(id, (entry) => this.#isFresh(entry), { ...call, isWatch: true });
   }
 
   #staleFor(error: unknown, id: TaxpayerId): TokenView {
@@ -134,17 +134,13 @@ export class TokenBroker implements MemoryKeeper {
     return stale;
   }
 
-  async #find(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
-    return viewOf(await this.#read(id, acceptable, call));
-  }
-
   /**
    * A token to use, of any age, except the versions `refused`. A refusal deletes nothing, so a late refusal cannot evict a
    * newer token, and the old record can still be shown while the token endpoint is down.
    *
    * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
-  async credential(id: TaxpayerId, refused: ReadonlySet<string> = new Set(), call: ReadCall = {}): Promise<TokenEntry> {
+  async credential(id: TaxpayerId, refused: ReadonlySet<string> = new Set(), call: ReadCall = {}): Promise<TokenView> {
     const { store, onEvent } = this.options;
     if (refused.size > 0) {
       const coolDown = await store.coolDown(refusalName(id));
@@ -174,9 +170,9 @@ export class TokenBroker implements MemoryKeeper {
     for (;;) {
       const leftMs = endsAt - performance.now();
       // A read of a token that takes longer goes on: others may be waiting for it.
-      const entry = await inTime(leftMs, this.credential(id, refused, call), upstreamTimeout);
+      const view = await inTime(leftMs, this.credential(id, refused, call), upstreamTimeout);
       beganAt ??= performance.now();
-      const { value, version, readAt, startedAt = readAt } = viewOf(entry);
+      const { value, version, readAt, startedAt = readAt } = view;
       try {
         return await read(value.record.accessToken);
       } catch (error) {
@@ -193,9 +189,9 @@ export class TokenBroker implements MemoryKeeper {
     }
   }
 
-  #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, hasPlace = false) {
+  async #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, hasPlace = false): Promise<TokenView> {
     const fetch = (endsAt: number) => this.#fetch(id, endsAt, call);
-    return this.cache.read(id, { holder: call.holder, acceptable, fetch, hasPlace });
+    return viewOf(await this.cache.read(id, { holder: call.holder, acceptable, fetch, hasPlace }));
   }
 
   /** @throws GatewayError during the pause of a record that keeps failing, the last error with the time that is left */
