@@ -1,7 +1,7 @@
 import type { Decision } from '../auth/DecisionPoint.js';
 import { identifiers, type JobId, type TaxpayerId } from '../datasources/identifiers.js';
 import type { LatestValue } from '../datasources/LatestValue.js';
-import { isFinalJob, type JobView } from '../datasources/RefreshJobs.js';
+import { isFinalJob, type JobView, jobKey } from '../datasources/RefreshJobs.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
 import type { WatchOptions } from '../datasources/Watcher.js';
 import { badInput } from '../errors/errors.js';
@@ -48,8 +48,8 @@ export class TaxpayerAccess {
 
   /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
-    const id = identifiers.jobId(jobId);
-    return this.watch((options) => this.services.jobWatches.watch([this.id, id], options));
+    const key = jobKey(this.id, identifiers.jobId(jobId));
+    return this.watch((options) => this.services.jobWatches.watch(key, options));
   }
 
   /** Begins a watch. It ends with FORBIDDEN or AUTH_UNAVAILABLE when its decision expires and no new one allows it. */
@@ -74,7 +74,9 @@ export class TaxpayerAccess {
     if (isFinalJob(view.value.job)) return view;
     const { caller, signal } = this.context.facts;
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    const watch = this.watch((options) => this.services.jobWatches.watch([this.id, id], { ...options, maxMs, signal }));
+    const watch = this.watch((options) =>
+      this.services.jobWatches.watch(jobKey(this.id, id), { ...options, maxMs, signal }),
+    );
     try {
       for await (const latest of watch) view = latest;
     } finally {

@@ -16,7 +16,7 @@ export type JobView = Entry<Observation>;
 interface RefreshJobsOptions extends ReadingOptions {
   readonly broker: TokenBroker;
   /** Told of each current status that memory takes. */
-  readonly onStatus: (taxpayerId: TaxpayerId, jobId: JobId, view: JobView) => void;
+  readonly onStatus: (id: string, view: JobView) => void;
 }
 
 /** How long a status that can still change is answered from the cache, in milliseconds. */
@@ -47,7 +47,7 @@ export class RefreshJobs {
         return { subject, kind: 'job', id: jobId };
       },
       onKept: (id, entry) => {
-        if (this.#isCurrent(entry, sharedMs)) options.onStatus(...idsOf(id), entry);
+        if (this.#isCurrent(entry, sharedMs)) options.onStatus(id, entry);
       },
     });
   }
@@ -59,7 +59,7 @@ export class RefreshJobs {
    * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
   status(taxpayerId: TaxpayerId, jobId: JobId, call: ReadCall = {}, maxAgeMs = sharedMs): JobView | Promise<JobView> {
-    const id = idOf(taxpayerId, jobId);
+    const id = jobKey(taxpayerId, jobId);
     const acceptable = (entry: JobView) => this.#isCurrent(entry, maxAgeMs);
     const held = this.cache.held(id, acceptable);
     if (held !== undefined) return held;
@@ -78,16 +78,11 @@ export class RefreshJobs {
     return call.once ? call.once(`job ${id}`, read) : read();
   }
 
-  /** The status in memory, of any age. */
-  known(taxpayerId: TaxpayerId, jobId: JobId): JobView | undefined {
-    return this.cache.peek(idOf(taxpayerId, jobId));
-  }
-
   #isCurrent(entry: JobView, maxAgeMs: number): boolean {
     return isFinalJob(entry.value.job) || isYoungerThan(entry, maxAgeMs);
   }
 }
 
-/** Ids hold no slash (see `identifiers.ts`), so that no two pairs look alike. */
-const idOf = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
-const idsOf = (id: string) => id.split('/') as [TaxpayerId, JobId];
+/** Names a job in cache and watches. Ids hold no slash (see `identifiers.ts`), so that no two pairs look alike. */
+export const jobKey = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
+export const idsOf = (id: string) => id.split('/') as [TaxpayerId, JobId];

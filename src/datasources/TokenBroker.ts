@@ -28,7 +28,7 @@ interface TokenBrokerOptions extends ReadingOptions, Omit<TokenBudgetOptions, 'o
   readonly longestPauseMs: number;
   readonly onEvent: (event: TokenEvent) => void;
   /** Told of each fresh record that memory takes. */
-  readonly onRecord: (id: TaxpayerId, view: TokenView) => void;
+  readonly onRecord: (id: string, view: TokenView) => void;
 }
 
 export type TokenEvent =
@@ -81,7 +81,7 @@ export class TokenBroker implements MemoryKeeper {
       ttlMs: (answer) => (answer ? options.keepMs : absenceMs),
       fieldOf: (subject) => ({ subject, kind: 'token' }),
       onKept: (id, entry) => {
-        if (isRecord(entry) && this.#isFresh(entry)) options.onRecord(id as TaxpayerId, entry);
+        if (isRecord(entry) && this.#isFresh(entry)) options.onRecord(id, entry);
       },
     });
     this.#budget = new TokenBudget({

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Holder } from '../admission/Places.js';
+import type { MemoryKeeper } from '../cache/Forgets.js';
 import { type ErrorCode, GatewayError, isRefusalOfAnother } from '../errors/errors.js';
 import { LatestValue } from './LatestValue.js';
 import type { ReadCall } from './reading.js';
@@ -9,12 +10,13 @@ interface Timed {
   readonly readAt: number;
 }
 
-/** How a {@link Watcher} reads, compares and schedules what it watches. Times are in milliseconds. */
-interface Watched<Key, View extends Timed> {
+/** How a {@link Watcher} reads, compares and schedules what it watches, by its id in the cache. Times are in milliseconds. */
+interface Watched<View extends Timed> {
   /** Reads a view that is newer than one that was read at `knownAt` into memory. */
-  read(key: Key, knownAt: number | undefined, call: ReadCall): unknown;
+  read(id: string, knownAt: number | undefined, call: ReadCall): unknown;
+  taxpayerIn(id: string): string;
   /** The view in memory; `isFailing`: as it is shown while the service does not answer. */
-  known(key: Key, isFailing: boolean): View | undefined;
+  known(id: string, isFailing: boolean): View | undefined;
   /** What a view tells: of views with the same news, one after the other, a reader gets the first. */
   newsOf(view: View): string;
   isFinal(view: View): boolean;
@@ -45,17 +47,17 @@ export interface WatchOptions extends ReadCall {
 const permanent: readonly ErrorCode[] = ['NOT_FOUND', 'TAXPAYER_NOT_AUTHORIZED', 'UPSTREAM_REJECTED'];
 
 /**
- * Serves any number of readers with one poll loop per key, which lives as long as it has readers. The interval between two
+ * Serves any number of readers with one poll loop per id, which lives as long as it has readers. The interval between two
  * polls is computed from the view in the shared cache, so all processes of a fleet poll at the same moment, and the lease
  * lets only one of them call the service.
  */
-export class Watcher<Key, View extends Timed> {
-  readonly #loops = new Map<string, PollLoop<Key, View>>();
+export class Watcher<View extends Timed> implements MemoryKeeper {
+  readonly #loops = new Map<string, PollLoop<View>>();
   #readerCount = 0;
   #stopped = false;
 
   constructor(
-    private readonly watched: Watched<Key, View>,
+    private readonly watched: Watched<View>,
     private readonly options: WatcherOptions,
   ) {}
 
@@ -63,8 +65,7 @@ export class Watcher<Key, View extends Timed> {
    * Yields the present view, then each change; ends after a final view, after `watchMaxMs`, or when the watcher stops. A
    * slow reader gets the newest view, not every one. Fails only with a permanent error.
    */
-  watch(key: Key, { onEnd, signal, maxMs = Infinity, ...call }: WatchOptions = {}) {
-    const id = idOf(key);
+  watch(id: string, { onEnd, signal, maxMs = Infinity, ...call }: WatchOptions = {}) {
     const views = new LatestValue<View>(() => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', end);
@@ -79,21 +80,21 @@ export class Watcher<Key, View extends Timed> {
     signal?.addEventListener('abort', end);
     this.options.onReaders(++this.#readerCount);
     if (this.#stopped || signal?.aborted) end();
-    else this.#loopOf(key).join(reader);
+    else this.#loopOf(id).join(reader);
     return views;
   }
 
   /** Offers the readers a view that was read for somebody else. They get it at once if it is newer than theirs. */
-  offer(key: Key, view: View): void {
-    if (this.#loops.size > 0) this.#loops.get(idOf(key))?.offer(view);
+  offer(id: string, view: View): void {
+    this.#loops.get(id)?.offer(view);
   }
 
-  /** Polls the keys that `isMeant` selects at once, because memory has forgotten them. */
-  forget(isMeant: (key: Key) => boolean): void {
-    for (const loop of this.#loops.values()) if (isMeant(loop.key)) loop.schedule(0);
+  /** Polls at once what is about the taxpayers that `isMeant` selects, because memory has forgotten them. */
+  forget(isMeant: (taxpayerId: string) => boolean): void {
+    for (const [id, loop] of this.#loops) if (isMeant(this.watched.taxpayerIn(id))) loop.schedule(0);
   }
 
-  /** How many keys are polled. */
+  /** How many ids are polled. */
   get polled(): number {
     return this.#loops.size;
   }
@@ -104,18 +105,13 @@ export class Watcher<Key, View extends Timed> {
     for (const loop of this.#loops.values()) loop.end();
   }
 
-  #loopOf(key: Key): PollLoop<Key, View> {
-    const id = idOf(key);
+  #loopOf(id: string): PollLoop<View> {
     const running = this.#loops.get(id);
     if (running !== undefined) return running;
-    const loop = new PollLoop(key, this.watched, this.options.callsOf, () => this.#loops.delete(id));
+    const loop = new PollLoop(id, this.watched, this.options.callsOf, () => this.#loops.delete(id));
     this.#loops.set(id, loop);
     return loop;
   }
-}
-
-function idOf(key: unknown): string {
-  return JSON.stringify(key);
 }
 
 interface Reader<View> {
@@ -125,8 +121,8 @@ interface Reader<View> {
   news: string | undefined;
 }
 
-/** The polls of one key. Runs while it has readers; leaves no timer behind. */
-class PollLoop<Key, View extends Timed> {
+/** The polls of one id. Runs while it has readers; leaves no timer behind. */
+class PollLoop<View extends Timed> {
   /** In the order in which polls are made on their behalf. */
   readonly #readers = new Set<Reader<View>>();
   /** When the view of the last answer was read. */
@@ -137,8 +133,8 @@ class PollLoop<Key, View extends Timed> {
   #ended = false;
 
   constructor(
-    readonly key: Key,
-    private readonly watched: Watched<Key, View>,
+    private readonly id: string,
+    private readonly watched: Watched<View>,
     private readonly callsOf: WatcherOptions['callsOf'],
     private readonly onEnd: () => void,
   ) {}
@@ -182,9 +178,9 @@ class PollLoop<Key, View extends Timed> {
       asked.add(holder);
       this.#readers.add(reader);
       try {
-        await this.watched.read(this.key, this.#latestAt, reader.call);
+        await this.watched.read(this.id, this.#latestAt, reader.call);
         if (this.#ended) return;
-        const view = this.watched.known(this.key, false);
+        const view = this.watched.known(this.id, false);
         if (view !== undefined) return this.#publish(view);
         break; // it was forgotten meanwhile
       } catch (error) {
@@ -236,7 +232,7 @@ class PollLoop<Key, View extends Timed> {
 
   /** Gives what memory has to the readers that have no view yet. */
   #giveKnown(): void {
-    this.#give(this.watched.known(this.key, this.#failure !== undefined));
+    this.#give(this.watched.known(this.id, this.#failure !== undefined));
   }
 
   /** Gives a view to the readers that have none yet and, unless polls are failing, to those to whom it is news. */

@@ -64,7 +64,7 @@ export function startDatasources(options: DatasourcesOptions) {
   const jobs = new RefreshJobs({
     ...shared,
     broker,
-    onStatus: (taxpayerId, jobId, view) => jobWatches.offer([taxpayerId, jobId], view),
+    onStatus: (id, view) => jobWatches.offer(id, view),
   });
   const links = new ClientLinks({ ...shared, calls, workMs: deadlineMs + leaseMarginMs });
   const watching = (kind: 'job' | 'token') => ({
@@ -77,12 +77,7 @@ export function startDatasources(options: DatasourcesOptions) {
   const caches = [broker.cache, jobs.cache];
   const forgets = new Forgets({
     store: sealed,
-    keepers: [
-      ...caches,
-      broker,
-      { forget: (isMeant) => jobWatches.forget(([taxpayerId]) => isMeant(taxpayerId)) },
-      recordWatches,
-    ],
+    keepers: [...caches, broker, jobWatches, recordWatches],
     onForgotten: ({ id: requestId, subject: taxpayer }) =>
       audit?.({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
   });

@@ -1,16 +1,17 @@
 import { digestOf, isFinal } from './freshness.js';
-import type { JobId, TaxpayerId } from './identifiers.js';
-import { isFinalJob, type JobView, type RefreshJobs } from './RefreshJobs.js';
+import type { TaxpayerId } from './identifiers.js';
+import { idsOf, isFinalJob, type JobView, type RefreshJobs } from './RefreshJobs.js';
 import type { TokenBroker } from './TokenBroker.js';
 import type { TokenView } from './tokenAnswer.js';
 import { Watcher, type WatcherOptions } from './Watcher.js';
 
 /** Watches token records: each is read again when it stops being fresh, within the watchers' share of the budget. */
 export function recordWatcher(broker: TokenBroker, options: WatcherOptions) {
-  return new Watcher<TaxpayerId, TokenView>(
+  return new Watcher<TokenView>(
     {
-      read: (id, _, call) => broker.poll(id, call),
-      known: (id, isFailing) => broker.known(id, isFailing),
+      read: (id, _, call) => broker.poll(id as TaxpayerId, call),
+      taxpayerIn: (id) => id,
+      known: (id, isFailing) => broker.known(id as TaxpayerId, isFailing),
       newsOf: ({ value, stale }) => (stale ? 'stale' : digestOf(value.record)),
       isFinal: ({ value }) => isFinal(value.record),
       intervalMs: (view) => broker.freshMs(view),
@@ -28,11 +29,12 @@ interface JobWatcherOptions extends WatcherOptions {
 
 /** Watches the statuses of jobs. While a status stays the same, each poll interval is 1.5 times the last. */
 export function jobWatcher(jobs: RefreshJobs, { pollMinMs, pollMaxMs, ...options }: JobWatcherOptions) {
-  return new Watcher<readonly [TaxpayerId, JobId], JobView>(
+  return new Watcher<JobView>(
     {
       // Any status read later will do: another process may have polled in this interval.
-      read: (ids, knownAt, call) => jobs.status(...ids, call, knownAt && performance.now() - knownAt),
-      known: (ids) => jobs.known(...ids),
+      read: (id, knownAt, call) => jobs.status(...idsOf(id), call, knownAt && performance.now() - knownAt),
+      taxpayerIn: (id) => idsOf(id)[0],
+      known: (id) => jobs.cache.peek(id),
       newsOf: ({ value }) => value.job.status,
       isFinal: ({ value }) => isFinalJob(value.job),
       intervalMs({ value: { unchangedForMs }, version }) {

@@ -3,7 +3,7 @@ import { Sealer } from '../../src/cache/Sealer.js';
 import type { Config } from '../../src/config/config.js';
 import { Secret } from '../../src/config/Secret.js';
 import type { JobId, TaxpayerId } from '../../src/datasources/identifiers.js';
-import type { JobView } from '../../src/datasources/RefreshJobs.js';
+import { type JobView, jobKey } from '../../src/datasources/RefreshJobs.js';
 import { refusalName, type TokenView } from '../../src/datasources/tokenAnswer.js';
 import type { GatewayError } from '../../src/errors/errors.js';
 import type { Asked, Auditor } from './Auditor.js';
@@ -174,7 +174,7 @@ export class Fleet {
       }
       case 'watch-job': {
         const { job, forMs: maxMs } = step;
-        const watch = () => wired.jobWatches.watch(this.#job(job), { ...call, maxMs });
+        const watch = () => wired.jobWatches.watch(jobKey(...this.#job(job)), { ...call, maxMs });
         return ask(job, (asked) => this.#follow(asked, watch(), ofJob), { maxMs });
       }
       case 'watch-record': {

@@ -2,6 +2,7 @@ import { subscribe } from 'node:diagnostics_channel';
 import { jest } from '@jest/globals';
 import type { UpstreamCredentials } from '../../../src/config/config.js';
 import { identifiers, type JobId, type TaxpayerId } from '../../../src/datasources/identifiers.js';
+import { jobKey } from '../../../src/datasources/RefreshJobs.js';
 import { startAgents } from '../../../src/network/agents.js';
 import { createLogger } from '../../../src/observability/log.js';
 import { Metrics } from '../../../src/observability/Metrics.js';
@@ -94,7 +95,7 @@ describe('Watchers of a job', () => {
     };
   }
   const watch = (job: ReturnType<typeof addJob>, holder?: string) =>
-    follow(running.jobWatches.watch(job.ids, { holder }), ({ value }) => value.job.status);
+    follow(running.jobWatches.watch(jobKey(...job.ids), { holder }), ({ value }) => value.job.status);
   const arrivals = () => sandbox.requests('refreshJob').map(({ receivedAt }) => receivedAt);
 
   it('are told of each change and of the end, and polled for the more seldom the longer nothing changes', async () => {
@@ -188,7 +189,7 @@ describe('Watchers of a job', () => {
     const hostile = [watch(job, 'hostile'), watch(job, 'hostile')];
     await answered(() => false);
     expect(hostile).toEqual([[], []]); // their breaker is open
-    void running.jobWatches.watch(job.ids, { holder: 'gone' }).return();
+    void running.jobWatches.watch(jobKey(...job.ids), { holder: 'gone' }).return();
     const beganAt = Date.now();
     const honest = watch(job, 'honest');
     await answered(() => honest.length === 1);
