@@ -35,11 +35,6 @@ export class CallQueue {
     }
   }
 
-  /** How many calls of a holder are under way or wait. */
-  callsOf(holder: Holder): number {
-    return this.options.places.held('calls', holder) + (this.#waiting.get(holder)?.length ?? 0);
-  }
-
   #waitForPlace(holder: Holder): Promise<Release> {
     const { maxWaiting, maxWaitMs } = this.options;
     const bound = `At most ${maxWaiting} calls to the service per caller may wait, for at most ${maxWaitMs} ms (UPSTREAM_DEADLINE_MS)`;

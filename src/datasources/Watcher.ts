@@ -27,7 +27,7 @@ interface Watched<View extends Timed> {
 }
 
 export interface WatcherOptions {
-  /** How many calls of a caller are under way or wait. */
+  /** How many calls of a caller are under way. */
   readonly callsOf: (holder: Holder) => number;
   /** A watch ends normally after this time, in milliseconds. */
   readonly watchMaxMs: number;
@@ -170,7 +170,8 @@ class PollLoop<View extends Timed> {
    * pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller. A reader that
    * joins polls by itself first: the calls of those before may be refused, or have to wait.
    */
-  async #poll(readers = this.#inTurn()): Promise<void> {
+  async #poll(readers = [...this.#readers]): Promise<void> {
+    readers.sort((one, other) => this.callsOf(one.call.holder) - this.callsOf(other.call.holder));
     const asked = new Set<Holder>();
     for (const reader of readers) {
       const { holder } = reader.call;
@@ -191,11 +192,6 @@ class PollLoop<View extends Timed> {
       }
     }
     if (!this.#ended) this.#retryAfter(0);
-  }
-
-  #inTurn(): readonly Reader<View>[] {
-    const callsOf = ({ call }: Reader<View>) => this.callsOf(call.holder);
-    return [...this.#readers].sort((one, other) => callsOf(one) - callsOf(other));
   }
 
   /** Tells the readers what changed, then ends or schedules the next poll. */

@@ -69,7 +69,7 @@ export function startDatasources(options: DatasourcesOptions) {
   const links = new ClientLinks({ ...shared, calls, workMs: deadlineMs + leaseMarginMs });
   const watching = (kind: 'job' | 'token') => ({
     ...config.watch,
-    callsOf: (holder: Holder) => calls.callsOf(holder),
+    callsOf: (holder: Holder) => places.held('calls', holder),
     onReaders: (count: number) => metrics.watchers.set(kind, count),
   });
   const jobWatches = jobWatcher(jobs, watching('job'));
