@@ -140,12 +140,15 @@ class PollLoop<View extends Timed> {
   ) {}
 
   join(reader: Reader<View>): void {
+    const { holder } = reader.call;
+    // Then a poll on behalf of that caller is under way.
+    const isAwaited = [...this.#readers].some(({ call, news }) => call.holder === holder && news === undefined);
     this.#readers.add(reader);
     if (this.#latestAt !== undefined || this.#failure) this.#giveKnown();
     // After a failure the next poll may come sooner: the readers that saw it may wait for longer.
     const waitMs = this.#failure ? this.#failure.quietUntil - performance.now() : 0;
     if (waitMs > 0) this.schedule(waitMs);
-    else if (this.#failure || reader.news === undefined) void this.#poll([reader]);
+    else if (this.#failure || (reader.news === undefined && !isAwaited)) void this.#poll([reader]);
   }
 
   leave(reader: Reader<View>): void {

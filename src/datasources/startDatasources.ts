@@ -93,7 +93,6 @@ export function startDatasources(options: DatasourcesOptions) {
     sealed,
     caches,
     places,
-    calls,
     broker,
     jobs,
     jobWatches,

@@ -175,6 +175,19 @@ describe('Watchers of a job', () => {
     expect([early, late, job.polls()]).toEqual([['processing'], ['processing'], polls + 1]);
   });
 
+  it('who join together cost their caller one poll, however many they are', async () => {
+    const reads = jest.spyOn((await start()).jobs, 'status');
+    const job = addJob();
+    sandbox.arm({ endpoint: 'refreshJob', times: 1, fault: { gate: 'held' } });
+    const all = times(1200, () => watch(job, 'one')); // more than may wait for a place
+    await answered(() => job.polls() === 1);
+    sandbox.release('held');
+    await answered(() => all.every((seen) => seen.length === 1));
+    expect(all).toEqual(Array(1200).fill(['processing']));
+    expect(job.polls()).toBe(1);
+    expect(reads).toHaveBeenCalledTimes(1);
+  });
+
   it('are not held up by watchers whose own calls are refused', async () => {
     const { jobs } = await start({ BREAKER_RESET_MS: '600000' });
     sandbox.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
