@@ -24,8 +24,8 @@ export interface SandboxOptions {
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 /**
- * Starts a stand-in for the taxpayer-authorization service: a real REST service that keeps the interface strictly, and has a
- * hosted taxpayer flow and demo data.
+ * Starts a stand-in for the taxpayer-authorization service: a real REST service with a hosted taxpayer flow and demo data. (That
+ * the gateway's requests are as the interface says is checked by the tests, which refuse others.)
  */
 export async function startSandbox(options: SandboxOptions) {
   const { clientId, clientSecret, host = '127.0.0.1', port = 0, jobDurationMs = 15_000 } = options;

@@ -5,6 +5,7 @@ import { answerTo, type Received } from '../../src/sandbox/endpoints.js';
 import * as shipped from '../../src/sandbox/Sandbox.js';
 import type { SandboxJob, SandboxTaxpayer } from '../../src/sandbox/state.js';
 import { atEnd } from './atEnd.js';
+import { breachIn } from './breach.js';
 import { answerWithFault } from './fault.js';
 import { faultBook } from './faultBook.js';
 import { requestLog } from './requestLog.js';
@@ -17,8 +18,8 @@ export interface SandboxOptions extends Omit<shipped.SandboxOptions, 'intercept'
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 /**
- * Starts the sandbox as it ships, with what sets up a test and says what the service has seen. Changes hold for the next request
- * received.
+ * Starts the sandbox as it ships, only that it refuses requests that are not as the interface says, with what sets up a test and
+ * says what the service has seen. Changes hold for the next request received.
  */
 export async function startSandbox({ keepsRequests = true, ...given }: Partial<SandboxOptions> = {}) {
   const options = { clientId: 'test-client', clientSecret: 'test-secret', ...given };
@@ -37,8 +38,9 @@ export async function startSandbox({ keepsRequests = true, ...given }: Partial<S
     const { endpoint } = received.route;
     const isOfApi = endpoint !== 'unknown' && endpoint !== 'hostedPage';
     const fault = isOfApi && faults.takeFault(received.route);
-    if (fault) answerWithFault(fault, call, response, faults.hold);
-    else sendAnswer(response, isOfApi && latencyMs > 0 ? { ...answerTo(call), delayMs: latencyMs } : answerTo(call));
+    if (fault) return answerWithFault(fault, call, response, faults.hold);
+    const answer = breachIn(call) ?? answerTo(call);
+    sendAnswer(response, isOfApi && latencyMs > 0 ? { ...answer, delayMs: latencyMs } : answer);
   }
 
   const updateTaxpayer = (id: string, changes: Partial<SandboxTaxpayer>) => change(state.taxpayers.get(id), changes);

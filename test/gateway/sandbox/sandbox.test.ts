@@ -41,7 +41,12 @@ describe('The sandbox serves the interface of the service:', () => {
   const json = { ...asClient, 'content-type': 'application/json' };
   it.each<[string, number, string, Sent]>([
     ['wrong client credentials', 401, tokenPath, { headers: { authorization: 'Bearer bm86bm8=' } }],
-    ['no credentials', 401, '/client-links', { method: 'POST', body: '{}' }],
+    [
+      'no credentials',
+      401,
+      '/client-links',
+      { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' },
+    ],
     ['client credentials in place of the access token', 401, jobPath, { headers: asClient }],
     ['a missing access token', 401, jobPath, {}],
     ['another version', 400, tokenPath, { headers: { ...asClient, 'Service-API-Version': '2023-01-01' } }],
