@@ -35,9 +35,9 @@ export class Authenticator {
   });
   #waiting = 0;
 
-  constructor({ mode, rights, tokenTypes, decision }: Config['auth'], issuers: TokenPolicy['issuers']) {
+  constructor({ mode, rights, tokenTypes, audience, decision }: Config['auth'], issuers: TokenPolicy['issuers']) {
     this.#tokenless = mode === 'jwt' ? undefined : anyone;
-    const policy = mode === 'developer' ? developerPolicy : { issuers, rights, tokenTypes };
+    const policy = mode === 'developer' ? developerPolicy : { issuers, audience, rights, tokenTypes };
     if (mode !== 'disabled') this.#policy = { ...policy, decisionClaims: decision?.claims };
   }
 

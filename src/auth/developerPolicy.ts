@@ -14,7 +14,8 @@ const keys = { current, usable: async () => current, lookAgain: async () => {} }
 /** Verifies tokens of `npm run dev:token`, which let the local developer do no more than they say. For AUTH_MODE=developer. */
 export const developerPolicy: TokenPolicy = {
   algorithms: [developer.algorithm],
-  issuers: new Map([[developer.issuer, { keys, audience: [developer.audience] }]]),
+  issuers: new Map([[developer.issuer, keys]]),
+  audience: [developer.audience],
   rights: { scopesClaims: ['scope'], scopesMap: new Map(), taxpayersClaim: 'taxpayer_ids' },
   tokenTypes: ['jwt'],
 };

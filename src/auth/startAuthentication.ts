@@ -9,7 +9,7 @@ import { identifyBy } from './identify.js';
 export function startAuthentication(surroundings: Surroundings) {
   const { config, log, metrics, agents } = surroundings;
   const { auth, routerSecrets } = config;
-  const issuers = auth.issuers.map(({ issuer, jwksUrl, audience }) => {
+  const issuers = auth.issuers.map(({ issuer, jwksUrl }) => {
     const report = episodes({
       log,
       about: { issuer },
@@ -25,10 +25,10 @@ export function startAuthentication(surroundings: Surroundings) {
       onRead: (failure) => report(failure?.fault, failure?.message),
     });
     void keys.start();
-    return { issuer, audience, keys };
+    return { issuer, keys };
   });
   metrics.showKeySets(() => issuers.map(({ keys }) => keys.ageMs));
-  const authenticator = new Authenticator(auth, new Map(issuers.map((one) => [one.issuer, one])));
+  const authenticator = new Authenticator(auth, new Map(issuers.map(({ issuer, keys }) => [issuer, keys])));
   return {
     identify: identifyBy(authenticator, routerSecrets),
     decisions: decisionPoint(surroundings),

@@ -11,19 +11,15 @@ export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA',
 export interface TokenPolicy {
   /** Default: {@link signatureAlgorithms}. */
   readonly algorithms?: string[];
-  readonly issuers: ReadonlyMap<string, TrustedIssuer>;
+  /** By issuer, the keys that may sign for it, and for no other. */
+  readonly issuers: ReadonlyMap<string, KeySource>;
+  /** A token must name one of these in `aud`. */
+  readonly audience: string[];
   readonly rights: RightsRules;
   /** A token must be of one of these types. */
   readonly tokenTypes: readonly string[];
   /** Claims that a decision point is told; undefined without a decision point. */
   readonly decisionClaims?: readonly string[] | undefined;
-}
-
-interface TrustedIssuer {
-  /** The keys that may sign for this issuer, and for no other. */
-  readonly keys: KeySource;
-  /** A token must name one of these in `aud`. */
-  readonly audience: string[];
 }
 
 export interface VerifiedToken {
@@ -81,7 +77,8 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   return { caller, keys, verifiedBy };
 }
 
-async function verifySignature(token: string, { algorithms = signatureAlgorithms, tokenTypes, issuers }: TokenPolicy) {
+async function verifySignature(token: string, policy: TokenPolicy) {
+  const { algorithms = signatureAlgorithms, tokenTypes, issuers, audience } = policy;
   // Tokens that can be refused without a key are refused first: they must cost no signature check and no read of the key set.
   const { header, issuer } = decode(token);
   if (!algorithms.includes(String(header.alg))) {
@@ -90,9 +87,8 @@ async function verifySignature(token: string, { algorithms = signatureAlgorithms
   if (!tokenTypes.some((type) => tokenType(type) === tokenType(header.typ))) {
     throw unauthenticated('The access token is not of an accepted type (typ)');
   }
-  const trusted = typeof issuer === 'string' && issuers.get(issuer);
-  if (!trusted) throw unauthenticated('The access token is not from an accepted issuer (iss)');
-  const { keys, audience } = trusted;
+  const keys = typeof issuer === 'string' && issuers.get(issuer);
+  if (!keys) throw unauthenticated('The access token is not from an accepted issuer (iss)');
   const expected = { algorithms, issuer, audience, clockTolerance: toleranceSeconds };
   for (;;) {
     const verifiedBy = await keys.usable();

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { PemFiles } from '../network/pemFiles.js';
 import { heapPart } from '../process/BoundedCache.js';
 import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
-import { audiencesOf, dangersIn, type Facts, rules, warningsOf } from './rules.js';
+import { dangersIn, type Facts, rules, warningsOf } from './rules.js';
 import { Secret } from './Secret.js';
 import { type Parsed, rateLimitPerMinute, type Setting, type SettingName, settings } from './settings.js';
 
@@ -255,11 +255,8 @@ function authOf(s: Facts) {
   const issuers = s.mode === 'jwt' ? s.issuers : [];
   return {
     mode: s.mode,
-    issuers: issuers.map((issuer, index) => ({
-      issuer,
-      jwksUrl: s.AUTH_JWKS_URL?.[index],
-      audience: audiencesOf(s, issuer),
-    })),
+    issuers: issuers.map((issuer, index) => ({ issuer, jwksUrl: s.AUTH_JWKS_URL?.[index] })),
+    audience: s.AUTH_AUDIENCE ?? [],
     rights: {
       scopesClaims: s.AUTH_SCOPES_CLAIM,
       scopesMap: s.AUTH_SCOPES_MAP,

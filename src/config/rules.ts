@@ -16,14 +16,6 @@ type Rule = readonly [setting: SettingName, holds: (s: Facts) => boolean, words:
 
 const isJwt = (s: Facts) => s.mode === 'jwt';
 const isService = (s: Facts) => !s.isSandbox;
-/** Entries of AUTH_AUDIENCE: an audience of all issuers, or an issuer and its audience. */
-const audiencesIn = ({ AUTH_AUDIENCE = [] }: Facts) => AUTH_AUDIENCE.map((entry) => entry.split(/ +/));
-
-/** The audiences that tokens of an issuer may have. */
-export function audiencesOf(s: Facts, issuer: string): string[] {
-  const entries = audiencesIn(s).filter(([first, own]) => own === undefined || first === issuer);
-  return entries.map(([first = '', own]) => own ?? first);
-}
 
 /** What must hold between settings. Where it does not, the setting and the words make the line that tells the problem. */
 export const rules: readonly Rule[] = [
@@ -57,16 +49,6 @@ export const rules: readonly Rule[] = [
     'AUTH_ISSUER',
     (s) => !isJwt(s) || !!s.AUTH_JWKS_URL || s.issuers.every((issuer) => webUrl.safeParse(issuer).success),
     'must be http: or https: URLs without query or fragment, as discovery needs them; expected AUTH_JWKS_URL otherwise',
-  ],
-  [
-    'AUTH_AUDIENCE',
-    (s) => audiencesIn(s).every(([first = '', own, more]) => !own || (s.issuers.includes(first) && !more)),
-    'must be audiences, or one of AUTH_ISSUER, a space and its audience, separated by commas',
-  ],
-  [
-    'AUTH_AUDIENCE',
-    (s) => s.issuers.every((issuer) => audiencesOf(s, issuer).length > 0),
-    'must name one for each of AUTH_ISSUER',
   ],
   neededWith('METRICS_PORT', 'TLS_CLIENT_CA_FILE'),
   ['METRICS_PORT', (s) => s.METRICS_PORT !== s.PORT, 'must be another port than PORT'],

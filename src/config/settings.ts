@@ -132,7 +132,7 @@ const own = {
   AUTH_JWKS_URL: optional(list(keySetUrl), "found in the issuer's metadata", 'https://id.example/.well-known/jwks.json',
     'URLs of the key sets (JWKS) of the issuers in AUTH_ISSUER, one for each in the same order, separated by commas. Set it when an issuer publishes no metadata.'),
   AUTH_AUDIENCE: optional(list(text), 'required with AUTH_MODE=jwt', 'taxpayer-gateway',
-    'Accepted aud claims of access tokens, separated by commas. To accept an audience from one issuer only, write the issuer, a space and the audience.'),
+    'Accepted aud claims of access tokens, separated by commas, each of them from every issuer in AUTH_ISSUER.'),
   AUTH_TOKEN_TYPES: setting(list(text), 'JWT,at+jwt',
     'Accepted typ headers of access tokens, separated by commas; a token without one counts as JWT. Set at+jwt alone to refuse every token that does not say it is an access token (RFC 9068).'),
   AUTH_KEYS_MAX_AGE_SECONDS: setting(integer(60, 31_536_000), '86400',

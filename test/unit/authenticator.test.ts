@@ -10,7 +10,7 @@ it('While the keys cannot be read, no more requests wait for them than memory ha
   const keys: KeySource = { current: undefined, usable, lookAgain: usable };
   const issuer = 'https://id.example/';
   const { auth } = loadConfig({ AUTH_MODE: 'jwt', AUTH_ISSUER: issuer, AUTH_AUDIENCE: 'gateway' });
-  const authenticator = new Authenticator(auth, new Map([[issuer, { keys, audience: ['gateway'] }]]));
+  const authenticator = new Authenticator(auth, new Map([[issuer, keys]]));
   const part = (json: object) => Buffer.from(JSON.stringify(json)).toString('base64url');
   const token = `Bearer ${part({ alg: 'ES256', typ: 'JWT' })}.${part({ iss: issuer })}.AAAA`;
   const reasons: string[] = [];

@@ -114,7 +114,7 @@ const samples: Readonly<Record<string, readonly Sample[]>> = {
       claims: { ...auth0, permissions: ['taxpayers:read'], taxpayer_ids: ['t1'] },
       reads: ['t1'],
     },
-    { is: 'the audience of the other', claims: { ...keycloak, aud: auth0.aud } },
+    { is: 'an audience of neither', claims: { ...keycloak, aud: 'account' } },
   ],
 };
 

@@ -175,16 +175,6 @@ describe('Of two providers', () => {
     expect(await outcomeOf(other.token({ iss: provider.issuer }), both)).toMatch(/its issuer publishes$/);
   });
 
-  it('each may have audiences of its own', async () => {
-    const other = await providerWith();
-    const AUTH_AUDIENCE = `${provider.issuer} ours,${other.issuer} theirs , both`;
-    const both = await gatewayFor([provider, other], { AUTH_AUDIENCE });
-    expect(await outcomeOf(provider.token({ aud: 'ours' }), both)).toBe('accepted');
-    expect(await outcomeOf(other.token({ aud: ['x', 'both'] }), both)).toBe('accepted');
-    expect(await outcomeOf(other.token({ aud: 'ours' }), both)).toMatch(/for another audience/);
-    expect(await outcomeOf(provider.token({ aud: 'theirs' }), both)).toMatch(/for another audience/);
-  });
-
   it('one may change its keys, also under the same kid: what it signed before is refused, what the other signed is not', async () => {
     const changing = await providerWith();
     const publishAs = async (kid: string) => {
