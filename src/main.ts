@@ -12,10 +12,7 @@ try {
   // the file, unless it is empty, which counts as unset.
   if (process.env['npm_lifecycle_event'] === 'start' && existsSync('.env')) {
     const content = withoutByteOrderMark(readFileSync('.env', 'utf8'));
-    // For the parser, the name in a line `NAME: value` goes on to the equals sign of the next line. One at its end makes it a
-    // line by itself, which gets a warning.
-    const lines = content.replace(/^[A-Z_]+:[^=\n]*$/gm, '$&=');
-    for (const [name, value] of Object.entries(parseEnv(lines))) process.env[name] ||= value;
+    for (const [name, value] of Object.entries(parseEnv(content))) process.env[name] ||= value;
   }
   // Libraries that find this variable as they load print what they send, passwords included.
   delete process.env['DEBUG'];

@@ -89,13 +89,7 @@ const names = Object.entries(settings).flatMap(([name, { secret }]) => (secret ?
 
 /** What looks like a typing mistake: worth a warning, not a refusal. */
 export function warningsOf(env: Readonly<Record<string, string>>): string[] {
-  return Object.entries(env).flatMap(([given, value]) => {
-    // In a file of variables, a line such as `NAME: value` has a name that goes on to the next equals sign: it may hold a
-    // secret.
-    const [name = ''] = /^[A-Z0-9_]+/.exec(given) ?? [];
-    if (name !== given && names.includes(name)) {
-      return `a line with ${name} sets nothing: its name must be followed by an equals sign`;
-    }
+  return Object.entries(env).flatMap(([name, value]) => {
     const nearest = nearestTo(name);
     if (nearest !== undefined) return `${name} is not a setting: did you mean ${nearest}?`;
     // A shell removes quotation marks; files of variables such as those of `docker run --env-file` keep them.
@@ -104,9 +98,12 @@ export function warningsOf(env: Readonly<Record<string, string>>): string[] {
   });
 }
 
-/** The setting that is meant by a name that begins like a setting, such as `UPSTREAM_BASEURL`, or ends early: `RATE_LIMIT`. */
+/**
+ * The setting that is meant by a name that begins like a setting, such as `UPSTREAM_BASEURL`, or ends early: `RATE_LIMIT`. In a file
+ * of variables, a line such as `NAME: value` makes a name that holds a secret: only plain names are looked at.
+ */
 function nearestTo(name: string): string | undefined {
-  const [begin] = /^[A-Z]+_/.exec(name) ?? [];
+  const [, begin] = /^([A-Z]+_)[A-Z0-9_]*$/.exec(name) ?? [];
   const beginsLikeOurs = begin !== undefined && !ofOthers.test(name) && names.some((each) => each.startsWith(begin));
   if (!beginsLikeOurs || names.includes(name)) return undefined;
   return names.find((each) => each.startsWith(name)) ?? closest(name, names);

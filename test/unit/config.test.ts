@@ -123,7 +123,7 @@ it.each(['"b"', "'b'"])('Quotation marks around a value are a warning: %s', (UPS
   expect(loadConfig({ ...service, ...issuer, HOST: '127.0.0.1', UPSTREAM_CLIENT_SECRET }).warnings).toEqual([warning]);
 });
 
-it('What a file of variables has in place of an equals sign shows nothing of the value', () => {
+it('What a file of variables has in place of an equals sign is not shown', () => {
   const given = ['CACHE_ENCRYPTION_KEY: planted', 'UPSTREAM_CLIENT_SECRET planted\nAUTH_MODE', 'CACHE_URI planted'];
   const { warnings } = loadConfig({
     ...service,
@@ -131,11 +131,7 @@ it('What a file of variables has in place of an equals sign shows nothing of the
     HOST: '127.0.0.1',
     ...Object.fromEntries(given.map((one) => [one, 'x'])),
   });
-  expect(warnings).toEqual([
-    'a line with CACHE_ENCRYPTION_KEY sets nothing: its name must be followed by an equals sign',
-    'a line with UPSTREAM_CLIENT_SECRET sets nothing: its name must be followed by an equals sign',
-    'CACHE_URI is not a setting: did you mean CACHE_URL?',
-  ]);
+  expect(warnings).toEqual([]);
 });
 
 it.each<[Env, boolean]>([

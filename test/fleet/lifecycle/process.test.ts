@@ -51,22 +51,6 @@ describe('npm start', () => {
   });
 });
 
-it('npm start warns about a line of .env that has no equals sign, and shows only its name', async () => {
-  const cwd = scratch();
-  writeFileSync(join(cwd, '.env'), 'UPSTREAM_CLIENT_SECRET: planted\nPORT=0\n');
-  const env = { npm_lifecycle_event: 'start' };
-  const program = startProgram(process.execPath, [entry], { cwd, env });
-  expect(await readyLine(program)).toMatchObject({ graphql: expect.not.stringContaining(':4000/') }); // the next line counts
-  const [warning, ...others] = program
-    .output()
-    .split('\n')
-    .filter((line) => line.includes('"warn"'));
-  expect(JSON.parse(warning ?? '').msg).toBe(
-    'a line with UPSTREAM_CLIENT_SECRET sets nothing: its name must be followed by an equals sign',
-  );
-  expect(others).toEqual([]);
-});
-
 it('npm start reads .env, which yields to the environment, but not to a variable that is empty', async () => {
   const cwd = scratch();
   writeFileSync(join(cwd, '.env'), 'PORT=0\nLOG_LEVEL=no such level\nCACHE_URL=memory:\nNODE_ENV=production\n');
