@@ -51,10 +51,10 @@ describe('npm start', () => {
   });
 });
 
-it('npm start reads .env, which yields to the environment, but not to a variable that is empty', async () => {
+it('npm start reads .env, which yields to the environment', async () => {
   const cwd = scratch();
   writeFileSync(join(cwd, '.env'), 'PORT=0\nLOG_LEVEL=no such level\nCACHE_URL=memory:\nNODE_ENV=production\n');
-  const env = { npm_lifecycle_event: 'start', LOG_LEVEL: 'info', NODE_ENV: '', PORT: '' };
+  const env = { npm_lifecycle_event: 'start', LOG_LEVEL: 'info' };
   const ready: object = await readyLine(startProgram(process.execPath, [entry], { cwd, env }));
   expect(ready).toMatchObject({ store: 'memory:', graphql: expect.not.stringContaining(':4000/') });
   expect(ready).not.toHaveProperty('graphiql');
