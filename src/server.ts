@@ -1,5 +1,5 @@
 import { startAuthentication } from './auth/startAuthentication.js';
-import { type Config, embeddedSandbox, type UpstreamCredentials } from './config/config.js';
+import type { Config } from './config/config.js';
 import { RequestContext, type Services } from './context/RequestContext.js';
 import { type Edge, edgeOf, type Waits } from './http/edge.js';
 import type { HttpServer } from './http/HttpServer.js';
@@ -71,8 +71,9 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
 
-  const sandbox = started(config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined);
-  const upstream = sandbox ? { baseUrl: sandbox.url, ...embeddedSandbox } : (config.upstream as UpstreamCredentials);
+  const { baseUrl } = config.upstream;
+  const sandbox = started(baseUrl === undefined ? await startEmbeddedSandbox() : undefined);
+  const upstream = { ...config.upstream, baseUrl: baseUrl ?? (sandbox as Sandbox).url };
   const agents = started(startAgents(config, { log, metrics }));
   const surroundings = { config, log, metrics, agents };
   const tracing = started(await startTracing(surroundings));
@@ -128,8 +129,7 @@ async function startTracing(surroundings: Surroundings): Promise<Tracing | undef
 /** Loads the code of the sandbox only where it is needed: a production gateway never reads it. */
 async function startEmbeddedSandbox(): Promise<Sandbox> {
   const { startSandbox } = await import('./sandbox/Sandbox.js');
-  const { clientId, clientSecret } = embeddedSandbox;
-  return startSandbox({ clientId, clientSecret: clientSecret.reveal() });
+  return startSandbox();
 }
 
 function operationsOf(

@@ -31,11 +31,12 @@ export const check: Command = {
 function partsOf({ auth, cache, providersFile, proxies, service, tls, trustedDocuments, upstream, warnings }: Config) {
   const others = new Agents(proxies);
   const { decision, issuers } = auth;
+  const { baseUrl } = upstream;
   const parts = [
     found('configuration', async () => {
       for (const files of [tls, service.tls]) if (files) readPemFiles(files);
       if (providersFile !== undefined) readProviders(providersFile);
-      const state = upstream === 'embedded-sandbox' ? 'complete, for the embedded sandbox' : 'complete';
+      const state = baseUrl === undefined ? 'complete, for the embedded sandbox' : 'complete';
       return [state, ...warnings].join('; ');
     }),
     trustedDocuments &&
@@ -48,8 +49,8 @@ function partsOf({ auth, cache, providersFile, proxies, service, tls, trustedDoc
       }),
     ),
     decision && found('decision point', () => answering('AUTH_DECISION_URL', decision.url, others)),
-    upstream !== 'embedded-sandbox' &&
-      found('service', () => answering('UPSTREAM_BASE_URL', upstream.baseUrl, new Agents(proxies, service.tls))),
+    baseUrl !== undefined &&
+      found('service', () => answering('UPSTREAM_BASE_URL', baseUrl, new Agents(proxies, service.tls))),
   ];
   return parts.filter((part) => !!part);
 }

@@ -1,4 +1,3 @@
-import { embeddedSandbox } from '../config/config.js';
 import { startSandbox } from '../sandbox/Sandbox.js';
 import { type Command, UsageError } from './Command.js';
 
@@ -6,19 +5,13 @@ const value = { type: 'string' } as const;
 
 /** A stand-in for the service alone: for a gateway in another container, or for tests of other programs. */
 export const sandbox: Command = {
-  options: { host: value, port: value, 'client-id': value, 'client-secret': value },
-  async run(_, given) {
-    const { host, port = '4010' } = given;
+  options: { host: value, port: value },
+  async run(_, { host, port = '4010' }) {
     if (host === '') throw new UsageError('--host must be an address');
     if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) {
       throw new UsageError('--port must be a whole number from 0 to 65535');
     }
-    const { url, demo, demoRows, stop } = await startSandbox({
-      host,
-      port: Number(port),
-      clientId: given['client-id'] ?? embeddedSandbox.clientId,
-      clientSecret: given['client-secret'] ?? embeddedSandbox.clientSecret.reveal(),
-    });
+    const { url, demo, demoRows, stop } = await startSandbox({ host, port: Number(port) });
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());
     const ids = demoRows.map(([what, id]) => `${what}: ${id}`);
     return { ok: true, data: { url, demo }, lines: [`Sandbox of the service: ${url}`, ...ids] };

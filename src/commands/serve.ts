@@ -71,7 +71,7 @@ function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, o
     ...(config.introspection && { apolloSandbox: `${origin}/`, graphiql: `${origin}/graphiql` }),
     health: `${origin}/health/ready`,
     metrics: config.metricsPort === undefined ? `${origin}/metrics` : `port ${config.metricsPort}`,
-    service: upstream === 'embedded-sandbox' ? `embedded sandbox at ${sandbox?.url}` : upstream.baseUrl,
+    service: upstream.baseUrl ?? `embedded sandbox at ${sandbox?.url}`,
     store: shownStore(config.cache.url),
     callers: auth.mode === 'jwt' ? auth.issuers.map(({ issuer }) => issuer).join(', ') : `AUTH_MODE=${auth.mode}`,
     version: `${packageVersion()} on Node.js ${process.versions.node}`,

@@ -1,6 +1,6 @@
 import { callerKey } from '../auth/caller.js';
 import { Sealer } from '../cache/Sealer.js';
-import { embeddedSandbox, loadConfig } from '../config/config.js';
+import { loadConfig } from '../config/config.js';
 import { identifiers } from '../datasources/identifiers.js';
 import { refusalName } from '../datasources/tokenAnswer.js';
 import { auditLine } from '../observability/auditLine.js';
@@ -76,8 +76,7 @@ export const pseudonym: Command = {
   async run(argument, { issuer }) {
     if (issuer !== undefined && !(issuer && argument)) throw new UsageError('Expected an issuer and a subject');
     const { cache, upstream } = loadConfig();
-    const { clientSecret } = upstream === 'embedded-sandbox' ? embeddedSandbox : upstream;
-    const sealer = new Sealer(clientSecret, cache.encryptionKeys);
+    const sealer = new Sealer(upstream.clientSecret, cache.encryptionKeys);
     const hashes =
       issuer === undefined
         ? sealer.digests('taxpayer', identifiers.taxpayerId(argument))

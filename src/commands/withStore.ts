@@ -11,12 +11,13 @@ export async function withStoreOf<T>(
   use: 'read' | 'write',
   work: (sealed: SealedStore, sealer: Sealer) => Promise<T>,
 ): Promise<T> {
-  if (upstream === 'embedded-sandbox') {
+  const { baseUrl, clientId, clientSecret } = upstream;
+  if (baseUrl === undefined) {
     throw new ConfigError(['UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops']);
   }
-  const sealer = new Sealer(upstream.clientSecret, cache.encryptionKeys);
+  const sealer = new Sealer(clientSecret, cache.encryptionKeys);
   return withStore(cache.url, use, (store) =>
-    work(new SealedStore({ store, sealer, client: upstream, apiVersion: service.apiVersion }), sealer),
+    work(new SealedStore({ store, sealer, client: { baseUrl, clientId }, apiVersion: service.apiVersion }), sealer),
   );
 }
 

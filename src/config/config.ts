@@ -155,7 +155,12 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
     audit: s.AUDIT,
     metricsPort: s.METRICS_PORT,
     tracesUrl: tracesUrlOf(s, env),
-    upstream: upstreamOf(s),
+    upstream: {
+      /** Undefined for the embedded sandbox. */
+      baseUrl: s.UPSTREAM_BASE_URL,
+      clientId: s.UPSTREAM_CLIENT_ID ?? sandboxClient.id,
+      clientSecret: s.UPSTREAM_CLIENT_SECRET ?? new Secret(sandboxClient.secret),
+    },
     service: {
       tls: filesOf(s, 'UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE'),
       apiVersion: s.UPSTREAM_API_VERSION,
@@ -217,19 +222,14 @@ function freshnessOf({ TOKEN_FRESH_SECONDS: fixed, ...s }: Parsed) {
   return { share: fixed === undefined ? s.TOKEN_FRESH_SHARE : 0, minMs, maxMs };
 }
 
-/** What the gateway presents to its embedded sandbox. */
-export const embeddedSandbox = { clientId: 'sandbox-client', clientSecret: new Secret('sandbox-secret-not-real') };
+/** What a sandbox expects of its client. */
+export const sandboxClient = { id: 'sandbox-client', secret: 'sandbox-secret-not-real' };
 
 /** Where the service is, and what we present to it. */
 export interface UpstreamCredentials {
   readonly baseUrl: string;
   readonly clientId: string;
   readonly clientSecret: Secret;
-}
-
-function upstreamOf(s: Facts): UpstreamCredentials | 'embedded-sandbox' {
-  const { UPSTREAM_BASE_URL: baseUrl, UPSTREAM_CLIENT_ID: clientId, UPSTREAM_CLIENT_SECRET: clientSecret } = s;
-  return baseUrl && clientId && clientSecret ? { baseUrl, clientId, clientSecret } : 'embedded-sandbox';
 }
 
 /** Where spans are posted to; undefined without tracing. The OpenTelemetry SDK reads its other variables itself. */

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { sandboxClient } from '../config/config.js';
 import { inUrl } from '../process/hosts.js';
 import { errorAnswer, sendAnswer } from './answers.js';
 import { addDemoData, demoData, demoRows, firstQuery } from './demoData.js';
@@ -9,8 +10,9 @@ import { answerTo, type Received, routeOf } from './endpoints.js';
 import { sandboxState } from './state.js';
 
 export interface SandboxOptions {
-  readonly clientId: string;
-  readonly clientSecret: string;
+  /** What it expects of its client. For tests. */
+  readonly clientId?: string;
+  readonly clientSecret?: string;
   /** Default 127.0.0.1. */
   readonly host?: string | undefined;
   /** Default 0: a free one. */
@@ -27,8 +29,9 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
  * Starts a stand-in for the taxpayer-authorization service: a real REST service with a hosted taxpayer flow and demo data. (That
  * the gateway's requests are as the interface says is checked by the tests, which refuse others.)
  */
-export async function startSandbox(options: SandboxOptions) {
-  const { clientId, clientSecret, host = '127.0.0.1', port = 0, jobDurationMs = 15_000 } = options;
+export async function startSandbox(options: SandboxOptions = {}) {
+  const { clientId = sandboxClient.id, clientSecret = sandboxClient.secret } = options;
+  const { host = '127.0.0.1', port = 0, jobDurationMs = 15_000 } = options;
   const { intercept = (received, response) => sendAnswer(response, answerTo(received)) } = options;
   const state = sandboxState(jobDurationMs);
   addDemoData(state);

@@ -48,7 +48,7 @@ describe('Without any variable', () => {
     expect(loadConfig({})).toMatchObject({
       port: 4000,
       host: '127.0.0.1',
-      upstream: 'embedded-sandbox',
+      upstream: { baseUrl: undefined, clientId: 'sandbox-client' },
       auth: { mode: 'developer' },
       introspection: true,
       limits: { rootFieldsPerMinute: 0 },
@@ -389,7 +389,7 @@ describe('A secret from a file', () => {
 /** The secrets of a configuration, which print themselves nowhere. */
 function revealed({ upstream, cache, routerSecrets, auth }: ReturnType<typeof loadConfig>) {
   return {
-    client: upstream === 'embedded-sandbox' ? undefined : upstream.clientSecret.reveal(),
+    client: upstream.clientSecret.reveal(),
     url: cache.url,
     keys: cache.encryptionKeys.map((key) => key.reveal()),
     decision: auth.decision?.token?.reveal(),

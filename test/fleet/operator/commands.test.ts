@@ -278,9 +278,9 @@ describe('check', () => {
 
 describe('sandbox', () => {
   it.each(['people', 'programs'])(
-    'tells %s its demo data, serves on every address with the credentials given, and ends on a signal though connections are open',
+    'tells %s its demo data, serves on every address, and ends on a signal though connections are open',
     async (whom) => {
-      const given = ['--port', '0', '--host', '0.0.0.0', '--client-id', 'someone', '--client-secret', 's'];
+      const given = ['--port', '0', '--host', '0.0.0.0'];
       if (whom === 'programs') given.push('--json');
       const { printed, output, signal, exited } = startProgram(process.execPath, [entry, 'sandbox', ...given], {
         env: {},
@@ -288,7 +288,7 @@ describe('sandbox', () => {
       const url = await printed(/(http:[^"\s]+)/);
       expect(new URL(url).hostname).toBe('localhost');
       expect(output()).toMatch(/processing.*bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb/);
-      const authorization = `Bearer ${Buffer.from('someone:s').toString('base64')}`;
+      const authorization = `Bearer ${Buffer.from('sandbox-client:sandbox-secret-not-real').toString('base64')}`;
       const path = `/auth/tax-payer/${await printed(/authorized"?: ?"?([\w-]+)/)}/token`;
       expect((await fetch(url + path, { headers: { authorization } })).status).toBe(200);
       signal(whom === 'people' ? 'SIGINT' : 'SIGTERM');
