@@ -3,9 +3,6 @@ import { Sealer } from '../cache/Sealer.js';
 import { loadConfig } from '../config/config.js';
 import { identifiers } from '../datasources/identifiers.js';
 import { refusalName } from '../datasources/tokenAnswer.js';
-import { auditLine } from '../observability/auditLine.js';
-import { LineLimit } from '../observability/LineLimit.js';
-import { createLogger } from '../observability/log.js';
 import { shownStore } from '../stores/openStore.js';
 import { type Command, UsageError } from './Command.js';
 import { withStoreOf } from './withStore.js';
@@ -44,7 +41,7 @@ export const inspect: Command = {
 
 const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000));
 
-/** Erases what is stored about a taxpayer, in the whole fleet, with an audit line on standard error. */
+/** Erases what is stored about a taxpayer, in the whole fleet, whose processes write the audit lines. */
 export const forget: Command = {
   takesArgument: true,
   async run(argument) {
@@ -54,10 +51,6 @@ export const forget: Command = {
       const requestId = crypto.randomUUID();
       await sealed.put(refusalName(subject), '', 1); // ends a cool-down
       const erased = await sealed.forget({ id: requestId, subject });
-      const log = createLogger('info', { write: (line) => void process.stderr.write(line) });
-      const outcome = `erased ${erased}`;
-      const line = auditLine({ action: 'taxpayer-forgotten', outcome, requestId, taxpayer: subject });
-      new LineLimit(log, sealer).pass(line);
       const taxpayer = sealer.digest('taxpayer', subject);
       const entries = erased === 1 ? 'entry' : 'entries';
       return {

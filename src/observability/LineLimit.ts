@@ -40,7 +40,7 @@ export class LineLimit {
     log: Logger,
     private readonly sealer: Sealer,
     /** Whether lines name addresses: with TRUSTED_PROXIES. Without it, every address may be that of one proxy. */
-    private readonly namesAddresses = true,
+    private readonly namesAddresses: boolean,
   ) {
     // No redaction is needed: the lines only have the fields above.
     this.#log = log.child({}, { redact: [] });

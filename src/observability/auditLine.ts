@@ -14,7 +14,7 @@ export const auditActions = [
 export interface AuditEvent {
   readonly action: (typeof auditActions)[number];
   readonly outcome: string;
-  /** Undefined for the operator's own commands. */
+  /** Undefined for what the operator's own commands have the fleet do. */
   readonly caller?: Caller | undefined;
   readonly remoteAddress?: string | undefined;
   readonly requestId: string;

@@ -21,7 +21,7 @@ beforeEach(() => {
     const { level, time, pid, hostname, msg, ...fields } = JSON.parse(line);
     written.push(fields);
   };
-  limit = new LineLimit(createLogger('info', { write }), new Sealer(new Secret('secret')));
+  limit = new LineLimit(createLogger('info', { write }), new Sealer(new Secret('secret')), true);
 });
 afterEach(() => {
   jest.useRealTimers();
