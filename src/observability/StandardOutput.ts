@@ -26,8 +26,7 @@ interface Handle {
 
 /**
  * Standard output that never blocks the process. The lines of one turn of the event loop are written together when the turn
- * or the process ends. What the reader does not take is kept up to a limit; lines beyond it are dropped, and once the others
- * are written, one line tells how many. (sonic-boom writes in Node's thread pool, cannot wait for that when the process ends,
+ * or the process ends. What the reader does not take is kept up to a limit; lines beyond it are dropped and counted. (sonic-boom writes in Node's thread pool, cannot wait for that when the process ends,
  * and there tries for ever to write to a full disk or a closed pipe.)
  */
 export class StandardOutput implements LogDestination {
@@ -38,8 +37,6 @@ export class StandardOutput implements LogDestination {
   /** How many bytes are pending. */
   #length = 0;
   #willWrite = false;
-  /** Lines dropped since the last one that was kept. */
-  #dropped = 0;
   /** Lines dropped since the start of the process. */
   linesDropped = 0;
 
@@ -49,9 +46,7 @@ export class StandardOutput implements LogDestination {
 
   write(line: string): void {
     const bytes = Buffer.from(line);
-    // Once a line is dropped, all further lines are dropped until the pending ones are written: the log has one gap, not many.
-    if (this.#dropped > 0 || this.#length + bytes.length > maxLength) {
-      this.#dropped += 1;
+    if (this.#length + bytes.length > maxLength) {
       this.linesDropped += 1;
       return;
     }
@@ -76,21 +71,12 @@ export class StandardOutput implements LogDestination {
         const written = writeSync(this.#handle?.fd ?? 1, piece);
         this.#pending = [piece.subarray(written)];
         this.#length -= written;
-        if (this.#length === 0) this.#tellDropped();
       }
       return undefined;
     } catch (error) {
       // A missing reader or a full disk is retried as well: a named pipe or a disk may come back.
       return (error as NodeJS.ErrnoException).code ?? 'unknown';
     }
-  }
-
-  #tellDropped(): void {
-    if (this.#dropped === 0) return;
-    const msg = 'log lines were dropped: the reader of standard output did not take them';
-    const line = { level: 'warn', time: new Date().toISOString(), pid: process.pid, dropped: this.#dropped, msg };
-    this.#dropped = 0;
-    this.write(`${JSON.stringify(line)}\n`);
   }
 
   #writeBeforeExit(): void {
