@@ -1,12 +1,12 @@
-import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, type JWSHeaderParameters } from 'jose';
+import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import * as z from 'zod';
 import { authUnavailable, type GatewayError } from '../errors/errors.js';
 import { type AgentFor, fetchJson, NoAnswer } from '../network/fetchJson.js';
 import { isNestedWithin } from '../process/json.js';
 import { pause } from '../process/pause.js';
 
-/** The keys of an issuer at one moment; gives those that fit the `alg` and `kid` of a header. */
-export type KeySet = (header: JWSHeaderParameters) => Promise<readonly (CryptoKey | Uint8Array)[]>;
+/** The keys of an issuer at one moment; gives the one that fits the `alg` and `kid` of a header. */
+export type KeySet = JWTVerifyGetKey;
 
 /** The keys that may sign for one issuer. */
 export interface KeySource {
@@ -44,8 +44,6 @@ const deadlineMs = 5_000;
 /** Shortest pauses after a read that succeeded, and one that failed, so that made-up tokens cannot hammer the provider. */
 const lookAgainMs = 10_000;
 const retryMs = 1_000; // as AUTH_UNAVAILABLE asks its caller to wait
-/** Most keys tried for a token that names no key (`kid`), so that a forged token has a bounded cost. */
-const maxCandidates = 8;
 
 /**
  * The published keys of one identity provider (RFC 7517). jose chooses from the set; this class decides when to read it: in
@@ -117,7 +115,7 @@ export class IssuerKeys implements KeySource {
       // Not after the first read: that one looked for no newer key, so the first such look need not wait.
       if (this.#set !== undefined) this.#notBefore = performance.now() + lookAgainMs;
       const text = JSON.stringify(keys);
-      if (text !== this.#published) this.#set = keySetOf(keys);
+      if (text !== this.#published) this.#set = createLocalJWKSet(keys);
       this.#published = text;
       this.#confirmedAt = Date.now();
       this.#failure = undefined;
@@ -128,24 +126,6 @@ export class IssuerKeys implements KeySource {
     this.options.onRead(this.#failure);
     return this.#failure === undefined;
   }
-}
-
-function keySetOf(keys: JSONWebKeySet): KeySet {
-  const choose = createLocalJWKSet(keys);
-  return async ({ alg, kid }) => {
-    const fitting: CryptoKey[] = [];
-    try {
-      // Only `alg` and `kid`: a token may bring along a key of its own, which must not count.
-      fitting.push(await choose({ alg, kid } as JWSHeaderParameters));
-    } catch (error) {
-      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return fitting;
-      for await (const key of error) {
-        fitting.push(key);
-        if (fitting.length === maxCandidates) break;
-      }
-    }
-    return fitting;
-  };
 }
 
 /** Deepest nesting of a key set, in levels: `JSON.stringify` overflows the stack at some thousand. */

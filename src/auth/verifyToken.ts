@@ -40,6 +40,8 @@ export const tokenExpired = 'The access token has expired';
 /** Also the message for the scheme DPoP (RFC 9449 section 7.1). */
 export const boundRefused =
   'The access token is bound to a key or a certificate (DPoP, cnf); the gateway does not support bound tokens';
+/** Codes of jose for what is wrong with a token, whatever its key. Any other error may be mended by another key. */
+const faultOfToken = /^ERR_(JWT_|JWS_INVALID|JOSE_NOT_SUPPORTED)/;
 const malformed = 'The access token is malformed: expected a signed JWT (RFC 7519)';
 const unpublishedKey = 'The access token is not signed with a key that its issuer publishes';
 const notYetValid = 'The access token is not valid yet (nbf, iat)';
@@ -92,15 +94,11 @@ async function verifySignature(token: string, policy: TokenPolicy) {
   const expected = { algorithms, issuer, audience, clockTolerance: toleranceSeconds };
   for (;;) {
     const verifiedBy = await keys.usable();
-    for (const key of await verifiedBy(header)) {
-      try {
-        const { payload } = await jwtVerify(token, key, { ...expected, currentDate: new Date(Date.now()) });
-        return { header, payload, issuer, keys, verifiedBy };
-      } catch (error) {
-        if (!(error instanceof errors.JWSSignatureVerificationFailed || error instanceof TypeError)) {
-          throw unauthenticated(refusalOf(error));
-        }
-      }
+    try {
+      const { payload } = await jwtVerify(token, verifiedBy, { ...expected, currentDate: new Date(Date.now()) });
+      return { header, payload, issuer, keys, verifiedBy };
+    } catch (error) {
+      if (faultOfToken.test((error as errors.JOSEError).code)) throw unauthenticated(refusalOf(error));
     }
     // The provider may have rotated its keys, with or without a new `kid`, and another request may have read them meanwhile.
     await keys.lookAgain();

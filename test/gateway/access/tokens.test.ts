@@ -263,14 +263,12 @@ describe('The key set', () => {
       { ...rsa, key_ops: ['encrypt'] },
       { ...rsa, n: Buffer.alloc(128, 0xff).toString('base64url'), alg: 'RS256', kid: 'short' },
     ];
-    const ninth = makeKey('ES384');
-    const others = Array.from({ length: 7 }, () => publicJwk(makeKey('ES384')));
-    const eighth = { ...good, key_ops: ['verify'], x5t: 'x' };
-    own.publish({ keys: [...unusable, ...others, eighth, publicJwk(ninth)], more: true });
+    own.publish({ keys: [...unusable, { ...good, kid: 'good', key_ops: ['verify'], x5t: 'x' }], more: true });
     const one = await gatewayFor([own]);
-    expect(await outcomeOf(own.token({}, { kid: null }), one)).toBe('accepted');
-    const byNinth = own.token({}, { key: ninth.privateKey, kid: null }); // a token that names no key is tried with eight
-    expect(await outcomeOf(byNinth, one)).toMatch(/its issuer publishes$/);
+    expect(await outcomeOf(own.token({}, { kid: 'good' }), one)).toBe('accepted');
+    expect(await outcomeOf(own.token({}, { kid: null }), one)).toMatch(/its issuer publishes$/); // several fit
+    own.publish({ keys: [{ ...good, key_ops: ['verify'] }] });
+    expect(await outcomeOf(own.token({}, { kid: null }), await gatewayFor([own]))).toBe('accepted');
     for (const kid of ['short', 7, { $ne: '' }, '../../dev/null']) {
       const forged = own.token({}, { key: strangeKey(), alg: 'RS256', kid });
       expect(await outcomeOf(forged, one)).toMatch(/its issuer publishes$/);
