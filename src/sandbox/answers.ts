@@ -8,12 +8,6 @@ export interface Answer {
   readonly delayMs?: number | undefined;
 }
 
-/**
- * Stands in the body and a header of every error of the sandbox. If a caller of the gateway sees it, upstream text has
- * leaked.
- */
-export const upstreamOnlyText = 'SANDBOX-UPSTREAM-INTERNAL-TEXT';
-
 export function answerOf(status: number, contentType: string, text: string, headers: Answer['headers'] = {}): Answer {
   const body = Buffer.from(text);
   return { status, headers: { 'content-type': contentType, 'content-length': body.length, ...headers }, body };
@@ -24,8 +18,7 @@ export function jsonAnswer(status: number, value: unknown, headers?: Answer['hea
 }
 
 export function errorAnswer(status: number, message: string, headers?: Answer['headers']): Answer {
-  const error = { status, message, detail: `${upstreamOnlyText}: ${message}` };
-  return jsonAnswer(status, { error }, { 'x-sandbox-detail': upstreamOnlyText, ...headers });
+  return jsonAnswer(status, { error: { status, message } }, headers);
 }
 
 /** Sends the answer when its time has come, unless the client has left. */

@@ -32,17 +32,13 @@ export interface Received {
   };
 }
 
-/**
- * Finds the endpoint of a request. The path is taken as received: with dot segments or double slashes it is `unknown`, so that
- * a client whose ids change the path is caught.
- */
+/** Finds the endpoint of a request. The path is taken as received: with double slashes it is `unknown`. */
 export function routeOf({ method = '', url = '' }: IncomingMessage): Route {
   for (const [endpoint, requestLine] of Object.entries(requestLines)) {
     const ids = requestLine.exec(`${method} ${url.replace(/\?.*/s, '')}`);
-    const segments = Object.entries({ ...ids?.groups });
-    if (!ids || segments.some(([, segment]) => /^(\.|%2e){1,2}$/i.test(segment))) continue;
+    if (!ids) continue;
     try {
-      const decoded = segments.map(([name, segment]) => [name, decodeURIComponent(segment)]);
+      const decoded = Object.entries({ ...ids.groups }).map(([name, segment]) => [name, decodeURIComponent(segment)]);
       return { endpoint: endpoint as Endpoint, ...noIds, ...Object.fromEntries(decoded) };
     } catch {
       // Not UTF-8.

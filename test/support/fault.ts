@@ -3,6 +3,22 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Answer, errorAnswer, sendAnswer } from '../../src/sandbox/answers.js';
 import { answerTo, type Received } from '../../src/sandbox/endpoints.js';
 
+/**
+ * Stands in the body and a header of every error of the sandbox of the tests. If a caller of the gateway sees it, upstream text has
+ * leaked.
+ */
+export const upstreamOnlyText = 'SANDBOX-UPSTREAM-INTERNAL-TEXT';
+
+/** An answer of the sandbox; an error has the text that must reach no caller. */
+export function marked(answer: Answer): Answer {
+  if (answer.status < 400) return answer;
+  const { body, headers } = withBody(
+    answer,
+    JSON.stringify({ ...JSON.parse(`${answer.body}`), detail: upstreamOnlyText }),
+  );
+  return { ...answer, body, headers: { ...headers, 'x-sandbox-detail': upstreamOnlyText } };
+}
+
 /** How one answer goes wrong. It is right but for what is named here. */
 export interface Fault {
   /** An answer in place of the right one, with text that must reach no caller. The call is not carried out. */
@@ -55,7 +71,7 @@ export function withMembers(answer: Answer, members: Readonly<Record<string, unk
 }
 
 function answerOfFault({ status, headers = {}, body, set = {}, change }: Fault, call: Received): Answer {
-  let answer = status === undefined ? answerTo(call) : errorAnswer(status, 'Wanted by a fault');
+  let answer = marked(status === undefined ? answerTo(call) : errorAnswer(status, 'Wanted by a fault'));
   answer = body === undefined ? withMembers(answer, set) : withBody(answer, body);
   answer = { ...answer, headers: { ...answer.headers, ...headers } };
   return change ? change(answer, call) : answer;

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
-import { type Answer, upstreamOnlyText } from '../../src/sandbox/answers.js';
+import type { Answer } from '../../src/sandbox/answers.js';
 import type { ApiEndpoint, Received } from '../../src/sandbox/endpoints.js';
-import { type Fault, withBody, withMembers } from './fault.js';
+import { type Fault, upstreamOnlyText, withBody, withMembers } from './fault.js';
 
 /** The member of each record that tells most when it is missing or of a wrong type. */
 const telling: Readonly<Record<ApiEndpoint, string>> = {

@@ -6,7 +6,7 @@ import * as shipped from '../../src/sandbox/Sandbox.js';
 import type { SandboxJob, SandboxTaxpayer } from '../../src/sandbox/state.js';
 import { atEnd } from './atEnd.js';
 import { breachIn } from './breach.js';
-import { answerWithFault } from './fault.js';
+import { answerWithFault, marked } from './fault.js';
 import { faultBook } from './faultBook.js';
 import { requestLog } from './requestLog.js';
 
@@ -32,14 +32,22 @@ export async function startSandbox({ keepsRequests = true, ...given }: Partial<S
   const { state, url } = running;
 
   function intercept(received: Received, response: ServerResponse) {
-    log.record(received);
     // With the secret of today, and from the first state: after an outage another sandbox listens.
-    const call = { ...received, service: { ...received.service, state, clientSecret } };
-    const { endpoint } = received.route;
+    const service = { ...received.service, state, clientSecret };
+    // A client whose ids change the path is caught.
+    const isDotted = /\/(\.|%2e){1,2}(\/|\?|$)/i.test(received.request.url ?? '');
+    const call = {
+      ...received,
+      service,
+      route: isDotted ? { ...received.route, endpoint: 'unknown' as const } : received.route,
+    };
+    log.record(call);
+    const { endpoint } = call.route;
     const isOfApi = endpoint !== 'unknown' && endpoint !== 'hostedPage';
-    const fault = isOfApi && faults.takeFault(received.route);
+    const fault = isOfApi && faults.takeFault(call.route);
     if (fault) return answerWithFault(fault, call, response, faults.hold);
-    const answer = breachIn(call) ?? answerTo(call);
+    const right = breachIn(call) ?? answerTo(call);
+    const answer = endpoint === 'hostedPage' ? right : marked(right);
     sendAnswer(response, isOfApi && latencyMs > 0 ? { ...answer, delayMs: latencyMs } : answer);
   }
 

@@ -1,8 +1,8 @@
 import { jest } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
-import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
 import { type Endpoint, endpoints, maxTries } from '../../../src/upstream/ResilientFetch.js';
 import type { Fault } from '../../support/fault.js';
+import { upstreamOnlyText } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
 import { type AnswerError, metric, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { read } from '../../support/repository.js';

@@ -1,4 +1,4 @@
-import { upstreamOnlyText } from '../../../src/sandbox/answers.js';
+import { upstreamOnlyText } from '../../support/fault.js';
 import { startTestGateway, type Texts } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawHttp.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
