@@ -100,7 +100,7 @@ export class KnownOperations {
   find(text: string, operationName: string | undefined): KnownOperation {
     const known = this.#kept.get(text) ?? this.#read(text);
     const node = getOperationAST(known.document, operationName);
-    if (!node) throw unknownOperation(known.document, operationName);
+    if (!node) throw unknownOperation(known.document);
     let operation = known.operations.get(node);
     if (operation === undefined) {
       operation = this.#operationOf(known, node);
@@ -141,11 +141,9 @@ export class KnownOperations {
   #operationOf({ document, sizeOf, isKept }: KnownDocument, operation: OperationDefinitionNode): KnownOperation {
     const { schema, limits, openSchema } = this.options;
     const type = operation.operation;
-    const { fields } = sizeOf(operation);
+    const { fields, rootFields } = sizeOf(operation);
     const roots = rootFieldsOf(document, operation);
-    // One field of each response key. Validation has found those of one key to be the same, except for what they select.
-    const distinct = new Set(new Map(roots.map((field) => [(field.alias ?? field.name).value, field])).values());
-    const entities = new Set(roots.filter(({ name }) => name.value === '_entities'));
+    const entities = roots.filter(({ name }) => name.value === '_entities');
     const valuesFrom = variableReader(schema, operation.variableDefinitions, openSchema);
     const plan = isKept && fields <= maxPlanned ? planOf(schema, document, operation) : undefined;
     const way = plan ? 'plan' : 'apollo';
@@ -159,7 +157,7 @@ export class KnownOperations {
       let representations = 0;
       for (const field of entities) {
         const length = representationsIn(field, values);
-        if (distinct.has(field)) representations += length;
+        representations += length;
         count += (length - 1) * sizeOf(field).fields;
       }
       if (representations > limits.representations) {
@@ -175,7 +173,7 @@ export class KnownOperations {
       label: operationLabel(roots),
       type,
       name: nameToLog(operationName),
-      rootFields: distinct.size,
+      rootFields,
       isKept,
       document,
       way: type === 'subscription' ? 'events' : way,
@@ -211,12 +209,9 @@ function representationsIn(field: FieldNode, values: Variables): number {
   return Array.isArray(value) ? value.length : 1;
 }
 
-function unknownOperation({ definitions }: DocumentNode, operationName: string | undefined): GatewayError {
+function unknownOperation({ definitions }: DocumentNode): GatewayError {
   const count = definitions.filter(({ kind }) => kind === Kind.OPERATION_DEFINITION).length;
-  if (operationName !== undefined || count === 0) {
-    return badRequest('operationName must name one of the operations in the document');
-  }
-  return badRequest(`The document has ${count} operations: set operationName`);
+  return badRequest(`operationName must name one of the operations in the document, which has ${count}`);
 }
 
 /** Gives a value a text of its own: it may be an id that is kept for longer than the document. */
