@@ -35,8 +35,7 @@ export function variableReader(
     return { name: variable.name.value, type, fallback };
   });
   return (given) => {
-    // Copied once, and only if coercion changes a value, which it never does for ids and strings.
-    const changed: [name: string, value: unknown][] = [];
+    const values: Record<string, unknown> = { ...given };
     const violations: Violation[] = [];
     const violate = (path: string, message: string) => {
       const isOfDocument = message.startsWith(missing) || message.startsWith(notNull);
@@ -46,19 +45,16 @@ export function variableReader(
     };
     for (const { name, type, fallback } of expected) {
       const value = Object.hasOwn(given, name) ? given[name] : undefined;
-      if (value === undefined) {
-        if (fallback !== undefined) changed.push([name, fallback]);
-        else if (isNonNullType(type)) violate(name, `${missing} expected ${type}`);
-        continue;
-      }
-      // The type ID takes numbers, and one that has lost digits would be the id of somebody else.
-      const input = coerceInputValue(isImprecise(value) ? NaN : value, type, (path, _, { message }) =>
-        violate([name, ...path].join('.'), aboutValue(message)),
-      );
-      if (input !== value) changed.push([name, input]);
+      if (value !== undefined) {
+        // The type ID takes numbers, and one that has lost digits would be the id of somebody else.
+        values[name] = coerceInputValue(isImprecise(value) ? NaN : value, type, (path, _, { message }) =>
+          violate([name, ...path].join('.'), aboutValue(message)),
+        );
+      } else if (fallback !== undefined) values[name] = fallback;
+      else if (isNonNullType(type)) violate(name, `${missing} expected ${type}`);
     }
     if (violations.length > 0) throw misfitting(violations);
-    return changed.length === 0 ? given : { ...given, ...Object.fromEntries(changed) };
+    return values;
   };
 }
 
