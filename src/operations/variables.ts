@@ -12,10 +12,6 @@ import { aboutValue, misfit } from '../errors/graphqlMessages.js';
 import { isImprecise } from '../process/json.js';
 import type { Variables } from './GraphQLRequest.js';
 
-/** These begin messages that name a variable's type. That is no secret: the caller's own document states it. */
-const missing = 'is missing:';
-const notNull = 'must not be null:';
-
 /** Most violations that are looked for and reported. */
 const maxViolations = 20;
 
@@ -38,20 +34,21 @@ export function variableReader(
     const values: Record<string, unknown> = { ...given };
     const violations: Violation[] = [];
     const violate = (path: string, message: string) => {
-      const isOfDocument = message.startsWith(missing) || message.startsWith(notNull);
-      const isOpen = openSchema || (isOfDocument && !path.includes('.'));
-      violations.push(isOpen ? { path, message } : { path: path.split('.', 1)[0] ?? path, message: misfit });
-      if (!isOpen || violations.length === maxViolations) throw misfitting(violations);
+      violations.push({ path, message });
+      if (!openSchema || violations.length === maxViolations) throw misfitting(violations);
     };
     for (const { name, type, fallback } of expected) {
       const value = Object.hasOwn(given, name) ? given[name] : undefined;
-      if (value !== undefined) {
+      if (value === undefined && fallback !== undefined) values[name] = fallback;
+      else if (value == null && isNonNullType(type)) {
+        // The type of a variable is no secret: the caller's own document states it.
+        violate(name, `${value === null ? 'must not be null' : 'is missing'}: expected ${type}`);
+      } else if (value !== undefined) {
         // The type ID takes numbers, and one that has lost digits would be the id of somebody else.
         values[name] = coerceInputValue(isImprecise(value) ? NaN : value, type, (path, _, { message }) =>
-          violate([name, ...path].join('.'), aboutValue(message)),
+          openSchema ? violate([name, ...path].join('.'), aboutValue(message)) : violate(name, misfit),
         );
-      } else if (fallback !== undefined) values[name] = fallback;
-      else if (isNonNullType(type)) violate(name, `${missing} expected ${type}`);
+      }
     }
     if (violations.length > 0) throw misfitting(violations);
     return values;
