@@ -13,7 +13,6 @@ import {
   parse,
   type StringValueNode,
   specifiedRules,
-  type VariableNode,
   validate,
   valueFromASTUntyped,
   visit,
@@ -62,9 +61,9 @@ const maxFields = 5_000;
 /** Most digests of texts that came once, of about 150 bytes each. */
 const maxSeen = 4096;
 
-/** Most characters and lines of a document for whose fields errors name a place. */
+/** Most characters of a document in which errors name a place, and the least lines of one in which they do not. */
 const longestWithPlaces = 20_000;
-const mostLinesWithPlaces = 200;
+const tooManyLines = 201;
 
 /** Most mistakes of a document that are looked for and reported. */
 const maxMistakes = 5;
@@ -111,13 +110,10 @@ export class KnownOperations {
 
   #read(text: string): KnownDocument {
     const { schema, limits, openSchema } = this.options;
-    const document = parse(text, { maxTokens: limits.tokens });
-    const { line = 0 } = document.loc?.endToken ?? {};
-    // For each place that an error names graphql-js counts the lines again, and a mistake may have thousands of places.
-    if (line > limits.tokens) {
-      const message = `The document must have at most ${limits.tokens} lines (MAX_TOKENS)`;
-      throw new GatewayError('GRAPHQL_VALIDATION_FAILED', message);
-    }
+    // For each place that an error names graphql-js counts the lines again, and there may be thousands of places.
+    const noLocation =
+      text.length > longestWithPlaces || text.split(/\r\n|[\n\r]/, tooManyLines).length === tooManyLines;
+    const document = parse(text, { maxTokens: limits.tokens, noLocation });
     const sizeOf = sizeIn(document);
     for (const one of document.definitions) {
       if (one.kind === Kind.OPERATION_DEFINITION) refuseExcess(sizeOf(one), one, limits);
@@ -125,10 +121,6 @@ export class KnownOperations {
     visit(document, { StringValue: ownValue, IntValue: ownValue, ...(!openSchema && { Field: refuseIntrospection }) });
     const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw openSchema ? new AggregateError(errors) : withoutSchema(errors);
-    // So may an answer, which may have thousands of errors.
-    if (text.length > longestWithPlaces || line > mostLinesWithPlaces) {
-      visit(document, { Field: forgetPlace, Variable: forgetPlace });
-    }
     // Texts that differ only in lone surrogates have one digest, which does no harm: the second is kept at its first use.
     const digest = hash('sha256', text);
     const isKept = this.#seen.get(digest) === true && bytesOf({ document, sizeOf }, text) <= this.#kept.maxSize;
@@ -217,10 +209,6 @@ function unknownOperation({ definitions }: DocumentNode): GatewayError {
 /** Gives a value a text of its own: it may be an id that is kept for longer than the document. */
 function ownValue(node: IntValueNode | StringValueNode): void {
   Object.assign(node, { value: ownText(node.value) });
-}
-
-function forgetPlace(node: FieldNode | VariableNode): void {
-  Object.assign(node, { loc: undefined });
 }
 
 /**
