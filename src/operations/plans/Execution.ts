@@ -40,12 +40,11 @@ type Path = ResponsePath | undefined;
 type Target = Record<Key, unknown>;
 type Pending = Promise<unknown> | undefined;
 
-/** Thrown inside an execution to make the enclosing object null; its cause was recorded as an error before. */
-const nulled = Symbol('nulled');
-
 /** One execution of a plan. Methods return a promise only when they have to wait. */
 export class Execution {
   readonly #errors: GraphQLError[] = [];
+  /** Whether a field of the root failed that must not be null. No other such field can fail; a test looks for them. */
+  #isNull = false;
 
   constructor(
     private readonly variables: Variables,
@@ -54,25 +53,18 @@ export class Execution {
 
   /** Errors that resolvers throw are in the result: they never make the returned promise reject. */
   run(steps: readonly Step[], source: unknown): Result | Promise<Result> {
-    const answer: Target = {};
-    const pending = this.#fill(steps, true, source, answer, 'data', undefined);
-    const result = (): Result => ({ data: answer['data'], errors: this.#errors.length > 0 ? this.#errors : undefined });
+    const data: Target = {};
+    const pending = this.#fill(steps, source, data, undefined);
+    const result = (): Result => ({
+      data: this.#isNull ? null : data,
+      errors: this.#errors.length > 0 ? this.#errors : undefined,
+    });
     return pending === undefined ? result() : pending.then(result);
   }
 
-  /** Adds an object with the values of its fields. Throws or rejects with {@link nulled} when its parent has to be null. */
-  #fill(steps: readonly Step[], isNullable: boolean, source: unknown, target: Target, key: Key, path: Path): Pending {
-    const object: Target = {};
-    target[key] = object;
-    const orNull = (reason: unknown): undefined => {
-      if (reason !== nulled || !isNullable) throw reason;
-      target[key] = null;
-    };
-    try {
-      return forEach(steps, (step) => this.#resolveField(step, source, object, path))?.catch(orNull);
-    } catch (reason) {
-      return orNull(reason);
-    }
+  /** Sets the fields of an object. */
+  #fill(steps: readonly Step[], source: unknown, target: Target, path: Path): Pending {
+    return forEach(steps, (step) => this.#resolveField(step, source, target, path));
   }
 
   #resolveField(step: Step, source: unknown, target: Target, parentPath: Path): Pending {
@@ -117,7 +109,9 @@ export class Execution {
     const path: Path = { prev: parentPath, key, typename: undefined };
     if (member === undefined) {
       const fields = step.fields ?? step.byType?.get((value as Target)['__typename']) ?? [];
-      return this.#fill(fields, isNullable, value, target, key, path);
+      const object: Target = {};
+      target[key] = object;
+      return this.#fill(fields, value, object, path);
     }
     const values = value as readonly unknown[];
     const list = values.map(() => null) as unknown as Target;
@@ -138,27 +132,22 @@ export class Execution {
     return values;
   }
 
-  /** Records a field's error. Throws {@link nulled} when the field must not be null. */
+  /** Records a field's error. */
   #fail({ nodes, isNullable }: Step, key: Key, error: unknown, parentPath: Path): undefined {
     const path = responsePathAsArray({ prev: parentPath, key, typename: undefined });
     this.#errors.push(locatedError(error, nodes, path));
-    if (!isNullable) throw nulled;
+    if (!isNullable) this.#isNull = true;
   }
 }
 
-/** Calls `take` for each item; returns a promise for the pending ones. When one throws, the others' results are ignored. */
+/** Calls `take` for each item; returns a promise for the pending ones. */
 function forEach<Item>(items: readonly Item[], take: (item: Item, index: number) => Pending): Pending {
   let waiting: Promise<unknown>[] | undefined;
-  try {
-    for (let index = 0; index < items.length; index += 1) {
-      const pending = take(items[index] as Item, index);
-      if (pending === undefined) continue;
-      waiting ??= [];
-      waiting.push(pending);
-    }
-  } catch (reason) {
-    if (waiting) Promise.all(waiting).catch(() => {}); // unhandled, a rejection would end the process
-    throw reason;
+  for (let index = 0; index < items.length; index += 1) {
+    const pending = take(items[index] as Item, index);
+    if (pending === undefined) continue;
+    waiting ??= [];
+    waiting.push(pending);
   }
   return waiting && Promise.all(waiting);
 }

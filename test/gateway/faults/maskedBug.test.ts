@@ -25,12 +25,14 @@ afterEach(() => {
 });
 
 describe('A bug of the gateway', () => {
-  it.each(Object.keys(bugs))('that %s is masked, logged once, and leaves the rest of the answer', async (bug) => {
+  it.each(Object.keys(bugs))('that %s is masked and logged once', async (bug) => {
     plant(bug);
     const logged = gateway.logs.length;
     const requestId = 'the-request';
     const answer = await gateway.query(query, {}, { 'x-request-id': requestId });
-    expect(answer).toMatchObject({ status: 200, data: { taxpayerToken: null, __typename: 'Query' } });
+    // The rest of the answer is left, except by a plan without a value that is never null.
+    const isNull = bug === 'lacks what it promised';
+    expect(answer).toMatchObject({ status: 200, data: isNull ? null : { taxpayerToken: null, __typename: 'Query' } });
     expect(answer.errors).toEqual([
       {
         message: 'Something went wrong in the gateway; its log has the request id',

@@ -1,6 +1,8 @@
 import { jest } from '@jest/globals';
+import { isNonNullType, isObjectType } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { startBoth } from '../../support/comparePlans.js';
+import { schema } from '../../support/schema.js';
 import { until } from '../../support/until.js';
 
 // A plan's answer equals Apollo's byte for byte; operations that a plan could get wrong stay with Apollo. Queries of every form are
@@ -203,4 +205,14 @@ it('requests are kept parsed, but not those of mutations, which may hold persona
   const kept = set.mock.calls.map(([key]) => String(key)).filter((key) => key.startsWith('{"query":'));
   set.mockRestore();
   expect(kept.map((body) => JSON.parse(body).query)).toEqual([query]);
+});
+
+it('no resolver below the root can fail for a field that is never null: these only name the taxpayer of an object', () => {
+  const fields = Object.values(schema.getTypeMap()).flatMap((type) =>
+    isObjectType(type) && !/^(__.*|Query|Mutation|Subscription)$/.test(type.name)
+      ? Object.values(type.getFields())
+      : [],
+  );
+  const resolved = fields.filter(({ resolve, type }) => resolve && isNonNullType(type));
+  expect(resolved.map(({ name }) => name)).toEqual(['taxpayer', 'taxpayer']);
 });
