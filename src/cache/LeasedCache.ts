@@ -48,8 +48,6 @@ interface Reader<Value> {
   readonly fetch: () => Promise<Entry<Value>>;
   /** Whether memory may keep the result: not if the subject was forgotten during the read. */
   readonly mayKeep: () => boolean;
-  /** Set by `#offer`: `fetch` gives an entry that was fetched before, which is offered to the store once, without waiting. */
-  readonly isOffer?: true;
 }
 
 /**
@@ -161,7 +159,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
           const stored = entryOf(acquired.stored, codec);
           const entry = stored && this.#keepStored(reader, stored);
           if (entry && reader.acceptable(entry)) {
-            if (!reader.isOffer) onRead(kind, awaited === undefined ? 'store' : 'waited');
+            onRead(kind, awaited === undefined ? 'store' : 'waited');
             return entry;
           }
           refused = acquired.stored.version;
@@ -177,26 +175,17 @@ export class LeasedCache<Value> implements MemoryKeeper {
         case 'held':
           // 6. Another process holds the lease.
           awaited = acquired.owner;
-          if (reader.isOffer || performance.now() > waitsUntil) throw upstreamTimeout();
+          if (performance.now() > waitsUntil) throw upstreamTimeout();
           await pause(lookEveryMs * (0.5 + Math.random() / 2));
           break;
         case 'taken':
-          return this.#work(reader, place, ask, acquired.now);
+          return this.#work(reader, place, ask);
       }
     }
   }
 
-  /**
-   * Fetches, then writes the result and releases the lease. `storeNow`: undefined where the store did not answer; it may have
-   * granted the lease nevertheless.
-   */
-  async #work(
-    reader: Reader<Value>,
-    place: Place,
-    renew: () => Promise<unknown>,
-    storeNow: number | undefined,
-  ): Promise<Entry<Value>> {
-    const takenAt = performance.now();
+  /** Fetches, then writes the result and releases the lease. */
+  async #work(reader: Reader<Value>, place: Place, renew: () => Promise<unknown>): Promise<Entry<Value>> {
     const { store } = this.options;
     const { owner } = reader;
     const release = (failure?: object) => store.settle(place, owner, { failure }).catch(() => undefined);
@@ -204,16 +193,9 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const renewing = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
     try {
       const entry = await reader.fetch().finally(() => clearInterval(renewing));
-      // 8. Write the entry and release the lease, also of an entry that the store does not take, which is noted for step 10.
-      // False: not written, without a lease. Undefined: the store did not answer, and may have taken it.
-      const isSaved =
-        storeNow !== undefined &&
-        (await store.settle(place, owner, outcomeOf(entry, this.options, storeNow - takenAt)).catch(() => undefined));
-      if (isSaved === false && !reader.isOffer) {
-        // This process may not have the lease: another may have taken it, and have fetched later.
-        const newest = await this.#offer(entry, reader).catch(() => undefined);
-        if (newest !== undefined) return newest;
-      }
+      // 8. Write the entry and release the lease, which a store that did not answer may have granted all the same. False: this
+      // process does not have it, or the store does not answer.
+      const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options)).catch(() => false);
       this.#keep(reader, entry);
       if (!isSaved) {
         // A Redis that is nearly full may have taken the lease and refuse the entry: others must not wait for that.
@@ -248,16 +230,13 @@ export class LeasedCache<Value> implements MemoryKeeper {
     this.#unsaved.delete(id);
     const own = this.#memory.peek(id);
     if (own === undefined || !isYoungerThan(own, knownForMs)) return;
-    await this.#offer(own, { id, owner, mayKeep: () => this.#memory.peek(id) === own }).catch((error) => {
+    // Takes from the store an entry that was not fetched before the own one; given the lease, writes the own one.
+    const acceptable = (stored: Entry<Value>) => stored.version === own.version || !isFromBefore(stored, own);
+    const mayKeep = () => this.#memory.peek(id) === own;
+    await this.#load({ id, owner, acceptable, mayKeep, fetch: async () => own }).catch((error) => {
       // Again, where another process held the lease for too long or failed. A StoreError comes only from a closed store.
       if (!(error instanceof StoreError)) void this.#saveLater({ id, owner });
     });
-  }
-
-  /** Asks the store for an entry that was not fetched before the own one; given the lease, writes the own one. */
-  #offer(own: Entry<Value>, reader: Pick<Reader<Value>, 'id' | 'owner' | 'mayKeep'>): Promise<Entry<Value>> {
-    const acceptable = (stored: Entry<Value>) => stored.version === own.version || !isFromBefore(stored, own);
-    return this.#load({ ...reader, acceptable, fetch: async () => own, isOffer: true });
   }
 
   /** Keeps the store's entry, unless memory has the same version, with its readers' views, or one that was fetched later. */
@@ -280,4 +259,4 @@ export class LeasedCache<Value> implements MemoryKeeper {
 }
 
 /** Without the store, the reader fetches as if it had the lease. */
-const alone = { state: 'taken', now: undefined } as const;
+const alone = { state: 'taken' } as const;
