@@ -54,15 +54,14 @@ export interface Keeping<Value> {
 export const leftMs = <Value>({ value, readAt }: Entry<Value>, { ttlMs }: Keeping<Value>): number =>
   ttlMs(value) - Math.max(0, performance.now() - readAt);
 
-/** The entry as the store takes it. */
-export function outcomeOf<Value>(entry: Entry<Value>, keeping: Keeping<Value>) {
-  const now = performance.now();
+/** The entry as the store takes it. `aheadMs` is at most how far the store's clock is ahead of the monotonic one. */
+export function outcomeOf<Value>(entry: Entry<Value>, keeping: Keeping<Value>, aheadMs: number) {
   const { version, value, readAt, fetchedAt, startedAt = readAt } = entry;
   return {
     version,
     value: [fetchedAt, keeping.codec.encode(value)],
-    ageMs: now - readAt,
-    begunMsAgo: now - startedAt,
+    ageMs: performance.now() - readAt,
+    begunAt: startedAt + aheadMs,
     ttlMs: leftMs(entry, keeping),
   };
 }

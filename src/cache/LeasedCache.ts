@@ -179,13 +179,18 @@ export class LeasedCache<Value> implements MemoryKeeper {
           await pause(lookEveryMs * (0.5 + Math.random() / 2));
           break;
         case 'taken':
-          return this.#work(reader, place, ask);
+          return this.#work(reader, place, ask, acquired.now - performance.now());
       }
     }
   }
 
-  /** Fetches, then writes the result and releases the lease. */
-  async #work(reader: Reader<Value>, place: Place, renew: () => Promise<unknown>): Promise<Entry<Value>> {
+  /** Fetches, then writes the result and releases the lease. `aheadMs` as for {@link outcomeOf}. */
+  async #work(
+    reader: Reader<Value>,
+    place: Place,
+    renew: () => Promise<unknown>,
+    aheadMs: number,
+  ): Promise<Entry<Value>> {
     const { store } = this.options;
     const { owner } = reader;
     const release = (failure?: object) => store.settle(place, owner, { failure }).catch(() => undefined);
@@ -195,7 +200,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
       const entry = await reader.fetch().finally(() => clearInterval(renewing));
       // 8. Write the entry and release the lease, which a store that did not answer may have granted all the same. False: this
       // process does not have it, or the store does not answer.
-      const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options)).catch(() => false);
+      const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => false);
       this.#keep(reader, entry);
       if (!isSaved) {
         // A Redis that is nearly full may have taken the lease and refuse the entry: others must not wait for that.
@@ -258,5 +263,5 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 }
 
-/** Without the store, the reader fetches as if it had the lease. */
-const alone = { state: 'taken' } as const;
+/** Without the store, the reader fetches as if it had taken the lease, long ago by the store's clock, which it does not know. */
+const alone = { state: 'taken', now: 0 } as const;

@@ -78,7 +78,7 @@ async function store(url: string): Promise<string> {
     const bytes = Buffer.from('check');
     // All operations of a store, because a user of Redis may be permitted some of them.
     const place = { record: `check-${crypto.randomUUID()}`, field: 'token' };
-    const stored = { version: 'check', value: bytes, ageMs: 0, begunMsAgo: 0, ttlMs: limitMs };
+    const stored = { version: 'check', value: bytes, ageMs: 0, begunAt: 0, ttlMs: limitMs };
     await opened.acquire(place, { owner: 'check', leaseMs: limitMs });
     await opened.settle(place, 'check', stored);
     await opened.fields(place.record);

@@ -56,7 +56,7 @@ export class LocalStore implements Store {
 
   async acquire(place: Place, { refused }: Wish): Promise<Acquired> {
     const stored = this.find(place, refused);
-    return stored ? { state: 'found', stored } : { state: 'taken' };
+    return stored ? { state: 'found', stored } : { state: 'taken', now: performance.now() };
   }
 
   async settle(place: Place, _owner: string, outcome: Outcome): Promise<boolean> {

@@ -53,7 +53,7 @@ export class RedisStore implements Store {
     const args = [field, owner, wholeMs(leaseMs), refused, awaited];
     const answer = await this.#run<Buffer[]>('gatewayAcquireBuffer', record, ...args);
     const [state, first = '', second] = answer.slice(0, 3).map(String);
-    if (state === 'taken') return { state };
+    if (state === 'taken') return { state, now: Number(first) };
     if (state === 'held') return { state, owner: first };
     if (state === 'failed') return { state, failure: answer[1] as Buffer };
     if (state !== 'found') throw new StoreError('failed');
@@ -70,7 +70,7 @@ export class RedisStore implements Store {
             outcome.version,
             wholeMs(outcome.ttlMs),
             wholeMs(outcome.ageMs),
-            wholeMs(outcome.begunMsAgo),
+            Math.floor(outcome.begunAt), // rather too early than too late
           ];
     return (await this.#run('gatewaySettle', record, field, owner, ...how)) === 1;
   }

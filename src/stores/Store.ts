@@ -22,18 +22,19 @@ export interface Stored<Value = Buffer> {
   readonly ageMs: number;
 }
 
-/** What {@link Store.acquire} found or took. */
+/** What {@link Store.acquire} found or took. `now` is the store's time, for `begunAt` of the {@link Outcome}. */
 export type Acquired<Value = Buffer, Failure = Buffer> =
   | { readonly state: 'found'; readonly stored: Stored<Value> }
   | { readonly state: 'failed'; readonly failure: Failure }
   | { readonly state: 'held'; readonly owner: string }
-  | { readonly state: 'taken' };
+  | { readonly state: 'taken'; readonly now: number };
 
 /**
- * How the work under a lease ended, and how long ago it began. `failure` is undefined when no other process may share it.
+ * How the work under a lease ended. `begunAt` is when it began by the store's clock, or earlier, never later. `failure` is
+ * undefined when no other process may share it.
  */
 export type Outcome<Value = Buffer, Failure = Buffer> =
-  | (Stored<Value> & { readonly begunMsAgo: number; readonly ttlMs: number })
+  | (Stored<Value> & { readonly begunAt: number; readonly ttlMs: number })
   | { readonly failure: Failure | undefined };
 
 /** A field as `inspect` shows it. */

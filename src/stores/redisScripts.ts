@@ -43,14 +43,14 @@ export const redisScripts = {
     if holder ~= owner and left > 0 and left <= tonumber(length) then return { 'held', holder } end
     redis.call('hset', key, name .. ':lease', owner .. ' ' .. text(now + length) .. '\\n')
     live(${leaseLifeMs})
-    return { 'taken' }`,
+    return { 'taken', text(now) }`,
   /** Whoever took the lease last may write, even when it has expired, while the key lives: nobody can have written since. */
   gatewaySettle: `${common}
     local name, owner, kind, value, version, ttl, age, begun = unpack(ARGV)
     if lease(name) ~= owner then return 0 end
     local forgotten = tonumber(redis.call('hget', key, 'forgotten') or '')
     local isValue = kind == 'value' -- a failure has no time at which its work began
-    local isForgotten = isValue and forgotten and forgotten - now <= ${hourMs} and now - begun <= forgotten
+    local isForgotten = isValue and forgotten and forgotten - now <= ${hourMs} and tonumber(begun) <= forgotten
     if isValue and not isForgotten then
       local head = text(now - age) .. ' ' .. text(now + ttl) .. ' ' .. version .. '\\n'
       redis.call('hset', key, name, head .. value)

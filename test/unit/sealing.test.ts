@@ -72,7 +72,7 @@ it('Two versions of the service share all names, but nothing that the service an
   );
   const place = old?.placeOf({ subject: 'own', kind: 'token' });
   if (place === undefined || next === undefined) throw new Error('no stores');
-  await old?.settle(place, 'me', { version: 'v', value: 'secret', ageMs: 0, begunMsAgo: 0, ttlMs: 60_000 });
+  await old?.settle(place, 'me', { version: 'v', value: 'secret', ageMs: 0, begunAt: 0, ttlMs: 60_000 });
   expect(await next.acquire(place, { owner: 'me', leaseMs: 1 })).toMatchObject({ stored: { value: undefined } });
   await old?.put(['key'], 'link', 60_000);
   expect(await next.get(['key'])).toMatchObject({ value: 'link' });
@@ -83,7 +83,7 @@ it('What was sealed for one taxpayer, field and version is nothing anywhere else
   const store = new LocalStore();
   const sealed = new SealedStore({ store, sealer: sealerOf(1), ...of });
   const own = sealed.placeOf({ subject: 'own', kind: 'token' });
-  const moved = { ageMs: 0, begunMsAgo: 0, ttlMs: 60_000 };
+  const moved = { ageMs: 0, begunAt: 0, ttlMs: 60_000 };
   await sealed.settle(own, 'me', { ...moved, version: 'first', value: 'secret' });
   const wish = { owner: 'me', leaseMs: 1000 };
   const opened = async (place: typeof own) => {

@@ -29,7 +29,7 @@ storeContract('The store in Redis, for a user who may do only what the page on o
 
 const place = { record: 'record', field: 'token' };
 const wish = { owner: 'me', leaseMs: 3000 };
-const outcome = { version: 'v', value: Buffer.from('x'), ageMs: 0, begunMsAgo: 0, ttlMs: 60_000 };
+const outcome = { version: 'v', value: Buffer.from('x'), ageMs: 0, begunAt: 0, ttlMs: 60_000 };
 
 it('The store in memory drops the records used least recently when it is full, and no item', async () => {
   const told: string[] = [];
@@ -147,7 +147,7 @@ it.each([['no time at all'], [String(Date.now() + 86_400_000)]])(
     const { store, client } = await storeInRedis();
     await client.hset('txgw:record', 'forgotten', forgotten);
     await store.acquire(place, wish);
-    expect(await store.settle(place, 'me', { ...outcome, begunMsAgo: 0 })).toBe(true);
+    expect(await store.settle(place, 'me', { ...outcome, begunAt: Date.now() })).toBe(true);
     expect(await store.acquire(place, wish)).toMatchObject({ state: 'found' });
   },
 );

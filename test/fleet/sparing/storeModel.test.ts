@@ -19,6 +19,7 @@ type Question = typeof question extends fc.Arbitrary<infer One> ? One : never;
 
 /** What a store answers to questions about `record`, one after the other, without times. */
 async function answersOf(store: Store, record: string, questions: readonly Question[]): Promise<unknown[]> {
+  let begunAt = 0;
   let version: string | undefined;
   const ask = async (one: Question, n: number): Promise<unknown> => {
     const { what, field, owner, awaited, coin, when } = one;
@@ -29,12 +30,13 @@ async function answersOf(store: Store, record: string, questions: readonly Quest
       case 'acquire': {
         const refused = coin ? version : undefined;
         const turn = await store.acquire(place, { owner, leaseMs: 60_000, refused, awaited });
+        if (turn.state === 'taken') begunAt = turn.now;
         if (turn.state === 'found') version = turn.stored.version;
         return turn.state === 'taken' ? 'taken' : turn.state === 'found' ? turn.stored.value : turn;
       }
       case 'settle': {
         const outcome = { version: `v${n}`, value, ageMs: 0, ttlMs };
-        return store.settle(place, owner, { ...outcome, begunMsAgo: coin ? 0 : 600_000 });
+        return store.settle(place, owner, { ...outcome, begunAt: coin ? begunAt : 0 });
       }
       case 'fail':
         return store.settle(place, owner, { failure: coin ? undefined : value });

@@ -21,7 +21,7 @@ export class SharedStore extends LocalStore {
     if (lease?.failure && lease.owner === awaited) return { state: 'failed', failure: lease.failure };
     if (lease && lease.owner !== owner && lease.endsAt > now) return { state: 'held', owner: lease.owner };
     this.#leases.set(key, { owner, endsAt: now + leaseMs });
-    return { state: 'taken' };
+    return { state: 'taken', now };
   }
 
   override async settle(place: Place, owner: string, outcome: Outcome): Promise<boolean> {
@@ -33,7 +33,7 @@ export class SharedStore extends LocalStore {
       return true;
     }
     const forgotten = this.#forgotten.get(place.record);
-    const isFromBefore = forgotten !== undefined && performance.now() - outcome.begunMsAgo <= forgotten.at;
+    const isFromBefore = forgotten !== undefined && outcome.begunAt <= forgotten.at;
     return isFromBefore || super.settle(place, owner, outcome);
   }
 

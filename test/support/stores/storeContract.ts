@@ -12,12 +12,12 @@ interface StoreUnderTest {
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 const newKey = () => randomBytes(16).toString('base64url');
 const newPlace = (field = 'token'): Place => ({ record: newKey(), field });
-const value = (text: string, more: { version?: string; ageMs?: number; begunMsAgo?: number; ttlMs?: number } = {}) => ({
-  ...{ version: text, value: bytes(text), ageMs: 0, begunMsAgo: 0, ttlMs: 60_000 },
+const value = (text: string, more: { version?: string; ageMs?: number; begunAt?: number; ttlMs?: number } = {}) => ({
+  ...{ version: text, value: bytes(text), ageMs: 0, begunAt: 0, ttlMs: 60_000 },
   ...more,
 });
 const wish = (owner: string, refused?: string, awaited?: string) => ({ owner, leaseMs: 3000, refused, awaited });
-const taken = { state: 'taken' };
+const taken = { state: 'taken', now: expect.any(Number) };
 const held = (owner: string) => ({ state: 'held', owner });
 const found = (text: string) => ({
   state: 'found',
@@ -185,7 +185,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       const [token, job, other] = places as [Place, Place, Place];
       const elsewhere = newPlace();
       for (const place of [token, job, elsewhere]) await write(place, 'value');
-      expect(await store.acquire(other, wish('me'))).toEqual(taken);
+      const { now: before } = (await store.acquire(other, wish('me'))) as { readonly now: number };
       const { mark } = await peer.forgottenSince(list, 0);
       expect(await store.forget(token.record, list, bytes('note'))).toBeGreaterThanOrEqual(2);
       const { notes, mark: next } = await peer.forgottenSince(list, mark);
@@ -198,10 +198,11 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
 
       await under.pass(300);
       for (const place of places) {
+        const { now } = (await peer.acquire(place, wish('you'))) as { readonly now: number };
+        expect(now).toBeGreaterThan(before);
+        expect(await peer.settle(place, 'you', value('from before', { begunAt: before }))).toBe(true);
         expect(await peer.acquire(place, wish('you'))).toEqual(taken);
-        expect(await peer.settle(place, 'you', value('from before', { begunMsAgo: 5000 }))).toBe(true);
-        expect(await peer.acquire(place, wish('you'))).toEqual(taken);
-        expect(await peer.settle(place, 'you', value('new', {}))).toBe(true);
+        expect(await peer.settle(place, 'you', value('new', { begunAt: now }))).toBe(true);
         expect(await peer.acquire(place, wish('you'))).toEqual(found('new'));
         await peer.acquire(place, wish('me', 'new'));
         expect(await peer.settle(place, 'me', { failure: bytes('why') })).toBe(true);
