@@ -23,12 +23,11 @@ export interface Wait {
  * process id would not do: in two containers each process has the id 1.
  */
 export class DirectoryLock {
-  #mine: FileHandle | undefined;
-  #sureUntil = 0;
-
   private constructor(
     private readonly directory: string,
-    private readonly path = join(directory, 'lock'),
+    private readonly path: string,
+    private readonly mine: FileHandle,
+    private sureUntil: number,
   ) {}
 
   /**
@@ -37,17 +36,19 @@ export class DirectoryLock {
    *   system's error
    */
   static async take(directory: string, { waitMs, onWait }: Wait): Promise<DirectoryLock> {
-    const lock = new DirectoryLock(directory);
-    const { path } = lock;
+    await makeDirectory(directory);
+    const path = join(directory, 'lock');
     const beganAt = performance.now();
     let seen: string | undefined;
     let movedAt = beganAt;
-    while (!(await lock.takeIfFree())) {
+    for (;;) {
+      const now = performance.now();
+      const mine = await open(path, 'wx', 0o600).catch(unlessItExists);
+      if (mine !== undefined) return new DirectoryLock(directory, path, mine, now + sureForMs);
       // Checked here, because an attempt to take a lock that exists does not show whether the directory can be written to.
       await access(`${directory}/.`, constants.W_OK | constants.X_OK);
-      const found = await statOf(path);
+      const found = await stat(path).catch(() => undefined);
       const state = found ? `${found.ino} ${found.mtimeMs}` : undefined; // changes with the holder and each renewal
-      const now = performance.now();
       if (state && !seen) onWait?.();
       if (state !== seen) {
         if (seen && state && now - beganAt >= waitMs) throw inUse(directory);
@@ -56,24 +57,20 @@ export class DirectoryLock {
       } else if (now - movedAt >= deadAfterMs) await rm(path, { force: true });
       await pause(lookEveryMs); // also after a removal: others that wait may be about to remove the file, too
     }
-    return lock;
   }
 
-  /**
-   * @throws StoreError with `mayBeDone` while this process may not use the directory: another has it, or may have had it while
-   *   this one stood still
-   */
-  assertHeld(mayBeDone = false): void {
-    if (performance.now() >= this.#sureUntil) throw lost(mayBeDone);
+  /** @throws StoreError while another process has the directory, or may have had it while this one stood still */
+  assertHeld(): void {
+    if (performance.now() >= this.sureUntil) throw lost();
   }
 
   /** @throws StoreError when the lock is lost; the system's error when the directory is */
   async check(): Promise<void> {
     const sureUntil = performance.now() + sureForMs;
-    const [found, mine] = await Promise.all([statOf(this.path), this.#mine?.stat()]);
-    const isMine = found !== undefined && found.ino === mine?.ino;
+    const [found, mine] = await Promise.all([stat(this.path).catch(() => undefined), this.mine.stat()]);
+    const isMine = found?.ino === mine.ino;
     // A directory that is gone has no other holder.
-    this.#sureUntil = isMine || !existsSync(this.directory) ? sureUntil : 0;
+    this.sureUntil = isMine || !existsSync(this.directory) ? sureUntil : 0;
     if (isMine) return;
     await access(`${this.directory}/.`);
     throw lost();
@@ -82,7 +79,7 @@ export class DirectoryLock {
   /** @throws as {@link DirectoryLock.check} */
   async renew(): Promise<void> {
     await this.check();
-    await this.#mine?.utimes(new Date(), new Date());
+    await this.mine.utimes(new Date(), new Date());
   }
 
   async release(): Promise<void> {
@@ -90,25 +87,8 @@ export class DirectoryLock {
       () => rm(this.path, { force: true }),
       () => undefined,
     );
-    await this.#mine?.close();
-    this.#mine = undefined;
-    this.#sureUntil = 0;
-  }
-
-  /** Takes the lock if it is free, also in a directory that has to be made again; tells whether it was. @throws the system's error */
-  async takeIfFree(): Promise<boolean> {
-    await makeDirectory(this.directory);
-    try {
-      const sureUntil = performance.now() + sureForMs;
-      const created = await open(this.path, 'wx', 0o600);
-      await this.#mine?.close();
-      this.#mine = created;
-      this.#sureUntil = sureUntil;
-      return true;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-      throw error;
-    }
+    await this.mine.close();
+    this.sureUntil = 0;
   }
 }
 
@@ -121,14 +101,11 @@ async function makeDirectory(directory: string): Promise<void> {
   });
 }
 
-/** The state of a file; undefined if it is not there. @throws the system's error */
-export function statOf(path: string) {
-  return stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error;
-  });
+function unlessItExists(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'EEXIST') throw error;
 }
 
-const lost = (mayBeDone = false) => new StoreError('failed', 'ELOCKED', undefined, mayBeDone);
+const lost = () => new StoreError('failed', 'ELOCKED');
 
 const inUse = (directory: string) =>
   misconfigured(

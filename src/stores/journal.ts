@@ -1,7 +1,7 @@
-import { access, constants, type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { DirectoryLock, statOf, type Wait } from './DirectoryLock.js';
+import { DirectoryLock, type Wait } from './DirectoryLock.js';
 import type { StoreHooks } from './guarded.js';
 import { misconfigured, StoreError } from './StoreError.js';
 
@@ -59,8 +59,6 @@ export class Journal {
   /** Why the last write failed: a restart would forget what is not in the file. */
   failure: StoreError | undefined;
   #isClosed = false;
-  /** Tells the file from that of another process. */
-  #inode: number | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   private constructor(
@@ -76,15 +74,15 @@ export class Journal {
    */
   static async open(directory: string, map: Map<string, Kept>, options: JournalOptions): Promise<Journal> {
     const lock = await DirectoryLock.take(directory, options).catch((error) => unusable(directory, error));
-    const journal = new Journal(directory, lock, map, options);
-    journal.#lookSoon(); // renews the lock while the file is read
     try {
       if (await readJournal(directory, map)) options.onDamaged?.();
-      await lock.renew().catch((error) => unusable(directory, error)); // a long read may outlast the last renewal
+      await lock.renew().catch((error) => unusable(directory, error)); // a long read may outlast the lock
     } catch (error) {
-      await journal.close();
+      await lock.release();
       throw error;
     }
+    const journal = new Journal(directory, lock, map, options);
+    journal.#lookSoon();
     await journal.rewrite().catch(() => undefined); // it was reported
     return journal;
   }
@@ -130,6 +128,7 @@ export class Journal {
       this.lock.assertHeld(); // otherwise `journal.new` may be that of another process
       if (this.#file === undefined || this.#size > this.#mostBytes) await this.#writeAnew();
       else await this.#append(this.#file, keys);
+      this.lock.assertHeld(); // otherwise another process may have replaced the file
       this.#worked();
     } catch (error) {
       for (const key of keys) this.#unwritten.add(key);
@@ -168,7 +167,6 @@ export class Journal {
     }
     await this.#file?.close();
     this.#file = file;
-    this.#inode = (await file.stat()).ino;
     this.#size = size;
     this.#mostBytes = 2 * size + slackBytes;
   }
@@ -185,42 +183,19 @@ export class Journal {
     return size;
   }
 
-  /** Each second: renews the lock, looks whether directory and lock are still its own, and repeats a write that failed. */
+  /** Each second: renews the lock, and repeats a write that failed. */
   async #look(): Promise<void> {
     try {
       await this.lock.renew();
-      await access(this.directory, constants.W_OK); // open files can be written even if it is read-only now
+      if (this.failure !== undefined && !this.#isClosed) await this.#writeOnce();
     } catch (error) {
-      if (this.#isClosed) return; // so is the lock
-      this.#failed(ofSystem(error));
-      if (await this.#beginAgain().catch(() => false)) return;
+      if (!this.#isClosed) this.#failed(ofSystem(error));
     }
-    if (this.failure !== undefined && !this.#isClosed) await this.#writeOnce();
     this.#lookSoon();
   }
 
   #lookSoon(): void {
     if (!this.#isClosed) this.#timer = setTimeout(() => void this.#look(), retryMs).unref();
-  }
-
-  /**
-   * Gives the file up and tries to get the directory back, which was deleted or made read-only. Returns whether it is lost for
-   * good, because another process has used it meanwhile: what that one wrote is not known here.
-   */
-  async #beginAgain(): Promise<boolean> {
-    await this.#writing;
-    await this.#file?.close().catch(() => undefined);
-    this.#file = undefined;
-    const isHeld = await this.lock.check().then(
-      () => true,
-      () => false,
-    );
-    if (isHeld) return false;
-    if (!(await this.lock.takeIfFree())) return true;
-    const found = await statOf(join(this.directory, 'journal')).catch(() => ({ ino: undefined }));
-    if (found === undefined || found.ino === this.#inode) return false;
-    await this.lock.release();
-    return true;
   }
 
   #failed(error: StoreError): void {
