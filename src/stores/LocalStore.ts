@@ -14,8 +14,6 @@ import {
 } from './Store.js';
 import { StoreError } from './StoreError.js';
 
-/** A full store is looked through for what has expired at most once in this time, in milliseconds. */
-const lookAgainMs = 1000;
 /** The size of an entry besides its value, in bytes: about what key, object and map take. */
 const entryBytes = 300;
 
@@ -28,11 +26,10 @@ export class LocalStore implements Store {
   /** Items by their key, and fields by {@link keyOf}; the field used last comes last. */
   readonly #held = new Map<string, Kept>();
   #bytes = 0;
-  #sweepAt = 1000;
   #journal: Journal | undefined;
   #isClosed = false;
-  /** When a full store is looked through again; 0 while it is not full. */
-  #fullUntil = 0;
+  /** Items take all the room. */
+  #isFull = false;
 
   /** The store of `directory`, kept in its journal. @throws StoreError `misconfigured`, fit to be shown */
   static async open(directory: string, options: JournalOptions): Promise<LocalStore> {
@@ -167,30 +164,25 @@ export class LocalStore implements Store {
   }
 
   /**
-   * Drops what has expired and then, if the store is full, the fields used least recently: more than needed, so that this is
-   * rare. @throws StoreError `full` when items take all the room
+   * When the store is full, drops what has expired and the fields used least recently: more than needed, so that this is rare.
+   * @throws StoreError `full` when items take all the room
    */
   #makeRoom(): void {
-    const { onDegraded, onRecovered } = this.hooks;
-    const isOver = this.#bytes >= this.mostBytes;
-    if (!isOver && this.#fullUntil === 0 && this.#held.size < this.#sweepAt) return;
-    const now = performance.now();
+    const wasFull = this.#isFull;
+    if (this.#bytes >= this.mostBytes) this.#dropOldest();
+    this.#isFull = this.#bytes >= this.mostBytes;
     const full = new StoreError('full', 'EFULL');
-    if (isOver && now < this.#fullUntil) throw full;
-    for (const [key, { endsAt }] of this.#held) if (endsAt <= now) void this.#drop(key);
-    this.#sweepAt = 2 * this.#held.size + 1000;
-    for (const key of this.#held.keys()) {
-      if (!isOver || this.#bytes < 0.9 * this.mostBytes) break;
-      if (key.includes(separator)) void this.#drop(key); // a field, not an item
+    if (this.#isFull && !wasFull) this.hooks.onDegraded?.(full);
+    if (wasFull && !this.#isFull) this.hooks.onRecovered?.();
+    if (this.#isFull) throw full;
+  }
+
+  #dropOldest(): void {
+    const now = performance.now();
+    for (const [key, { endsAt }] of this.#held) {
+      if (this.#bytes < 0.9 * this.mostBytes) return;
+      if (endsAt <= now || key.includes(separator)) void this.#drop(key); // a field, not an item
     }
-    if (this.#bytes < this.mostBytes) {
-      if (this.#fullUntil > 0) onRecovered?.();
-      this.#fullUntil = 0;
-      return;
-    }
-    this.#fullUntil = now + lookAgainMs;
-    onDegraded?.(full);
-    throw full;
   }
 }
 
