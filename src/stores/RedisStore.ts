@@ -1,15 +1,12 @@
-import { once } from 'node:events';
 import type { Cluster, Redis } from 'ioredis';
-import { isRefusal, timeLimit } from './guarded.js';
+import { timeLimit } from './guarded.js';
 import { createRedisClient, parseRedisUrl } from './redisClient.js';
-import { faultAfter, hungUp, isOfAnotherType, storeErrorOf, wasNotSent } from './redisFaults.js';
+import { faultAfter, hungUp, isOfAnotherType, storeErrorOf } from './redisFaults.js';
 import { type Argument, redisScripts, type ScriptedCommands } from './redisScripts.js';
 import type { Acquired, Field, Item, Outcome, Place, PutWhen, Store, Wish } from './Store.js';
 import { StoreError } from './StoreError.js';
 
 const connectWaitMs = 1000; // how long opening waits for a connection; after that, connecting goes on in the background
-/** How long an operation waits for a reconnect, after a failover or when the server closed the connection. */
-const reconnectWaitMs = 100;
 /** Pause before a client that has given up reconnects, in milliseconds. */
 const givenUpMs = 500;
 
@@ -34,7 +31,6 @@ export class RedisStore implements Store {
   private constructor(client: Redis | Cluster) {
     for (const [name, lua] of Object.entries(redisScripts)) client.defineCommand(name, { numberOfKeys: 1, lua });
     this.#client = client as (Redis | Cluster) & ScriptedCommands;
-    client.setMaxListeners(0); // each caller may wait for a reconnect
     client.on('error', this.#onFault).on('node error', this.#onFault);
     client.on('close', () => {
       this.#connectionFault ??= hungUp;
@@ -122,19 +118,13 @@ export class RedisStore implements Store {
     const work = (): Promise<T> => this.#client[script](name, ...args);
     try {
       return await work().catch(async (error) => {
-        if (isOfAnotherType(error)) await this.#client.unlink(name);
-        else if (wasNotSent(error) && !isRefusal(this.#connectionFault)) await this.#reconnected();
-        else throw error;
+        if (!isOfAnotherType(error)) throw error;
+        await this.#client.unlink(name);
         return work();
       });
     } catch (error) {
       throw storeErrorOf(error, this.#connectionFault);
     }
-  }
-
-  /** Waits for a connection until the first failure to connect, so that a dead server costs no time. */
-  async #reconnected(): Promise<void> {
-    await timeLimit(once(this.#client, 'ready'), reconnectWaitMs).catch(() => undefined);
   }
 }
 

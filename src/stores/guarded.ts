@@ -1,6 +1,6 @@
 import { inTime } from '../process/pause.js';
 import type { Store } from './Store.js';
-import { StoreError, type StoreTrouble } from './StoreError.js';
+import { StoreError } from './StoreError.js';
 
 /** What is told of a store's troubles. */
 export interface StoreHooks {
@@ -16,10 +16,6 @@ const limitMs = 250;
 const probeEveryMs = 1000;
 /** A store that refused is probed once it has not refused for this long: one that is nearly full would take a small probe. */
 const quietMs = 5000;
-const refusals: readonly StoreTrouble[] = ['read-only', 'full', 'not-permitted', 'failed'];
-/** The store answered, but refused. */
-export const isRefusal = (error: StoreError | undefined): boolean =>
-  error !== undefined && refusals.includes(error.trouble);
 
 /**
  * Gives `store` a time limit and a circuit breaker: after two operations in a row without an answer, all are refused at once
@@ -56,8 +52,8 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: St
 
   const noteFailure = (error: StoreError) => {
     if (isClosed) return;
-    if (isRefusal(error)) {
-      silence = undefined; // it has answered
+    if (!error.mayBeDone) {
+      silence = undefined; // it has answered, and refused
       unanswered = undefined;
       return startProbing(quietMs, error);
     }

@@ -34,10 +34,6 @@ export const hungUp = new StoreError('unreachable', 'ECONNRESET');
 /** The key holds something that is not ours. */
 export const isOfAnotherType = (error: unknown): boolean => replyOf(error)?.startsWith('WRONGTYPE') === true;
 
-/** The driver had no connection to send the command on, so it can be tried again without doing anything twice. */
-export const wasNotSent = (error: unknown): boolean =>
-  error instanceof Error && error.message.includes('enableOfflineQueue');
-
 /** What an error says of the server: that it refused, or did not answer. */
 function saidBy(error: unknown): StoreError | undefined {
   const reply = replyOf(error);
