@@ -7,8 +7,6 @@ import { misconfigured, StoreError } from './StoreError.js';
 /** A holder whose time stamp has not moved for this long, by the clock of the process that waits, counts as dead. */
 const deadAfterMs = 4000;
 const lookEveryMs = 100;
-/** For how long after a look at its lock a holder is sure to have it, in milliseconds: the stamp is then a second old at most. */
-const sureForMs = deadAfterMs / 2;
 
 export interface Wait {
   /** How long to wait until another process that uses the directory ends, in milliseconds. */
@@ -24,10 +22,9 @@ export interface Wait {
  */
 export class DirectoryLock {
   private constructor(
-    private readonly directory: string,
     private readonly path: string,
-    private readonly mine: FileHandle,
-    private sureUntil: number,
+    private readonly file: FileHandle,
+    private readonly inode: number,
   ) {}
 
   /**
@@ -42,12 +39,12 @@ export class DirectoryLock {
     let seen: string | undefined;
     let movedAt = beganAt;
     for (;;) {
-      const now = performance.now();
-      const mine = await open(path, 'wx', 0o600).catch(unlessItExists);
-      if (mine !== undefined) return new DirectoryLock(directory, path, mine, now + sureForMs);
+      const file = await open(path, 'wx', 0o600).catch(unlessItExists);
+      if (file !== undefined) return new DirectoryLock(path, file, (await file.stat()).ino);
       // Checked here, because an attempt to take a lock that exists does not show whether the directory can be written to.
       await access(`${directory}/.`, constants.W_OK | constants.X_OK);
       const found = await stat(path).catch(() => undefined);
+      const now = performance.now();
       const state = found ? `${found.ino} ${found.mtimeMs}` : undefined; // changes with the holder and each renewal
       if (state && !seen) onWait?.();
       if (state !== seen) {
@@ -59,27 +56,15 @@ export class DirectoryLock {
     }
   }
 
-  /** @throws StoreError while another process has the directory, or may have had it while this one stood still */
-  assertHeld(): void {
-    if (performance.now() >= this.sureUntil) throw lost();
-  }
-
-  /** @throws StoreError when the lock is lost; the system's error when the directory is */
+  /** @throws StoreError when another process has taken the lock while this one stood still; the system's error when it is gone */
   async check(): Promise<void> {
-    const sureUntil = performance.now() + sureForMs;
-    const [found, mine] = await Promise.all([stat(this.path).catch(() => undefined), this.mine.stat()]);
-    const isMine = found?.ino === mine.ino;
-    // A directory that is gone has no other holder.
-    this.sureUntil = isMine || !existsSync(this.directory) ? sureUntil : 0;
-    if (isMine) return;
-    await access(`${this.directory}/.`);
-    throw lost();
+    if ((await stat(this.path)).ino !== this.inode) throw new StoreError('failed', 'ELOCKED');
   }
 
   /** @throws as {@link DirectoryLock.check} */
   async renew(): Promise<void> {
     await this.check();
-    await this.mine.utimes(new Date(), new Date());
+    await this.file.utimes(new Date(), new Date());
   }
 
   async release(): Promise<void> {
@@ -87,8 +72,7 @@ export class DirectoryLock {
       () => rm(this.path, { force: true }),
       () => undefined,
     );
-    await this.mine.close();
-    this.sureUntil = 0;
+    await this.file.close();
   }
 }
 
@@ -104,8 +88,6 @@ async function makeDirectory(directory: string): Promise<void> {
 function unlessItExists(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'EEXIST') throw error;
 }
-
-const lost = () => new StoreError('failed', 'ELOCKED');
 
 const inUse = (directory: string) =>
   misconfigured(

@@ -140,7 +140,6 @@ export class LocalStore implements Store {
 
   #checkUsable(): void {
     if (this.#isClosed) throw new StoreError('closed');
-    this.#journal?.lock.assertHeld();
   }
 
   #live(key: string): Kept | undefined {

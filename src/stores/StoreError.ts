@@ -35,7 +35,7 @@ export const causes: Readonly<Record<string, string>> = {
   EIO: 'cannot write: disk full or broken',
   EROFS: 'cannot write: the file system is read-only',
   EACCES: 'cannot write: no permission',
-  ENOENT: 'is gone',
+  ENOENT: 'or its file lock is gone',
   ELOCKED: 'may have been taken by another gateway while this one stood still: restart it if this does not end',
   EFULL: 'has no room left beside idempotency keys',
   NOREPLICAS: 'has fewer replicas than its min-replicas-to-write',

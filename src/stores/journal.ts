@@ -63,7 +63,7 @@ export class Journal {
 
   private constructor(
     private readonly directory: string,
-    readonly lock: DirectoryLock,
+    private readonly lock: DirectoryLock,
     private readonly map: ReadonlyMap<string, Kept>,
     private readonly options: JournalOptions,
   ) {}
@@ -125,10 +125,9 @@ export class Journal {
     const keys = this.#unwritten;
     this.#unwritten = new Set();
     try {
-      this.lock.assertHeld(); // otherwise `journal.new` may be that of another process
       if (this.#file === undefined || this.#size > this.#mostBytes) await this.#writeAnew();
       else await this.#append(this.#file, keys);
-      this.lock.assertHeld(); // otherwise another process may have replaced the file
+      await this.lock.check(); // a process that stood still may have written to a file that its successor has replaced
       this.#worked();
     } catch (error) {
       for (const key of keys) this.#unwritten.add(key);

@@ -114,7 +114,7 @@ it('A process that stood still while it wrote the file anew leaves that of its s
   await expect(store.forget('record')).rejects.toMatchObject({ detail: 'ELOCKED' });
   rmSync(join(directory, 'lock')); // its successor has ended
   await sleep(1200);
-  await expect(store.get('key')).rejects.toMatchObject({ detail: 'ELOCKED' });
+  await expect(store.put('claim', value, 60_000, 'if-absent')).rejects.toMatchObject({ detail: 'ELOCKED' });
   writeFileSync(join(directory, 'lock'), 'of its successor', { flag: 'wx' });
   await store.close();
   for (const name of ['lock', 'journal']) expect(readFileSync(join(directory, name), 'utf8')).toBe('of its successor');

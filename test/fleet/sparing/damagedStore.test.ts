@@ -94,7 +94,7 @@ describe('A directory of one process', () => {
     const gateway = await start(directory);
     await read(gateway, before);
     renameSync(directory, `${directory}-away`);
-    await until(async () => linesWith(gateway, 'The directory is gone (ENOENT)').length === 1);
+    await until(async () => linesWith(gateway, 'The directory or its file lock is gone (ENOENT)').length === 1);
     for (const id of [before, during]) await read(gateway, id);
     const { errors } = await postQuery(
       gateway.origin,
@@ -110,7 +110,7 @@ describe('A directory of one process', () => {
     expect(calls(ids)).toEqual([1, 1, 1]);
   });
 
-  it('belongs to the process that took it while the first stood still, which works as without a store until it is restarted', async () => {
+  it('belongs to the process that took it while the first stood still, which takes no new key until it is restarted', async () => {
     const directory = newDirectory();
     const first = await start(directory);
     first.child.kill('SIGSTOP');
