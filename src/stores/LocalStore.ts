@@ -14,6 +14,8 @@ import {
 } from './Store.js';
 import { StoreError } from './StoreError.js';
 
+/** How often what has expired is dropped, in milliseconds. */
+const sweepEveryMs = 60_000;
 /** The size of an entry besides its value, in bytes: about what key, object and map take. */
 const entryBytes = 300;
 
@@ -28,6 +30,7 @@ export class LocalStore implements Store {
   #bytes = 0;
   #journal: Journal | undefined;
   #isClosed = false;
+  #sweepAt = 0;
   /** Items take all the room. */
   #isFull = false;
 
@@ -163,25 +166,25 @@ export class LocalStore implements Store {
   }
 
   /**
-   * When the store is full, drops what has expired and the fields used least recently: more than needed, so that this is rare.
+   * Drops what has expired and, when the store is full, the fields used least recently: more than needed, so that this is rare.
    * @throws StoreError `full` when items take all the room
    */
   #makeRoom(): void {
+    const now = performance.now();
+    const isOver = this.#bytes >= this.mostBytes;
+    if (isOver || now >= this.#sweepAt) {
+      this.#sweepAt = now + sweepEveryMs;
+      for (const [key, { endsAt }] of this.#held) {
+        const isField = key.includes(separator);
+        if (endsAt <= now || (isOver && isField && this.#bytes >= 0.9 * this.mostBytes)) void this.#drop(key);
+      }
+    }
     const wasFull = this.#isFull;
-    if (this.#bytes >= this.mostBytes) this.#dropOldest();
     this.#isFull = this.#bytes >= this.mostBytes;
     const full = new StoreError('full', 'EFULL');
     if (this.#isFull && !wasFull) this.hooks.onDegraded?.(full);
     if (wasFull && !this.#isFull) this.hooks.onRecovered?.();
     if (this.#isFull) throw full;
-  }
-
-  #dropOldest(): void {
-    const now = performance.now();
-    for (const [key, { endsAt }] of this.#held) {
-      if (this.#bytes < 0.9 * this.mostBytes) return;
-      if (endsAt <= now || key.includes(separator)) void this.#drop(key); // a field, not an item
-    }
   }
 }
 
