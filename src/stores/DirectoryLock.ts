@@ -58,7 +58,7 @@ export class DirectoryLock {
 
   /** @throws StoreError when another process has taken the lock while this one stood still; the system's error when it is gone */
   async check(): Promise<void> {
-    if ((await stat(this.path)).ino !== this.inode) throw new StoreError('failed', 'ELOCKED');
+    if ((await stat(this.path)).ino !== this.inode) throw new StoreError('refused', 'ELOCKED');
   }
 
   /** @throws as {@link DirectoryLock.check} */

@@ -167,7 +167,7 @@ export class LocalStore implements Store {
 
   /**
    * Drops what has expired and, when the store is full, the fields used least recently: more than needed, so that this is rare.
-   * @throws StoreError `full` when items take all the room
+   * @throws StoreError `refused` when items take all the room
    */
   #makeRoom(): void {
     const now = performance.now();
@@ -181,7 +181,7 @@ export class LocalStore implements Store {
     }
     const wasFull = this.#isFull;
     this.#isFull = this.#bytes >= this.mostBytes;
-    const full = new StoreError('full', 'EFULL');
+    const full = new StoreError('refused', 'EFULL');
     if (this.#isFull && !wasFull) this.hooks.onDegraded?.(full);
     if (wasFull && !this.#isFull) this.hooks.onRecovered?.();
     if (this.#isFull) throw full;

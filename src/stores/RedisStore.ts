@@ -52,7 +52,7 @@ export class RedisStore implements Store {
     if (state === 'taken') return { state, now: Number(first) };
     if (state === 'held') return { state, owner: first };
     if (state === 'failed') return { state, failure: answer[1] as Buffer };
-    if (state !== 'found') throw new StoreError('failed');
+    if (state !== 'found') throw new StoreError('refused');
     return { state, stored: { version: first, ageMs: Number(second), value: answer[3] as Buffer } };
   }
 
@@ -103,7 +103,7 @@ export class RedisStore implements Store {
   async increment(key: string, ttlMs: number) {
     const answer = await this.#run<unknown[]>('gatewayIncrement', key, wholeMs(ttlMs));
     const [count = NaN, leftMs = NaN] = answer.map(Number);
-    if (Number.isNaN(count + leftMs)) throw new StoreError('failed');
+    if (Number.isNaN(count + leftMs)) throw new StoreError('refused');
     return { count, leftMs };
   }
 

@@ -2,12 +2,9 @@
 const troubles = {
   'timed-out': 'did not answer in time',
   unreachable: 'cannot be reached',
-  'read-only': 'accepts no writes: it is a read-only replica',
-  full: 'accepts no writes: it is out of space',
-  'not-permitted': 'refused the credentials or the permission',
+  refused: 'refused the operation',
   misconfigured: 'cannot be used',
   closed: 'is closed',
-  failed: 'failed',
 };
 
 /** Why a store could not do what it was asked: a bounded set, fit for a metric label. */
@@ -17,6 +14,7 @@ export type StoreTrouble = keyof typeof troubles;
 export const causes: Readonly<Record<string, string>> = {
   OOM: 'is out of memory',
   MISCONF: 'cannot save to its disk',
+  READONLY: 'accepts no writes: it is a read-only replica',
   NOPERM: 'does not permit the command',
   WRONGPASS: 'refused the password',
   NOAUTH: 'wants a password',

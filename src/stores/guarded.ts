@@ -74,7 +74,7 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: St
         unanswered = undefined;
         return answer;
       } catch (error) {
-        const known = error instanceof StoreError ? error : new StoreError('failed');
+        const known = error instanceof StoreError ? error : new StoreError('refused');
         noteFailure(known);
         throw known;
       } finally {

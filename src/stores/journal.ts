@@ -248,5 +248,5 @@ function unusable(directory: string, error: NodeJS.ErrnoException | StoreError):
 
 function ofSystem(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
-  return new StoreError('failed', (error as NodeJS.ErrnoException).code);
+  return new StoreError('refused', (error as NodeJS.ErrnoException).code);
 }

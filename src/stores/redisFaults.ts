@@ -1,13 +1,8 @@
 import { codeOf } from '../process/systemErrors.js';
-import { causes, StoreError, type StoreTrouble } from './StoreError.js';
+import { causes, StoreError } from './StoreError.js';
 
-const troublesOfReplies: readonly (readonly [RegExp, StoreTrouble])[] = [
-  [/^(OOM|MISCONF)$/, 'full'],
-  [/^(READONLY|NOREPLICAS)$/, 'read-only'],
-  [/^(NOAUTH|WRONGPASS|NOPERM)$/, 'not-permitted'],
-  [/^(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)$/, 'unreachable'],
-  [/^BUSY$/, 'timed-out'],
-];
+/** Replies of a server that does nothing at the moment, whatever it is asked. */
+const notNow = /^(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY)$/;
 
 /** Why a command failed. For a command that could not be sent, the latest fault of the connection says why. */
 export const storeErrorOf = (error: unknown, connectionFault: StoreError | undefined): StoreError =>
@@ -58,7 +53,7 @@ function replyOf(error: unknown): string | undefined {
 /** Takes only words of closed sets from the reply, which may hold the name of a user or a key. */
 function refusal(reply: string): StoreError {
   const [code = ''] = reply.split(' ', 1);
-  const trouble = troublesOfReplies.find(([codes]) => codes.test(code))?.[1] ?? 'failed';
+  const trouble = notNow.test(code) ? 'unreachable' : 'refused';
   const command = code === 'NOPERM' ? /'([a-z|]{1,30})' command/.exec(reply)?.[1] : undefined;
   const known = Object.keys(causes).find((words) => reply.startsWith(words)) ?? code;
   return new StoreError(trouble, command ? `${known} ${command}` : known);

@@ -19,7 +19,7 @@ interface Fate {
   readonly effectMs: number | undefined;
   readonly answerMs: number;
   /** The error that the process gets in place of the answer. */
-  readonly error?: 'unreachable' | 'read-only' | 'timed-out';
+  readonly error?: 'unreachable' | 'refused' | 'timed-out';
 }
 
 /** As in the Redis driver, a lost answer becomes an error after this time, in milliseconds. */
@@ -78,7 +78,7 @@ export class StoreLine implements Store {
         const result = (await this.store.do(operation, wish)) as T;
         this.#tell(what, shown(result), fate.error && 'its answer is lost');
         if (fate.error) return;
-        if (isReadOnly && (result as Acquired).state === 'taken') fail('read-only');
+        if (isReadOnly && (result as Acquired).state === 'taken') fail('refused');
         else runtime.receive(fate.answerMs, () => resolve(result));
       });
     });
@@ -94,7 +94,7 @@ export class StoreLine implements Store {
         return { effectMs: world.between(1, 900), answerMs: world.between(1, 400) };
       case 'read-only':
         return writes.test(operation)
-          ? { effectMs: undefined, answerMs: usual(), error: 'read-only' }
+          ? { effectMs: undefined, answerMs: usual(), error: 'refused' }
           : { effectMs: usual(), answerMs: usual() };
       case 'away':
         return { effectMs: undefined, answerMs: world.between(0.2, 400), error: 'unreachable' };

@@ -4,11 +4,11 @@ import { StoreError } from '../../src/stores/StoreError.js';
 
 it('asks a store that answers now and then, or that refuses, and none that was silent twice in a row', async () => {
   let asked = 0;
-  const failing = (trouble: 'timed-out' | 'full') => async () => {
+  const failing = (trouble: 'timed-out' | 'refused') => async () => {
     asked += 1;
     throw new StoreError(trouble);
   };
-  const store = { get: failing('timed-out'), put: failing('full'), fields: async () => [] };
+  const store = { get: failing('timed-out'), put: failing('refused'), fields: async () => [] };
   const { get, put, fields } = guarded(store as never, {});
   const write = () => put('any', Buffer.of(), 1, 'always');
   for (const ask of [get, write, get, fields, get, get, get]) await ask('any').catch(() => {});

@@ -117,7 +117,7 @@ it('What the store did is said with its cause: a password that Redis refuses, at
   expect(linesWith(logs, { level: 'error' })).toMatchObject([
     {
       store: `redis://127.0.0.1:${redis.port}, with a password`,
-      ...{ trouble: 'not-permitted', cause: 'Redis refused the password (WRONGPASS)' },
+      ...{ trouble: 'refused', cause: 'Redis refused the password (WRONGPASS)' },
     },
   ]);
   expect(output()).not.toContain('planted');
@@ -132,7 +132,7 @@ it('What the store did is said with its cause: a Redis that is full; and when it
     sandbox.addTaxpayer({ id: `t${n}` });
     await query(readRecord, { id: `t${n}` });
   }
-  expect(await lineWith(logs, degraded)).toMatchObject({ trouble: 'full', cause: 'Redis is out of memory (OOM)' });
+  expect(await lineWith(logs, degraded)).toMatchObject({ trouble: 'refused', cause: 'Redis is out of memory (OOM)' });
   await redis.command('CONFIG', 'SET', 'maxmemory', '0');
   const over = await lineWith(logs, 'store available again');
   expect(over['durationMs']).toBeGreaterThan(0);

@@ -48,7 +48,7 @@ it('The store in memory drops the records used least recently when it is full, a
   expect(kept.map(({ length }) => length)).toEqual([1, 0, 1, 1]);
   for (const key of ['more', 'still', 'yet']) await store.put(key, Buffer.from('x'), 60_000, 'always');
   for (const key of ['last', 'very last'])
-    await expect(store.put(key, Buffer.from('x'), 60_000, 'always')).rejects.toMatchObject({ trouble: 'full' });
+    await expect(store.put(key, Buffer.from('x'), 60_000, 'always')).rejects.toMatchObject({ trouble: 'refused' });
   expect(told).toEqual(['Memory has no room left beside idempotency keys (EFULL)']); // told once a second
   await store.deleteIf('yet', Buffer.from('x'));
   await store.put('last', Buffer.from('x'), 60_000, 'always');
