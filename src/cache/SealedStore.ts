@@ -41,7 +41,7 @@ const ownCoolDownsBytes = 4 << 20;
  */
 export class SealedStore {
   /** The cool-downs that this process began: the shared store may not have taken them. */
-  readonly #ownCoolDowns = new LocalStore({}, ownCoolDownsBytes);
+  readonly #ownCoolDowns = new LocalStore(ownCoolDownsBytes);
 
   constructor(private readonly options: SealedStoreOptions) {}
 

@@ -5,6 +5,7 @@ import type { SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache, heapPart, heldBytes } from '../process/BoundedCache.js';
 import { pause } from '../process/pause.js';
+import type { StoreError } from '../stores/StoreError.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 import type { ClientLink, ClientLinkRequest } from './wire.js';
@@ -152,7 +153,7 @@ function mayExist(): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');
 }
 
-function cannotTell(): never {
+function cannotTell({ trouble, detail = trouble }: StoreError): never {
   const message = 'The store (CACHE_URL) cannot keep the idempotencyKey now; nothing was sent';
-  throw new GatewayError('UPSTREAM_UNAVAILABLE', message);
+  throw new GatewayError('UPSTREAM_UNAVAILABLE', message, { reason: `store: ${detail}` });
 }

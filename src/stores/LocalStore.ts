@@ -1,5 +1,4 @@
 import { heapPart } from '../process/BoundedCache.js';
-import type { StoreHooks } from './guarded.js';
 import { copyOf, Journal, type JournalOptions, type Kept, readJournal } from './journal.js';
 import {
   type Acquired,
@@ -31,12 +30,10 @@ export class LocalStore implements Store {
   #journal: Journal | undefined;
   #isClosed = false;
   #sweepAt = 0;
-  /** Items take all the room. */
-  #isFull = false;
 
   /** The store of `directory`, kept in its journal. @throws StoreError `misconfigured`, fit to be shown */
   static async open(directory: string, options: JournalOptions): Promise<LocalStore> {
-    const store = new LocalStore(options);
+    const store = new LocalStore();
     store.#journal = await Journal.open(directory, store.#held, options);
     for (const kept of store.#held.values()) store.#bytes += sizeOf(kept);
     return store;
@@ -49,10 +46,7 @@ export class LocalStore implements Store {
     return store;
   }
 
-  constructor(
-    private readonly hooks: StoreHooks = {},
-    private readonly mostBytes = heapPart(4, 1 << 27),
-  ) {}
+  constructor(private readonly mostBytes = heapPart(4, 1 << 27)) {}
 
   async acquire(place: Place, { refused }: Wish): Promise<Acquired> {
     const stored = this.find(place, refused);
@@ -179,12 +173,7 @@ export class LocalStore implements Store {
         if (endsAt <= now || (isOver && isField && this.#bytes >= 0.9 * this.mostBytes)) void this.#drop(key);
       }
     }
-    const wasFull = this.#isFull;
-    this.#isFull = this.#bytes >= this.mostBytes;
-    const full = new StoreError('refused', 'EFULL');
-    if (this.#isFull && !wasFull) this.hooks.onDegraded?.(full);
-    if (wasFull && !this.#isFull) this.hooks.onRecovered?.();
-    if (this.#isFull) throw full;
+    if (this.#bytes >= this.mostBytes) throw new StoreError('refused', 'EFULL');
   }
 }
 

@@ -35,15 +35,12 @@ export const causes: Readonly<Record<string, string>> = {
   EACCES: 'cannot write: no permission',
   ENOENT: 'or its file lock is gone',
   ELOCKED: 'may have been taken by another gateway while this one stood still: restart it if this does not end',
-  EFULL: 'has no room left beside idempotency keys',
   NOREPLICAS: 'has fewer replicas than its min-replicas-to-write',
 };
 
 /** In a few words for the log: `Redis refused the password (WRONGPASS)`. */
 export function storeCause(cacheUrl: string, { trouble, detail = '' }: StoreError): string {
-  let name = 'The directory';
-  if (cacheUrl.startsWith('redis')) name = 'Redis';
-  if (cacheUrl === 'memory:') name = 'Memory';
+  const name = cacheUrl.startsWith('redis') ? 'Redis' : 'The directory';
   const what = causes[detail] ?? causes[detail.split(' ', 1)[0] ?? ''] ?? troubles[trouble];
   return `${name} ${what}${detail && ` (${detail})`}`;
 }

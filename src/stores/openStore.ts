@@ -11,7 +11,7 @@ import { misconfigured } from './StoreError.js';
  * Rejects with a `misconfigured` StoreError, fit to be shown, when the URL or the directory cannot be used.
  */
 export async function openStore(cacheUrl: string, options: JournalOptions): Promise<Store> {
-  if (cacheUrl === 'memory:') return new LocalStore(options);
+  if (cacheUrl === 'memory:') return new LocalStore();
   const directory = directoryIn(cacheUrl);
   if (directory) return LocalStore.open(directory, options);
   const store = guarded(await openRedis(cacheUrl), options);
