@@ -26,8 +26,9 @@ interface Handle {
 
 /**
  * Standard output that never blocks the process. The lines of one turn of the event loop are written together when the turn
- * or the process ends. What the reader does not take is kept up to a limit; lines beyond it are dropped and counted. (sonic-boom writes in Node's thread pool, cannot wait for that when the process ends,
- * and there tries for ever to write to a full disk or a closed pipe.)
+ * or the process ends. What the reader does not take is kept up to a limit; lines beyond it are dropped and counted. (sonic-boom
+ * writes in Node's thread pool, cannot wait for that when the process ends, and there tries for ever to write to a full disk or a
+ * closed pipe.)
  */
 export class StandardOutput implements LogDestination {
   readonly isTerminal = process.stdout.isTTY === true;
