@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import { access, constants, type FileHandle, mkdir, open, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pause } from '../process/pause.js';
 import { misconfigured, StoreError } from './StoreError.js';
 
@@ -32,7 +33,7 @@ export class DirectoryLock {
    *   system's error
    */
   static async take(directory: string, { waitMs, onWait }: Wait): Promise<DirectoryLock> {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await makeDirectory(directory);
     const path = join(directory, 'lock');
     const beganAt = performance.now();
     let seen: string | undefined;
@@ -73,6 +74,15 @@ export class DirectoryLock {
     );
     await this.file.close();
   }
+}
+
+/** Also makes missing parents. Node's recursive `mkdir` never ends under /proc, which reports the parent as missing. */
+async function makeDirectory(directory: string): Promise<void> {
+  if (existsSync(directory)) return;
+  await makeDirectory(dirname(directory));
+  await mkdir(directory, { mode: 0o700 }).catch((error) => {
+    if (!existsSync(directory)) throw error; // else another process was faster
+  });
 }
 
 function unlessItExists(error: NodeJS.ErrnoException): undefined {

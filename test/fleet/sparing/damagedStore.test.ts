@@ -215,6 +215,7 @@ mkdirSync(join(withoutFile, 'journal'), { recursive: true });
 it.each([
   ['with a file that is none', withoutFile],
   ['in a file', `${import.meta.filename}/cache`],
+  ['under /proc, where Node.js would try for ever', '/proc/nothing/cache'],
 ])(
   'A directory that cannot be made or read is one line that names CACHE_URL and the whole path: %s',
   async (_, directory) => {
