@@ -67,7 +67,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 
 async function start(config: Config, options: GatewayOptions, started: Started): Promise<Omit<Gateway, 'stop'>> {
   const { logDestination = new StandardOutput(), ...waits } = options;
-  const log = createLogger(config.logLevel, logDestination);
+  const log = createLogger(config.LOG_LEVEL, logDestination);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
 
@@ -80,18 +80,16 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   // Before authentication, which may log: if the store cannot be opened, that error must be the only line.
   const services = started(await startServices({ ...surroundings, upstream }));
   const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
-  const { bodyBytes } = config.limits;
-  const operations = operationsOf(surroundings, { ...services, decisions, bodyBytes }, tracing);
+  const operations = operationsOf({ ...surroundings, ...services, decisions }, tracing);
   await operations.start();
   started(operations); // only now: Apollo Server cannot be stopped before it has started
 
   let isListening = false; // METRICS_PORT begins before PORT, because it ends after it: until then it says `starting`
   const { places, quota } = services;
-  const edge = edgeOf(surroundings, { operations, quota, identify, places, ...waits });
+  const edge = edgeOf({ ...surroundings, operations, quota, identify, places, ...waits });
   const parts = {
     ...edge,
-    ...surroundings,
-    explorer: { operations: explorerOperations(sandbox?.demo.jobs.processing), needsToken: config.auth.mode === 'jwt' },
+    explorer: { operations: explorerOperations(sandbox?.demo.jobs.processing), needsToken: config.AUTH_MODE === 'jwt' },
     reasonNotReady: () => (isListening ? reasonNotReady() : 'starting'),
     upgrade: webSocketHandler(edge),
   };
@@ -99,7 +97,7 @@ async function start(config: Config, options: GatewayOptions, started: Started):
   started({ stop: () => metricsServer?.drain(0) });
   const { server, port } = await startHttp(parts);
   isListening = true;
-  started({ stop: () => drain(config.drainTimeoutMs, edge, services, server) });
+  started({ stop: () => drain(config.DRAIN_TIMEOUT_MS, edge, services, server) });
   return { port, sandbox, firstQuery: sandbox?.firstQuery ?? '{ __typename }', log };
 }
 
@@ -132,14 +130,12 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
   return startSandbox();
 }
 
-function operationsOf(
-  { config, log, metrics }: Surroundings,
-  services: RunningServices & Services,
-  tracing: Tracing | undefined,
-): Operations {
+function operationsOf(services: Surroundings & RunningServices & Services, tracing: Tracing | undefined): Operations {
+  const { config, log, metrics, lines, logOperation } = services;
+  const { TRUSTED_DOCUMENTS_FILE: paths, TRUSTED_DOCUMENTS_MODE: mode } = config;
   const schema = buildSchema({
     resolvers,
-    providers: config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile),
+    providers: config.PROVIDERS_FILE === undefined ? defaultProviders : readProviders(config.PROVIDERS_FILE),
     onUnknownValue: (kind, value) => {
       metrics.unknownValues.add(kind);
       // The service may put anything into these fields: only a plain word is logged.
@@ -150,15 +146,13 @@ function operationsOf(
   for (const type of [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]) {
     metrics.showFailures(Object.keys(type?.getFields() ?? {}));
   }
-  const { lines, logOperation } = services;
   return new Operations({
     schema,
     contextFor: (facts, fields, trail) => new RequestContext(facts, services, fields, trail),
     quota: services.quota,
     places: services.places,
-    limits: config.limits,
-    openSchema: config.introspection,
-    trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, lines }),
+    config,
+    trustedDocuments: paths && new TrustedDocuments({ paths, mode, log, lines }),
     onEnd: (record) => {
       metrics.onEnd(record);
       logOperation(record, tracing?.onEnd(record));

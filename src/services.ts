@@ -23,11 +23,11 @@ const cleanEveryMs = 600_000;
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(surroundings: Surroundings & { readonly upstream: UpstreamCredentials }) {
   const { config, upstream, log, metrics } = surroundings;
-  const sealer = new Sealer(upstream.clientSecret, config.cache.encryptionKeys);
+  const sealer = new Sealer(upstream.clientSecret, config.CACHE_ENCRYPTION_KEY);
   const store = await openWatchedStore(surroundings);
-  const lines = new LineLimit(log, sealer, config.trustedProxies !== undefined);
+  const lines = new LineLimit(log, sealer, config.TRUSTED_PROXIES !== undefined);
   const audit = (event: AuditEvent) => lines.pass(auditLine(event));
-  const quota = new Quota(config.limits.rootFieldsPerMinute);
+  const quota = new Quota(config.RATE_LIMIT_PER_MINUTE);
   const datasources = startDatasources({
     ...surroundings,
     store,
@@ -41,19 +41,18 @@ export async function startServices(surroundings: Surroundings & { readonly upst
   const cleaning = setInterval(() => {
     for (const cache of caches) cache.dropExpired();
   }, cleanEveryMs).unref();
-  metrics.showBudget(config.tokens.budgetPerHour);
+  metrics.showBudget(config.TOKEN_BUDGET_PER_HOUR);
   const unfollow = followSecrets(config, log, (setting) => {
     // Without encryption keys, entries are sealed with keys derived from the client secret.
-    if (setting !== 'UPSTREAM_CLIENT_SECRET' || config.cache.encryptionKeys.length > 0) return;
+    if (setting !== 'UPSTREAM_CLIENT_SECRET' || config.CACHE_ENCRYPTION_KEY) return;
     sealer.renew();
     forgets.forgetAll();
   });
   return {
     ...datasources,
     audit,
-    auditsAll: config.audit === 'all',
     lines,
-    logOperation: operationLog(lines, config.logOperations),
+    logOperation: operationLog(lines, config.LOG_OPERATIONS),
     quota,
     /** Ends watches, connections, timers and the store. */
     stop: async () => {
@@ -68,8 +67,7 @@ export async function startServices(surroundings: Surroundings & { readonly upst
 
 /** Opens the store of CACHE_URL; metrics and log show its times and its failures. Rejects as {@link openStore}. */
 function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store> {
-  const { cache, drainTimeoutMs } = config;
-  const store = shownStore(cache.url);
+  const store = shownStore(config.CACHE_URL);
   const report = episodes({
     log,
     about: { store },
@@ -78,8 +76,8 @@ function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store
     level: 'error',
     quietMs: 0,
   });
-  return openStore(cache.url, {
-    waitMs: drainTimeoutMs,
+  return openStore(config.CACHE_URL, {
+    waitMs: config.DRAIN_TIMEOUT_MS,
     onCommand: metrics.onStoreCommand,
     onDegraded: (error) => {
       metrics.storeDegraded.set('', 1);

@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.js';
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 import { heapPart } from '../process/BoundedCache.js';
 
@@ -90,11 +91,11 @@ export class Places {
 
 const nameOf = (resource: Resource, holder: Holder): string => `${resource} ${holder ?? ''}`;
 
-/** One caller may hold a quarter of most resources. `connections`: MAX_CONNECTIONS. */
-export function boundsFor({ connections, answerBytes }: Record<'connections' | 'answerBytes', number>): Bounds {
+/** One caller may hold a quarter of most resources. */
+export function boundsFor({ MAX_CONNECTIONS, answerBytes }: Pick<Config, 'MAX_CONNECTIONS' | 'answerBytes'>): Bounds {
   const bytes = Math.max(heapPart(4), 2 * answerBytes);
-  const newcomers = Math.max(10, Math.floor(connections / 10));
-  const byConnections = { perHolder: Math.max(1, Math.floor(connections / 4)), perProcess: connections };
+  const newcomers = Math.max(10, Math.floor(MAX_CONNECTIONS / 10));
+  const byConnections = { perHolder: Math.max(1, Math.floor(MAX_CONNECTIONS / 4)), perProcess: MAX_CONNECTIONS };
   return {
     streams: byConnections,
     watches: byConnections,

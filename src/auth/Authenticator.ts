@@ -35,10 +35,10 @@ export class Authenticator {
   });
   #waiting = 0;
 
-  constructor({ mode, rights, tokenTypes, audience, decision }: Config['auth'], issuers: TokenPolicy['issuers']) {
+  constructor(config: Config, issuers: TokenPolicy['issuers']) {
+    const { AUTH_MODE: mode } = config;
     this.#tokenless = mode === 'jwt' ? undefined : anyone;
-    const policy = mode === 'developer' ? developerPolicy : { issuers, audience, rights, tokenTypes };
-    if (mode !== 'disabled') this.#policy = { ...policy, decisionClaims: decision?.claims };
+    if (mode !== 'disabled') this.#policy = { ...config, issuers, ...(mode === 'developer' && developerPolicy) };
   }
 
   /**

@@ -1,5 +1,3 @@
-import type { TokenPolicy } from './verifyToken.js';
-
 /** What `npm run dev:token` writes into a token, and signs it with. */
 export const developer = {
   algorithm: 'HS256',
@@ -12,10 +10,12 @@ const current = async () => developer.key;
 const keys = { current, usable: async () => current, lookAgain: async () => {} };
 
 /** Verifies tokens of `npm run dev:token`, which let the local developer do no more than they say. For AUTH_MODE=developer. */
-export const developerPolicy: TokenPolicy = {
+export const developerPolicy = {
   algorithms: [developer.algorithm],
   issuers: new Map([[developer.issuer, keys]]),
-  audience: [developer.audience],
-  rights: { scopesClaims: ['scope'], scopesMap: new Map(), taxpayersClaim: 'taxpayer_ids' },
-  tokenTypes: ['jwt'],
+  AUTH_AUDIENCE: [developer.audience],
+  AUTH_TOKEN_TYPES: ['jwt'],
+  AUTH_SCOPES_CLAIM: ['scope'],
+  AUTH_SCOPES_MAP: new Map(),
+  AUTH_TAXPAYERS_CLAIM: 'taxpayer_ids',
 };

@@ -1,33 +1,31 @@
 import type { JWTPayload } from 'jose';
 import * as z from 'zod';
+import type { Config } from '../config/config.js';
 import { allScopes, type Caller, type Scope } from './caller.js';
 
-/** Which claims say what a caller may do. A claim is named by its path, such as `realm_access.roles`. */
-export interface RightsRules {
-  /** The first of these claims that a token has lists its scopes. */
-  readonly scopesClaims: readonly string[];
-  /** The scopes that a value of the scopes claim stands for; a value that is not listed stands for itself. */
-  readonly scopesMap: ReadonlyMap<string, readonly Scope[]>;
-  /** The claim that lists the taxpayers a caller may see. */
-  readonly taxpayersClaim: string;
-}
+/** Which claims say what a caller may do. */
+export type RightsRules = Pick<Config, 'AUTH_SCOPES_CLAIM' | 'AUTH_SCOPES_MAP' | 'AUTH_TAXPAYERS_CLAIM'>;
 
 const taxpayerIds = z.array(z.string());
 
 /** What the bearer of a verified token may do. A claim of an unexpected shape grants nothing. */
 export function rightsIn(payload: JWTPayload, rules: RightsRules): Pick<Caller, 'scopes' | 'taxpayers'> {
   const scopes = readScopes(payload, rules);
-  return { scopes, taxpayers: scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, rules.taxpayersClaim) };
+  return {
+    scopes,
+    taxpayers: scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, rules.AUTH_TAXPAYERS_CLAIM),
+  };
 }
 
 /**
  * The claim is a string of scopes separated by spaces (RFC 8693 section 4.2), or a list; anything but a string grants
  * nothing.
  */
-function readScopes(payload: JWTPayload, { scopesClaims, scopesMap }: RightsRules): ReadonlySet<Scope> {
-  const claim = scopesClaims.map((path) => claimAt(payload, path)).find((found) => found !== undefined);
+function readScopes(payload: JWTPayload, rules: RightsRules): ReadonlySet<Scope> {
+  const claim = rules.AUTH_SCOPES_CLAIM.map((path) => claimAt(payload, path)).find((found) => found !== undefined);
   const granted: unknown[] = typeof claim === 'string' ? claim.split(' ') : [claim].flat();
-  const scopesOf = (value: unknown) => scopesMap.get(value as string) ?? allScopes.filter((scope) => scope === value);
+  const scopesOf = (value: unknown) =>
+    rules.AUTH_SCOPES_MAP.get(value as string) ?? allScopes.filter((scope) => scope === value);
   return new Set(granted.flatMap(scopesOf));
 }
 

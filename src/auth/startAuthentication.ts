@@ -8,8 +8,7 @@ import { identifyBy } from './identify.js';
 /** Starts what tells who is calling, and what decides about taxpayers that a token does not list, where that is configured. */
 export function startAuthentication(surroundings: Surroundings) {
   const { config, log, metrics, agents } = surroundings;
-  const { auth, routerSecrets } = config;
-  const issuers = auth.issuers.map(({ issuer, jwksUrl }) => {
+  const issuers = config.issuers.map(({ issuer, jwksUrl }) => {
     const report = episodes({
       log,
       about: { issuer },
@@ -21,16 +20,16 @@ export function startAuthentication(surroundings: Surroundings) {
       issuer,
       jwksUrl,
       agentFor: agents.others.agentFor,
-      maxAgeMs: auth.keysMaxAgeMs,
+      maxAgeMs: 1000 * config.AUTH_KEYS_MAX_AGE_SECONDS,
       onRead: (failure) => report(failure?.fault, failure?.message),
     });
     void keys.start();
     return { issuer, keys };
   });
   metrics.showKeySets(() => issuers.map(({ keys }) => keys.ageMs));
-  const authenticator = new Authenticator(auth, new Map(issuers.map(({ issuer, keys }) => [issuer, keys])));
+  const authenticator = new Authenticator(config, new Map(issuers.map(({ issuer, keys }) => [issuer, keys])));
   return {
-    identify: identifyBy(authenticator, routerSecrets),
+    identify: identifyBy(authenticator, config.FEDERATION_SHARED_SECRET),
     decisions: decisionPoint(surroundings),
     /** Why no caller can be authenticated: no key was ever read, or the last read is too long ago. */
     reasonNotReady: () => {
@@ -44,15 +43,17 @@ export function startAuthentication(surroundings: Surroundings) {
 }
 
 function decisionPoint({ config, log, metrics, agents }: Surroundings) {
-  const { decision } = config.auth;
-  if (decision === undefined) return undefined;
+  const { AUTH_DECISION_URL: url, AUTH_DECISION_TOKEN: token } = config;
+  if (url === undefined) return undefined;
   const report = episodes({
     log,
     begins: 'the decision point cannot decide',
     ends: 'the decision point decides again',
   });
   return new DecisionPoint({
-    ...decision,
+    url,
+    token,
+    ttlMs: 1000 * config.AUTH_DECISION_TTL_SECONDS,
     agentFor: agents.others.agentFor,
     onCall: (failure, seconds) => {
       metrics.onDecisionCall(failure?.fault ?? 'ok', seconds);

@@ -1,4 +1,5 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
+import type { Config } from '../config/config.js';
 import { unauthenticated } from '../errors/errors.js';
 import { isNestedWithin } from '../process/json.js';
 import { type Caller, callerKey } from './caller.js';
@@ -8,18 +9,13 @@ import { claimAt, type RightsRules, rightsIn } from './rights.js';
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'];
 
-export interface TokenPolicy {
+export interface TokenPolicy
+  extends RightsRules,
+    Pick<Config, 'AUTH_AUDIENCE' | 'AUTH_TOKEN_TYPES' | 'AUTH_DECISION_URL' | 'AUTH_DECISION_CLAIMS'> {
   /** Default: {@link signatureAlgorithms}. */
   readonly algorithms?: string[];
   /** By issuer, the keys that may sign for it, and for no other. */
   readonly issuers: ReadonlyMap<string, KeySource>;
-  /** A token must name one of these in `aud`. */
-  readonly audience: string[];
-  readonly rights: RightsRules;
-  /** A token must be of one of these types. */
-  readonly tokenTypes: readonly string[];
-  /** Claims that a decision point is told; undefined without a decision point. */
-  readonly decisionClaims?: readonly string[] | undefined;
 }
 
 export interface VerifiedToken {
@@ -71,8 +67,9 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   // RFC 7800. Who may use a bound token cannot be checked here, so it must not pass for a bearer token.
   if (payload['cnf'] !== undefined) throw unauthenticated(boundRefused);
   const key = callerKey(issuer, subject);
-  const rights = rightsIn(payload, policy.rights);
-  const properties = policy.decisionClaims && { ...chosenClaims(payload, policy.decisionClaims), issuer };
+  const { AUTH_DECISION_URL, AUTH_DECISION_CLAIMS = [] } = policy;
+  const rights = rightsIn(payload, policy);
+  const properties = AUTH_DECISION_URL ? { ...chosenClaims(payload, AUTH_DECISION_CLAIMS), issuer } : undefined;
   const profile = properties && { subject, properties, key: callerKey(key, JSON.stringify(properties)) };
   const expiresAt = exp * 1000;
   const caller: Caller = { kind: 'bearer', key, holder: key, subject, ...rights, profile, expiresAt };
@@ -80,7 +77,7 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
 }
 
 async function verifySignature(token: string, policy: TokenPolicy) {
-  const { algorithms = signatureAlgorithms, tokenTypes, issuers, audience } = policy;
+  const { algorithms = signatureAlgorithms, issuers, AUTH_AUDIENCE: audience, AUTH_TOKEN_TYPES: tokenTypes } = policy;
   // Tokens that can be refused without a key are refused first: they must cost no signature check and no read of the key set.
   const { header, issuer } = decode(token);
   if (!algorithms.includes(String(header.alg))) {

@@ -28,29 +28,28 @@ export const check: Command = {
   },
 };
 
-function partsOf({ auth, cache, providersFile, proxies, service, tls, trustedDocuments, upstream, warnings }: Config) {
-  const others = new Agents(proxies);
-  const { decision, issuers } = auth;
-  const { baseUrl } = upstream;
+function partsOf(config: Config) {
+  const { tls, upstreamTls, UPSTREAM_BASE_URL: baseUrl, AUTH_DECISION_URL: decisionUrl } = config;
+  const { PROVIDERS_FILE: providersFile, TRUSTED_DOCUMENTS_FILE: documents } = config;
+  const others = new Agents(config);
   const parts = [
     found('configuration', async () => {
-      for (const files of [tls, service.tls]) if (files) readPemFiles(files);
+      for (const files of [tls, upstreamTls]) if (files) readPemFiles(files);
       if (providersFile !== undefined) readProviders(providersFile);
       const state = baseUrl === undefined ? 'complete, for the embedded sandbox' : 'complete';
-      return [state, ...warnings].join('; ');
+      return [state, ...config.warnings].join('; ');
     }),
-    trustedDocuments &&
-      found('trusted documents', async () => `${(await readListed(trustedDocuments.paths)).byId.size} in all lists`),
-    found('store', () => store(cache.url)),
-    ...issuers.map((place) =>
+    documents && found('trusted documents', async () => `${(await readListed(documents)).byId.size} in all lists`),
+    found('store', () => store(config.CACHE_URL)),
+    ...config.issuers.map((place) =>
       found(`key set of ${place.issuer}`, async () => {
         const { keys } = await readIssuerKeys({ ...place, agentFor: others.agentFor });
         return keys.length === 1 ? '1 key' : `${keys.length} keys`;
       }),
     ),
-    decision && found('decision point', () => answering('AUTH_DECISION_URL', decision.url, others)),
+    decisionUrl && found('decision point', () => answering('AUTH_DECISION_URL', decisionUrl, others)),
     baseUrl !== undefined &&
-      found('service', () => answering('UPSTREAM_BASE_URL', baseUrl, new Agents(proxies, service.tls))),
+      found('service', () => answering('UPSTREAM_BASE_URL', baseUrl, new Agents(config, upstreamTls))),
   ];
   return parts.filter((part) => !!part);
 }

@@ -9,7 +9,7 @@ import { shownStore } from '../stores/openStore.js';
 export async function serve(): Promise<void> {
   const config = loadConfig();
   const output = new StandardOutput();
-  const log = createLogger(config.logLevel, output);
+  const log = createLogger(config.LOG_LEVEL, output);
   endOnBugs(log);
   logConsole(log);
   const starting = startGateway(config, { logDestination: output });
@@ -64,16 +64,15 @@ function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
 
 /** Tells where everything is: a readable screen in a terminal, one JSON line anywhere else. */
 function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, output: StandardOutput): void {
-  const { upstream, auth } = config;
   const origin = originOf(config, port);
   const summary = {
     graphql: `${origin}/graphql`,
-    ...(config.introspection && { apolloSandbox: `${origin}/`, graphiql: `${origin}/graphiql` }),
+    ...(config.INTROSPECTION && { apolloSandbox: `${origin}/`, graphiql: `${origin}/graphiql` }),
     health: `${origin}/health/ready`,
-    metrics: config.metricsPort === undefined ? `${origin}/metrics` : `port ${config.metricsPort}`,
-    service: upstream.baseUrl ?? `embedded sandbox at ${sandbox?.url}`,
-    store: shownStore(config.cache.url),
-    callers: auth.mode === 'jwt' ? auth.issuers.map(({ issuer }) => issuer).join(', ') : `AUTH_MODE=${auth.mode}`,
+    metrics: config.METRICS_PORT === undefined ? `${origin}/metrics` : `port ${config.METRICS_PORT}`,
+    service: config.UPSTREAM_BASE_URL ?? `embedded sandbox at ${sandbox?.url}`,
+    store: shownStore(config.CACHE_URL),
+    callers: config.issuers.map(({ issuer }) => issuer).join(', ') || `AUTH_MODE=${config.AUTH_MODE}`,
     version: `${packageVersion()} on Node.js ${process.versions.node}`,
   };
   for (const warning of config.warnings) log.warn(warning);
@@ -81,7 +80,7 @@ function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, o
   else log.info({ ...summary, ...(sandbox && { firstQuery, demo: sandbox.demo }) }, 'ready');
 }
 
-function originOf({ host, tls }: Config, port: number): string {
+function originOf({ HOST: host, tls }: Config, port: number): string {
   const isLocalhost = ['127.0.0.1', '::1', '0.0.0.0', '::'].includes(host);
   return `${tls ? 'https' : 'http'}://${isLocalhost ? 'localhost' : inUrl(host)}:${port}`;
 }

@@ -28,7 +28,7 @@ export const inspect: Command = {
         ({ what, ageSeconds, keptForSeconds }) => `  ${what}, ${ageSeconds} s old, kept for ${keptForSeconds} s`,
       );
       if (coolDown) lines.push(`  cool-down after a refusal, for ${coolDownSeconds} s`);
-      const store = shownStore(config.cache.url);
+      const store = shownStore(config.CACHE_URL);
       const about = `taxpayer ${taxpayer} in ${store}`;
       return {
         ok: true,
@@ -68,8 +68,8 @@ export const pseudonym: Command = {
   options: { issuer: { type: 'string' } },
   async run(argument, { issuer }) {
     if (issuer !== undefined && !(issuer && argument)) throw new UsageError('Expected an issuer and a subject');
-    const { cache, upstream } = loadConfig();
-    const sealer = new Sealer(upstream.clientSecret, cache.encryptionKeys);
+    const { CACHE_ENCRYPTION_KEY: keys, upstream } = loadConfig();
+    const sealer = new Sealer(upstream.clientSecret, keys);
     const hashes =
       issuer === undefined
         ? sealer.digests('taxpayer', identifiers.taxpayerId(argument))

@@ -7,7 +7,7 @@ import { misconfigured, StoreError, storeCause } from '../stores/StoreError.js';
 
 /** Runs `work` with the store that the gateways of this configuration use. @throws StoreError, ConfigError */
 export async function withStoreOf<T>(
-  { upstream, cache, service }: Config,
+  { upstream, CACHE_URL, CACHE_ENCRYPTION_KEY, UPSTREAM_API_VERSION: apiVersion }: Config,
   use: 'read' | 'write',
   work: (sealed: SealedStore, sealer: Sealer) => Promise<T>,
 ): Promise<T> {
@@ -15,9 +15,9 @@ export async function withStoreOf<T>(
   if (baseUrl === undefined) {
     throw new ConfigError(['UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops']);
   }
-  const sealer = new Sealer(clientSecret, cache.encryptionKeys);
-  return withStore(cache.url, use, (store) =>
-    work(new SealedStore({ store, sealer, client: { baseUrl, clientId }, apiVersion: service.apiVersion }), sealer),
+  const sealer = new Sealer(clientSecret, CACHE_ENCRYPTION_KEY);
+  return withStore(CACHE_URL, use, (store) =>
+    work(new SealedStore({ store, sealer, client: { baseUrl, clientId }, apiVersion }), sealer),
   );
 }
 

@@ -22,7 +22,7 @@ export class ConfigError extends Error {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What the process runs with: parsed once, complete. Secrets are {@link Secret}s. */
-export type Config = ReturnType<typeof assemble>;
+export type Config = Readonly<ReturnType<typeof assemble>>;
 
 /**
  * Reads the settings from an environment, by default the process's own. An empty variable counts as unset, and a line
@@ -129,90 +129,51 @@ const upstreamNames = ['UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIE
 
 function factsOf(parsed: Parsed, problems: ReadonlyMap<SettingName, string>): Facts {
   const isSandbox = upstreamNames.every((name) => parsed[name] === undefined && !problems.has(name));
-  const { AUTH_ISSUER: issuers = [] } = parsed;
-  const isNamed = issuers.length > 0 || parsed.AUTH_JWKS_URL !== undefined;
+  const isNamed = parsed.AUTH_ISSUER !== undefined || parsed.AUTH_JWKS_URL !== undefined;
   return {
     ...parsed,
     isSandbox,
-    issuers,
-    mode: parsed.AUTH_MODE ?? (isSandbox && !isNamed ? 'developer' : 'jwt'),
-    host: parsed.HOST ?? (isSandbox ? '127.0.0.1' : '0.0.0.0'),
+    AUTH_MODE: parsed.AUTH_MODE ?? (isSandbox && !isNamed ? 'developer' : 'jwt'),
+    HOST: parsed.HOST ?? (isSandbox ? '127.0.0.1' : '0.0.0.0'),
   };
 }
 
+/** Every setting under its own name, with the defaults that depend on others, and what is made of several of them. */
 function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
   const isProduction = s.NODE_ENV === 'production';
+  const isJwt = s.AUTH_MODE === 'jwt';
   const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
-  return Object.freeze({
-    port: s.PORT,
-    host: s.host,
-    drainTimeoutMs: s.DRAIN_TIMEOUT_MS,
+  return {
+    ...s,
     tls: filesOf(s, 'TLS_CLIENT_CA_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE'),
-    trustedProxies: s.TRUSTED_PROXIES,
-    proxies: { httpsProxy: s.HTTPS_PROXY, httpProxy: s.HTTP_PROXY, noProxy: s.NO_PROXY ?? [] },
-    logLevel: s.LOG_LEVEL,
-    logOperations: s.LOG_OPERATIONS,
-    audit: s.AUDIT,
-    metricsPort: s.METRICS_PORT,
+    upstreamTls: filesOf(s, 'UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE'),
     tracesUrl: tracesUrlOf(s, env),
+    /** Where the service is, and what we present to it. */
     upstream: {
       /** Undefined for the embedded sandbox. */
       baseUrl: s.UPSTREAM_BASE_URL,
       clientId: s.UPSTREAM_CLIENT_ID ?? sandboxClient.id,
       clientSecret: s.UPSTREAM_CLIENT_SECRET ?? new Secret(sandboxClient.secret),
     },
-    service: {
-      tls: filesOf(s, 'UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE'),
-      apiVersion: s.UPSTREAM_API_VERSION,
-      timeoutMs: s.UPSTREAM_TIMEOUT_MS,
-      deadlineMs: s.UPSTREAM_DEADLINE_MS,
-      breakerResetMs: s.BREAKER_RESET_MS,
-      maxResponseBytes: 1024 * 1024,
-    },
-    providersFile: s.PROVIDERS_FILE,
-    cache: {
-      url: s.CACHE_URL ?? (s.isSandbox ? 'memory:' : 'file:.taxpayer-gateway/cache'),
-      /** The first seals, each opens. Without any, the client secret takes their place. */
-      encryptionKeys: s.CACHE_ENCRYPTION_KEY ?? [],
-      /** For each kind of entries. */
-      memoryBytes: heapPart(8),
-      keepMs: s.STORE_TTL_DAYS * 86_400_000,
-    },
-    tokens: {
-      freshness: freshnessOf(s),
-      budgetPerHour: s.TOKEN_BUDGET_PER_HOUR,
-      budgetCallerShare: s.TOKEN_BUDGET_CALLER_SHARE,
-      budgetWatchShare: 0.5,
-    },
-    watch: {
-      pollMinMs: s.JOB_POLL_MIN_MS,
-      pollMaxMs: Math.max(s.JOB_POLL_MAX_MS, s.JOB_POLL_MIN_MS),
-      watchMaxMs: 3_600_000,
-    },
-    auth: authOf(s),
-    /** Several while they are rotated, separated by commas. */
-    routerSecrets: s.FEDERATION_SHARED_SECRET,
-    corsOrigins: s.CORS_ORIGINS ?? (isProduction ? [] : sandboxOrigins),
-    introspection: s.INTROSPECTION ?? !isProduction,
-    trustedDocuments: s.TRUSTED_DOCUMENTS_FILE && {
-      paths: s.TRUSTED_DOCUMENTS_FILE,
-      mode: s.TRUSTED_DOCUMENTS_MODE ?? 'enforce',
-    },
-    limits: {
-      /** Not a setting: nobody needs another. */
-      answerBytes: 8 * 1024 * 1024,
-      rootFieldsPerMinute: s.RATE_LIMIT_PER_MINUTE ?? (s.mode === 'jwt' ? rateLimitPerMinute : 0),
-      bodyBytes: s.MAX_BODY_BYTES,
-      depth: s.MAX_DEPTH,
-      aliases: s.MAX_ALIASES,
-      tokens: s.MAX_TOKENS,
-      representations: s.MAX_REPRESENTATIONS,
-      connections: s.MAX_CONNECTIONS,
-      operationsPerSocket: s.MAX_SUBSCRIPTIONS,
-    },
+    CACHE_URL: s.CACHE_URL ?? (s.isSandbox ? 'memory:' : 'file:.taxpayer-gateway/cache'),
+    freshness: freshnessOf(s),
+    JOB_POLL_MAX_MS: Math.max(s.JOB_POLL_MAX_MS, s.JOB_POLL_MIN_MS),
+    issuers: isJwt ? (s.AUTH_ISSUER ?? []).map((issuer, index) => ({ issuer, jwksUrl: s.AUTH_JWKS_URL?.[index] })) : [],
+    AUTH_AUDIENCE: s.AUTH_AUDIENCE ?? [],
+    AUTH_DECISION_URL: s.AUTH_MODE === 'disabled' ? undefined : s.AUTH_DECISION_URL,
+    CORS_ORIGINS: s.CORS_ORIGINS ?? (isProduction ? [] : sandboxOrigins),
+    INTROSPECTION: s.INTROSPECTION ?? !isProduction,
+    RATE_LIMIT_PER_MINUTE: s.RATE_LIMIT_PER_MINUTE ?? (isJwt ? rateLimitPerMinute : 0),
+    // Not settings: nobody needs others.
+    answerBytes: 8 * 1024 * 1024,
+    maxResponseBytes: 1024 * 1024,
+    /** For each kind of entries. */
+    memoryBytes: heapPart(8),
+    budgetWatchShare: 0.5,
+    watchMaxMs: 3_600_000,
     secretFiles: secretFilesOf(s, env),
     warnings: [...warnings, ...dangersIn(s)],
-  });
+  };
 }
 
 /** A fixed freshness is a learned one with a share of 0. */
@@ -249,29 +210,3 @@ function filesOf(s: Facts, ca: FileSetting, cert: FileSetting, key: FileSetting)
 }
 
 type FileSetting = `${'TLS' | 'UPSTREAM'}_${'CERT' | 'KEY'}_FILE` | 'TLS_CLIENT_CA_FILE' | 'UPSTREAM_CA_FILE';
-
-function authOf(s: Facts) {
-  const { AUTH_DECISION_URL: url } = s;
-  const issuers = s.mode === 'jwt' ? s.issuers : [];
-  return {
-    mode: s.mode,
-    issuers: issuers.map((issuer, index) => ({ issuer, jwksUrl: s.AUTH_JWKS_URL?.[index] })),
-    audience: s.AUTH_AUDIENCE ?? [],
-    rights: {
-      scopesClaims: s.AUTH_SCOPES_CLAIM,
-      scopesMap: s.AUTH_SCOPES_MAP,
-      taxpayersClaim: s.AUTH_TAXPAYERS_CLAIM,
-    },
-    tokenTypes: s.AUTH_TOKEN_TYPES,
-    keysMaxAgeMs: s.AUTH_KEYS_MAX_AGE_SECONDS * 1000,
-    decision:
-      url === undefined || s.mode === 'disabled'
-        ? undefined
-        : {
-            url,
-            token: s.AUTH_DECISION_TOKEN,
-            claims: s.AUTH_DECISION_CLAIMS ?? [],
-            ttlMs: 1000 * s.AUTH_DECISION_TTL_SECONDS,
-          },
-  };
-}

@@ -7,14 +7,13 @@ import { type Parsed, type SettingName, settings } from './settings.js';
 export interface Facts extends Parsed {
   /** No setting names the service. */
   readonly isSandbox: boolean;
-  readonly issuers: readonly string[];
-  readonly mode: NonNullable<Parsed['AUTH_MODE']>;
-  readonly host: string;
+  readonly AUTH_MODE: NonNullable<Parsed['AUTH_MODE']>;
+  readonly HOST: string;
 }
 
 type Rule = readonly [setting: SettingName, holds: (s: Facts) => boolean, words: string];
 
-const isJwt = (s: Facts) => s.mode === 'jwt';
+const isJwt = (s: Facts) => s.AUTH_MODE === 'jwt';
 const isService = (s: Facts) => !s.isSandbox;
 
 /** What must hold between settings. Where it does not, the setting and the words make the line that tells the problem. */
@@ -30,24 +29,24 @@ export const rules: readonly Rule[] = [
   neededWith('AUTH_DECISION_URL', 'AUTH_DECISION_TOKEN', 'AUTH_DECISION_CLAIMS'),
   [
     'AUTH_MODE',
-    (s) => s.mode !== 'developer' || s.isSandbox,
+    (s) => s.AUTH_MODE !== 'developer' || s.isSandbox,
     'must be jwt or disabled with UPSTREAM_BASE_URL: developer is for the embedded sandbox',
   ],
   [
     'HOST',
-    (s) => s.mode !== 'developer' || !s.isSandbox || isLoopback(s.host),
+    (s) => s.AUTH_MODE !== 'developer' || !s.isSandbox || isLoopback(s.HOST),
     'must be a loopback address while every caller is the local developer: set AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled',
   ],
   needed('AUTH_ISSUER', isJwt, 'AUTH_MODE=jwt (AUTH_MODE=disabled lets anyone in)'),
   needed('AUTH_AUDIENCE', isJwt, 'AUTH_MODE=jwt (AUTH_MODE=disabled lets anyone in)'),
   [
     'AUTH_JWKS_URL',
-    (s) => !isJwt(s) || !s.AUTH_JWKS_URL || s.AUTH_JWKS_URL.length === s.issuers.length,
+    (s) => !isJwt(s) || !s.AUTH_JWKS_URL || s.AUTH_JWKS_URL.length === s.AUTH_ISSUER?.length,
     'must have as many entries as AUTH_ISSUER: they pair one by one',
   ],
   [
     'AUTH_ISSUER',
-    (s) => !isJwt(s) || !!s.AUTH_JWKS_URL || s.issuers.every((issuer) => webUrl.safeParse(issuer).success),
+    (s) => !isJwt(s) || !!s.AUTH_JWKS_URL || (s.AUTH_ISSUER ?? []).every((issuer) => webUrl.safeParse(issuer).success),
     'must be http: or https: URLs without query or fragment, as discovery needs them; expected AUTH_JWKS_URL otherwise',
   ],
   neededWith('METRICS_PORT', 'TLS_CLIENT_CA_FILE'),
@@ -66,13 +65,13 @@ function neededWith(setting: SettingName, ...others: SettingName[]): Rule {
 
 /** What an operator may not have meant, although it is allowed. */
 const dangers: readonly (readonly [isThere: (s: Facts) => boolean, words: string])[] = [
-  [(s) => s.mode === 'disabled', 'AUTH_MODE=disabled: everybody who can connect may see every taxpayer'],
+  [(s) => s.AUTH_MODE === 'disabled', 'AUTH_MODE=disabled: everybody who can connect may see every taxpayer'],
   [
     (s) => s.isSandbox && s.NODE_ENV === 'production',
     'NODE_ENV is production, but UPSTREAM_BASE_URL is not set: the embedded sandbox answers in place of the service',
   ],
   [
-    (s) => isService(s) && !isLoopback(s.host) && s.NODE_ENV !== 'production' && s.INTROSPECTION === undefined,
+    (s) => isService(s) && !isLoopback(s.HOST) && s.NODE_ENV !== 'production' && s.INTROSPECTION === undefined,
     'NODE_ENV is not production: introspection, the explorers and CORS for Apollo Sandbox are on for everyone who can reach HOST. Set NODE_ENV=production, or INTROSPECTION if this is meant',
   ],
 ];

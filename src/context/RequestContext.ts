@@ -2,6 +2,7 @@ import DataLoader from 'dataloader';
 import type { Quota } from '../admission/Quota.js';
 import type { Caller, Profile, Scope, TaxpayerScope } from '../auth/caller.js';
 import type { Decision, DecisionPoint, Question } from '../auth/DecisionPoint.js';
+import type { Config } from '../config/config.js';
 import type { CreatedLink } from '../datasources/ClientLinks.js';
 import { checkIdempotencyKey, identifiers } from '../datasources/identifiers.js';
 import { faultOfMetadata } from '../datasources/metadata.js';
@@ -19,10 +20,7 @@ import { TaxpayerAccess } from './TaxpayerAccess.js';
 export interface Services extends Datasources {
   readonly quota: Quota;
   readonly audit: (event: AuditEvent) => void;
-  /** Whether every record and job status that is shown gets an audit line. */
-  readonly auditsAll: boolean;
-  /** Most characters of the input of a link: as many as the body of a request may have bytes. */
-  readonly bodyBytes: number;
+  readonly config: Config;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
   readonly decisions?: DecisionPoint | undefined;
 }
@@ -136,12 +134,13 @@ export class RequestContext implements OperationContext, ReadCall {
 
   /** @throws GatewayError FORBIDDEN without the scope, BAD_USER_INPUT, or as {@link ClientLinks.create} */
   async createClientLink(request: ClientLinkRequest, key: string | undefined): Promise<CreatedLink> {
-    const { links, bodyBytes } = this.services;
+    const { links, config } = this.services;
+    const most = config.MAX_BODY_BYTES;
     this.require('client-links:create');
     if (key !== undefined) checkIdempotencyKey(key);
     // Only a document that repeats a long variable has more: the text must not be walked, written and sent hundreds of times.
-    if (leftAfter(request, bodyBytes) < 0) {
-      throw badInput('input', `must have at most ${bodyBytes} characters (MAX_BODY_BYTES)`);
+    if (leftAfter(request, most) < 0) {
+      throw badInput('input', `must have at most ${most} characters (MAX_BODY_BYTES)`);
     }
     const fault = faultOfMetadata(request.metadata);
     if (fault !== undefined) throw badInput(`input.metadata${fault.place}`, fault.message);

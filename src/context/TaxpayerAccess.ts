@@ -93,7 +93,7 @@ export class TaxpayerAccess {
         return this.disclose(action, seen);
       });
     }
-    if (this.services.auditsAll) this.context.audit(action, 'shown', this.id);
+    if (this.services.config.AUDIT === 'all') this.context.audit(action, 'shown', this.id);
     return view;
   }
 }

@@ -25,7 +25,7 @@ import {
 interface TokenBrokerOptions extends ReadingOptions, Omit<TokenBudgetOptions, 'onExhausted'> {
   readonly freshness: FreshnessRule;
   /** Longest backoff for a record that cannot be read, in milliseconds. */
-  readonly longestPauseMs: number;
+  readonly BREAKER_RESET_MS: number;
   readonly onEvent: (event: TokenEvent) => void;
   /** Told of each fresh record that memory takes. */
   readonly onRecord: (id: string, view: TokenView) => void;
@@ -196,7 +196,7 @@ export class TokenBroker implements MemoryKeeper {
 
   /** @throws GatewayError during the pause of a record that keeps failing, the last error with the time that is left */
   async #fetch(id: TaxpayerId, endsAt: number, call: ReadCall): Promise<TokenAnswer> {
-    const { service, longestPauseMs, onEvent } = this.options;
+    const { service, BREAKER_RESET_MS, onEvent } = this.options;
     const { holder, trail } = call;
     const last = this.#failures.get(id);
     const leftMs = (last?.until ?? 0) - performance.now();
@@ -223,7 +223,7 @@ export class TokenBroker implements MemoryKeeper {
       }
       // Not after a 429: then the whole endpoint pauses, and that pause is the longer one.
       if (wasCalled && /^UPSTREAM_(?!RATE_LIMITED)/.test(error.code)) {
-        const pauseMs = last ? Math.min(longestPauseMs, Math.max(firstPauseMs, 2 * last.pauseMs)) : 0;
+        const pauseMs = last ? Math.min(BREAKER_RESET_MS, Math.max(firstPauseMs, 2 * last.pauseMs)) : 0;
         this.#failures.set(id, { error, pauseMs, until: performance.now() + pauseMs });
       }
       throw error;

@@ -38,25 +38,24 @@ export type Datasources = ReturnType<typeof startDatasources>;
 /** Starts what reads and writes at the service, over a store that is open. */
 export function startDatasources(options: DatasourcesOptions) {
   const { config, metrics, agents, store, sealer, upstream, fetch, audit, onBegin } = options;
-  const { apiVersion, deadlineMs, breakerResetMs: longestPauseMs } = config.service;
-  const { memoryBytes, keepMs } = config.cache;
+  const { UPSTREAM_API_VERSION: apiVersion, UPSTREAM_DEADLINE_MS: deadlineMs, memoryBytes } = config;
+  const keepMs = config.STORE_TTL_DAYS * 86_400_000;
   const sealed = new SealedStore({ store, sealer, client: upstream, apiVersion });
   const http = new ResilientFetch({
-    ...config.service,
+    ...config,
     ...(fetch && { fetch }),
     agents: agents.service,
     onTry: metrics.onTry,
   });
   const service = taxpayerService(options, http, sealed);
-  const places = new Places(boundsFor(config.limits));
+  const places = new Places(boundsFor(config));
   const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onBegin });
   const inQueue: CacheOptions['inQueue'] = (holder, read) => calls.run(holder, read);
   const cache = { memoryBytes, workMs: deadlineMs, inQueue, onRead: metrics.onRead, onBytes: options.onBytes };
   const shared = { service, store: sealed, keepMs, cache };
   const broker = new TokenBroker({
     ...shared,
-    ...config.tokens,
-    longestPauseMs,
+    ...config,
     onEvent: metrics.onTokenEvent,
     onBudget: metrics.onBudget,
     onRecord: (id, view) => recordWatches.offer(id, view),
@@ -68,7 +67,7 @@ export function startDatasources(options: DatasourcesOptions) {
   });
   const links = new ClientLinks({ ...shared, calls, workMs: deadlineMs + leaseMarginMs });
   const watching = (kind: 'job' | 'token') => ({
-    ...config.watch,
+    ...config,
     callsOf: (holder: Holder) => places.held('calls', holder),
     onReaders: (count: number) => metrics.watchers.set(kind, count),
   });
@@ -114,7 +113,7 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
   const { config, log, metrics, upstream } = options;
   // Longer than the pause between two reads of a record that keeps failing: reads of other records, which succeed meanwhile,
   // must not end the episode.
-  const quietMs = Math.max(config.service.breakerResetMs, config.watch.pollMaxMs) + 5000;
+  const quietMs = Math.max(config.BREAKER_RESET_MS, config.JOB_POLL_MAX_MS) + 5000;
   const report = byEndpoint((endpoint) =>
     episodes({
       log,
@@ -133,7 +132,7 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
   });
   return new TaxpayerService({
     upstream,
-    apiVersion: config.service.apiVersion,
+    apiVersion: config.UPSTREAM_API_VERSION,
     http,
     pauses,
     onOutcome: (endpoint, failure) => report[endpoint](failure?.kind, failure?.reason),

@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.js';
 import { digestOf, isFinal } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { idsOf, isFinalJob, type JobView, type RefreshJobs } from './RefreshJobs.js';
@@ -21,14 +22,11 @@ export function recordWatcher(broker: TokenBroker, options: WatcherOptions) {
   );
 }
 
-interface JobWatcherOptions extends WatcherOptions {
-  /** The interval after a change, in milliseconds, which grows while nothing changes up to `pollMaxMs`. */
-  readonly pollMinMs: number;
-  readonly pollMaxMs: number;
-}
+type JobWatcherOptions = WatcherOptions & Pick<Config, 'JOB_POLL_MIN_MS' | 'JOB_POLL_MAX_MS'>;
 
 /** Watches the statuses of jobs. While a status stays the same, each poll interval is 1.5 times the last. */
-export function jobWatcher(jobs: RefreshJobs, { pollMinMs, pollMaxMs, ...options }: JobWatcherOptions) {
+export function jobWatcher(jobs: RefreshJobs, options: JobWatcherOptions) {
+  const { JOB_POLL_MIN_MS, JOB_POLL_MAX_MS } = options;
   return new Watcher<JobView>(
     {
       // Any status read later will do: another process may have polled in this interval.
@@ -40,9 +38,9 @@ export function jobWatcher(jobs: RefreshJobs, { pollMinMs, pollMaxMs, ...options
       intervalMs({ value: { unchangedForMs }, version }) {
         // Derived from the observation, so that the jitter is the same in every process.
         const jitter = 0.9 + 0.2 * jitterOf(version);
-        return Math.min(pollMaxMs, Math.max(pollMinMs, unchangedForMs / 2)) * jitter;
+        return Math.min(JOB_POLL_MAX_MS, Math.max(JOB_POLL_MIN_MS, unchangedForMs / 2)) * jitter;
       },
-      retryMs: { first: pollMinMs, longest: pollMaxMs },
+      retryMs: { first: JOB_POLL_MIN_MS, longest: JOB_POLL_MAX_MS },
     },
     options,
   );

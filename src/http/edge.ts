@@ -18,7 +18,7 @@ export interface Waits {
   readonly keepAliveMs?: number;
 }
 
-interface EdgeOptions extends Waits {
+interface EdgeOptions extends Surroundings, Waits {
   readonly operations: Operations;
   readonly quota: Quota;
   readonly identify: Identify;
@@ -28,16 +28,15 @@ interface EdgeOptions extends Waits {
 /** What the transports have in common. */
 export type Edge = ReturnType<typeof edgeOf>;
 
-export function edgeOf(surroundings: Surroundings, options: EdgeOptions) {
-  const { config, metrics } = surroundings;
-  const { places, stallMs = 30_000, keepAliveMs = 12_000 } = options;
+export function edgeOf(options: EdgeOptions) {
+  const { config, metrics, places, stallMs = 30_000, keepAliveMs = 12_000 } = options;
   return {
     ...options,
     keepAliveMs,
-    addressOf: addressReader(config.trustedProxies),
+    addressOf: addressReader(config.TRUSTED_PROXIES),
     unread: new Unread(places, stallMs),
     streams: new OpenStreams(metrics),
-    origins: new Origins(surroundings),
+    origins: new Origins(options),
   };
 }
 

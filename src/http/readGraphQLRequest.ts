@@ -64,8 +64,8 @@ const endedTooEarly = () => badRequest('The client left too early', 400);
  * complete with its first piece.
  * Uses events: an async iterator would cost as much as the rest of a small request.
  */
-function readBody(request: IncomingMessage, holder: Holder, { places, operations }: Edge): Promise<Buffer> {
-  const maxBytes = operations.limits.bodyBytes;
+function readBody(request: IncomingMessage, holder: Holder, { places, config }: Edge): Promise<Buffer> {
+  const maxBytes = config.MAX_BODY_BYTES;
   const tooLarge = () => badRequest(`The body must have at most ${maxBytes} bytes (MAX_BODY_BYTES)`, 413);
   return new Promise((resolve, reject) => {
     const expected = Number(request.headers['content-length'] ?? maxBytes);

@@ -6,14 +6,13 @@ import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
 import { listenProblem } from '../process/systemErrors.js';
-import type { Surroundings } from '../Surroundings.js';
 import { writeBody } from './answering.js';
 import type { Edge } from './edge.js';
 import { graphqlHandler } from './graphqlHandler.js';
 import { type Handler, HttpServer, type Routes, type UpgradeHandler } from './HttpServer.js';
 import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
 
-interface HttpParts extends Edge, Surroundings {
+interface HttpParts extends Edge {
   readonly explorer: ExplorerOptions;
   /** Why requests should not be sent here now; undefined when they may be. */
   readonly reasonNotReady: () => string | undefined;
@@ -23,9 +22,9 @@ interface HttpParts extends Edge, Surroundings {
 /** Starts the server of METRICS_PORT, without TLS: probes and Prometheus have no certificate. @throws Error in one plain line */
 export async function startMetricsServer(parts: HttpParts): Promise<HttpServer | undefined> {
   const { config, log } = parts;
-  if (config.metricsPort === undefined) return undefined;
+  if (config.METRICS_PORT === undefined) return undefined;
   const routes = new Map([...healthRoutes(parts), metricsRoute(parts)]);
-  const server = new HttpServer({ host: config.host, port: config.metricsPort, tls: undefined, routes, log });
+  const server = new HttpServer({ host: config.HOST, port: config.METRICS_PORT, tls: undefined, routes, log });
   await listen(server, 'METRICS_PORT');
   return server;
 }
@@ -34,9 +33,9 @@ export async function startMetricsServer(parts: HttpParts): Promise<HttpServer |
 export async function startHttp(parts: HttpParts): Promise<{ readonly server: HttpServer; readonly port: number }> {
   const { config, log, upgrade } = parts;
   const routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
-  if (config.metricsPort === undefined) routes.push(metricsRoute(parts));
-  if (config.introspection) routes.push(...explorerRoutes(parts.explorer));
-  const { host, port, tls: files } = config;
+  if (config.METRICS_PORT === undefined) routes.push(metricsRoute(parts));
+  if (config.INTROSPECTION) routes.push(...explorerRoutes(parts.explorer));
+  const { HOST: host, PORT: port, tls: files } = config;
   const tls = files && readPemFiles(files);
   const before = beforeRoutes(parts);
   const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, upgrade, log });
@@ -93,7 +92,7 @@ function beforeRoutes({ quota, addressOf, origins }: HttpParts) {
 function graphqlRoutes(parts: HttpParts): Routes {
   const answer = graphqlHandler(parts, '/graphql');
   return [
-    ['/graphql', parts.config.introspection ? orExplorer(answer) : answer],
+    ['/graphql', parts.config.INTROSPECTION ? orExplorer(answer) : answer],
     ['/graphql/stream', graphqlHandler(parts, '/graphql/stream')],
   ];
 }

@@ -206,8 +206,8 @@ export class SocketSession {
 
   /** @throws GatewayError when no operation may begin now */
   #refuseMore(): void {
-    const { operations, streams } = this.edge;
-    const most = operations.limits.operationsPerSocket;
+    const { config, streams } = this.edge;
+    const most = config.MAX_SUBSCRIPTIONS;
     if (streams.draining) throw shuttingDown;
     if (this.#working.size <= most) return;
     const message = `At most ${most} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
@@ -281,9 +281,9 @@ export class SocketSession {
 
   /** Takes room for the longest message, or closes the socket. */
   #roomForMessage(): Release | undefined {
-    const { places, operations } = this.edge;
+    const { places, config } = this.edge;
     try {
-      if (this.facts.caller !== undefined) return places.take('bytes', this.#holder, operations.limits.bodyBytes);
+      if (this.facts.caller !== undefined) return places.take('bytes', this.#holder, config.MAX_BODY_BYTES);
       this.#close(tooBig, 'Too much before connection_ack');
     } catch (refusal) {
       this.#close(tryAgainLater, (refusal as GatewayError).message);

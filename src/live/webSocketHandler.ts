@@ -21,7 +21,7 @@ const upgradeMs = 0.5;
 export function webSocketHandler(edge: Edge): UpgradeHandler {
   const settings: ServerOptions & { readonly closeTimeout: number } = {
     noServer: true,
-    maxPayload: edge.operations.limits.bodyBytes,
+    maxPayload: edge.config.MAX_BODY_BYTES,
     handleProtocols,
     maxFragments: 256, // each takes a hundred bytes, however short
     clientTracking: false,

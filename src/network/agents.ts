@@ -8,9 +8,9 @@ import { inUrl, isLoopback } from '../process/hosts.js';
 import { followPemFiles, type Pem, type PemFiles, type Reporting, readPemFiles } from './pemFiles.js';
 
 /** HTTP agents for calls to the service, and for those to others: identity provider, decision point and collector. */
-export function startAgents({ proxies, service: { tls } }: Config, reporting?: Reporting) {
-  const service = new Agents(proxies, tls, reporting);
-  const others = new Agents(proxies);
+export function startAgents(config: Config, reporting?: Reporting) {
+  const service = new Agents(config, config.upstreamTls, reporting);
+  const others = new Agents(config);
   return {
     service,
     others,
@@ -21,6 +21,8 @@ export function startAgents({ proxies, service: { tls } }: Config, reporting?: R
   };
 }
 
+type Proxies = Partial<Pick<Config, 'HTTPS_PROXY' | 'HTTP_PROXY' | 'NO_PROXY'>>;
+
 /** How calls reach remote parties: through which proxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), and with which certificates. */
 export class Agents {
   readonly #shared = new Map<string, HttpAgent>();
@@ -29,8 +31,8 @@ export class Agents {
   #unfollow = () => {};
 
   /** With `reporting`, follows changes of the files. @throws ConfigError in one line, when a file cannot be used */
-  constructor({ httpsProxy, httpProxy, noProxy }: Config['proxies'], files?: PemFiles, reporting?: Reporting) {
-    this.#proxies = { 'https:': proxyOf(httpsProxy), 'http:': proxyOf(httpProxy), direct: noProxy.map(plainHost) };
+  constructor({ HTTPS_PROXY, HTTP_PROXY, NO_PROXY = [] }: Proxies, files?: PemFiles, reporting?: Reporting) {
+    this.#proxies = { 'https:': proxyOf(HTTPS_PROXY), 'http:': proxyOf(HTTP_PROXY), direct: NO_PROXY.map(plainHost) };
     if (files === undefined) return;
     this.#pem = readPemFiles(files);
     if (reporting === undefined) return;

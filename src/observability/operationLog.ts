@@ -9,7 +9,7 @@ const slowMs = 1000;
  * Returns what writes the lines of operations at their end: for those that failed, changed something, called the token endpoint
  * or were slow; as LOG_OPERATIONS says, for every one or none. A denial that nothing else audits always gets its line.
  */
-export function operationLog(lines: LineLimit, which: Config['logOperations']) {
+export function operationLog(lines: LineLimit, which: Config['LOG_OPERATIONS']) {
   return (record: OperationRecord, traceId: string | undefined): void => {
     const { facts, outcome, type, context, way, events } = record;
     const { calls, tokenCalls = 0 } = context?.trail ?? {};

@@ -48,7 +48,7 @@ export class Exit {
   /** One answer of an operation, which may have further ones. */
   answer(operation: Operation, { data, errors }: Result): Answer {
     if (data === undefined) return this.answerOfErrors(operation, errors ?? []);
-    const { answerBytes } = this.options.limits;
+    const { answerBytes } = this.options.config;
     const masked = errors && this.#masked(errors, operation);
     const answer = { errors: masked, data }; // `JSON.stringify` skips `errors` where there are none
     const text = leftAfter(answer, answerBytes) < 0 ? '' : JSON.stringify(answer);
@@ -81,13 +81,13 @@ export class Exit {
 
   /** The errors as they leave. Adds them to the record. */
   #masked(errors: readonly unknown[], record: OperationRecord): readonly GraphQLFormattedError[] {
-    const { openSchema, onBug } = this.options;
+    const { config, onBug } = this.options;
     const { requestId } = record.facts;
     const codes = new Map(record.codes);
     record.codes = codes;
     record.causes = causesOf(errors, record.causes);
     return errors.map((error) => {
-      const masked = maskError(error, { requestId, openSchema });
+      const masked = maskError(error, { requestId, openSchema: config.INTROSPECTION });
       const code = masked.extensions?.['code'] as ErrorCode;
       codes.set(code, (codes.get(code) ?? 0) + 1);
       if (code === 'INTERNAL_SERVER_ERROR') onBug(error, requestId);

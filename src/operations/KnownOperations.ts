@@ -109,18 +109,22 @@ export class KnownOperations {
   }
 
   #read(text: string): KnownDocument {
-    const { schema, limits, openSchema } = this.options;
+    const { schema, config } = this.options;
     // For each place that an error names graphql-js counts the lines again, and there may be thousands of places.
     const noLocation =
       text.length > longestWithPlaces || text.split(/\r\n|[\n\r]/, tooManyLines).length === tooManyLines;
-    const document = parse(text, { maxTokens: limits.tokens, noLocation });
+    const document = parse(text, { maxTokens: config.MAX_TOKENS, noLocation });
     const sizeOf = sizeIn(document);
     for (const one of document.definitions) {
-      if (one.kind === Kind.OPERATION_DEFINITION) refuseExcess(sizeOf(one), one, limits);
+      if (one.kind === Kind.OPERATION_DEFINITION) refuseExcess(sizeOf(one), one, config);
     }
-    visit(document, { StringValue: ownValue, IntValue: ownValue, ...(!openSchema && { Field: refuseIntrospection }) });
+    visit(document, {
+      StringValue: ownValue,
+      IntValue: ownValue,
+      ...(!config.INTROSPECTION && { Field: refuseIntrospection }),
+    });
     const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
-    if (errors.length > 0) throw openSchema ? new AggregateError(errors) : withoutSchema(errors);
+    if (errors.length > 0) throw config.INTROSPECTION ? new AggregateError(errors) : withoutSchema(errors);
     // Texts that differ only in lone surrogates have one digest, which does no harm: the second is kept at its first use.
     const digest = hash('sha256', text);
     const isKept = this.#seen.get(digest) === true && bytesOf({ document, sizeOf }, text) <= this.#kept.maxSize;
@@ -131,12 +135,12 @@ export class KnownOperations {
   }
 
   #operationOf({ document, sizeOf, isKept }: KnownDocument, operation: OperationDefinitionNode): KnownOperation {
-    const { schema, limits, openSchema } = this.options;
+    const { schema, config } = this.options;
     const type = operation.operation;
     const { fields, rootFields } = sizeOf(operation);
     const roots = rootFieldsOf(document, operation);
     const entities = roots.filter(({ name }) => name.value === '_entities');
-    const valuesFrom = variableReader(schema, operation.variableDefinitions, openSchema);
+    const valuesFrom = variableReader(schema, operation.variableDefinitions, config.INTROSPECTION);
     const plan = isKept && fields <= maxPlanned ? planOf(schema, document, operation) : undefined;
     const way = plan ? 'plan' : 'apollo';
     const operationName = operation.name?.value;
@@ -152,8 +156,8 @@ export class KnownOperations {
         representations += length;
         count += (length - 1) * sizeOf(field).fields;
       }
-      if (representations > limits.representations) {
-        const message = `must have at most ${limits.representations} items in the whole document (MAX_REPRESENTATIONS)`;
+      if (representations > config.MAX_REPRESENTATIONS) {
+        const message = `must have at most ${config.MAX_REPRESENTATIONS} items in the whole document (MAX_REPRESENTATIONS)`;
         throw badInput('representations', message);
       }
       if (count > maxFields) {

@@ -132,9 +132,8 @@ export interface Operation extends OperationRecord {
 /** What operations are run with; started once, with the gateway. */
 export interface OperationsOptions {
   readonly schema: GraphQLSchema;
-  readonly limits: Config['limits'];
-  /** Whether callers may learn what the schema holds (INTROSPECTION). */
-  readonly openSchema: boolean;
+  /** Callers may learn what the schema holds only with INTROSPECTION. */
+  readonly config: Config;
   /** Undefined where any document may run. */
   readonly trustedDocuments: TrustedDocuments | undefined;
   readonly quota: Quota;

@@ -34,7 +34,6 @@ const longestKept = 2048;
  * OperationRecord}.
  */
 export class Operations {
-  readonly limits: OperationsOptions['limits'];
   /** Parsed queries by their body: repeated ones are not parsed again. Mutations are not kept: they may hold personal data. */
   readonly requests = new LRUCache<string, GraphQLRequest>({
     maxSize: keptBytes,
@@ -45,7 +44,6 @@ export class Operations {
   readonly #exit: Exit;
 
   constructor(private readonly options: OperationsOptions) {
-    this.limits = options.limits;
     this.#apollo = createApolloServer(options);
     this.#known = new KnownOperations(options, this.#apollo);
     this.#exit = new Exit(options);

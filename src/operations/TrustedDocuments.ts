@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
+import type { Config } from '../config/config.js';
 import type { LineLimit } from '../observability/LineLimit.js';
 import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
@@ -12,8 +13,8 @@ import type { OperationFacts } from './Operation.js';
 interface TrustedDocumentsOptions {
   /** Files and folders. */
   readonly paths: readonly string[];
-  /** `report`: documents that are not listed may run, and are reported. */
-  readonly mode: 'enforce' | 'report';
+  /** `report`: documents that are not listed may run, and are reported. Otherwise they are refused. */
+  readonly mode: Config['TRUSTED_DOCUMENTS_MODE'];
   readonly log: Followed['log'];
   readonly lines: LineLimit;
 }
@@ -74,7 +75,7 @@ export function documentOf(request: GraphQLRequest, trusted: TrustedDocuments | 
   const listed = trusted?.find(query, documentId ?? sha256Hash);
   if (listed !== undefined) return { text: listed, isListed: true };
   if (query !== undefined) {
-    if (trusted?.options.mode === 'enforce')
+    if (trusted && trusted.options.mode !== 'report')
       throw badRequest('This is not a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here');
     return { text: query, isListed: false };
   }

@@ -77,10 +77,10 @@ function fragmentIn({ definitions }: DocumentNode, name: string): FragmentDefini
 }
 
 /** @throws GatewayError for the first limit that an operation exceeds; it reveals nothing of the schema */
-export function refuseExcess(size: Size, { operation }: OperationDefinitionNode, limits: Config['limits']): void {
+export function refuseExcess(size: Size, { operation }: OperationDefinitionNode, config: Config): void {
   const rules: (readonly [counted: string, count: number, most: number])[] = [
-    ['levels of fields (MAX_DEPTH)', size.depth, limits.depth],
-    ['aliases (MAX_ALIASES)', size.aliases, limits.aliases],
+    ['levels of fields (MAX_DEPTH)', size.depth, config.MAX_DEPTH],
+    ['aliases (MAX_ALIASES)', size.aliases, config.MAX_ALIASES],
     ['directives', size.directives, maxDirectives],
     ['root fields', size.rootFields, maxRootFields],
   ];

@@ -1,6 +1,7 @@
 import type { Agent, ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import nodeFetch from 'node-fetch';
+import type { Config } from '../config/config.js';
 import { outcomeUnknown } from '../errors/errors.js';
 import type { Agents } from '../network/agents.js';
 import { giveUpAfter, pause } from '../process/pause.js';
@@ -48,11 +49,8 @@ export interface ServiceRequest<T> extends CallOptions {
 
 export type TryOutcome = 'ok' | 'client-error' | TryFailure['kind'];
 
-export interface ResilientFetchOptions {
-  readonly timeoutMs: number;
-  readonly deadlineMs: number;
-  readonly breakerResetMs: number;
-  readonly maxResponseBytes: number;
+export interface ResilientFetchOptions
+  extends Pick<Config, 'UPSTREAM_TIMEOUT_MS' | 'UPSTREAM_DEADLINE_MS' | 'BREAKER_RESET_MS' | 'maxResponseBytes'> {
   /** Makes the connections: `agentFor` keeps them, an agent from `newAgent` is destroyed after one request. */
   readonly agents: Pick<Agents, 'agentFor' | 'newAgent'>;
   /** Default: that of node-fetch. */
@@ -73,7 +71,7 @@ export class ResilientFetch {
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
 
   constructor(private readonly options: ResilientFetchOptions) {
-    this.#breakers = byEndpoint(() => new EndpointBreaker(options.breakerResetMs));
+    this.#breakers = byEndpoint(() => new EndpointBreaker(options.BREAKER_RESET_MS));
   }
 
   /**
@@ -82,7 +80,7 @@ export class ResilientFetch {
    */
   call<T>(request: ServiceRequest<T>): Promise<ServiceAnswer<T>> {
     const { endpoint, body, holder } = request;
-    const endsAt = Math.min(performance.now() + this.options.deadlineMs, request.endsAt ?? Infinity);
+    const endsAt = Math.min(performance.now() + this.options.UPSTREAM_DEADLINE_MS, request.endsAt ?? Infinity);
     const breaker = this.#breakers[endpoint];
     const about = { ...request, subject: body === undefined ? request.url : undefined };
     return breaker.run(about, async (record) => {
@@ -105,10 +103,10 @@ export class ResilientFetch {
 
   async #try<T>(endsAt: number, request: ServiceRequest<T>, record: CallRecord): Promise<ServiceAnswer<T>> {
     const { endpoint, isAsClient, url, headers, body, decode, trail } = request;
-    const { fetch = nodeFetch, timeoutMs, maxResponseBytes, agents, onTry } = this.options;
+    const { fetch = nodeFetch, UPSTREAM_TIMEOUT_MS, maxResponseBytes, agents, onTry } = this.options;
     const startedAt = performance.now();
     const limit = new AbortController();
-    const endLimit = giveUpAfter(Math.min(timeoutMs, endsAt - startedAt), () => limit.abort());
+    const endLimit = giveUpAfter(Math.min(UPSTREAM_TIMEOUT_MS, endsAt - startedAt), () => limit.abort());
     let mayHaveArrived = false;
     const target = new URL(url);
     const method = body === undefined ? 'GET' : 'POST';
@@ -156,7 +154,9 @@ export class ResilientFetch {
     if (!(error instanceof TryFailure) || error.kind === 'invalid') return Infinity;
     const askedMs = (error.retryAfterSeconds ?? 0) * 1000;
     // If the service asks for a longer pause, there is no retry: the caller is told when to return.
-    return askedMs > this.options.deadlineMs / 2 ? Infinity : Math.max(askedMs, Math.random() * 200 * 2 ** repetition);
+    return askedMs > this.options.UPSTREAM_DEADLINE_MS / 2
+      ? Infinity
+      : Math.max(askedMs, Math.random() * 200 * 2 ** repetition);
   }
 }
 

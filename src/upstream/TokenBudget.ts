@@ -1,17 +1,14 @@
 import type { SealedStore } from '../cache/SealedStore.js';
+import type { Config } from '../config/config.js';
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { hourMs } from '../stores/Store.js';
 import { goOnAlone } from '../stores/StoreError.js';
 
-export interface TokenBudgetOptions {
+/** `budgetWatchShare`: the share that all watchers together may use, from 0 to 1. Each share is at least one call. */
+export interface TokenBudgetOptions
+  extends Pick<Config, 'TOKEN_BUDGET_PER_HOUR' | 'TOKEN_BUDGET_CALLER_SHARE' | 'budgetWatchShare'> {
   readonly store: SealedStore;
-  /** Calls per hour and fleet; 0 means no limit. */
-  readonly budgetPerHour: number;
-  /** The share of them that one caller may use, from 0 to 1. Each share is at least one call. */
-  readonly budgetCallerShare: number;
-  /** The share of them that all watchers together may use, from 0 to 1. */
-  readonly budgetWatchShare: number;
   /** The calls left, and the milliseconds until the hour ends. */
   readonly onBudget: (left: number, resetsInMs: number) => void;
   readonly onExhausted: (whose: Limit['of']) => void;
@@ -56,7 +53,7 @@ export class TokenBudget {
    * @throws GatewayError RATE_LIMITED at the cap of the caller; TOKEN_BUDGET_EXHAUSTED at that of the watchers or the fleet
    */
   async spend(spender: Spender): Promise<void> {
-    if (this.options.budgetPerHour === 0) return;
+    if (this.options.TOKEN_BUDGET_PER_HOUR === 0) return;
     const limits = this.#limitsOf(spender);
     // Checked before counting: nothing is counted at one limit when another is known to be reached.
     for (const limit of limits) {
@@ -67,14 +64,14 @@ export class TokenBudget {
   }
 
   #limitsOf({ holder, isWatch }: Spender): readonly Limit[] {
-    const { store, budgetPerHour, budgetCallerShare, budgetWatchShare } = this.options;
+    const { store, TOKEN_BUDGET_PER_HOUR, TOKEN_BUDGET_CALLER_SHARE, budgetWatchShare } = this.options;
     const limits: Limit[] = [];
     const add = (of: Limit['of'], whose: string, share: number) => {
       const key = store.keyOf(['token-budget', of, whose]);
-      limits.push({ of, holder: whose, most: Math.max(1, Math.floor(share * budgetPerHour)), key });
+      limits.push({ of, holder: whose, most: Math.max(1, Math.floor(share * TOKEN_BUDGET_PER_HOUR)), key });
     };
     if (isWatch && budgetWatchShare < 1) add('watch', 'watchers', budgetWatchShare);
-    if (holder !== undefined && budgetCallerShare < 1) add('caller', holder, budgetCallerShare);
+    if (holder !== undefined && TOKEN_BUDGET_CALLER_SHARE < 1) add('caller', holder, TOKEN_BUDGET_CALLER_SHARE);
     add('fleet', '', 1);
     return limits;
   }

@@ -69,8 +69,8 @@ describe.each(['development', 'production'])('The overlay %s', (environment) => 
     }
     const config = loadConfig(env);
     expect(config.warnings.filter((line) => line.includes('is not a setting'))).toEqual([]);
-    expect(config.cache.url).toMatch(/^rediss?:/);
-    expect(config.introspection).toBe(environment === 'development');
+    expect(config.CACHE_URL).toMatch(/^rediss?:/);
+    expect(config.INTROSPECTION).toBe(environment === 'development');
   });
 
   it('lets in where the pods listen and out to what the settings name, and nothing else', () => {

@@ -58,13 +58,10 @@ export class Fleet {
     };
     this.#config = {
       ...defaults,
-      tokens: {
-        ...defaults.tokens,
-        freshness: { share: 0, minMs: plan.freshMs, maxMs: plan.freshMs },
-        budgetPerHour: plan.budgetPerHour,
-        budgetCallerShare: 1,
-        budgetWatchShare: 1,
-      },
+      freshness: { share: 0, minMs: plan.freshMs, maxMs: plan.freshMs },
+      TOKEN_BUDGET_PER_HOUR: plan.budgetPerHour,
+      TOKEN_BUDGET_CALLER_SHARE: 1,
+      budgetWatchShare: 1,
     };
     for (let node = 0; node < plan.nodes; node += 1) this.#start(node);
   }
@@ -271,7 +268,7 @@ export class Fleet {
     const store = new StoreLine(world, -1, runtime, this.store, troubles);
     const secret = new Secret(`secret-${this.#secret}`);
     const sealer = new Sealer(secret);
-    const { apiVersion } = this.#config.service;
+    const { UPSTREAM_API_VERSION: apiVersion } = this.#config;
     const sealed = new SealedStore({ store, sealer, client: { baseUrl, clientId }, apiVersion });
     const subject = this.#taxpayer(taxpayer);
     const id = runtime.randomUUID();

@@ -67,14 +67,14 @@ export async function startFleet({
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
     ...defaults,
-    service: { ...defaults.service, timeoutMs: callMs / 2, deadlineMs: callMs, breakerResetMs },
-    cache: { ...defaults.cache, memoryBytes },
-    tokens: {
-      freshness: { ...defaults.tokens.freshness, ...freshness },
-      budgetPerHour,
-      budgetCallerShare,
-      budgetWatchShare,
-    },
+    UPSTREAM_TIMEOUT_MS: callMs / 2,
+    UPSTREAM_DEADLINE_MS: callMs,
+    BREAKER_RESET_MS: breakerResetMs,
+    memoryBytes,
+    freshness: { ...defaults.freshness, ...freshness },
+    TOKEN_BUDGET_PER_HOUR: budgetPerHour,
+    TOKEN_BUDGET_CALLER_SHARE: budgetCallerShare,
+    budgetWatchShare,
   };
 
   const wired = Array.from({ length: size }, (_, n) => {

@@ -9,8 +9,8 @@ it('While the keys cannot be read, no more requests wait for them than memory ha
     new Promise<never>((_, reject) => failures.push(() => reject(authUnavailable('no keys', 'no answer'))));
   const keys: KeySource = { current: undefined, usable, lookAgain: usable };
   const issuer = 'https://id.example/';
-  const { auth } = loadConfig({ AUTH_MODE: 'jwt', AUTH_ISSUER: issuer, AUTH_AUDIENCE: 'gateway' });
-  const authenticator = new Authenticator(auth, new Map([[issuer, keys]]));
+  const config = loadConfig({ AUTH_MODE: 'jwt', AUTH_ISSUER: issuer, AUTH_AUDIENCE: 'gateway' });
+  const authenticator = new Authenticator(config, new Map([[issuer, keys]]));
   const part = (json: object) => Buffer.from(JSON.stringify(json)).toString('base64url');
   const token = `Bearer ${part({ alg: 'ES256', typ: 'JWT' })}.${part({ iss: issuer })}.AAAA`;
   const reasons: string[] = [];

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError, loadConfig } from '../../src/config/config.js';
 import { type SettingName, settings } from '../../src/config/settings.js';
@@ -39,19 +39,20 @@ const problemsOf = (env: Env): readonly string[] => {
 const directory = scratch();
 
 it('Every setting is used', () => {
-  const text = ['config', 'rules'].map((name) => read(`src/config/${name}.ts`)).join();
+  const files = readdirSync('src', { recursive: true, encoding: 'utf8' });
+  const text = files.map((name) => (/(?<!settings)\.ts$/.test(name) ? read(`src/${name}`) : '')).join();
   expect(Object.keys(settings).filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([]);
 });
 
 describe('Without any variable', () => {
   it('the gateway serves its sandbox to the local developer', () => {
     expect(loadConfig({})).toMatchObject({
-      port: 4000,
-      host: '127.0.0.1',
+      PORT: 4000,
+      HOST: '127.0.0.1',
       upstream: { baseUrl: undefined, clientId: 'sandbox-client' },
-      auth: { mode: 'developer' },
-      introspection: true,
-      limits: { rootFieldsPerMinute: 0 },
+      AUTH_MODE: 'developer',
+      INTROSPECTION: true,
+      RATE_LIMIT_PER_MINUTE: 0,
       warnings: [],
     });
   });
@@ -76,9 +77,9 @@ it.each(Object.entries(settings))(
 
 it('A gateway of a service is open to all addresses, keeps what it reads, and polls no more often than asked', () => {
   expect(loadConfig({ ...open, JOB_POLL_MIN_MS: '60000' })).toMatchObject({
-    host: '0.0.0.0',
-    cache: { url: 'file:.taxpayer-gateway/cache' },
-    watch: { pollMaxMs: 60_000 },
+    HOST: '0.0.0.0',
+    CACHE_URL: 'file:.taxpayer-gateway/cache',
+    JOB_POLL_MAX_MS: 60_000,
   });
 });
 
@@ -103,8 +104,8 @@ it('Lists and JSON may be written on several lines', () => {
     AUTH_SCOPES_MAP: '{\n"a":\t[]}',
   };
   expect(loadConfig(env)).toMatchObject({
-    corsOrigins: ['https://a.example', 'https://b.example'],
-    proxies: { noProxy: ['a', 'b'] },
+    CORS_ORIGINS: ['https://a.example', 'https://b.example'],
+    NO_PROXY: ['a', 'b'],
   });
 });
 
@@ -162,7 +163,7 @@ it.each<[Env, number, number, number]>([
   [{ TOKEN_FRESH_SECONDS: '900', TOKEN_FRESH_SHARE: '0.5' }, 0, 900_000, day],
   [{ TOKEN_FRESH_MIN_SECONDS: '300', TOKEN_FRESH_MAX_SECONDS: '200' }, 0.1, 300_000, 300_000],
 ])('The freshness of a token record with %j is by the share %d, from %d to %d ms', (env, share, minMs, maxMs) => {
-  expect(loadConfig(env).tokens.freshness).toEqual({ share, minMs, maxMs });
+  expect(loadConfig(env).freshness).toEqual({ share, minMs, maxMs });
 });
 
 describe('A mistake', () => {
@@ -387,12 +388,12 @@ describe('A secret from a file', () => {
 });
 
 /** The secrets of a configuration, which print themselves nowhere. */
-function revealed({ upstream, cache, routerSecrets, auth }: ReturnType<typeof loadConfig>) {
+function revealed(config: ReturnType<typeof loadConfig>) {
   return {
-    client: upstream.clientSecret.reveal(),
-    url: cache.url,
-    keys: cache.encryptionKeys.map((key) => key.reveal()),
-    decision: auth.decision?.token?.reveal(),
-    router: routerSecrets?.reveal(),
+    client: config.upstream.clientSecret.reveal(),
+    url: config.CACHE_URL,
+    keys: config.CACHE_ENCRYPTION_KEY?.map((key) => key.reveal()),
+    decision: config.AUTH_DECISION_TOKEN?.reveal(),
+    router: config.FEDERATION_SHARED_SECRET?.reveal(),
   };
 }

@@ -5,10 +5,9 @@ import { Exit } from '../../src/operations/Exit.js';
 import type { Answer, Operation, OperationsOptions, Result } from '../../src/operations/Operation.js';
 
 const exit = new Exit({
-  places: new Places(boundsFor({ connections: 10, answerBytes: 1e6 })),
-  limits: { answerBytes: 1e6 },
+  places: new Places(boundsFor({ MAX_CONNECTIONS: 10, answerBytes: 1e6 })),
+  config: { answerBytes: 1e6, INTROSPECTION: true },
   ...{ onEnd: () => undefined, onBug: () => undefined },
-  openSchema: true,
 } as unknown as OperationsOptions);
 const at = (path: string, originalError: Error) => new GraphQLError('', { path: [path], originalError });
 const refused = at('b', rateLimited('At most 32 calls'));

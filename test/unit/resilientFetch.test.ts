@@ -6,16 +6,16 @@ import { atEnd } from '../support/atEnd.js';
 import { freePort } from '../support/freePort.js';
 
 it('a failed try counts for the breaker, also where the budget ends before the next', async () => {
-  const agents = new Agents({ httpsProxy: undefined, httpProxy: undefined, noProxy: [] });
+  const agents = new Agents({});
   atEnd(() => agents.stop());
-  const times = { timeoutMs: 500, deadlineMs: 2000, breakerResetMs: 10_000, maxResponseBytes: 1000 };
+  const times = { UPSTREAM_TIMEOUT_MS: 500, UPSTREAM_DEADLINE_MS: 2000, BREAKER_RESET_MS: 10_000 };
   let tries = 0;
   const failures: string[] = [];
   const fetch: typeof nodeFetch = (...request) => {
     tries += 1;
     return nodeFetch(...request);
   };
-  const http = new ResilientFetch({ ...times, agents, fetch });
+  const http = new ResilientFetch({ ...times, maxResponseBytes: 1000, agents, fetch });
   const origin = `http://127.0.0.1:${await freePort()}`;
   for (let caller = 0; caller < 5; caller += 1) {
     const left = ['a call'];

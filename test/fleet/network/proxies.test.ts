@@ -215,8 +215,8 @@ describe('a proxy that', () => {
 
 describe('is reached directly:', () => {
   const isDirect = (url: string, noProxy: readonly string[]) => {
-    const httpsProxy = new Secret('http://proxy.example:3128');
-    const agents = new Agents({ httpsProxy, httpProxy: undefined, noProxy: [...noProxy] });
+    const HTTPS_PROXY = new Secret('http://proxy.example:3128');
+    const agents = new Agents({ HTTPS_PROXY, NO_PROXY: [...noProxy] });
     return agents.newAgent(new URL(url)).constructor === HttpsAgent;
   };
 

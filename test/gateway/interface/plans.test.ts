@@ -18,7 +18,7 @@ interface Row {
   readonly atLeast?: number;
 }
 
-const both = await startBoth({ MAX_ALIASES: '20' }, { limits: { answerBytes: 30_000 } });
+const both = await startBoth({ MAX_ALIASES: '20' }, { answerBytes: 30_000 });
 const { sandbox } = both;
 const ids = sandbox.addTaxpayers(80, {
   name: 'Same Name',

@@ -45,7 +45,8 @@ it('an hour that a process knows to be spent is over when the client secret chan
   const client = { baseUrl: 'https://service.example', clientId: 'acme' };
   const store = new SealedStore({ store: new LocalStore(), sealer, client, apiVersion: '1' });
   const told = { onBudget: () => {}, onExhausted: () => {} };
-  const budget = new TokenBudget({ store, budgetPerHour: 1, budgetCallerShare: 1, budgetWatchShare: 1, ...told });
+  const limits = { TOKEN_BUDGET_PER_HOUR: 1, TOKEN_BUDGET_CALLER_SHARE: 1, budgetWatchShare: 1 };
+  const budget = new TokenBudget({ store, ...limits, ...told });
   await budget.spend({});
   await expect(budget.spend({})).rejects.toMatchObject({ code: 'TOKEN_BUDGET_EXHAUSTED', retryAfterSeconds: 3600 });
   secret.renew('after');

@@ -139,7 +139,7 @@ describe('A watch that outlives its connection', () => {
   beforeAll(async () => {
     provider = await startTrustedProvider();
     guarded = await startTestGateway({ ...provider.env, ...quickPolls });
-    const bounds = { watch: { watchMaxMs: 2000 } };
+    const bounds = { watchMaxMs: 2000 };
     live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1' }, {}, { bounds });
     atEnd(() => ending.abort());
   });

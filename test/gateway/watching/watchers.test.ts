@@ -330,7 +330,7 @@ describe('Watchers of a record', () => {
   });
 
   it('do not wait the longer after an outage the more others come and go meanwhile', async () => {
-    await start({ TOKEN_FRESH_SECONDS: '60', BREAKER_RESET_MS: '100' }, { watch: { watchMaxMs: 2 * hour } });
+    await start({ TOKEN_FRESH_SECONDS: '60', BREAKER_RESET_MS: '100' }, { watchMaxMs: 2 * hour });
     const taxpayer = addTaxpayer();
     const seen = watch(taxpayer.id);
     await answered(() => seen.length === 1);
@@ -351,7 +351,7 @@ describe('Watchers of a record', () => {
 
   it('wait for the next hour when their share is spent, hear nothing, and leave the rest to queries', async () => {
     const env = { TOKEN_FRESH_SECONDS: '60', TOKEN_BUDGET_PER_HOUR: '16' };
-    const { broker } = await start(env, { watch: { watchMaxMs: 2 * hour } });
+    const { broker } = await start(env, { watchMaxMs: 2 * hour });
     const taxpayer = addTaxpayer();
     const beganAt = Date.now();
     const seen = watch(taxpayer.id);
@@ -381,7 +381,7 @@ describe('Watchers of a record', () => {
   });
 
   it('wait quietly for a record that is fresh for longer than a timer can run', async () => {
-    await start({ TOKEN_FRESH_SECONDS: '2592000' }, { watch: { watchMaxMs: 168 * hour } });
+    await start({ TOKEN_FRESH_SECONDS: '2592000' }, { watchMaxMs: 168 * hour });
     const seen = watch(addTaxpayer().id);
     await answered(() => seen.length === 1);
     const reads = async () => (await metrics.registry.metrics()).match(/^gateway_cache_reads_total.*$/gm);
