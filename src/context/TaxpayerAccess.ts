@@ -29,7 +29,7 @@ export class TaxpayerAccess {
 
   /** The token record now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
   watchRecord(): AsyncIterableIterator<TokenView> {
-    return this.watch((options) => this.services.recordWatches.watch(this.id, options));
+    return this.watch((options) => this.services.broker.watches.watch(this.id, options));
   }
 
   /**
@@ -49,7 +49,7 @@ export class TaxpayerAccess {
   /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
     const key = jobKey(this.id, identifiers.jobId(jobId));
-    return this.watch((options) => this.services.jobWatches.watch(key, options));
+    return this.watch((options) => this.services.jobs.watches.watch(key, options));
   }
 
   /** Begins a watch. It ends with FORBIDDEN or AUTH_UNAVAILABLE when its decision expires and no new one allows it. */
@@ -75,7 +75,7 @@ export class TaxpayerAccess {
     const { caller, signal } = this.context.facts;
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
     const watch = this.watch((options) =>
-      this.services.jobWatches.watch(jobKey(this.id, id), { ...options, maxMs, signal }),
+      this.services.jobs.watches.watch(jobKey(this.id, id), { ...options, maxMs, signal }),
     );
     try {
       for await (const latest of watch) view = latest;

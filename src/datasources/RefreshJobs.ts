@@ -1,9 +1,11 @@
 import * as z from 'zod';
 import { type Entry, isYoungerThan } from '../cache/Entry.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
+import type { Config } from '../config/config.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
 import type { TokenBroker } from './TokenBroker.js';
+import { Watcher } from './Watcher.js';
 import { type JobStatus, jobStatus } from './wire.js';
 
 /** A job's status, and for how long it had been the same when it was read, in milliseconds. */
@@ -13,10 +15,8 @@ type Observation = z.output<typeof storedObservation>;
 /** An observation, and when it was read. Memory always gives the same object, so that `Vocabulary` translates it once. */
 export type JobView = Entry<Observation>;
 
-interface RefreshJobsOptions extends ReadingOptions {
+interface RefreshJobsOptions extends ReadingOptions, Pick<Config, 'JOB_POLL_MIN_MS' | 'JOB_POLL_MAX_MS'> {
   readonly broker: TokenBroker;
-  /** Told of each current status that memory takes. */
-  readonly onStatus: (id: string, view: JobView) => void;
 }
 
 /** How long a status that can still change is answered from the cache, in milliseconds. */
@@ -32,9 +32,11 @@ export function isFinalJob(job: JobStatus): boolean {
 /** Statuses of refresh jobs, read with the taxpayer's token and shared like the tokens themselves. */
 export class RefreshJobs {
   readonly cache: LeasedCache<Observation>;
+  /** Watches jobs by their {@link jobKey}. While a status stays the same, each poll interval is 1.5 times the last. */
+  readonly watches: Watcher<JobView>;
 
   constructor(private readonly options: RefreshJobsOptions) {
-    const { cache, store, keepMs } = options;
+    const { cache, store, keepMs, JOB_POLL_MIN_MS, JOB_POLL_MAX_MS } = options;
     this.cache = new LeasedCache({
       ...cache,
       kind: 'job',
@@ -47,9 +49,27 @@ export class RefreshJobs {
         return { subject, kind: 'job', id: jobId };
       },
       onKept: (id, entry) => {
-        if (this.#isCurrent(entry, sharedMs)) options.onStatus(id, entry);
+        if (this.#isCurrent(entry, sharedMs)) this.watches.offer(id, entry);
       },
     });
+    this.watches = new Watcher<JobView>(
+      {
+        kind: 'job',
+        // Any status read later will do: another process may have polled in this interval.
+        read: (id, knownAt, call) => this.status(...idsOf(id), call, knownAt && performance.now() - knownAt),
+        taxpayerIn: (id) => idsOf(id)[0],
+        known: (id) => this.cache.peek(id),
+        newsOf: ({ value }) => value.job.status,
+        isFinal: ({ value }) => isFinalJob(value.job),
+        intervalMs({ value: { unchangedForMs }, version }) {
+          // Derived from the observation, so that the jitter is the same in every process.
+          const jitter = 0.9 + 0.2 * jitterOf(version);
+          return Math.min(JOB_POLL_MAX_MS, Math.max(JOB_POLL_MIN_MS, unchangedForMs / 2)) * jitter;
+        },
+        retryMs: { first: JOB_POLL_MIN_MS, longest: JOB_POLL_MAX_MS },
+      },
+      options.watching,
+    );
   }
 
   /**
@@ -85,4 +105,7 @@ export class RefreshJobs {
 
 /** Names a job in cache and watches. Ids hold no slash (see `identifiers.ts`), so that no two pairs look alike. */
 export const jobKey = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
-export const idsOf = (id: string) => id.split('/') as [TaxpayerId, JobId];
+const idsOf = (id: string) => id.split('/') as [TaxpayerId, JobId];
+
+/** A number from 0 to 1 that differs from version to version. */
+const jitterOf = (version: string): number => Number.parseInt(version.slice(0, 8), 16) / 2 ** 32;

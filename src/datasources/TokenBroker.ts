@@ -6,7 +6,7 @@ import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache, mostRemembered } from '../process/BoundedCache.js';
 import { inTime } from '../process/pause.js';
 import { TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
-import { type FreshnessRule, freshMsOf, unchangedTimeOf } from './freshness.js';
+import { digestOf, type FreshnessRule, freshMsOf, isFinal, unchangedTimeOf } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
 import { AccessTokenRefused } from './TaxpayerService.js';
@@ -21,14 +21,13 @@ import {
   tokenAnswerCodec,
   viewOf,
 } from './tokenAnswer.js';
+import { Watcher } from './Watcher.js';
 
 interface TokenBrokerOptions extends ReadingOptions, Omit<TokenBudgetOptions, 'onExhausted'> {
   readonly freshness: FreshnessRule;
   /** Longest backoff for a record that cannot be read, in milliseconds. */
   readonly BREAKER_RESET_MS: number;
   readonly onEvent: (event: TokenEvent) => void;
-  /** Told of each fresh record that memory takes. */
-  readonly onRecord: (id: string, view: TokenView) => void;
 }
 
 export type TokenEvent =
@@ -67,6 +66,8 @@ type Acceptable = (entry: TokenEntry) => boolean;
  */
 export class TokenBroker implements MemoryKeeper {
   readonly cache: LeasedCache<TokenAnswer>;
+  /** Watches token records: each is read again when it stops being fresh, within the watchers' share of the budget. */
+  readonly watches: Watcher<TokenView>;
   readonly #budget: TokenBudget;
   /** The failures of records that cannot be read. Kept by each process, so that an outage puts no load on the store. */
   readonly #failures = new BoundedCache<Failure>({ max: mostRemembered(failureBytes) });
@@ -81,9 +82,22 @@ export class TokenBroker implements MemoryKeeper {
       ttlMs: (answer) => (answer ? options.keepMs : absenceMs),
       fieldOf: (subject) => ({ subject, kind: 'token' }),
       onKept: (id, entry) => {
-        if (isRecord(entry) && this.#isFresh(entry)) options.onRecord(id, entry);
+        if (isRecord(entry) && this.#isFresh(entry)) this.watches.offer(id, entry);
       },
     });
+    this.watches = new Watcher<TokenView>(
+      {
+        kind: 'token',
+        read: (id, _, call) => this.poll(id as TaxpayerId, call),
+        taxpayerIn: (id) => id,
+        known: (id, isFailing) => this.known(id as TaxpayerId, isFailing),
+        newsOf: ({ value, stale }) => (stale ? 'stale' : digestOf(value.record)),
+        isFinal: ({ value }) => isFinal(value.record),
+        intervalMs: (view) => this.freshMs(view),
+        retryMs: { first: 1000, longest: 900_000 },
+      },
+      options.watching,
+    );
     this.#budget = new TokenBudget({
       ...options,
       onExhausted: (whose) => onEvent(whose === 'fleet' ? 'budget-exhausted' : `${whose}-share-exhausted`),

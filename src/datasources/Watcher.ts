@@ -12,6 +12,8 @@ interface Timed {
 
 /** How a {@link Watcher} reads, compares and schedules what it watches, by its id in the cache. Times are in milliseconds. */
 interface Watched<View extends Timed> {
+  /** The label of metrics. */
+  readonly kind: 'job' | 'token';
   /** Reads a view that is newer than one that was read at `knownAt` into memory. */
   read(id: string, knownAt: number | undefined, call: ReadCall): unknown;
   taxpayerIn(id: string): string;
@@ -31,7 +33,7 @@ export interface WatcherOptions {
   readonly callsOf: (holder: Holder) => number;
   /** A watch ends normally after this time, in milliseconds. */
   readonly watchMaxMs: number;
-  readonly onReaders: (count: number) => void;
+  readonly onReaders: (kind: string, count: number) => void;
 }
 
 export interface WatchOptions extends ReadCall {
@@ -69,7 +71,7 @@ export class Watcher<View extends Timed> implements MemoryKeeper {
     const views = new LatestValue<View>(() => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', end);
-      this.options.onReaders(--this.#readerCount);
+      this.options.onReaders(this.watched.kind, --this.#readerCount);
       this.#loops.get(id)?.leave(reader);
       onEnd?.();
     });
@@ -78,7 +80,7 @@ export class Watcher<View extends Timed> implements MemoryKeeper {
     const timer = setTimeout(end, Math.min(maxMs, this.options.watchMaxMs)).unref();
     if (signal) setMaxListeners(0, signal); // each field of a request may wait
     signal?.addEventListener('abort', end);
-    this.options.onReaders(++this.#readerCount);
+    this.options.onReaders(this.watched.kind, ++this.#readerCount);
     if (this.#stopped || signal?.aborted) end();
     else this.#loopOf(id).join(reader);
     return views;

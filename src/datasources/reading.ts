@@ -2,6 +2,7 @@ import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
+import type { WatcherOptions } from './Watcher.js';
 
 /** What every cached read of the service needs. */
 export interface ReadingOptions {
@@ -10,6 +11,7 @@ export interface ReadingOptions {
   readonly cache: Pick<LeasedCacheOptions<unknown>, 'memoryBytes' | 'workMs' | 'inQueue' | 'onRead' | 'onBytes'>;
   /** Longest time that anything about a taxpayer is kept, in milliseconds. */
   readonly keepMs: number;
+  readonly watching: WatcherOptions;
 }
 
 export interface ReadCall extends CallOptions {

@@ -16,7 +16,6 @@ import { ClientLinks } from './ClientLinks.js';
 import { RefreshJobs } from './RefreshJobs.js';
 import { TaxpayerService } from './TaxpayerService.js';
 import { TokenBroker } from './TokenBroker.js';
-import { jobWatcher, recordWatcher } from './watchers.js';
 
 interface DatasourcesOptions extends Surroundings {
   readonly store: Store;
@@ -52,37 +51,25 @@ export function startDatasources(options: DatasourcesOptions) {
   const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onBegin });
   const inQueue: CacheOptions['inQueue'] = (holder, read) => calls.run(holder, read);
   const cache = { memoryBytes, workMs: deadlineMs, inQueue, onRead: metrics.onRead, onBytes: options.onBytes };
-  const shared = { service, store: sealed, keepMs, cache };
-  const broker = new TokenBroker({
-    ...shared,
-    ...config,
-    onEvent: metrics.onTokenEvent,
-    onBudget: metrics.onBudget,
-    onRecord: (id, view) => recordWatches.offer(id, view),
-  });
-  const jobs = new RefreshJobs({
-    ...shared,
-    broker,
-    onStatus: (id, view) => jobWatches.offer(id, view),
-  });
-  const links = new ClientLinks({ ...shared, calls, workMs: deadlineMs + leaseMarginMs });
-  const watching = (kind: 'job' | 'token') => ({
-    ...config,
+  const watching = {
+    watchMaxMs: config.watchMaxMs,
     callsOf: (holder: Holder) => places.held('calls', holder),
-    onReaders: (count: number) => metrics.watchers.set(kind, count),
-  });
-  const jobWatches = jobWatcher(jobs, watching('job'));
-  const recordWatches = recordWatcher(broker, watching('token'));
+    onReaders: (kind: string, count: number) => metrics.watchers.set(kind, count),
+  };
+  const shared = { ...config, service, store: sealed, keepMs, cache, watching };
+  const broker = new TokenBroker({ ...shared, onEvent: metrics.onTokenEvent, onBudget: metrics.onBudget });
+  const jobs = new RefreshJobs({ ...shared, broker });
+  const links = new ClientLinks({ ...shared, calls, workMs: deadlineMs + leaseMarginMs });
   const caches = [broker.cache, jobs.cache];
   const forgets = new Forgets({
     store: sealed,
-    keepers: [...caches, broker, jobWatches, recordWatches],
+    keepers: [...caches, broker, jobs.watches, broker.watches],
     onForgotten: ({ id: requestId, subject: taxpayer }) =>
       audit?.({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
   });
   const stopWatches = () => {
-    jobWatches.stop();
-    recordWatches.stop();
+    jobs.watches.stop();
+    broker.watches.stop();
   };
   const stop = () => {
     forgets.stop();
@@ -94,8 +81,6 @@ export function startDatasources(options: DatasourcesOptions) {
     places,
     broker,
     jobs,
-    jobWatches,
-    recordWatches,
     links,
     forgets,
     stopWatches,

@@ -171,12 +171,12 @@ export class Fleet {
       }
       case 'watch-job': {
         const { job, forMs: maxMs } = step;
-        const watch = () => wired.jobWatches.watch(jobKey(...this.#job(job)), { ...call, maxMs });
+        const watch = () => wired.jobs.watches.watch(jobKey(...this.#job(job)), { ...call, maxMs });
         return ask(job, (asked) => this.#follow(asked, watch(), ofJob), { maxMs });
       }
       case 'watch-record': {
         const { taxpayer, forMs: maxMs } = step;
-        const watch = () => wired.recordWatches.watch(this.#taxpayer(taxpayer), { ...call, maxMs });
+        const watch = () => wired.broker.watches.watch(this.#taxpayer(taxpayer), { ...call, maxMs });
         return ask(taxpayer, (asked) => this.#follow(asked, watch(), ofRecord), { maxMs });
       }
     }

@@ -29,7 +29,7 @@ export async function run(given: Plan): Promise<Outcome> {
   while (isAsking() && world.now < begins + plan.healthyFrom + lastWorkMs);
   const sum = (of: (process: (typeof fleet.processes)[number]) => number) =>
     fleet.processes.reduce((total, process) => total + of(process), 0);
-  const keysPolled = () => sum(({ wired }) => wired.jobWatches.polled + wired.recordWatches.polled);
+  const keysPolled = () => sum(({ wired }) => wired.jobs.watches.polled + wired.broker.watches.polled);
   const polled = keysPolled();
   const watched = auditor.asked.filter(({ what, endedAt }) => what.startsWith('watch') && endedAt === undefined).length;
   if (polled > watched) auditor.find('noPollWithoutWatcher', `${polled} keys are polled for ${watched} watchers`);

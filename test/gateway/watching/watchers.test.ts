@@ -95,7 +95,7 @@ describe('Watchers of a job', () => {
     };
   }
   const watch = (job: ReturnType<typeof addJob>, holder?: string) =>
-    follow(running.jobWatches.watch(jobKey(...job.ids), { holder }), ({ value }) => value.job.status);
+    follow(running.jobs.watches.watch(jobKey(...job.ids), { holder }), ({ value }) => value.job.status);
   const arrivals = () => sandbox.requests('refreshJob').map(({ receivedAt }) => receivedAt);
 
   it('are told of each change and of the end, and polled for the more seldom the longer nothing changes', async () => {
@@ -114,7 +114,7 @@ describe('Watchers of a job', () => {
     await pass(() => seen.includes('end'));
     expect(seen).toEqual(['processing', 'failed', 'end']);
     expect(job.polls()).toBe(17);
-    expect(running.jobWatches.polled).toBe(0);
+    expect(running.jobs.watches.polled).toBe(0);
   });
 
   it('who join late get what is known, and tell those before what a query has found out', async () => {
@@ -202,7 +202,7 @@ describe('Watchers of a job', () => {
     const hostile = [watch(job, 'hostile'), watch(job, 'hostile')];
     await answered(() => false);
     expect(hostile).toEqual([[], []]); // their breaker is open
-    void running.jobWatches.watch(jobKey(...job.ids), { holder: 'gone' }).return();
+    void running.jobs.watches.watch(jobKey(...job.ids), { holder: 'gone' }).return();
     const beganAt = Date.now();
     const honest = watch(job, 'honest');
     await answered(() => honest.length === 1);
@@ -247,7 +247,7 @@ describe('Watchers of a record', () => {
     };
   }
   const watch = (id: TaxpayerId) =>
-    follow(running.recordWatches.watch(id), ({ value, stale }) => value.record.status + (stale ? ', stale' : ''));
+    follow(running.broker.watches.watch(id), ({ value, stale }) => value.record.status + (stale ? ', stale' : ''));
 
   it('are told at once what a job of the process found out, and nothing of a token that was replaced by itself', async () => {
     const { jobs } = await start({ TOKEN_FRESH_SECONDS: '3600' });
@@ -337,7 +337,7 @@ describe('Watchers of a record', () => {
     sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
     await pass(() => taxpayer.calls() > maxTries);
     for (let n = 0; n < 40; n += 1) {
-      void running.recordWatches.watch(taxpayer.id, { holder: 'other' }).return();
+      void running.broker.watches.watch(taxpayer.id, { holder: 'other' }).return();
       await answered(() => false);
       jest.advanceTimersByTime(500);
       await answered(() => false);
@@ -368,7 +368,7 @@ describe('Watchers of a record', () => {
   it('are refused together, not one after the other, when the share of all is spent', async () => {
     await start({ TOKEN_FRESH_SECONDS: '60', TOKEN_BUDGET_PER_HOUR: '4', TOKEN_BUDGET_CALLER_SHARE: '1' });
     const id = addTaxpayer().id;
-    const watches = times(20, (n) => running.recordWatches.watch(id, { holder: `caller-${n}` }));
+    const watches = times(20, (n) => running.broker.watches.watch(id, { holder: `caller-${n}` }));
     for (const each of watches) void each.next();
     const refusals = async () => /event="watch-share-exhausted"} (\d+)/.exec(await metrics.registry.metrics())?.[1];
     await pass(() => sandbox.tokenCalls(id) === 2);
