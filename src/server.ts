@@ -65,20 +65,19 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   }
 }
 
-async function start(config: Config, options: GatewayOptions, started: Started): Promise<Omit<Gateway, 'stop'>> {
+async function start(given: Config, options: GatewayOptions, started: Started): Promise<Omit<Gateway, 'stop'>> {
   const { logDestination = new StandardOutput(), ...waits } = options;
-  const log = createLogger(config.LOG_LEVEL, logDestination);
+  const log = createLogger(given.LOG_LEVEL, logDestination);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
 
-  const { baseUrl } = config.upstream;
-  const sandbox = started(baseUrl === undefined ? await startEmbeddedSandbox() : undefined);
-  const upstream = { ...config.upstream, baseUrl: baseUrl ?? (sandbox as Sandbox).url };
+  const sandbox = started(given.isSandbox ? await startEmbeddedSandbox() : undefined);
+  const config = sandbox ? { ...given, upstream: { ...given.upstream, baseUrl: sandbox.url } } : given;
   const agents = started(startAgents(config, { log, metrics }));
   const surroundings = { config, log, metrics, agents };
   const tracing = started(await startTracing(surroundings));
   // Before authentication, which may log: if the store cannot be opened, that error must be the only line.
-  const services = started(await startServices({ ...surroundings, upstream }));
+  const services = started(await startServices(surroundings));
   const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
   const operations = operationsOf({ ...surroundings, ...services, decisions }, tracing);
   await operations.start();

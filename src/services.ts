@@ -1,6 +1,6 @@
 import { Quota } from './admission/Quota.js';
 import { Sealer } from './cache/Sealer.js';
-import { followSecrets, type UpstreamCredentials } from './config/config.js';
+import { followSecrets } from './config/config.js';
 import { startDatasources } from './datasources/startDatasources.js';
 import { type AuditEvent, auditLine } from './observability/auditLine.js';
 import { episodes } from './observability/episodes.js';
@@ -21,9 +21,9 @@ const bytesPerMs = 100_000;
 const cleanEveryMs = 600_000;
 
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
-export async function startServices(surroundings: Surroundings & { readonly upstream: UpstreamCredentials }) {
-  const { config, upstream, log, metrics } = surroundings;
-  const sealer = new Sealer(upstream.clientSecret, config.CACHE_ENCRYPTION_KEY);
+export async function startServices(surroundings: Surroundings) {
+  const { config, log, metrics } = surroundings;
+  const sealer = new Sealer(config.upstream.clientSecret, config.CACHE_ENCRYPTION_KEY);
   const store = await openWatchedStore(surroundings);
   const lines = new LineLimit(log, sealer, config.TRUSTED_PROXIES !== undefined);
   const audit = (event: AuditEvent) => lines.pass(auditLine(event));

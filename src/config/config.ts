@@ -150,8 +150,8 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
     tracesUrl: tracesUrlOf(s, env),
     /** Where the service is, and what we present to it. */
     upstream: {
-      /** Undefined for the embedded sandbox. */
-      baseUrl: s.UPSTREAM_BASE_URL,
+      /** Empty until the embedded sandbox is started. */
+      baseUrl: s.UPSTREAM_BASE_URL ?? '',
       clientId: s.UPSTREAM_CLIENT_ID ?? sandboxClient.id,
       clientSecret: s.UPSTREAM_CLIENT_SECRET ?? new Secret(sandboxClient.secret),
     },
@@ -185,13 +185,6 @@ function freshnessOf({ TOKEN_FRESH_SECONDS: fixed, ...s }: Parsed) {
 
 /** What a sandbox expects of its client. */
 export const sandboxClient = { id: 'sandbox-client', secret: 'sandbox-secret-not-real' };
-
-/** Where the service is, and what we present to it. */
-export interface UpstreamCredentials {
-  readonly baseUrl: string;
-  readonly clientId: string;
-  readonly clientSecret: Secret;
-}
 
 /** Where spans are posted to; undefined without tracing. The OpenTelemetry SDK reads its other variables itself. */
 function tracesUrlOf(s: Facts, env: Environment) {

@@ -1,4 +1,4 @@
-import type { UpstreamCredentials } from '../config/config.js';
+import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import type { Pauses } from '../upstream/Pauses.js';
@@ -16,9 +16,7 @@ import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wi
 import { decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js';
 
 interface TaxpayerServiceOptions {
-  readonly upstream: UpstreamCredentials;
-  /** Sent as `Service-API-Version` on reads (interface, part 9). */
-  readonly apiVersion: string;
+  readonly config: Pick<Config, 'upstream' | 'UPSTREAM_API_VERSION'>;
   readonly http: ResilientFetch;
   readonly pauses: Pauses;
   /** Called after a call with all its tries; `failure` says what was wrong with the service, if anything. */
@@ -68,9 +66,9 @@ export class TaxpayerService {
    * the service. Other answers, such as a 404, are not reported: a 403 may concern one caller alone, and a pause is reported by itself.
    */
   async #call<T>(call: Call<T>): Promise<T> {
-    const { upstream, apiVersion, pauses, http, onOutcome } = this.options;
+    const { config, pauses, http, onOutcome } = this.options;
     const { endpoint, path, body, token } = call;
-    const { baseUrl, clientId, clientSecret } = upstream;
+    const { baseUrl, clientId, clientSecret } = config.upstream;
     const bearer = token?.reveal() ?? Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
     // A refusal counts against the secret that was sent, which may have been rotated since.
     const secret = clientSecret.fingerprint();
@@ -82,7 +80,10 @@ export class TaxpayerService {
         Accept: 'application/json',
         'User-Agent': 'taxpayer-gateway',
         Authorization: `Bearer ${bearer}`,
-        ...(body === undefined ? { 'Service-API-Version': apiVersion } : { 'Content-Type': 'application/json' }),
+        // Reads have a version (interface, part 9).
+        ...(body === undefined
+          ? { 'Service-API-Version': config.UPSTREAM_API_VERSION }
+          : { 'Content-Type': 'application/json' }),
       },
       beforeTry: async () => {
         await pauses.check(endpoint, secret);

@@ -5,7 +5,6 @@ import { leaseMarginMs } from '../cache/LeasedCache.js';
 import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import { SealedStore } from '../cache/SealedStore.js';
 import type { Sealer } from '../cache/Sealer.js';
-import type { UpstreamCredentials } from '../config/config.js';
 import type { AuditEvent } from '../observability/auditLine.js';
 import { episodes } from '../observability/episodes.js';
 import type { Surroundings } from '../Surroundings.js';
@@ -20,7 +19,6 @@ import { TokenBroker } from './TokenBroker.js';
 interface DatasourcesOptions extends Surroundings {
   readonly store: Store;
   readonly sealer: Sealer;
-  readonly upstream: UpstreamCredentials;
   /** Called for each creation, and each read that memory cannot answer; it begins when this resolves. */
   readonly onBegin?: (holder: Holder) => Promise<void>;
   /** Called for each entry that memory takes: see {@link LeasedCacheOptions}. */
@@ -36,10 +34,10 @@ export type Datasources = ReturnType<typeof startDatasources>;
 
 /** Starts what reads and writes at the service, over a store that is open. */
 export function startDatasources(options: DatasourcesOptions) {
-  const { config, metrics, agents, store, sealer, upstream, fetch, audit, onBegin } = options;
+  const { config, metrics, agents, store, sealer, fetch, audit, onBegin } = options;
   const { UPSTREAM_API_VERSION: apiVersion, UPSTREAM_DEADLINE_MS: deadlineMs, memoryBytes } = config;
   const keepMs = config.STORE_TTL_DAYS * 86_400_000;
-  const sealed = new SealedStore({ store, sealer, client: upstream, apiVersion });
+  const sealed = new SealedStore({ store, sealer, client: config.upstream, apiVersion });
   const http = new ResilientFetch({
     ...config,
     ...(fetch && { fetch }),
@@ -95,7 +93,7 @@ const pauseCauses = {
 
 /** The service. The troubles of each endpoint are logged when they begin and when they end. */
 function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, store: SealedStore): TaxpayerService {
-  const { config, log, metrics, upstream } = options;
+  const { config, log, metrics } = options;
   // Longer than the pause between two reads of a record that keeps failing: reads of other records, which succeed meanwhile,
   // must not end the episode.
   const quietMs = Math.max(config.BREAKER_RESET_MS, config.JOB_POLL_MAX_MS) + 5000;
@@ -116,8 +114,7 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
     },
   });
   return new TaxpayerService({
-    upstream,
-    apiVersion: config.UPSTREAM_API_VERSION,
+    config,
     http,
     pauses,
     onOutcome: (endpoint, failure) => report[endpoint](failure?.kind, failure?.reason),

@@ -54,8 +54,8 @@ export function wireProcess({ world, node, line, config, fetch, secret }: Parts)
   const clientSecret = new Secret(secret());
   const sealer = new Sealer(clientSecret);
   const wired = startDatasources({
-    ...{ config, log, metrics, agents: startAgents(config), store, sealer },
-    upstream: { baseUrl, clientId, clientSecret },
+    config: { ...config, upstream: { baseUrl, clientId, clientSecret } },
+    ...{ log, metrics, agents: startAgents(config), store, sealer },
     fetch: fetch as never,
   });
   /** Reads the secret file again. */

@@ -67,6 +67,7 @@ export async function startFleet({
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
     ...defaults,
+    upstream,
     UPSTREAM_TIMEOUT_MS: callMs / 2,
     UPSTREAM_DEADLINE_MS: callMs,
     BREAKER_RESET_MS: breakerResetMs,
@@ -94,7 +95,6 @@ export async function startFleet({
         agents: startAgents(config),
         store: shared,
         sealer: new Sealer(new Secret('fleet-secret')),
-        upstream,
       }),
     );
     return {

@@ -49,7 +49,7 @@ describe('Without any variable', () => {
     expect(loadConfig({})).toMatchObject({
       PORT: 4000,
       HOST: '127.0.0.1',
-      upstream: { baseUrl: undefined, clientId: 'sandbox-client' },
+      upstream: { baseUrl: '', clientId: 'sandbox-client' },
       AUTH_MODE: 'developer',
       INTROSPECTION: true,
       RATE_LIMIT_PER_MINUTE: 0,

@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { followSecrets, loadConfig, type UpstreamCredentials } from '../../../src/config/config.js';
+import { followSecrets, loadConfig } from '../../../src/config/config.js';
 import { followPemFiles, type Pem, readPemFiles } from '../../../src/network/pemFiles.js';
 import { Metrics } from '../../../src/observability/Metrics.js';
 import { atEnd } from '../../support/atEnd.js';
@@ -35,7 +35,7 @@ describe('A secret file that is written in place', () => {
     const taken: string[] = [];
     const { lines, log } = recordedLog();
     const config = loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
-    const { clientSecret } = config.upstream as UpstreamCredentials;
+    const { clientSecret } = config.upstream;
     atEnd(followSecrets(config, log, () => taken.push(clientSecret.reveal())));
     return { file, taken, lines };
   };

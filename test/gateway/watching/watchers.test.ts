@@ -1,6 +1,5 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { jest } from '@jest/globals';
-import type { UpstreamCredentials } from '../../../src/config/config.js';
 import { identifiers, type JobId, type TaxpayerId } from '../../../src/datasources/identifiers.js';
 import { jobKey } from '../../../src/datasources/RefreshJobs.js';
 import { startAgents } from '../../../src/network/agents.js';
@@ -47,7 +46,6 @@ async function start(env: Environment = {}, bounds: Bounds = {}): Promise<Runnin
   metrics = new Metrics();
   running = await startServices({
     config,
-    upstream: config.upstream as UpstreamCredentials,
     log,
     metrics,
     agents: startAgents(config),
