@@ -84,8 +84,7 @@ async function start(given: Config, options: GatewayOptions, started: Started): 
   started(operations); // only now: Apollo Server cannot be stopped before it has started
 
   let isListening = false; // METRICS_PORT begins before PORT, because it ends after it: until then it says `starting`
-  const { places, quota } = services;
-  const edge = edgeOf({ ...surroundings, operations, quota, identify, places, ...waits });
+  const edge = edgeOf({ ...surroundings, ...services, operations, identify, ...waits });
   const parts = {
     ...edge,
     explorer: { operations: explorerOperations(sandbox?.demo.jobs.processing), needsToken: config.AUTH_MODE === 'jwt' },
@@ -156,7 +155,6 @@ function operationsOf(services: Surroundings & RunningServices & Services, traci
       metrics.onEnd(record);
       logOperation(record, tracing?.onEnd(record));
     },
-    onBug: (err, requestId) => log.error({ requestId, err }, 'a bug of the gateway'),
     log,
   });
 }

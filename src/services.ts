@@ -2,7 +2,6 @@ import { Quota } from './admission/Quota.js';
 import { Sealer } from './cache/Sealer.js';
 import { followSecrets } from './config/config.js';
 import { startDatasources } from './datasources/startDatasources.js';
-import { type AuditEvent, auditLine } from './observability/auditLine.js';
 import { episodes } from './observability/episodes.js';
 import { LineLimit } from './observability/LineLimit.js';
 import { operationLog } from './observability/operationLog.js';
@@ -13,10 +12,6 @@ import { storeCause } from './stores/StoreError.js';
 
 export type RunningServices = Awaited<ReturnType<typeof startServices>>;
 
-/** Estimated time that one call to the service, with all its steps, keeps the event loop busy, in milliseconds. */
-const readWorkMs = 0.5;
-/** Bytes of an entry that take another millisecond to read, unpack and check. */
-const bytesPerMs = 100_000;
 /** How often expired entries are removed from memory, in milliseconds. */
 const cleanEveryMs = 600_000;
 
@@ -26,16 +21,8 @@ export async function startServices(surroundings: Surroundings) {
   const sealer = new Sealer(config.upstream.clientSecret, config.CACHE_ENCRYPTION_KEY);
   const store = await openWatchedStore(surroundings);
   const lines = new LineLimit(log, sealer, config.TRUSTED_PROXIES !== undefined);
-  const audit = (event: AuditEvent) => lines.pass(auditLine(event));
   const quota = new Quota(config.RATE_LIMIT_PER_MINUTE);
-  const datasources = startDatasources({
-    ...surroundings,
-    store,
-    sealer,
-    audit,
-    onBegin: (holder) => quota.resume(holder, readWorkMs),
-    onBytes: (holder, bytes) => quota.spend(holder, bytes / bytesPerMs),
-  });
+  const datasources = startDatasources({ ...surroundings, store, sealer, lines, quota });
   const { caches, forgets } = datasources;
   await forgets.start();
   const cleaning = setInterval(() => {
@@ -50,7 +37,6 @@ export async function startServices(surroundings: Surroundings) {
   });
   return {
     ...datasources,
-    audit,
     lines,
     logOperation: operationLog(lines, config.LOG_OPERATIONS),
     quota,

@@ -1,12 +1,16 @@
 import { type Holder, type Places, type Release, rateLimited } from './Places.js';
+import type { Quota } from './Quota.js';
+
+/** Estimated time that one call to the service, with all its steps, keeps the event loop busy, in milliseconds. */
+const callWorkMs = 0.5;
 
 interface CallQueueOptions {
   readonly places: Places;
   /** Most calls that one holder, or all callers without an identity together, may have waiting. */
   readonly maxWaiting: number;
   readonly maxWaitMs: number;
-  /** Called when a call has its place; it begins when this resolves. */
-  readonly onBegin?: ((holder: Holder) => Promise<void>) | undefined;
+  /** Gives the turn in which a call that has its place begins. */
+  readonly quota?: Pick<Quota, 'resume'> | undefined;
 }
 
 /** Begins a call that waits. `release` gives back the place that was taken for it. */
@@ -24,10 +28,10 @@ export class CallQueue {
    * @throws GatewayError RATE_LIMITED (429) when too much of the holder's work waits already, or the wait took too long
    */
   async run<T>(holder: Holder, work: () => T | Promise<T>): Promise<T> {
-    const { places, onBegin } = this.options;
+    const { places, quota } = this.options;
     const release = places.hasRoom('calls', holder) ? places.take('calls', holder) : await this.#waitForPlace(holder);
     try {
-      await onBegin?.(holder);
+      await quota?.resume(holder, callWorkMs);
       return await work();
     } finally {
       release();

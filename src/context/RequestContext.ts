@@ -10,7 +10,7 @@ import type { ReadCall } from '../datasources/reading.js';
 import type { Datasources } from '../datasources/startDatasources.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError, tokenRequired } from '../errors/errors.js';
-import type { AuditEvent } from '../observability/auditLine.js';
+import type { AuditAction, LineLimit } from '../observability/LineLimit.js';
 import type { OperationContext, OperationFacts } from '../operations/Operation.js';
 import { leftAfter } from '../process/json.js';
 import { Trail } from '../process/Trail.js';
@@ -19,7 +19,7 @@ import { TaxpayerAccess } from './TaxpayerAccess.js';
 /** What every request works with; started once, with the gateway. */
 export interface Services extends Datasources {
   readonly quota: Quota;
-  readonly audit: (event: AuditEvent) => void;
+  readonly lines: LineLimit;
   readonly config: Config;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
   readonly decisions?: DecisionPoint | undefined;
@@ -155,9 +155,9 @@ export class RequestContext implements OperationContext, ReadCall {
     }
   }
 
-  audit(action: AuditEvent['action'], outcome: string, taxpayer?: string, reason?: string): void {
+  audit(action: AuditAction, outcome: string, taxpayer?: string, reason?: string): void {
     const { caller, requestId, remoteAddress } = this.facts;
-    this.services.audit({ action, caller, remoteAddress, requestId, taxpayer, outcome, reason });
+    this.services.lines.audit({ action, caller, remoteAddress, requestId, taxpayer, outcome, reason });
   }
 
   /** Reads once per request, however many aliases ask. */

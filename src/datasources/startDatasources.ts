@@ -1,12 +1,13 @@
 import { CallQueue } from '../admission/CallQueue.js';
 import { boundsFor, type Holder, Places } from '../admission/Places.js';
+import type { Quota } from '../admission/Quota.js';
 import { Forgets } from '../cache/Forgets.js';
 import { leaseMarginMs } from '../cache/LeasedCache.js';
 import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import { SealedStore } from '../cache/SealedStore.js';
 import type { Sealer } from '../cache/Sealer.js';
-import type { AuditEvent } from '../observability/auditLine.js';
 import { episodes } from '../observability/episodes.js';
+import type { LineLimit } from '../observability/LineLimit.js';
 import type { Surroundings } from '../Surroundings.js';
 import type { Store } from '../stores/Store.js';
 import { Pauses } from '../upstream/Pauses.js';
@@ -19,22 +20,23 @@ import { TokenBroker } from './TokenBroker.js';
 interface DatasourcesOptions extends Surroundings {
   readonly store: Store;
   readonly sealer: Sealer;
-  /** Called for each creation, and each read that memory cannot answer; it begins when this resolves. */
-  readonly onBegin?: (holder: Holder) => Promise<void>;
-  /** Called for each entry that memory takes: see {@link LeasedCacheOptions}. */
-  readonly onBytes?: CacheOptions['onBytes'];
+  /** Each creation, and each read that memory cannot answer, waits for its turn, and is charged. */
+  readonly quota?: Quota;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
-  readonly audit?: (event: AuditEvent) => void;
+  readonly lines?: LineLimit;
 }
 
 type CacheOptions = LeasedCacheOptions<unknown>;
+
+/** Bytes of an entry that take another millisecond to read, unpack and check. */
+const bytesPerMs = 100_000;
 
 export type Datasources = ReturnType<typeof startDatasources>;
 
 /** Starts what reads and writes at the service, over a store that is open. */
 export function startDatasources(options: DatasourcesOptions) {
-  const { config, metrics, agents, store, sealer, fetch, audit, onBegin } = options;
+  const { config, metrics, agents, store, sealer, fetch, lines, quota } = options;
   const { UPSTREAM_API_VERSION: apiVersion, UPSTREAM_DEADLINE_MS: deadlineMs, memoryBytes } = config;
   const keepMs = config.STORE_TTL_DAYS * 86_400_000;
   const sealed = new SealedStore({ store, sealer, client: config.upstream, apiVersion });
@@ -46,9 +48,10 @@ export function startDatasources(options: DatasourcesOptions) {
   });
   const service = taxpayerService(options, http, sealed);
   const places = new Places(boundsFor(config));
-  const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, onBegin });
+  const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, quota });
   const inQueue: CacheOptions['inQueue'] = (holder, read) => calls.run(holder, read);
-  const cache = { memoryBytes, workMs: deadlineMs, inQueue, onRead: metrics.onRead, onBytes: options.onBytes };
+  const onBytes = (holder: Holder, bytes: number) => quota?.spend(holder, bytes / bytesPerMs);
+  const cache = { memoryBytes, workMs: deadlineMs, inQueue, onRead: metrics.onRead, onBytes };
   const watching = {
     watchMaxMs: config.watchMaxMs,
     callsOf: (holder: Holder) => places.held('calls', holder),
@@ -63,7 +66,7 @@ export function startDatasources(options: DatasourcesOptions) {
     store: sealed,
     keepers: [...caches, broker, jobs.watches, broker.watches],
     onForgotten: ({ id: requestId, subject: taxpayer }) =>
-      audit?.({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
+      lines?.audit({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
   });
   const stopWatches = () => {
     jobs.watches.stop();

@@ -19,6 +19,27 @@ export interface Line {
   readonly general?: object | undefined;
 }
 
+export const auditActions = [
+  'access-denied',
+  'token-revealed',
+  'record-shown',
+  'job-shown',
+  'client-link-requested',
+  'taxpayer-forgotten',
+] as const;
+export type AuditAction = (typeof auditActions)[number];
+
+/**
+ * Who was given, or refused, what; what the operator's own commands have the fleet do has no caller. (A refused token has no such
+ * event: the line of its operation is its audit.)
+ */
+export interface AuditEvent extends Pick<Line, 'requestId' | 'caller' | 'taxpayer' | 'remoteAddress'> {
+  readonly action: AuditAction;
+  readonly outcome: string;
+  /** Why it was refused, in words that hold nothing of what was sent. */
+  readonly reason?: string | undefined;
+}
+
 const windowMs = 1000;
 /** Most different lines in a second that are written in full. Of further ones, only the general form is written. */
 const mostDifferent = 8;
@@ -66,6 +87,14 @@ export class LineLimit {
     }
     this.#seen.set(key, { line, count: 0 });
     this.write(line);
+  }
+
+  /** Passes the audit line of what an operation was shown or denied. */
+  audit({ action, outcome, reason, ...who }: AuditEvent): void {
+    const common = { audit: action, outcome, reason };
+    // A flood of different denials may be merged; different lines about what was shown never are.
+    const general = action === 'access-denied' ? common : undefined;
+    this.pass({ level: 'audit', message: 'audit', common, general, ...who });
   }
 
   /** Writes the line at once, whatever came before. */

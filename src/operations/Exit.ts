@@ -81,7 +81,7 @@ export class Exit {
 
   /** The errors as they leave. Adds them to the record. */
   #masked(errors: readonly unknown[], record: OperationRecord): readonly GraphQLFormattedError[] {
-    const { config, onBug } = this.options;
+    const { config, log } = this.options;
     const { requestId } = record.facts;
     const codes = new Map(record.codes);
     record.codes = codes;
@@ -90,7 +90,7 @@ export class Exit {
       const masked = maskError(error, { requestId, openSchema: config.INTROSPECTION });
       const code = masked.extensions?.['code'] as ErrorCode;
       codes.set(code, (codes.get(code) ?? 0) + 1);
-      if (code === 'INTERNAL_SERVER_ERROR') onBug(error, requestId);
+      if (code === 'INTERNAL_SERVER_ERROR') log.error({ requestId, err: error }, 'a bug of the gateway');
       return masked;
     });
   }

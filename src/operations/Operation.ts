@@ -142,7 +142,5 @@ export interface OperationsOptions {
   readonly contextFor: (facts: OperationFacts, fields: number, trail?: Trail) => OperationContext;
   /** Called once for each operation, refused request and connection turned away, at its end. */
   readonly onEnd: (record: OperationRecord) => void;
-  /** Called for an error that neither a caller nor the service caused. */
-  readonly onBug: (error: unknown, requestId: string) => void;
   readonly log: Logger;
 }

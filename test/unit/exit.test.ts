@@ -7,7 +7,7 @@ import type { Answer, Operation, OperationsOptions, Result } from '../../src/ope
 const exit = new Exit({
   places: new Places(boundsFor({ MAX_CONNECTIONS: 10, answerBytes: 1e6 })),
   config: { answerBytes: 1e6, INTROSPECTION: true },
-  ...{ onEnd: () => undefined, onBug: () => undefined },
+  ...{ onEnd: () => undefined, log: { error: () => undefined } },
 } as unknown as OperationsOptions);
 const at = (path: string, originalError: Error) => new GraphQLError('', { path: [path], originalError });
 const refused = at('b', rateLimited('At most 32 calls'));

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { allScopes } from '../../src/auth/caller.js';
 import { errorCodes } from '../../src/errors/errorCodes.js';
-import { auditActions } from '../../src/observability/auditLine.js';
+import { auditActions } from '../../src/observability/LineLimit.js';
 import { read } from '../support/repository.js';
 
 const pages = [
