@@ -78,13 +78,13 @@ async function start(given: Config, options: GatewayOptions, started: Started): 
   const tracing = started(await startTracing(surroundings));
   // Before authentication, which may log: if the store cannot be opened, that error must be the only line.
   const services = started(await startServices(surroundings));
-  const { identify, decisions, reasonNotReady } = started(startAuthentication(surroundings));
+  const { authenticator, decisions, reasonNotReady } = started(startAuthentication(surroundings));
   const operations = operationsOf({ ...surroundings, ...services, decisions }, tracing);
   await operations.start();
   started(operations); // only now: Apollo Server cannot be stopped before it has started
 
   let isListening = false; // METRICS_PORT begins before PORT, because it ends after it: until then it says `starting`
-  const edge = edgeOf({ ...surroundings, ...services, operations, identify, ...waits });
+  const edge = edgeOf({ ...surroundings, ...services, operations, authenticator, ...waits });
   const parts = {
     ...edge,
     explorer: { operations: explorerOperations(sandbox?.demo.jobs.processing), needsToken: config.AUTH_MODE === 'jwt' },

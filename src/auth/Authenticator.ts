@@ -1,8 +1,10 @@
+import { hash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/config.js';
+import type { Secret } from '../config/Secret.js';
 import { authUnavailable, tokenRequired, unauthenticated } from '../errors/errors.js';
 import { heapPart, mostRemembered } from '../process/BoundedCache.js';
-import { anyone, type Caller } from './caller.js';
+import { anyone, type Caller, router } from './caller.js';
 import { developerPolicy } from './developerPolicy.js';
 import { boundRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';
 
@@ -19,7 +21,16 @@ const maxCharacters = heapPart(16, 1 << 24);
 const mostWaiting = mostRemembered(8192);
 const malformedHeader = 'Authorization must be the word Bearer and one token';
 
-/** Tells who is calling from the Authorization header of a request or the parameters of a socket. */
+export interface Identity {
+  readonly caller: Caller;
+  /** Whether the client proved to be the router; undefined when no secret is configured. */
+  readonly fromRouter: boolean | undefined;
+}
+
+/**
+ * Tells who is calling. A router that presents one of its secrets, of which there are several while they are rotated, needs no
+ * user's token to read the schema.
+ */
 export class Authenticator {
   /** Undefined when tokens are ignored (AUTH_MODE=disabled). */
   readonly #policy: TokenPolicy | undefined;
@@ -35,18 +46,30 @@ export class Authenticator {
   });
   #waiting = 0;
 
-  constructor(config: Config, issuers: TokenPolicy['issuers']) {
+  constructor(
+    private readonly config: Config,
+    issuers: TokenPolicy['issuers'],
+  ) {
     const { AUTH_MODE: mode } = config;
     this.#tokenless = mode === 'jwt' ? undefined : anyone;
     if (mode !== 'disabled') this.#policy = { ...config, issuers, ...(mode === 'developer' && developerPolicy) };
   }
 
   /**
-   * Returns synchronously for a verified token: a request that needs no waiting should not wait.
-   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer and when too many wait.
-   * `otherwise` is the caller of a request without a token, if the mode has no such caller of its own.
+   * Takes headers of a request, or parameters of a socket, whose names are in lower case. Returns synchronously for a verified
+   * token: a request that needs no waiting should not wait. Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE
+   * without usable keys of the issuer and when too many wait.
    */
-  authenticate(authorization: string | undefined, otherwise?: Caller): Caller | Promise<Caller> {
+  identify(shown: Readonly<Record<string, unknown>>): Identity | Promise<Identity> {
+    const presented = textOf(shown['x-gateway-router-secret']);
+    const fromRouter = isRouter(presented, this.config.FEDERATION_SHARED_SECRET);
+    const identity = (caller: Caller): Identity => ({ caller, fromRouter });
+    const caller = this.#authenticate(textOf(shown['authorization']), fromRouter ? router : undefined);
+    return caller instanceof Promise ? caller.then(identity) : identity(caller);
+  }
+
+  /** `otherwise` is the caller of a request without a token, if the mode has no such caller of its own. */
+  #authenticate(authorization: string | undefined, otherwise?: Caller): Caller | Promise<Caller> {
     const tokenless = this.#tokenless ?? otherwise;
     if (tokenless && (!this.#policy || authorization === undefined)) return tokenless;
     if (authorization === undefined) throw unauthenticated(tokenRequired);
@@ -77,3 +100,20 @@ export class Authenticator {
 function isGood({ caller: { expiresAt }, keys, verifiedBy }: VerifiedToken): boolean {
   return keys.current === verifiedBy && Date.now() < expiresAt;
 }
+
+/** A value that is not a string becomes an empty one, which is refused: it must not count as absent. */
+function textOf(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  return typeof value === 'string' ? value : '';
+}
+
+/** Whether the client is the router; undefined when no secret is configured. Compares secrets in constant time. */
+function isRouter(presented: string | undefined, secrets: Secret | undefined): boolean | undefined {
+  if (secrets === undefined) return undefined;
+  if (presented === undefined) return false;
+  const digest = digestOf(presented);
+  const all = secrets.reveal().split(',');
+  return all.map((secret) => timingSafeEqual(digest, digestOf(secret))).includes(true);
+}
+
+const digestOf = (text: string) => hash('sha256', text, 'buffer');

@@ -3,7 +3,6 @@ import type { Surroundings } from '../Surroundings.js';
 import { Authenticator } from './Authenticator.js';
 import { DecisionPoint } from './DecisionPoint.js';
 import { IssuerKeys } from './IssuerKeys.js';
-import { identifyBy } from './identify.js';
 
 /** Starts what tells who is calling, and what decides about taxpayers that a token does not list, where that is configured. */
 export function startAuthentication(surroundings: Surroundings) {
@@ -27,9 +26,8 @@ export function startAuthentication(surroundings: Surroundings) {
     return { issuer, keys };
   });
   metrics.showKeySets(() => issuers.map(({ keys }) => keys.ageMs));
-  const authenticator = new Authenticator(config, new Map(issuers.map(({ issuer, keys }) => [issuer, keys])));
   return {
-    identify: identifyBy(authenticator, config.FEDERATION_SHARED_SECRET),
+    authenticator: new Authenticator(config, new Map(issuers.map(({ issuer, keys }) => [issuer, keys]))),
     decisions: decisionPoint(surroundings),
     /** Why no caller can be authenticated: no key was ever read, or the last read is too long ago. */
     reasonNotReady: () => {

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Holder, Places, Release } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
-import type { Identify } from '../auth/identify.js';
+import type { Authenticator } from '../auth/Authenticator.js';
 import { GatewayError } from '../errors/errors.js';
 import type { LiveTransport } from '../operations/Operation.js';
 import type { Operations } from '../operations/Operations.js';
@@ -21,7 +21,7 @@ export interface Waits {
 interface EdgeOptions extends Surroundings, Waits {
   readonly operations: Operations;
   readonly quota: Quota;
-  readonly identify: Identify;
+  readonly authenticator: Authenticator;
   readonly places: Places;
 }
 

@@ -18,7 +18,7 @@ const onlyEvents: Accepted = { json: undefined, stream: 'sse' };
 
 /** `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. */
 export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream'): Handler {
-  const { operations, quota, identify, addressOf, unread } = edge;
+  const { operations, quota, authenticator, addressOf, unread } = edge;
   return async (request, response) => {
     const { json, stream } = path === '/graphql' ? readAccept(request.headers.accept) : onlyEvents;
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
@@ -29,7 +29,7 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
     let result: Answer | ResultStream;
     try {
       if (takesNoJson && stream === undefined) throw notAcceptable();
-      const identifying = identify(request.headers);
+      const identifying = authenticator.identify(request.headers);
       const identified = Object.assign(facts, identifying instanceof Promise ? await identifying : identifying);
       holder = identified.caller.holder;
       quota.admit(identified);

@@ -120,11 +120,11 @@ export class SocketSession {
   async #authenticate(parameters: Variables): Promise<void> {
     if (this.#hasInit) return this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
     this.#hasInit = true;
-    const { identify, places, operations } = this.edge;
+    const { authenticator, places, operations } = this.edge;
     try {
       const shown = { ...this.request.headers, ...byLowerCaseName(parameters) };
       this.facts = { ...this.facts, client: clientOf(shown) };
-      const identity = await identify(shown);
+      const identity = await authenticator.identify(shown);
       if (!this.#isOpen) return; // it was closed while the token was verified
       this.facts = { ...this.facts, ...identity };
       const leavePlace = places.take('streams', identity.caller.holder);

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { GraphQLFormattedError, GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Holder, Places, Release } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
-import type { Identity } from '../auth/identify.js';
+import type { Identity } from '../auth/Authenticator.js';
 import type { Config } from '../config/config.js';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Logger } from '../observability/log.js';
