@@ -1,10 +1,8 @@
 import { startAuthentication } from './auth/startAuthentication.js';
 import type { Config } from './config/config.js';
 import { RequestContext, type Services } from './context/RequestContext.js';
-import { type Edge, edgeOf, type Waits } from './http/edge.js';
-import type { HttpServer } from './http/HttpServer.js';
+import { edgeOf } from './http/edge.js';
 import { startHttp, startMetricsServer } from './http/startHttp.js';
-import { webSocketHandler } from './live/webSocketHandler.js';
 import { startAgents } from './network/agents.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
@@ -20,11 +18,6 @@ import { buildSchema } from './schema/buildSchema.js';
 import { explorerOperations } from './schema/explorerOperations.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
 import { type RunningServices, startServices } from './services.js';
-
-export interface GatewayOptions extends Waits {
-  /** Where log lines go; by default standard output. */
-  readonly logDestination?: LogDestination;
-}
 
 /** A gateway that serves. */
 export interface Gateway {
@@ -48,7 +41,7 @@ type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Par
  * The parts start in the opposite order, so that each finds what it needs, and stop in reverse.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
-export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
+export async function startGateway(config: Config, output: LogDestination = new StandardOutput()): Promise<Gateway> {
   const running: { stop(): unknown }[] = [];
   const started: Started = (part) => {
     if (part !== undefined) running.push(part);
@@ -58,18 +51,17 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     for (const part of running.splice(0).reverse()) await part.stop();
   };
   try {
-    return { ...(await start(config, options, started)), stop };
+    return { ...(await start(config, output, started)), stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-async function start(given: Config, options: GatewayOptions, started: Started): Promise<Omit<Gateway, 'stop'>> {
-  const { logDestination = new StandardOutput(), ...waits } = options;
-  const log = createLogger(given.LOG_LEVEL, logDestination);
+async function start(given: Config, output: LogDestination, started: Started): Promise<Omit<Gateway, 'stop'>> {
+  const log = createLogger(given.LOG_LEVEL, output);
   const metrics = new Metrics();
-  metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
+  metrics.showLogLinesDropped(() => output.linesDropped ?? 0);
 
   const sandbox = started(given.isSandbox ? await startEmbeddedSandbox() : undefined);
   const config = sandbox ? { ...given, upstream: { ...given.upstream, baseUrl: sandbox.url } } : given;
@@ -84,34 +76,30 @@ async function start(given: Config, options: GatewayOptions, started: Started): 
   started(operations); // only now: Apollo Server cannot be stopped before it has started
 
   let isListening = false; // METRICS_PORT begins before PORT, because it ends after it: until then it says `starting`
-  const edge = edgeOf({ ...surroundings, ...services, operations, authenticator, ...waits });
-  const parts = {
-    ...edge,
-    explorer: { operations: explorerOperations(sandbox?.demo.jobs.processing), needsToken: config.AUTH_MODE === 'jwt' },
+  const edge = edgeOf({
+    ...surroundings,
+    ...services,
+    operations,
+    authenticator,
+    explorerOperations: explorerOperations(sandbox?.demo.jobs.processing),
     reasonNotReady: () => (isListening ? reasonNotReady() : 'starting'),
-    upgrade: webSocketHandler(edge),
-  };
-  const metricsServer = await startMetricsServer(parts);
+  });
+  const metricsServer = await startMetricsServer(edge);
   started({ stop: () => metricsServer?.drain(0) });
-  const { server, port } = await startHttp(parts);
+  const { server, port } = await startHttp(edge);
   isListening = true;
-  started({ stop: () => drain(config.DRAIN_TIMEOUT_MS, edge, services, server) });
+  started({
+    /** Answers what is in flight. */
+    stop: async () => {
+      const endsAt = performance.now() + config.DRAIN_TIMEOUT_MS;
+      edge.streams.shutDown();
+      services.stopWatches();
+      await server.drain(config.DRAIN_TIMEOUT_MS);
+      // Also wait for calls to the service whose callers have left: their results are worth storing.
+      while (services.places.heldByAll('calls') > 0 && performance.now() < endsAt) await pause(10);
+    },
+  });
   return { port, sandbox, firstQuery: sandbox?.firstQuery ?? '{ __typename }', log };
-}
-
-/** Answers what is in flight. Takes `timeoutMs` milliseconds at most. */
-async function drain(
-  timeoutMs: number,
-  { streams }: Edge,
-  services: RunningServices,
-  server: HttpServer,
-): Promise<void> {
-  const endsAt = performance.now() + timeoutMs;
-  streams.shutDown();
-  services.stopWatches();
-  await server.drain(timeoutMs);
-  // Also wait for calls to the service whose callers have left: their results are worth storing.
-  while (services.places.heldByAll('calls') > 0 && performance.now() < endsAt) await pause(10);
 }
 
 /** Loads the code of tracing only where it is configured. */

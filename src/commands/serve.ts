@@ -12,7 +12,7 @@ export async function serve(): Promise<void> {
   const log = createLogger(config.LOG_LEVEL, output);
   endOnBugs(log);
   logConsole(log);
-  const starting = startGateway(config, { logDestination: output });
+  const starting = startGateway(config, output);
   stopOnSignal(log, async () => (await starting).stop());
   announce(await starting, config, output);
 }

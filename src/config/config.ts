@@ -171,6 +171,10 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
     memoryBytes: heapPart(8),
     budgetWatchShare: 0.5,
     watchMaxMs: 3_600_000,
+    /** How long a client may take to read a short answer; a long one gets more time. */
+    stallMs: 30_000,
+    /** Interval of heartbeats on streams and pings on sockets: proxies close idle ones. */
+    keepAliveMs: 12_000,
     secretFiles: secretFilesOf(s, env),
     warnings: [...warnings, ...dangersIn(s)],
   };

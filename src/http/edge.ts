@@ -10,31 +10,26 @@ import type { Surroundings } from '../Surroundings.js';
 import { addressReader } from './facts.js';
 import { Origins } from './origins.js';
 
-/** Times that only tests change, in milliseconds. */
-export interface Waits {
-  /** How long a client may take to read a short answer; a long one gets more time: see {@link bytesPerStall}. Default 30000. */
-  readonly stallMs?: number;
-  /** Interval of heartbeats on streams and pings on sockets: proxies close idle ones. Default 12000. */
-  readonly keepAliveMs?: number;
-}
-
-interface EdgeOptions extends Surroundings, Waits {
+interface EdgeOptions extends Surroundings {
   readonly operations: Operations;
   readonly quota: Quota;
   readonly authenticator: Authenticator;
   readonly places: Places;
+  /** The explorers' tabs. */
+  readonly explorerOperations: readonly string[];
+  /** Why requests should not be sent here now; undefined when they may be. */
+  readonly reasonNotReady: () => string | undefined;
 }
 
 /** What the transports have in common. */
 export type Edge = ReturnType<typeof edgeOf>;
 
 export function edgeOf(options: EdgeOptions) {
-  const { config, metrics, places, stallMs = 30_000, keepAliveMs = 12_000 } = options;
+  const { config, metrics, places } = options;
   return {
     ...options,
-    keepAliveMs,
     addressOf: addressReader(config.TRUSTED_PROXIES),
-    unread: new Unread(places, stallMs),
+    unread: new Unread(places, config.stallMs),
     streams: new OpenStreams(metrics),
     origins: new Origins(options),
   };

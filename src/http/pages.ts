@@ -5,19 +5,12 @@ import { dirname, join } from 'node:path';
 import { notKept, writeBody } from './answering.js';
 import type { Handler, Routes } from './HttpServer.js';
 
-export interface ExplorerOptions {
-  /** The explorers' tabs. */
-  readonly operations: readonly string[];
-  /** Whether callers need a token: the explorers then start with a header that has a placeholder for it. */
-  readonly needsToken: boolean;
-}
-
-/** The pages of both explorers, by their path. */
-export function explorerRoutes(options: ExplorerOptions): Routes {
+/** The pages of both explorers, by their path. With `needsToken` they start with a header that has a placeholder for one. */
+export function explorerRoutes(operations: readonly string[], needsToken: boolean): Routes {
   return [
     ['/', pageOf('sandbox', apolloSandbox)],
     ['/graphiql', pageOf('explorer', graphiql)],
-    ['/graphiql/options', optionsOf(options)],
+    ['/graphiql/options', optionsOf(operations, needsToken)],
   ];
 }
 
@@ -78,7 +71,7 @@ async function readBuilt(path: string) {
 }
 
 /** What the explorers begin with. */
-function optionsOf({ operations, needsToken }: ExplorerOptions): Handler {
+function optionsOf(operations: readonly string[], needsToken: boolean): Handler {
   const headers = needsToken
     ? '{\n  "Authorization": "Bearer <put an access token here, then fetch the schema again>"\n}'
     : '{}';

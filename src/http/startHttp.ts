@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import { prometheusContentType } from 'prom-client';
+import { webSocketHandler } from '../live/webSocketHandler.js';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
@@ -9,40 +10,34 @@ import { listenProblem } from '../process/systemErrors.js';
 import { writeBody } from './answering.js';
 import type { Edge } from './edge.js';
 import { graphqlHandler } from './graphqlHandler.js';
-import { type Handler, HttpServer, type Routes, type UpgradeHandler } from './HttpServer.js';
-import { type ExplorerOptions, explorerRoutes, orExplorer } from './pages.js';
-
-interface HttpParts extends Edge {
-  readonly explorer: ExplorerOptions;
-  /** Why requests should not be sent here now; undefined when they may be. */
-  readonly reasonNotReady: () => string | undefined;
-  readonly upgrade: UpgradeHandler;
-}
+import { type Handler, HttpServer, type Routes } from './HttpServer.js';
+import { explorerRoutes, orExplorer } from './pages.js';
 
 /** Starts the server of METRICS_PORT, without TLS: probes and Prometheus have no certificate. @throws Error in one plain line */
-export async function startMetricsServer(parts: HttpParts): Promise<HttpServer | undefined> {
-  const { config, log } = parts;
+export async function startMetricsServer(edge: Edge): Promise<HttpServer | undefined> {
+  const { config, log } = edge;
   if (config.METRICS_PORT === undefined) return undefined;
-  const routes = new Map([...healthRoutes(parts), metricsRoute(parts)]);
+  const routes = new Map([...healthRoutes(edge), metricsRoute(edge)]);
   const server = new HttpServer({ host: config.HOST, port: config.METRICS_PORT, tls: undefined, routes, log });
   await listen(server, 'METRICS_PORT');
   return server;
 }
 
 /** Starts the server of PORT. @throws Error in one plain line */
-export async function startHttp(parts: HttpParts): Promise<{ readonly server: HttpServer; readonly port: number }> {
-  const { config, log, upgrade } = parts;
-  const routes = [...graphqlRoutes(parts), ...healthRoutes(parts)];
-  if (config.METRICS_PORT === undefined) routes.push(metricsRoute(parts));
-  if (config.INTROSPECTION) routes.push(...explorerRoutes(parts.explorer));
+export async function startHttp(edge: Edge): Promise<{ readonly server: HttpServer; readonly port: number }> {
+  const { config, log } = edge;
+  const routes = [...graphqlRoutes(edge), ...healthRoutes(edge)];
+  if (config.METRICS_PORT === undefined) routes.push(metricsRoute(edge));
+  if (config.INTROSPECTION) routes.push(...explorerRoutes(edge.explorerOperations, config.AUTH_MODE === 'jwt'));
   const { HOST: host, PORT: port, tls: files } = config;
   const tls = files && readPemFiles(files);
-  const before = beforeRoutes(parts);
+  const before = beforeRoutes(edge);
+  const upgrade = webSocketHandler(edge);
   const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, upgrade, log });
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');
   if (files && tls) {
-    const unfollow = followPemFiles(files, tls, parts, (renewed) =>
+    const unfollow = followPemFiles(files, tls, edge, (renewed) =>
       (server.server as HttpsServer).setSecureContext(renewed),
     );
     server.server.once('close', unfollow);
@@ -79,7 +74,7 @@ const shortWorkMs = 0.1;
  * Lets requests that are no operation wait for the turn of their address: nothing else limits them, so a flood would fill the
  * event loop. Then answers preflights.
  */
-function beforeRoutes({ quota, addressOf, origins }: HttpParts) {
+function beforeRoutes({ quota, addressOf, origins }: Edge) {
   return (request: IncomingMessage, response: ServerResponse): boolean | Promise<boolean> => {
     const isOperation = request.method !== 'OPTIONS' && /^\/graphql(\/stream)?(\?|$)/.test(request.url ?? '');
     if (isOperation) return origins.answer(request, response);
@@ -89,15 +84,15 @@ function beforeRoutes({ quota, addressOf, origins }: HttpParts) {
   };
 }
 
-function graphqlRoutes(parts: HttpParts): Routes {
-  const answer = graphqlHandler(parts, '/graphql');
+function graphqlRoutes(edge: Edge): Routes {
+  const answer = graphqlHandler(edge, '/graphql');
   return [
-    ['/graphql', parts.config.INTROSPECTION ? orExplorer(answer) : answer],
-    ['/graphql/stream', graphqlHandler(parts, '/graphql/stream')],
+    ['/graphql', edge.config.INTROSPECTION ? orExplorer(answer) : answer],
+    ['/graphql/stream', graphqlHandler(edge, '/graphql/stream')],
   ];
 }
 
-function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
+function healthRoutes({ streams, reasonNotReady }: Edge): Routes {
   const json = 'application/json';
   return [
     // Does not depend on the service or the store: a restart would not mend those.
@@ -117,7 +112,7 @@ function healthRoutes({ streams, reasonNotReady }: HttpParts): Routes {
 const metricsEveryMs = 100;
 
 /** Metrics, written at most ten times a second. */
-function metricsRoute({ metrics: { registry }, unread, addressOf }: HttpParts): Routes[number] {
+function metricsRoute({ metrics: { registry }, unread, addressOf }: Edge): Routes[number] {
   let next: Promise<Buffer> | undefined;
   const write = async () => {
     await pause(metricsEveryMs);

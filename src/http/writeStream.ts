@@ -42,7 +42,7 @@ export async function writeStream(
   result: ResultStream,
   response: ServerResponse,
   headers: readonly string[],
-  { unread, streams, keepAliveMs }: Edge,
+  { unread, streams, config }: Edge,
 ): Promise<void> {
   const { transport, context, facts } = result.operation;
   const form = transport as StreamTransport;
@@ -69,7 +69,7 @@ export async function writeStream(
   const remove = streams.add(form, () => end(interruption(facts.requestId)));
   const beating = setInterval(() => {
     if (response.writableLength === 0) void write(heartbeat);
-  }, keepAliveMs);
+  }, config.keepAliveMs);
   // Also while the client reads nothing: the source must not run on for an expired token.
   const forgetExpiry = atTime(facts.caller.expiresAt, () => result.endSource());
   response.once('close', () => {

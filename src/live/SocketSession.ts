@@ -61,14 +61,14 @@ export class SocketSession {
     private leavePlace: Release,
     private readonly edge: Edge,
   ) {
-    const { streams, keepAliveMs } = edge;
+    const { streams, config } = edge;
     stopAtMalformed(socket);
     boundUnfinished(socket, request.socket, () => this.#roomForMessage());
     const remove = streams.add('ws', () => this.#shutDown());
     const initTimer = setTimeout(() => {
       if (!this.#hasInit) this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
     }, initTimeoutMs);
-    keepAlive(socket, keepAliveMs);
+    keepAlive(socket, config.keepAliveMs);
     socket.on('error', () => {}); // after a malformed frame `ws` closes the socket with the right code
     socket.on('message', (data) => this.#receive(data));
     socket.on('pong', (data) => this.#keepPace(data.length));

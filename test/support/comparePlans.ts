@@ -21,9 +21,9 @@ interface Sent {
 export async function startBoth(env: Environment = {}, bounds: Bounds = {}) {
   const provider = await startTrustedProvider();
   const common = { ...provider.env, RATE_LIMIT_PER_MINUTE: '0', LOG_OPERATIONS: 'all', ...env };
-  const planned = await startTestGateway(common, { jobDurationMs: 86_400_000 }, { bounds });
+  const planned = await startTestGateway(common, { jobDurationMs: 86_400_000 }, bounds);
   const { sandbox, output } = planned;
-  const interpreted = await startTestGateway({ ...environmentFor(sandbox), ...common }, {}, { bounds });
+  const interpreted = await startTestGateway({ ...environmentFor(sandbox), ...common }, {}, bounds);
 
   /** Status, headers but those that tell the time, and body, without times of reading, new links and the order of errors. */
   async function answerOf(origin: string, body: Sent, authorization: string) {

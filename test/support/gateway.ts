@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { type Config, loadConfig } from '../../src/config/config.js';
-import { type GatewayOptions, startGateway } from '../../src/server.js';
+import { startGateway } from '../../src/server.js';
 import { atEnd } from './atEnd.js';
 import { startIdentityProvider } from './identityProvider.js';
 import { type Program, startProgram } from './program.js';
@@ -51,16 +51,13 @@ export const configWith = (bounds: Bounds, env: Environment): Config => ({ ...lo
 export async function startTestGateway(
   env: Environment = {},
   sandboxOptions: Partial<SandboxOptions> = {},
-  { bounds = {}, ...options }: GatewayOptions & { readonly bounds?: Bounds } = {},
+  bounds: Bounds = {},
 ) {
   const sandbox = await startSandbox(sandboxOptions);
   /** Every log line so far. */
   const logs: string[] = [];
   const config = configWith(bounds, { ...environmentFor(sandbox), ...env });
-  const gateway = await startGateway(config, {
-    ...options,
-    logDestination: { write: (line) => logs.push(line) },
-  });
+  const gateway = await startGateway(config, { write: (line) => logs.push(line) });
   const stop = async () => {
     await gateway.stop();
     await sandbox.stop();

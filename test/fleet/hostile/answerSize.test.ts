@@ -32,7 +32,7 @@ describe('an answer that is too large is one error', () => {
   const refused = { errors: [error], data: null };
 
   beforeAll(async () => {
-    gateway = await startTestGateway(quickPolls, {}, { bounds: { answerBytes: maxBytes } });
+    gateway = await startTestGateway(quickPolls, {}, { answerBytes: maxBytes });
     id = gateway.sandbox.addTaxpayer({ metadata: { notes: 'é'.repeat(20_000) } }).id; // 40 kB
   });
 

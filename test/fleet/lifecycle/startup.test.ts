@@ -42,7 +42,7 @@ it('A start that fails half-way leaves nothing open', async () => {
     METRICS_PORT: String(await freePort()),
     AUTH_MODE: 'disabled',
   });
-  await expect(startGateway(config, { logDestination: { write: () => {} } })).rejects.toThrow('is already in use');
+  await expect(startGateway(config, { write: () => {} })).rejects.toThrow('is already in use');
   // What was opened before the port: the embedded sandbox and the page of metrics.
   // A socket is listed for a moment after it is closed; `other` keeps no process alive.
   await until(() => !process.getActiveResourcesInfo().includes('TCPServerWrap'));

@@ -1,7 +1,7 @@
 import { environmentFor, metric, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 
-const running = await startTestGateway({}, {}, { bounds: { memoryBytes: 5000 } });
+const running = await startTestGateway({}, {}, { memoryBytes: 5000 });
 
 const reads = (tier: string) => metric(running, `gateway_cache_reads_total{kind="token",tier="${tier}"`);
 

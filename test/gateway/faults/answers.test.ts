@@ -12,7 +12,7 @@ const maxBytes = 10_000;
 
 const service = await startService();
 const env = { UPSTREAM_BASE_URL: service.url, BREAKER_RESET_MS: '1', TOKEN_BUDGET_PER_HOUR: '0' };
-const gateway = await startTestGateway(env, {}, { bounds: { maxResponseBytes: maxBytes } });
+const gateway = await startTestGateway(env, {}, { maxResponseBytes: maxBytes });
 beforeEach(() => {
   service.arrivals.length = 0;
   service.answer = (request, response) => response.end(recordOf(request.url));

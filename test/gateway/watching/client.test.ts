@@ -140,7 +140,7 @@ describe('A watch that outlives its connection', () => {
     provider = await startTrustedProvider();
     guarded = await startTestGateway({ ...provider.env, ...quickPolls });
     const bounds = { watchMaxMs: 2000 };
-    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1' }, {}, { bounds });
+    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1' }, {}, bounds);
     atEnd(() => ending.abort());
   });
 
