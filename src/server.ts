@@ -12,12 +12,11 @@ import { Operations } from './operations/Operations.js';
 import { TrustedDocuments } from './operations/TrustedDocuments.js';
 import { pause } from './process/pause.js';
 import { resolvers } from './resolvers/index.js';
-import type { Surroundings } from './Surroundings.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
 import { explorerOperations } from './schema/explorerOperations.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
-import { type RunningServices, startServices } from './services.js';
+import { type RunningServices, type Surroundings, startServices } from './services.js';
 
 /** A gateway that serves. */
 export interface Gateway {

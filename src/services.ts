@@ -1,14 +1,25 @@
 import { Quota } from './admission/Quota.js';
 import { Sealer } from './cache/Sealer.js';
-import { followSecrets } from './config/config.js';
+import { type Config, followSecrets } from './config/config.js';
 import { startDatasources } from './datasources/startDatasources.js';
+import type { startAgents } from './network/agents.js';
 import { episodes } from './observability/episodes.js';
 import { LineLimit } from './observability/LineLimit.js';
+import type { Logger } from './observability/log.js';
+import type { Metrics } from './observability/Metrics.js';
 import { operationLog } from './observability/operationLog.js';
-import type { Surroundings } from './Surroundings.js';
 import { openStore, shownStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
 import { storeCause } from './stores/StoreError.js';
+
+/** What every part of the gateway is started with. */
+export interface Surroundings {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  /** The HTTP agents of outgoing calls. */
+  readonly agents: ReturnType<typeof startAgents>;
+}
 
 export type RunningServices = Awaited<ReturnType<typeof startServices>>;
 

@@ -1,5 +1,5 @@
 import { episodes } from '../observability/episodes.js';
-import type { Surroundings } from '../Surroundings.js';
+import type { Surroundings } from '../services.js';
 import { Authenticator } from './Authenticator.js';
 import { DecisionPoint } from './DecisionPoint.js';
 import { IssuerKeys } from './IssuerKeys.js';

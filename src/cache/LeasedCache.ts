@@ -10,11 +10,12 @@ import {
   entryOf,
   isFromBefore,
   isYoungerThan,
+  type LeasedCacheOptions,
   leftMs,
   outcomeOf,
+  type ReadRequest,
 } from './Entry.js';
 import { knownForMs, type MemoryKeeper } from './Forgets.js';
-import type { LeasedCacheOptions, ReadRequest } from './ReadRequest.js';
 
 /** How long a lease lasts without renewal, in milliseconds. Others wait this long for an owner that died. */
 const leaseMs = 3000;

@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.js';
 import { pause } from '../process/pause.js';
 import { LocalStore } from '../stores/LocalStore.js';
 import type { Acquired, Field, Item, Outcome, Place, Store, Wish } from '../stores/Store.js';
@@ -24,10 +25,10 @@ export interface Forgotten {
 interface SealedStoreOptions {
   readonly store: Store;
   readonly sealer: Sealer;
-  /** The client of the service: part of every name. */
-  readonly client: { readonly baseUrl: string; readonly clientId: string };
-  /** The version of what the service answers: a field that was read in another version counts as absent. */
-  readonly apiVersion: string;
+  /** The service and its client are part of every name. */
+  readonly upstream: Omit<Config['upstream'], 'clientSecret'>;
+  /** Of what the service answers: a field that was read in another version counts as absent. */
+  readonly UPSTREAM_API_VERSION: string;
 }
 
 /** Pause between the tries of a write that must not be lost, in milliseconds. */
@@ -142,8 +143,8 @@ export class SealedStore {
   }
 
   keyOf(name: ItemName): string {
-    const { client, sealer } = this.options;
-    return sealer.name([client.baseUrl, client.clientId, ...name]);
+    const { upstream, sealer } = this.options;
+    return sealer.name([upstream.baseUrl, upstream.clientId, ...name]);
   }
 
   placeOf({ subject, kind, id }: SubjectField): Place {
@@ -156,7 +157,7 @@ export class SealedStore {
   }
 
   #valueName({ record, field }: Place, version: string): string {
-    return `${record} ${field} ${version} ${this.options.apiVersion}`;
+    return `${record} ${field} ${version} ${this.options.UPSTREAM_API_VERSION}`;
   }
 
   /** Tries `work` once and resolves; goes on trying in the background until it succeeds or the store is closed. */

@@ -7,17 +7,16 @@ import { misconfigured, StoreError, storeCause } from '../stores/StoreError.js';
 
 /** Runs `work` with the store that the gateways of this configuration use. @throws StoreError, ConfigError */
 export async function withStoreOf<T>(
-  { isSandbox, upstream, CACHE_URL, CACHE_ENCRYPTION_KEY, UPSTREAM_API_VERSION: apiVersion }: Config,
+  config: Config,
   use: 'read' | 'write',
   work: (sealed: SealedStore, sealer: Sealer) => Promise<T>,
 ): Promise<T> {
+  const { isSandbox, upstream, CACHE_URL, CACHE_ENCRYPTION_KEY } = config;
   if (isSandbox) {
     throw new ConfigError(['UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops']);
   }
   const sealer = new Sealer(upstream.clientSecret, CACHE_ENCRYPTION_KEY);
-  return withStore(CACHE_URL, use, (store) =>
-    work(new SealedStore({ store, sealer, client: upstream, apiVersion }), sealer),
-  );
+  return withStore(CACHE_URL, use, (store) => work(new SealedStore({ store, sealer, ...config }), sealer));
 }
 
 /** Runs `work` with an existing store. @throws StoreError that says what is wrong in one line with nothing confidential */

@@ -3,7 +3,7 @@ import { type Entry, isYoungerThan } from '../cache/Entry.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { Config } from '../config/config.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import type { ReadCall, ReadingOptions } from './reading.js';
+import type { ReadCall, ReadingOptions } from './TaxpayerService.js';
 import type { TokenBroker } from './TokenBroker.js';
 import { Watcher } from './Watcher.js';
 import { type JobStatus, jobStatus } from './wire.js';
@@ -36,12 +36,11 @@ export class RefreshJobs {
   readonly watches: Watcher<JobView>;
 
   constructor(private readonly options: RefreshJobsOptions) {
-    const { cache, store, keepMs, JOB_POLL_MIN_MS, JOB_POLL_MAX_MS } = options;
+    const { keepMs, JOB_POLL_MIN_MS, JOB_POLL_MAX_MS } = options;
     this.cache = new LeasedCache({
-      ...cache,
+      ...options,
       kind: 'job',
-      store,
-      workMs: 2 * cache.workMs, // the taxpayer's token may have to be read first
+      workMs: 2 * options.workMs, // the taxpayer's token may have to be read first
       codec: { encode: (observation) => observation, decode: storedObservation.parse },
       ttlMs: ({ job }) => (isFinalJob(job) ? keepMs : processingTtlMs),
       fieldOf: (id) => {

@@ -1,3 +1,4 @@
+import type { LeasedCacheOptions } from '../cache/Entry.js';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
@@ -11,7 +12,7 @@ import type {
 } from '../upstream/ResilientFetch.js';
 import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import type { ReadCall } from './reading.js';
+import type { WatcherOptions } from './Watcher.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
 import { decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js';
 
@@ -28,6 +29,23 @@ type Call<T> = Omit<ServiceRequest<T>, 'isAsClient' | 'url' | 'headers'> & { rea
     | { readonly endpoint: ClientEndpoint; readonly token?: undefined }
     | { readonly endpoint: Exclude<Endpoint, ClientEndpoint>; readonly token: Secret }
   );
+
+export interface ReadCall extends CallOptions {
+  /** Nobody waits for the answer: the call is made to keep watchers up to date. */
+  readonly isWatch?: boolean;
+  /** Starts a read only once per name, however often one request asks for it. */
+  once?<View>(name: string, start: () => Promise<View>): Promise<View>;
+}
+
+type CacheSetting = 'store' | 'memoryBytes' | 'workMs' | 'inQueue' | 'onRead' | 'onBytes';
+
+/** What every cached read of the service needs. */
+export interface ReadingOptions extends Pick<LeasedCacheOptions<unknown>, CacheSetting> {
+  readonly service: TaxpayerService;
+  /** Longest time that anything about a taxpayer is kept, in milliseconds. */
+  readonly keepMs: number;
+  readonly watching: WatcherOptions;
+}
 
 /** Thrown when the service refuses a taxpayer's token, so that the token can be replaced; never leaves the datasources. */
 export class AccessTokenRefused extends Error {}

@@ -8,8 +8,7 @@ import { inTime } from '../process/pause.js';
 import { TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
 import { digestOf, type FreshnessRule, freshMsOf, isFinal, unchangedTimeOf } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
-import type { ReadCall, ReadingOptions } from './reading.js';
-import { AccessTokenRefused } from './TaxpayerService.js';
+import { AccessTokenRefused, type ReadCall, type ReadingOptions } from './TaxpayerService.js';
 import {
   absenceMs,
   isRecord,
@@ -73,11 +72,10 @@ export class TokenBroker implements MemoryKeeper {
   readonly #failures = new BoundedCache<Failure>({ max: mostRemembered(failureBytes) });
 
   constructor(private readonly options: TokenBrokerOptions) {
-    const { store, onEvent } = options;
+    const { onEvent } = options;
     this.cache = new LeasedCache({
-      ...options.cache,
+      ...options,
       kind: 'token',
-      store,
       codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer ? options.keepMs : absenceMs),
       fieldOf: (subject) => ({ subject, kind: 'token' }),

@@ -3,7 +3,7 @@ import type { Holder } from '../admission/Places.js';
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import { type ErrorCode, GatewayError, isRefusalOfAnother } from '../errors/errors.js';
 import { LatestValue } from './LatestValue.js';
-import type { ReadCall } from './reading.js';
+import type { ReadCall } from './TaxpayerService.js';
 
 /** What is watched: `readAt` is when it was read from the service, by the monotonic clock. */
 interface Timed {

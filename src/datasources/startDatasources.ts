@@ -1,14 +1,14 @@
 import { CallQueue } from '../admission/CallQueue.js';
 import { boundsFor, type Holder, Places } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
+import type { LeasedCacheOptions } from '../cache/Entry.js';
 import { Forgets } from '../cache/Forgets.js';
 import { leaseMarginMs } from '../cache/LeasedCache.js';
-import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import { SealedStore } from '../cache/SealedStore.js';
 import type { Sealer } from '../cache/Sealer.js';
 import { episodes } from '../observability/episodes.js';
 import type { LineLimit } from '../observability/LineLimit.js';
-import type { Surroundings } from '../Surroundings.js';
+import type { Surroundings } from '../services.js';
 import type { Store } from '../stores/Store.js';
 import { Pauses } from '../upstream/Pauses.js';
 import { byEndpoint, ResilientFetch, type ResilientFetchOptions } from '../upstream/ResilientFetch.js';
@@ -27,8 +27,6 @@ interface DatasourcesOptions extends Surroundings {
   readonly lines?: LineLimit;
 }
 
-type CacheOptions = LeasedCacheOptions<unknown>;
-
 /** Bytes of an entry that take another millisecond to read, unpack and check. */
 const bytesPerMs = 100_000;
 
@@ -37,9 +35,9 @@ export type Datasources = ReturnType<typeof startDatasources>;
 /** Starts what reads and writes at the service, over a store that is open. */
 export function startDatasources(options: DatasourcesOptions) {
   const { config, metrics, agents, store, sealer, fetch, lines, quota } = options;
-  const { UPSTREAM_API_VERSION: apiVersion, UPSTREAM_DEADLINE_MS: deadlineMs, memoryBytes } = config;
+  const { UPSTREAM_DEADLINE_MS: deadlineMs } = config;
   const keepMs = config.STORE_TTL_DAYS * 86_400_000;
-  const sealed = new SealedStore({ store, sealer, client: config.upstream, apiVersion });
+  const sealed = new SealedStore({ store, sealer, ...config });
   const http = new ResilientFetch({
     ...config,
     ...(fetch && { fetch }),
@@ -49,15 +47,15 @@ export function startDatasources(options: DatasourcesOptions) {
   const service = taxpayerService(options, http, sealed);
   const places = new Places(boundsFor(config));
   const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, quota });
-  const inQueue: CacheOptions['inQueue'] = (holder, read) => calls.run(holder, read);
+  const inQueue: LeasedCacheOptions<unknown>['inQueue'] = (holder, read) => calls.run(holder, read);
   const onBytes = (holder: Holder, bytes: number) => quota?.spend(holder, bytes / bytesPerMs);
-  const cache = { memoryBytes, workMs: deadlineMs, inQueue, onRead: metrics.onRead, onBytes };
   const watching = {
     watchMaxMs: config.watchMaxMs,
     callsOf: (holder: Holder) => places.held('calls', holder),
     onReaders: (kind: string, count: number) => metrics.watchers.set(kind, count),
   };
-  const shared = { ...config, service, store: sealed, keepMs, cache, watching };
+  const forCaches = { store: sealed, workMs: deadlineMs, inQueue, onRead: metrics.onRead, onBytes };
+  const shared = { ...config, ...forCaches, service, keepMs, watching };
   const broker = new TokenBroker({ ...shared, onEvent: metrics.onTokenEvent, onBudget: metrics.onBudget });
   const jobs = new RefreshJobs({ ...shared, broker });
   const links = new ClientLinks({ ...shared, calls, workMs: deadlineMs + leaseMarginMs });

@@ -6,7 +6,7 @@ import type { Authenticator } from '../auth/Authenticator.js';
 import { GatewayError } from '../errors/errors.js';
 import type { LiveTransport } from '../operations/Operation.js';
 import type { Operations } from '../operations/Operations.js';
-import type { Surroundings } from '../Surroundings.js';
+import type { Surroundings } from '../services.js';
 import { addressReader } from './facts.js';
 import { Origins } from './origins.js';
 

@@ -3,7 +3,7 @@ import cors from 'cors';
 import { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { isLoopback } from '../process/hosts.js';
-import type { Surroundings } from '../Surroundings.js';
+import type { Surroundings } from '../services.js';
 
 /** Most refused origins that are logged: anybody can send any number of them. */
 const maxLogged = 20;

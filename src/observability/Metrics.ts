@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { CacheTier } from '../cache/ReadRequest.js';
+import type { CacheTier } from '../cache/Entry.js';
 import { packageVersion } from '../config/config.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { errorCodes } from '../errors/errors.js';

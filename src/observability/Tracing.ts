@@ -9,7 +9,7 @@ import type { OperationRecord } from '../operations/Operation.js';
 import { inTime } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
 import type { CallMade } from '../process/Trail.js';
-import type { Surroundings } from '../Surroundings.js';
+import type { Surroundings } from '../services.js';
 import { episodes, type Report } from './episodes.js';
 
 /** How long the end of the process waits for the collector, in milliseconds. */

@@ -268,8 +268,8 @@ export class Fleet {
     const store = new StoreLine(world, -1, runtime, this.store, troubles);
     const secret = new Secret(`secret-${this.#secret}`);
     const sealer = new Sealer(secret);
-    const { UPSTREAM_API_VERSION: apiVersion } = this.#config;
-    const sealed = new SealedStore({ store, sealer, client: { baseUrl, clientId }, apiVersion });
+    const { UPSTREAM_API_VERSION } = this.#config;
+    const sealed = new SealedStore({ store, sealer, upstream: { baseUrl, clientId }, UPSTREAM_API_VERSION });
     const subject = this.#taxpayer(taxpayer);
     const id = runtime.randomUUID();
     const forgotten: (typeof auditor.forgotten)[number] = { taxpayer, begunAt: world.now };

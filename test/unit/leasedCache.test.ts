@@ -26,7 +26,7 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
   const kept: string[] = [];
   const sealed = new SealedStore({
     ...{ store: seen, sealer: new Sealer(new Secret('planted-secret')) },
-    ...{ client: { baseUrl: '', clientId: '' }, apiVersion: '' },
+    ...{ upstream: { baseUrl: '', clientId: '' }, UPSTREAM_API_VERSION: '' },
   });
   const cache = new LeasedCache<string>({
     store: sealed,

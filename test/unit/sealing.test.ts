@@ -7,7 +7,7 @@ import { LocalStore } from '../../src/stores/LocalStore.js';
 
 const clientSecret = new Secret('planted-secret');
 const sealerOf = (byte: number) => new Sealer(clientSecret, [new Secret(Buffer.alloc(32, byte).toString('base64'))]);
-const of = { client: { baseUrl: '', clientId: '' }, apiVersion: '1' };
+const of = { upstream: { baseUrl: '', clientId: '' }, UPSTREAM_API_VERSION: '1' };
 const text = fc.string({ unit: 'binary' });
 
 describe('Sealer', () => {
@@ -68,7 +68,7 @@ describe('Sealer', () => {
 it('Two versions of the service share all names, but nothing that the service answered', async () => {
   const store = new LocalStore();
   const [old, next] = ['1', '2'].map(
-    (apiVersion) => new SealedStore({ store, sealer: sealerOf(1), ...of, apiVersion }),
+    (UPSTREAM_API_VERSION) => new SealedStore({ store, sealer: sealerOf(1), ...of, UPSTREAM_API_VERSION }),
   );
   const place = old?.placeOf({ subject: 'own', kind: 'token' });
   if (place === undefined || next === undefined) throw new Error('no stores');

@@ -42,8 +42,8 @@ it('the hourly budget of token calls is used in full, whichever members ask, and
 it('an hour that a process knows to be spent is over when the client secret changes, which names the counters', async () => {
   const secret = new Secret('before');
   const sealer = new Sealer(secret);
-  const client = { baseUrl: 'https://service.example', clientId: 'acme' };
-  const store = new SealedStore({ store: new LocalStore(), sealer, client, apiVersion: '1' });
+  const upstream = { baseUrl: 'https://service.example', clientId: 'acme' };
+  const store = new SealedStore({ store: new LocalStore(), sealer, upstream, UPSTREAM_API_VERSION: '1' });
   const told = { onBudget: () => {}, onExhausted: () => {} };
   const limits = { TOKEN_BUDGET_PER_HOUR: 1, TOKEN_BUDGET_CALLER_SHARE: 1, budgetWatchShare: 1 };
   const budget = new TokenBudget({ store, ...limits, ...told });
