@@ -4,7 +4,7 @@ import { RequestContext, type Services } from './context/RequestContext.js';
 import { edgeOf } from './http/edge.js';
 import { startHttp, startMetricsServer } from './http/startHttp.js';
 import { startAgents } from './network/agents.js';
-import { createLogger, type Logger } from './observability/log.js';
+import { createLogger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
@@ -18,17 +18,7 @@ import { explorerOperations } from './schema/explorerOperations.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
 import { type RunningServices, type Surroundings, startServices } from './services.js';
 
-/** A gateway that serves. */
-export interface Gateway {
-  readonly port: number;
-  /** The query to begin with, shown on the first screen and in the explorers. */
-  readonly firstQuery: string;
-  /** The embedded sandbox, when it is the service. */
-  readonly sandbox: Sandbox | undefined;
-  readonly log: Logger;
-  /** Answers what is in flight, closes everything, and resolves when nothing of the gateway is left. */
-  stop(): Promise<void>;
-}
+export type Gateway = Awaited<ReturnType<typeof startGateway>>;
 
 /** Remembers a part that has started, so that it is stopped with the gateway. Returns the part. */
 type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Part;
@@ -38,9 +28,11 @@ type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Par
  * `Operations` (prepare, run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` →
  * the service.
  * The parts start in the opposite order, so that each finds what it needs, and stop in reverse.
+ * Returns the port, the embedded sandbox when it is the service, and `stop`, which answers what is in flight, closes everything,
+ * and resolves when nothing of the gateway is left.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
-export async function startGateway(config: Config, output: LogDestination = new StandardOutput()): Promise<Gateway> {
+export async function startGateway(config: Config, output: LogDestination = new StandardOutput()) {
   const running: { stop(): unknown }[] = [];
   const started: Started = (part) => {
     if (part !== undefined) running.push(part);
@@ -57,7 +49,7 @@ export async function startGateway(config: Config, output: LogDestination = new 
   }
 }
 
-async function start(given: Config, output: LogDestination, started: Started): Promise<Omit<Gateway, 'stop'>> {
+async function start(given: Config, output: LogDestination, started: Started) {
   const log = createLogger(given.LOG_LEVEL, output);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => output.linesDropped ?? 0);
@@ -98,7 +90,7 @@ async function start(given: Config, output: LogDestination, started: Started): P
       while (services.places.heldByAll('calls') > 0 && performance.now() < endsAt) await pause(10);
     },
   });
-  return { port, sandbox, firstQuery: sandbox?.firstQuery ?? '{ __typename }', log };
+  return { port, sandbox };
 }
 
 /** Loads the code of tracing only where it is configured. */

@@ -14,7 +14,7 @@ export async function serve(): Promise<void> {
   logConsole(log);
   const starting = startGateway(config, output);
   stopOnSignal(log, async () => (await starting).stop());
-  announce(await starting, config, output);
+  announce(await starting, config, log, output);
 }
 
 /** Logs the first line of what a library prints, without the parts in quotes, which may be confidential. */
@@ -63,7 +63,8 @@ function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
 }
 
 /** Tells where everything is: a readable screen in a terminal, one JSON line anywhere else. */
-function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, output: StandardOutput): void {
+function announce({ port, sandbox }: Gateway, config: Config, log: Logger, output: StandardOutput): void {
+  const firstQuery = sandbox?.firstQuery ?? '{ __typename }';
   const origin = originOf(config, port);
   const summary = {
     graphql: `${origin}/graphql`,
