@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { startAuthentication } from './auth/startAuthentication.js';
 import type { Config } from './config/config.js';
 import { RequestContext, type Services } from './context/RequestContext.js';
@@ -56,12 +57,16 @@ async function start(given: Config, output: LogDestination, started: Started) {
 
   const sandbox = started(given.isSandbox ? await startEmbeddedSandbox() : undefined);
   const config = sandbox ? { ...given, upstream: { ...given.upstream, baseUrl: sandbox.url } } : given;
-  const agents = started(startAgents(config, { log, metrics }));
-  const surroundings = { config, log, metrics, agents };
+  const ending = new AbortController();
+  started({ stop: () => ending.abort() });
+  const stopped = ending.signal;
+  setMaxListeners(0, stopped);
+  const agents = started(startAgents(config, { log, metrics, stopped }));
+  const surroundings = { config, log, metrics, agents, stopped };
   const tracing = started(await startTracing(surroundings));
   // Before authentication, which may log: if the store cannot be opened, that error must be the only line.
   const services = started(await startServices(surroundings));
-  const { authenticator, decisions, reasonNotReady } = started(startAuthentication(surroundings));
+  const { authenticator, decisions, reasonNotReady } = startAuthentication(surroundings);
   const operations = operationsOf({ ...surroundings, ...services, decisions }, tracing);
   await operations.start();
   started(operations); // only now: Apollo Server cannot be stopped before it has started
@@ -108,7 +113,7 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
 }
 
 function operationsOf(services: Surroundings & RunningServices & Services, tracing: Tracing | undefined): Operations {
-  const { config, log, metrics, lines, logOperation } = services;
+  const { config, log, metrics, lines, logOperation, stopped } = services;
   const { TRUSTED_DOCUMENTS_FILE: paths, TRUSTED_DOCUMENTS_MODE: mode } = config;
   const schema = buildSchema({
     resolvers,
@@ -129,7 +134,7 @@ function operationsOf(services: Surroundings & RunningServices & Services, traci
     quota: services.quota,
     places: services.places,
     config,
-    trustedDocuments: paths && new TrustedDocuments({ paths, mode, log, lines }),
+    trustedDocuments: paths && new TrustedDocuments({ paths, mode, log, lines, stopped }),
     onEnd: (record) => {
       metrics.onEnd(record);
       logOperation(record, tracing?.onEnd(record));

@@ -19,6 +19,8 @@ export interface Surroundings {
   readonly metrics: Metrics;
   /** The HTTP agents of outgoing calls. */
   readonly agents: ReturnType<typeof startAgents>;
+  /** Aborts when the gateway has stopped. */
+  readonly stopped: AbortSignal;
 }
 
 export type RunningServices = Awaited<ReturnType<typeof startServices>>;
@@ -40,7 +42,7 @@ export async function startServices(surroundings: Surroundings) {
     for (const cache of caches) cache.dropExpired();
   }, cleanEveryMs).unref();
   metrics.showBudget(config.TOKEN_BUDGET_PER_HOUR);
-  const unfollow = followSecrets(config, log, (setting) => {
+  followSecrets(config, surroundings, (setting) => {
     // Without encryption keys, entries are sealed with keys derived from the client secret.
     if (setting !== 'UPSTREAM_CLIENT_SECRET' || config.CACHE_ENCRYPTION_KEY) return;
     sealer.renew();
@@ -53,7 +55,6 @@ export async function startServices(surroundings: Surroundings) {
     quota,
     /** Ends watches, connections, timers and the store. */
     stop: async () => {
-      unfollow();
       clearInterval(cleaning);
       datasources.stop();
       lines.flush();

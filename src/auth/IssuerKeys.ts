@@ -37,6 +37,7 @@ interface IssuerKeysOptions extends KeyPlace {
   readonly maxAgeMs: number;
   /** Called after each read of the keys, with the reason when it failed. */
   readonly onRead: (failure: NoAnswer | undefined) => void;
+  readonly stopped: AbortSignal;
 }
 
 const refreshMs = 600_000;
@@ -50,7 +51,6 @@ const retryMs = 1_000; // as AUTH_UNAVAILABLE asks its caller to wait
  * the background, and when no key fits. Keys serve through an outage of the provider, for a bounded time.
  */
 export class IssuerKeys implements KeySource {
-  readonly #stopped = new AbortController();
   #set: KeySet | undefined;
   /** The JSON that the set was made of, to notice a change. */
   #published = '';
@@ -73,15 +73,11 @@ export class IssuerKeys implements KeySource {
 
   /** Reads the keys at once, and again at intervals until stopped. */
   async start(): Promise<void> {
-    const { signal } = this.#stopped;
-    while (!signal.aborted) {
+    const { stopped, maxAgeMs } = this.options;
+    while (!stopped.aborted) {
       const isRead = await this.#look();
-      await pause(isRead ? Math.min(refreshMs, this.options.maxAgeMs / 2) : retryMs, signal);
+      await pause(isRead ? Math.min(refreshMs, maxAgeMs / 2) : retryMs, stopped);
     }
-  }
-
-  stop(): void {
-    this.#stopped.abort();
   }
 
   async usable(): Promise<KeySet> {

@@ -6,7 +6,7 @@ import { IssuerKeys } from './IssuerKeys.js';
 
 /** Starts what tells who is calling, and what decides about taxpayers that a token does not list, where that is configured. */
 export function startAuthentication(surroundings: Surroundings) {
-  const { config, log, metrics, agents } = surroundings;
+  const { config, log, metrics, agents, stopped } = surroundings;
   const issuers = config.issuers.map(({ issuer, jwksUrl }) => {
     const report = episodes({
       log,
@@ -21,6 +21,7 @@ export function startAuthentication(surroundings: Surroundings) {
       agentFor: agents.others.agentFor,
       maxAgeMs: 1000 * config.AUTH_KEYS_MAX_AGE_SECONDS,
       onRead: (failure) => report(failure?.fault, failure?.message),
+      stopped,
     });
     void keys.start();
     return { issuer, keys };
@@ -33,9 +34,6 @@ export function startAuthentication(surroundings: Surroundings) {
     reasonNotReady: () => {
       const isUsable = issuers.length === 0 || issuers.some(({ keys }) => keys.current);
       return isUsable ? undefined : 'there is no usable key of the identity provider';
-    },
-    stop: () => {
-      for (const { keys } of issuers) keys.stop();
     },
   };
 }

@@ -104,13 +104,13 @@ function secretFilesOf(parsed: Parsed, env: Environment) {
   });
 }
 
-/** Renews secrets when their files change, and tells which. Content that cannot be used is ignored. Returns what stops it. */
+/** Renews secrets when their files change, and tells which. Content that cannot be used is ignored. */
 export function followSecrets(
   { secretFiles }: Pick<Config, 'secretFiles'>,
-  log: Followed['log'],
+  following: Pick<Followed, 'log' | 'stopped'>,
   onRenewed: (setting: SettingName) => void,
-): () => void {
-  const stops = secretFiles.map(({ setting, path, secret }) => {
+): void {
+  for (const { setting, path, secret } of secretFiles) {
     const take = () => {
       const renewed = (parsedValue(setting, readFile(setting, path)) as Secret).reveal();
       if (renewed === secret.reveal()) return undefined;
@@ -118,11 +118,8 @@ export function followSecrets(
       onRenewed(setting);
       return { setting };
     };
-    return follow({ paths: [path], log, take });
-  });
-  return () => {
-    for (const stop of stops) stop();
-  };
+    follow({ ...following, paths: [path], take });
+  }
 }
 
 const upstreamNames = ['UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIENT_SECRET'] as const;

@@ -17,7 +17,7 @@ import { RefreshJobs } from './RefreshJobs.js';
 import { TaxpayerService } from './TaxpayerService.js';
 import { TokenBroker } from './TokenBroker.js';
 
-interface DatasourcesOptions extends Surroundings {
+interface DatasourcesOptions extends Omit<Surroundings, 'stopped'> {
   readonly store: Store;
   readonly sealer: Sealer;
   /** Each creation, and each read that memory cannot answer, waits for its turn, and is charged. */

@@ -37,10 +37,7 @@ export async function startHttp(edge: Edge): Promise<{ readonly server: HttpServ
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
   const listeningOn = await listen(server, 'PORT');
   if (files && tls) {
-    const unfollow = followPemFiles(files, tls, edge, (renewed) =>
-      (server.server as HttpsServer).setSecureContext(renewed),
-    );
-    server.server.once('close', unfollow);
+    followPemFiles(files, tls, edge, (renewed) => (server.server as HttpsServer).setSecureContext(renewed));
   }
   return { server, port: listeningOn };
 }

@@ -28,7 +28,6 @@ export class Agents {
   readonly #shared = new Map<string, HttpAgent>();
   readonly #proxies;
   #pem: Pem = {};
-  #unfollow = () => {};
 
   /** With `reporting`, follows changes of the files. @throws ConfigError in one line, when a file cannot be used */
   constructor({ HTTPS_PROXY, HTTP_PROXY, NO_PROXY = [] }: Proxies, files?: PemFiles, reporting?: Reporting) {
@@ -36,7 +35,7 @@ export class Agents {
     if (files === undefined) return;
     this.#pem = readPemFiles(files);
     if (reporting === undefined) return;
-    this.#unfollow = followPemFiles(files, this.#pem, reporting, (renewed) => {
+    followPemFiles(files, this.#pem, reporting, (renewed) => {
       this.#pem = renewed;
       for (const [origin, agent] of this.#shared) this.#retire(origin, agent);
     });
@@ -75,7 +74,6 @@ export class Agents {
   };
 
   stop(): void {
-    this.#unfollow();
     for (const agent of this.#shared.values()) agent.destroy();
   }
 

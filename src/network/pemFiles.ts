@@ -51,20 +51,16 @@ export function readPemFiles(files: PemFiles): Pem {
 export interface Reporting {
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'certificateEnds'>;
+  readonly stopped: AbortSignal;
 }
 
-/** Calls `use` when the files have changed and fit together; until then `present`, what is in use, stays. Returns how to stop. */
-export function followPemFiles(
-  files: PemFiles,
-  present: Pem,
-  { log, metrics }: Reporting,
-  use: (pem: Pem) => void,
-): () => void {
+/** Calls `use` when the files have changed and fit together; until then `present`, what is in use, stays. */
+export function followPemFiles(files: PemFiles, present: Pem, reporting: Reporting, use: (pem: Pem) => void): void {
   const named = kinds.flatMap((kind) => files[kind] ?? []);
   let inUse = present;
   const showEnd = () => {
     const ends = inUse.cert && certificatesIn(inUse.cert).map(({ validTo }) => Date.parse(validTo) / 1000);
-    if (ends && files.cert) metrics.certificateEnds.set(files.cert.setting, Math.min(...ends));
+    if (ends && files.cert) reporting.metrics.certificateEnds.set(files.cert.setting, Math.min(...ends));
   };
   showEnd();
   const take = () => {
@@ -75,7 +71,7 @@ export function followPemFiles(
     showEnd();
     return { settings: named.map(({ setting }) => setting) };
   };
-  return follow({ paths: named.map(({ file }) => file), log, take });
+  follow({ ...reporting, paths: named.map(({ file }) => file), take });
 }
 
 /** @throws Error when there is none, or one cannot be read, such as one that is cut off */

@@ -56,7 +56,6 @@ export class Operations {
   }
 
   stop(): Promise<void> {
-    this.options.trustedDocuments?.stop();
     return this.#apollo.stop();
   }
 

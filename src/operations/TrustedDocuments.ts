@@ -16,19 +16,19 @@ interface TrustedDocumentsOptions {
   /** `report`: documents that are not listed may run, and are reported. Otherwise they are refused. */
   readonly mode: Config['TRUSTED_DOCUMENTS_MODE'];
   readonly log: Followed['log'];
+  readonly stopped: AbortSignal;
   readonly lines: LineLimit;
 }
 
 /** The documents of TRUSTED_DOCUMENTS_FILE, read again when they change. */
 export class TrustedDocuments {
   #listed = new Listed();
-  #unwatch = () => {};
 
   constructor(readonly options: TrustedDocumentsOptions) {}
 
   /** @throws Error in one line that names TRUSTED_DOCUMENTS_FILE */
   async start(): Promise<void> {
-    const { paths, log } = this.options;
+    const { paths } = this.options;
     const take = async () => {
       const listed = await readListed(paths);
       const isSame = isDeepStrictEqual(listed.byId, this.#listed.byId);
@@ -36,11 +36,7 @@ export class TrustedDocuments {
       return isSame ? undefined : { setting: 'TRUSTED_DOCUMENTS_FILE', documents: listed.byId.size };
     };
     await take();
-    this.#unwatch = follow({ paths, log, take });
-  }
-
-  stop(): void {
-    this.#unwatch();
+    follow({ ...this.options, take });
   }
 
   /** The listed document that a request sends, by its text in any layout or, without a text, by its id. */

@@ -12,14 +12,16 @@ export interface Followed {
   readonly log: Readonly<Record<'info' | 'warn', (fields: object, message: string) => void>>;
   /** Takes over what the files hold and returns the fields of a log line; undefined when nothing has changed. */
   readonly take: () => object | undefined | Promise<object | undefined>;
+  /** Aborts when nothing needs to be followed any more. */
+  readonly stopped: AbortSignal;
 }
 
 /**
  * Calls `take` soon, then after each change of the files and of those in folders, once they have stayed the same for a second:
  * until then a file may be half-written, or newer than one that belongs to it. Leaves out pipes, which can be read only once.
- * Logs the result. Tries a file that cannot be used again each minute. Does not keep the process alive. Returns what stops it.
+ * Logs the result. Tries a file that cannot be used again each minute. Does not keep the process alive.
  */
-export function follow({ paths, log, take }: Followed): () => void {
+export function follow({ paths, log, take, stopped }: Followed): void {
   let taken = '';
   let seen = '';
   let problem: string | undefined;
@@ -45,7 +47,7 @@ export function follow({ paths, log, take }: Followed): () => void {
       problem = message;
     }
   }, lookEveryMs).unref();
-  return () => clearInterval(timer);
+  stopped.addEventListener('abort', () => clearInterval(timer));
 }
 
 /** A text that changes when the file, or a file right in the folder, does, or when it can no longer be read. */

@@ -9,6 +9,13 @@ export function atEnd(end: End): void {
   current.push(end);
 }
 
+/** A signal that aborts then. */
+export function untilEnd(): AbortSignal {
+  const ending = new AbortController();
+  atEnd(() => ending.abort());
+  return ending.signal;
+}
+
 async function callAll(ends: End[]) {
   for (const end of ends.splice(0).reverse()) await end();
 }

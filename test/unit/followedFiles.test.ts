@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { jest } from '@jest/globals';
 import { follow } from '../../src/process/files.js';
-import { atEnd } from '../support/atEnd.js';
+import { atEnd, untilEnd } from '../support/atEnd.js';
 import { scratch } from '../support/scratch.js';
 
 it('a changed file that could not be read is tried again each minute, and logged once', async () => {
@@ -18,7 +18,7 @@ it('a changed file that could not be read is tried again each minute, and logged
     if (tries < 3) throw new Error('cannot be read (EMFILE)');
     return { setting: 'A' };
   };
-  atEnd(follow({ paths: [path], log, take }));
+  follow({ paths: [path], log, take, stopped: untilEnd() });
   const problem = { problem: 'cannot be read (EMFILE)' };
   for (const [seconds, seen] of [
     [3, [problem]],

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { followSecrets, loadConfig } from '../../../src/config/config.js';
 import { followPemFiles, type Pem, readPemFiles } from '../../../src/network/pemFiles.js';
 import { Metrics } from '../../../src/observability/Metrics.js';
-import { atEnd } from '../../support/atEnd.js';
+import { untilEnd } from '../../support/atEnd.js';
 import { issueCertificate } from '../../support/certificate.js';
 import { recordedLog } from '../../support/recordedLog.js';
 import { scratch } from '../../support/scratch.js';
@@ -36,7 +36,7 @@ describe('A secret file that is written in place', () => {
     const { lines, log } = recordedLog();
     const config = loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
     const { clientSecret } = config.upstream;
-    atEnd(followSecrets(config, log, () => taken.push(clientSecret.reveal())));
+    followSecrets(config, { log, stopped: untilEnd() }, () => taken.push(clientSecret.reveal()));
     return { file, taken, lines };
   };
 
@@ -77,7 +77,7 @@ itMostlyWaits('A certificate and its key that are renewed by a symbolic link are
   };
   const { lines, log } = recordedLog();
   const renewed = new Promise<Pem>((resolve) => {
-    atEnd(followPemFiles(files, readPemFiles(files), { log, metrics: new Metrics() }, resolve));
+    followPemFiles(files, readPemFiles(files), { log, metrics: new Metrics(), stopped: untilEnd() }, resolve);
   });
   await sleep(1500); // it has looked at what is in use
   point('two');

@@ -7,6 +7,7 @@ import { createLogger } from '../../../src/observability/log.js';
 import { Metrics } from '../../../src/observability/Metrics.js';
 import { type RunningServices, startServices } from '../../../src/services.js';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
+import { untilEnd } from '../../support/atEnd.js';
 import { type Bounds, configWith, type Environment, environmentFor } from '../../support/gateway.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { times } from '../../support/times.js';
@@ -49,6 +50,7 @@ async function start(env: Environment = {}, bounds: Bounds = {}): Promise<Runnin
     log,
     metrics,
     agents: startAgents(config),
+    stopped: untilEnd(),
   });
   return running;
 }
