@@ -9,7 +9,6 @@ import {
   type IntValueNode,
   Kind,
   type OperationDefinitionNode,
-  type OperationTypeNode,
   parse,
   type StringValueNode,
   specifiedRules,
@@ -29,24 +28,7 @@ import { refuseExcess, rootFieldsOf, sizeIn } from './size.js';
 import { variableReader } from './variables.js';
 
 /** An operation of a document that is valid and within all limits. */
-export interface KnownOperation {
-  /** See {@link operationLabel}. */
-  readonly label: string;
-  readonly type: `${OperationTypeNode}`;
-  /** See {@link nameToLog}. */
-  readonly name: string | undefined;
-  readonly rootFields: number;
-  /** Whether the text of the document came before, so that the document is kept. */
-  readonly isKept: boolean;
-  readonly document: DocumentNode;
-  /** What executes it; `events`: {@link KnownOperation.run} does, once for each event. */
-  readonly way: 'plan' | 'apollo' | 'events';
-  /** Checks the variables that a caller gave; returns them with defaults. @throws GatewayError */
-  readonly valuesFrom: (given: Variables) => Variables;
-  /** How many fields to answer; those of `_entities` count once for each representation. @throws GatewayError when too many */
-  readonly fieldsFor: (values: Variables) => number;
-  readonly run: Run;
-}
+export type KnownOperation = ReturnType<typeof operationOf>;
 
 /** A valid document, and those of its operations that were asked for. */
 interface KnownDocument {
@@ -102,7 +84,7 @@ export class KnownOperations {
     if (!node) throw unknownOperation(known.document);
     let operation = known.operations.get(node);
     if (operation === undefined) {
-      operation = this.#operationOf(known, node);
+      operation = operationOf(this.options, this.apollo, known, node);
       known.operations.set(node, operation);
     }
     return operation;
@@ -133,51 +115,61 @@ export class KnownOperations {
     else this.#seen.set(digest, true);
     return known;
   }
+}
 
-  #operationOf({ document, sizeOf, isKept }: KnownDocument, operation: OperationDefinitionNode): KnownOperation {
-    const { schema, config } = this.options;
-    const type = operation.operation;
-    const { fields, rootFields } = sizeOf(operation);
-    const roots = rootFieldsOf(document, operation);
-    const entities = roots.filter(({ name }) => name.value === '_entities');
-    const valuesFrom = variableReader(schema, operation.variableDefinitions, config.INTROSPECTION);
-    const plan = isKept && fields <= maxPlanned ? planOf(schema, document, operation) : undefined;
-    const way = plan ? 'plan' : 'apollo';
-    const operationName = operation.name?.value;
-    const withoutPlan: Run = (variableValues, contextValue, rootValue) =>
-      type === 'subscription'
-        ? execute({ schema, document, operationName, variableValues, contextValue, rootValue })
-        : executeByApollo(this.apollo, document, operationName, variableValues, contextValue);
-    const fieldsFor = (values: Variables): number => {
-      let count = fields;
-      let representations = 0;
-      for (const field of entities) {
-        const length = representationsIn(field, values);
-        representations += length;
-        count += (length - 1) * sizeOf(field).fields;
-      }
-      if (representations > config.MAX_REPRESENTATIONS) {
-        const message = `must have at most ${config.MAX_REPRESENTATIONS} items in the whole document (MAX_REPRESENTATIONS)`;
-        throw badInput('representations', message);
-      }
-      if (count > maxFields) {
-        throw badRequest(`The operation must select at most ${maxFields} fields, counted for each representation`);
-      }
-      return count;
-    };
-    return {
-      label: operationLabel(roots),
-      type,
-      name: nameToLog(operationName),
-      rootFields,
-      isKept,
-      document,
-      way: type === 'subscription' ? 'events' : way,
-      valuesFrom,
-      fieldsFor,
-      run: plan ?? withoutPlan,
-    };
-  }
+function operationOf(
+  { schema, config }: OperationsOptions,
+  apollo: ApolloServer<OperationContext>,
+  { document, sizeOf, isKept }: KnownDocument,
+  operation: OperationDefinitionNode,
+) {
+  const type = operation.operation;
+  const { fields, rootFields } = sizeOf(operation);
+  const roots = rootFieldsOf(document, operation);
+  const entities = roots.filter(({ name }) => name.value === '_entities');
+  const valuesFrom = variableReader(schema, operation.variableDefinitions, config.INTROSPECTION);
+  const plan = isKept && fields <= maxPlanned ? planOf(schema, document, operation) : undefined;
+  const way: 'plan' | 'apollo' = plan ? 'plan' : 'apollo';
+  const operationName = operation.name?.value;
+  const withoutPlan: Run = (variableValues, contextValue, rootValue) =>
+    type === 'subscription'
+      ? execute({ schema, document, operationName, variableValues, contextValue, rootValue })
+      : executeByApollo(apollo, document, operationName, variableValues, contextValue);
+  const fieldsFor = (values: Variables): number => {
+    let count = fields;
+    let representations = 0;
+    for (const field of entities) {
+      const length = representationsIn(field, values);
+      representations += length;
+      count += (length - 1) * sizeOf(field).fields;
+    }
+    if (representations > config.MAX_REPRESENTATIONS) {
+      const message = `must have at most ${config.MAX_REPRESENTATIONS} items in the whole document (MAX_REPRESENTATIONS)`;
+      throw badInput('representations', message);
+    }
+    if (count > maxFields) {
+      throw badRequest(`The operation must select at most ${maxFields} fields, counted for each representation`);
+    }
+    return count;
+  };
+  return {
+    /** See {@link operationLabel}. */
+    label: operationLabel(roots),
+    type,
+    /** See {@link nameToLog}. */
+    name: nameToLog(operationName),
+    rootFields,
+    /** Whether the text of the document came before, so that the document is kept. */
+    isKept,
+    document,
+    /** What executes it; `events`: `run` does, once for each event. */
+    way: type === 'subscription' ? ('events' as const) : way,
+    /** Checks the variables that a caller gave; returns them with defaults. @throws GatewayError */
+    valuesFrom,
+    /** How many fields to answer; those of `_entities` count once for each representation. @throws GatewayError when too many */
+    fieldsFor,
+    run: plan ?? withoutPlan,
+  };
 }
 
 /** A client's name of an operation, shortened; undefined for one with four digits in a row, which may belong to an id. */
