@@ -77,13 +77,9 @@ function openWatchedStore({ config, log, metrics }: Surroundings): Promise<Store
   return openStore(config.CACHE_URL, {
     waitMs: config.DRAIN_TIMEOUT_MS,
     onCommand: metrics.onStoreCommand,
-    onDegraded: (error) => {
-      metrics.storeDegraded.set('', 1);
-      report(error.trouble, storeCause(store, error));
-    },
-    onRecovered: () => {
-      metrics.storeDegraded.set('', 0);
-      report(undefined);
+    onTrouble: (error) => {
+      metrics.storeDegraded.set('', error ? 1 : 0);
+      report(error?.trouble, error && storeCause(store, error));
     },
     onWait: () => log.info({ store }, 'another gateway uses the directory of CACHE_URL: waiting until it ends'),
     onDamaged: () => log.error('the file in the directory of CACHE_URL was damaged: what could be read of it is used'),

@@ -3,7 +3,7 @@ import { identifiers, type JobId, type TaxpayerId } from '../datasources/identif
 import type { LatestValue } from '../datasources/LatestValue.js';
 import { isFinalJob, type JobView, jobKey } from '../datasources/RefreshJobs.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
-import type { WatchOptions } from '../datasources/Watcher.js';
+import type { Timed, Watcher, WatchOptions } from '../datasources/Watcher.js';
 import { badInput } from '../errors/errors.js';
 import { pause } from '../process/pause.js';
 import type { RequestContext, Services } from './RequestContext.js';
@@ -29,7 +29,7 @@ export class TaxpayerAccess {
 
   /** The token record now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
   watchRecord(): AsyncIterableIterator<TokenView> {
-    return this.watch((options) => this.services.broker.watches.watch(this.id, options));
+    return this.watch(this.services.broker.watches, this.id);
   }
 
   /**
@@ -48,12 +48,11 @@ export class TaxpayerAccess {
 
   /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
-    const key = jobKey(this.id, identifiers.jobId(jobId));
-    return this.watch((options) => this.services.jobs.watches.watch(key, options));
+    return this.watch(this.services.jobs.watches, jobKey(this.id, identifiers.jobId(jobId)));
   }
 
   /** Begins a watch. It ends with FORBIDDEN or AUTH_UNAVAILABLE when its decision expires and no new one allows it. */
-  private watch<View>(begin: (options: WatchOptions) => LatestValue<View>): LatestValue<View> {
+  private watch<View extends Timed>(watcher: Watcher<View>, id: string, until: WatchOptions = {}): LatestValue<View> {
     const { allowed } = this;
     const { places } = this.services;
     const { holder, trail } = this.context;
@@ -63,7 +62,7 @@ export class TaxpayerAccess {
       ended.abort();
       release();
     };
-    const watch = begin({ holder, trail, onEnd });
+    const watch = watcher.watch(id, { ...until, holder, trail, onEnd });
     if (allowed) keepAsking(allowed, ended.signal).catch((error) => watch.fail(error));
     return watch;
   }
@@ -74,9 +73,7 @@ export class TaxpayerAccess {
     if (isFinalJob(view.value.job)) return view;
     const { caller, signal } = this.context.facts;
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    const watch = this.watch((options) =>
-      this.services.jobs.watches.watch(jobKey(this.id, id), { ...options, maxMs, signal }),
-    );
+    const watch = this.watch(this.services.jobs.watches, jobKey(this.id, id), { maxMs, signal });
     try {
       for await (const latest of watch) view = latest;
     } finally {

@@ -22,7 +22,7 @@ import {
 } from './tokenAnswer.js';
 import { Watcher } from './Watcher.js';
 
-interface TokenBrokerOptions extends ReadingOptions, Omit<TokenBudgetOptions, 'onExhausted'> {
+interface TokenBrokerOptions extends ReadingOptions, TokenBudgetOptions {
   readonly freshness: FreshnessRule;
   /** Longest backoff for a record that cannot be read, in milliseconds. */
   readonly BREAKER_RESET_MS: number;
@@ -72,7 +72,6 @@ export class TokenBroker implements MemoryKeeper {
   readonly #failures = new BoundedCache<Failure>({ max: mostRemembered(failureBytes) });
 
   constructor(private readonly options: TokenBrokerOptions) {
-    const { onEvent } = options;
     this.cache = new LeasedCache({
       ...options,
       kind: 'token',
@@ -96,10 +95,7 @@ export class TokenBroker implements MemoryKeeper {
       },
       options.watching,
     );
-    this.#budget = new TokenBudget({
-      ...options,
-      onExhausted: (whose) => onEvent(whose === 'fleet' ? 'budget-exhausted' : `${whose}-share-exhausted`),
-    });
+    this.#budget = new TokenBudget(options);
   }
 
   /**

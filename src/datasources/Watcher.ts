@@ -6,7 +6,7 @@ import { LatestValue } from './LatestValue.js';
 import type { ReadCall } from './TaxpayerService.js';
 
 /** What is watched: `readAt` is when it was read from the service, by the monotonic clock. */
-interface Timed {
+export interface Timed {
   readonly readAt: number;
 }
 

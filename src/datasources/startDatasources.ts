@@ -38,12 +38,7 @@ export function startDatasources(options: DatasourcesOptions) {
   const { UPSTREAM_DEADLINE_MS: deadlineMs } = config;
   const keepMs = config.STORE_TTL_DAYS * 86_400_000;
   const sealed = new SealedStore({ store, sealer, ...config });
-  const http = new ResilientFetch({
-    ...config,
-    ...(fetch && { fetch }),
-    agents: agents.service,
-    onTry: metrics.onTry,
-  });
+  const http = new ResilientFetch({ ...config, fetch, agents: agents.service, onTry: metrics.onTry });
   const service = taxpayerService(options, http, sealed);
   const places = new Places(boundsFor(config));
   const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, quota });

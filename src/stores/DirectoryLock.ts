@@ -12,7 +12,7 @@ export interface Wait {
   /** How long to wait until another process that uses the directory ends, in milliseconds. */
   readonly waitMs: number;
   /** Another process has the directory, or had it when it was killed: the wait begins. */
-  readonly onWait?: (() => void) | undefined;
+  readonly onWait?: () => void;
 }
 
 /**

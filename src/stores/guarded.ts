@@ -4,11 +4,10 @@ import { StoreError } from './StoreError.js';
 
 /** What is told of a store's troubles. */
 export interface StoreHooks {
-  /** The store cannot be used, or takes no writes; the error says why. */
-  readonly onDegraded?: ((error: StoreError) => void) | undefined;
-  readonly onRecovered?: (() => void) | undefined;
+  /** The store cannot be used, or takes no writes; the error says why. Without one: it can be used again. */
+  readonly onTrouble?: (error?: StoreError) => void;
   /** An operation has ended, in whatever way. */
-  readonly onCommand?: ((command: string, seconds: number) => void) | undefined;
+  readonly onCommand?: (command: string, seconds: number) => void;
 }
 
 /** Time limit of one operation, in milliseconds. To take and to end a lease must together fit into `leaseMarginMs`. */
@@ -21,7 +20,7 @@ const quietMs = 5000;
  * Gives `store` a time limit and a circuit breaker: after two operations in a row without an answer, all are refused at once
  * until a probe, a small write each second, succeeds. Nothing stands in for the store: callers know what to do without it.
  */
-export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: StoreHooks): Store {
+export function guarded(store: Store, { onTrouble, onCommand }: StoreHooks): Store {
   /** Why no operation is made. Operations go on while a store only refuses: that costs no time, and reads may still work. */
   let silence: StoreError | undefined;
   /**
@@ -41,11 +40,11 @@ export function guarded(store: Store, { onDegraded, onRecovered, onCommand }: St
     probing = undefined;
     silence = undefined;
     unanswered = undefined;
-    onRecovered?.();
+    onTrouble?.();
   };
 
   const startProbing = (everyMs: number, error: StoreError) => {
-    if (probing === undefined) onDegraded?.(error);
+    if (probing === undefined) onTrouble?.(error);
     clearInterval(probing);
     probing = setInterval(() => void probe().catch(noteFailure), everyMs).unref();
   };

@@ -15,7 +15,7 @@ export interface Kept {
 
 export interface JournalOptions extends StoreHooks, Wait {
   /** The file was damaged; what stood before the damage is used, and the file is written anew from that. */
-  readonly onDamaged?: (() => void) | undefined;
+  readonly onDamaged?: () => void;
 }
 
 const retryMs = 1000;
@@ -198,12 +198,12 @@ export class Journal {
   }
 
   #failed(error: StoreError): void {
-    if (this.failure === undefined) this.options.onDegraded?.(error);
+    if (this.failure === undefined) this.options.onTrouble?.(error);
     this.failure ??= error;
   }
 
   #worked(): void {
-    if (this.failure !== undefined) this.options.onRecovered?.();
+    if (this.failure !== undefined) this.options.onTrouble?.();
     this.failure = undefined;
   }
 }

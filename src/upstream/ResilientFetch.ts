@@ -54,7 +54,7 @@ export interface ResilientFetchOptions
   /** Makes the connections: `agentFor` keeps them, an agent from `newAgent` is destroyed after one request. */
   readonly agents: Pick<Agents, 'agentFor' | 'newAgent'>;
   /** Default: that of node-fetch. */
-  readonly fetch?: typeof nodeFetch;
+  readonly fetch?: typeof nodeFetch | undefined;
   /** After each try, with its duration in seconds. */
   readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number) => void;
 }

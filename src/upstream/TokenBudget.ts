@@ -11,7 +11,7 @@ export interface TokenBudgetOptions
   readonly store: SealedStore;
   /** The calls left, and the milliseconds until the hour ends. */
   readonly onBudget: (left: number, resetsInMs: number) => void;
-  readonly onExhausted: (whose: Limit['of']) => void;
+  readonly onEvent: (event: (typeof refusals)[Limit['of']][2]) => void;
 }
 
 /** Whom a call is made for: a caller, and perhaps a watch, where nobody waits for the answer. */
@@ -94,8 +94,8 @@ export class TokenBudget {
 
   /** At the cap of the watchers or of one caller, the error names whom it concerns: others who wait for the read try again. */
   #refusal({ of, holder, most }: Limit, waitMs: number, message?: string): GatewayError {
-    this.options.onExhausted(of);
-    const [code, whose] = refusals[of];
+    const [code, whose, event] = refusals[of];
+    this.options.onEvent(event);
     return new GatewayError(code, message ?? `At most ${most} token calls per hour for ${whose}`, {
       retryAfterSeconds: Math.ceil(waitMs / 1000),
       httpStatus: of === 'caller' ? 429 : undefined,
@@ -104,11 +104,11 @@ export class TokenBudget {
   }
 }
 
-/** The code, and how its message ends. */
+/** The code, how its message ends, and the event that is counted. */
 const refusals = {
-  fleet: ['TOKEN_BUDGET_EXHAUSTED', 'the fleet (TOKEN_BUDGET_PER_HOUR)'],
-  watch: ['TOKEN_BUDGET_EXHAUSTED', 'all watchers together'],
-  caller: ['RATE_LIMITED', 'one caller (TOKEN_BUDGET_CALLER_SHARE)'],
+  fleet: ['TOKEN_BUDGET_EXHAUSTED', 'the fleet (TOKEN_BUDGET_PER_HOUR)', 'budget-exhausted'],
+  watch: ['TOKEN_BUDGET_EXHAUSTED', 'all watchers together', 'watch-share-exhausted'],
+  caller: ['RATE_LIMITED', 'one caller (TOKEN_BUDGET_CALLER_SHARE)', 'caller-share-exhausted'],
 } as const;
 const storeAway =
   'The store (CACHE_URL) does not answer, and the token calls this process may make without it are used up';

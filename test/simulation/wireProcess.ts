@@ -42,13 +42,9 @@ interface Parts {
 export function wireProcess({ world, node, line, config, fetch, secret }: Parts) {
   const state = { isDegraded: false };
   const store = guarded(line, {
-    onDegraded: ({ trouble }) => {
-      state.isDegraded = true;
-      world.tell(`node ${node}`, `goes on alone: ${trouble}`);
-    },
-    onRecovered: () => {
-      state.isDegraded = false;
-      world.tell(`node ${node}`, 'uses the store again');
+    onTrouble: (error) => {
+      state.isDegraded = error !== undefined;
+      world.tell(`node ${node}`, error ? `goes on alone: ${error.trouble}` : 'uses the store again');
     },
   });
   const clientSecret = new Secret(secret());

@@ -15,7 +15,7 @@ async function inStore<T>(directory: string, work: (store: LocalStore) => Promis
   const told: string[] = [];
   const store = await LocalStore.open(directory, {
     waitMs: 0,
-    onDegraded: ({ detail }) => void told.push(`${detail}`),
+    onTrouble: (error) => void told.push(`${error?.detail}`),
   });
   const result = await work(store);
   await store.close();

@@ -44,7 +44,7 @@ it('an hour that a process knows to be spent is over when the client secret chan
   const sealer = new Sealer(secret);
   const upstream = { baseUrl: 'https://service.example', clientId: 'acme' };
   const store = new SealedStore({ store: new LocalStore(), sealer, upstream, UPSTREAM_API_VERSION: '1' });
-  const told = { onBudget: () => {}, onExhausted: () => {} };
+  const told = { onBudget: () => {}, onEvent: () => {} };
   const limits = { TOKEN_BUDGET_PER_HOUR: 1, TOKEN_BUDGET_CALLER_SHARE: 1, budgetWatchShare: 1 };
   const budget = new TokenBudget({ store, ...limits, ...told });
   await budget.spend({});
