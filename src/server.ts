@@ -10,7 +10,6 @@ import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
 import { Operations } from './operations/Operations.js';
-import { TrustedDocuments } from './operations/TrustedDocuments.js';
 import { pause } from './process/pause.js';
 import { resolvers } from './resolvers/index.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
@@ -113,8 +112,7 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
 }
 
 function operationsOf(services: Surroundings & RunningServices & Services, tracing: Tracing | undefined): Operations {
-  const { config, log, metrics, lines, logOperation, stopped } = services;
-  const { TRUSTED_DOCUMENTS_FILE: paths, TRUSTED_DOCUMENTS_MODE: mode } = config;
+  const { config, log, metrics, logOperation } = services;
   const schema = buildSchema({
     resolvers,
     providers: config.PROVIDERS_FILE === undefined ? defaultProviders : readProviders(config.PROVIDERS_FILE),
@@ -129,16 +127,12 @@ function operationsOf(services: Surroundings & RunningServices & Services, traci
     metrics.showFailures(Object.keys(type?.getFields() ?? {}));
   }
   return new Operations({
+    ...services,
     schema,
     contextFor: (facts, fields, trail) => new RequestContext(facts, services, fields, trail),
-    quota: services.quota,
-    places: services.places,
-    config,
-    trustedDocuments: paths && new TrustedDocuments({ paths, mode, log, lines, stopped }),
     onEnd: (record) => {
       metrics.onEnd(record);
       logOperation(record, tracing?.onEnd(record));
     },
-    log,
   });
 }

@@ -3,13 +3,12 @@ import type { GraphQLFormattedError, GraphQLSchema, OperationTypeNode } from 'gr
 import type { Holder, Places, Release } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
 import type { Identity } from '../auth/Authenticator.js';
-import type { Config } from '../config/config.js';
 import type { ErrorCode } from '../errors/errors.js';
-import type { Logger } from '../observability/log.js';
+import type { LineLimit } from '../observability/LineLimit.js';
 import type { Trail } from '../process/Trail.js';
+import type { Surroundings } from '../services.js';
 import { type Client, type GraphQLRequest, noValues, type Variables } from './GraphQLRequest.js';
 import type { KnownOperation } from './KnownOperations.js';
-import type { TrustedDocuments } from './TrustedDocuments.js';
 
 export const transports = ['http', 'ws', 'sse', 'multipart'] as const;
 export type Transport = (typeof transports)[number];
@@ -130,17 +129,13 @@ export interface Operation extends OperationRecord {
 }
 
 /** What operations are run with; started once, with the gateway. */
-export interface OperationsOptions {
+export interface OperationsOptions extends Pick<Surroundings, 'config' | 'log' | 'stopped'> {
   readonly schema: GraphQLSchema;
-  /** Callers may learn what the schema holds only with INTROSPECTION. */
-  readonly config: Config;
-  /** Undefined where any document may run. */
-  readonly trustedDocuments: TrustedDocuments | undefined;
+  readonly lines: LineLimit;
   readonly quota: Quota;
   readonly places: Places;
   /** `fields`: how many the operation answers. */
   readonly contextFor: (facts: OperationFacts, fields: number, trail?: Trail) => OperationContext;
   /** Called once for each operation, refused request and connection turned away, at its end. */
   readonly onEnd: (record: OperationRecord) => void;
-  readonly log: Logger;
 }

@@ -16,7 +16,7 @@ import type {
   Transport,
 } from './Operation.js';
 import { type ResultStream, subscribe } from './ResultStream.js';
-import { documentOf } from './TrustedDocuments.js';
+import { documentOf, TrustedDocuments } from './TrustedDocuments.js';
 
 /** Bytes of memory per character of a request's headers. */
 const bytesPerHeaderCharacter = 3;
@@ -42,16 +42,20 @@ export class Operations {
   readonly #known: KnownOperations;
   readonly #apollo: ApolloServer<OperationContext>;
   readonly #exit: Exit;
+  /** Undefined where any document may run. */
+  readonly #trusted: TrustedDocuments | undefined;
 
   constructor(private readonly options: OperationsOptions) {
     this.#apollo = createApolloServer(options);
     this.#known = new KnownOperations(options, this.#apollo);
     this.#exit = new Exit(options);
+    const { TRUSTED_DOCUMENTS_FILE: paths } = options.config;
+    this.#trusted = paths && new TrustedDocuments(paths, options);
   }
 
   /** @throws Error in one line when the trusted documents cannot be read */
   async start(): Promise<void> {
-    await this.options.trustedDocuments?.start();
+    await this.#trusted?.start();
     await this.#apollo.start();
   }
 
@@ -67,7 +71,7 @@ export class Operations {
     const { quota, places, contextFor } = this.options;
     const { holder } = facts.caller;
     // A router that presents its secret writes its own documents, which no list has.
-    const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
+    const trusted = facts.fromRouter === true ? undefined : this.#trusted;
     return quota.timed(holder, () => {
       const { text, isListed } = documentOf(asked, trusted);
       record.asked = asked; // from here on, an error without an HTTP status of its own is a mistake in the document

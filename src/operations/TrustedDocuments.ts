@@ -4,31 +4,27 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
-import type { Config } from '../config/config.js';
-import type { LineLimit } from '../observability/LineLimit.js';
-import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
+import { follow, withoutByteOrderMark } from '../process/files.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
-import type { OperationFacts } from './Operation.js';
-
-interface TrustedDocumentsOptions {
-  /** Files and folders. */
-  readonly paths: readonly string[];
-  /** `report`: documents that are not listed may run, and are reported. Otherwise they are refused. */
-  readonly mode: Config['TRUSTED_DOCUMENTS_MODE'];
-  readonly log: Followed['log'];
-  readonly stopped: AbortSignal;
-  readonly lines: LineLimit;
-}
+import type { OperationFacts, OperationsOptions } from './Operation.js';
 
 /** The documents of TRUSTED_DOCUMENTS_FILE, read again when they change. */
 export class TrustedDocuments {
   #listed = new Listed();
 
-  constructor(readonly options: TrustedDocumentsOptions) {}
+  constructor(
+    private readonly paths: readonly string[],
+    private readonly options: OperationsOptions,
+  ) {}
+
+  /** Whether documents that are not listed may run, and are reported. */
+  get onlyReports(): boolean {
+    return this.options.config.TRUSTED_DOCUMENTS_MODE === 'report';
+  }
 
   /** @throws Error in one line that names TRUSTED_DOCUMENTS_FILE */
   async start(): Promise<void> {
-    const { paths } = this.options;
+    const { paths, options } = this;
     const take = async () => {
       const listed = await readListed(paths);
       const isSame = isDeepStrictEqual(listed.byId, this.#listed.byId);
@@ -36,7 +32,7 @@ export class TrustedDocuments {
       return isSame ? undefined : { setting: 'TRUSTED_DOCUMENTS_FILE', documents: listed.byId.size };
     };
     await take();
-    follow({ ...this.options, take });
+    follow({ ...options, paths, take });
   }
 
   /** The listed document that a request sends, by its text in any layout or, without a text, by its id. */
@@ -71,7 +67,7 @@ export function documentOf(request: GraphQLRequest, trusted: TrustedDocuments | 
   const listed = trusted?.find(query, documentId ?? sha256Hash);
   if (listed !== undefined) return { text: listed, isListed: true };
   if (query !== undefined) {
-    if (trusted && trusted.options.mode !== 'report')
+    if (trusted && !trusted.onlyReports)
       throw badRequest('This is not a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here');
     return { text: query, isListed: false };
   }
