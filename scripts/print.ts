@@ -13,12 +13,11 @@ import { settings, standardVariables } from '../src/config/settings.js';
 import { type ErrorCode, errorCodes } from '../src/errors/errorCodes.js';
 import { resolvers } from '../src/resolvers/index.js';
 import { buildSchema } from '../src/schema/buildSchema.js';
-import { defaultProviders } from '../src/schema/Provider.js';
 import { maxTries } from '../src/upstream/ResilientFetch.js';
 import faultTable from '../test/gateway/faults/faultTable.json' with { type: 'json' };
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
-const schema = buildSchema({ resolvers, providers: defaultProviders });
+const schema = buildSchema(resolvers);
 /** As a router reads it. */
 const { data } = await graphql({ schema, source: '{ _service { sdl } }', contextValue: { facts: {} } });
 const sdl = `${(data as { _service: { sdl: string } })._service.sdl.trim()}\n`;

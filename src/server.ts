@@ -15,7 +15,7 @@ import { resolvers } from './resolvers/index.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
 import { explorerOperations } from './schema/explorerOperations.js';
-import { defaultProviders, readProviders } from './schema/Provider.js';
+import { readProviders } from './schema/Provider.js';
 import { type RunningServices, type Surroundings, startServices } from './services.js';
 
 export type Gateway = Awaited<ReturnType<typeof startGateway>>;
@@ -113,15 +113,11 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
 
 function operationsOf(services: Surroundings & RunningServices & Services, tracing: Tracing | undefined): Operations {
   const { config, log, metrics, logOperation } = services;
-  const schema = buildSchema({
-    resolvers,
-    providers: config.PROVIDERS_FILE === undefined ? defaultProviders : readProviders(config.PROVIDERS_FILE),
-    onUnknownValue: (kind, value) => {
-      metrics.unknownValues.add(kind);
-      // The service may put anything into these fields: only a plain word is logged.
-      const logged = /^[A-Za-z_-]{1,40}$/.test(value) ? value : 'withheld: not a plain word';
-      log.warn({ kind, value: logged }, 'the service uses a value the schema has no name for');
-    },
+  const schema = buildSchema(resolvers, readProviders(config.PROVIDERS_FILE), (kind, value) => {
+    metrics.unknownValues.add(kind);
+    // The service may put anything into these fields: only a plain word is logged.
+    const logged = /^[A-Za-z_-]{1,40}$/.test(value) ? value : 'withheld: not a plain word';
+    log.warn({ kind, value: logged }, 'the service uses a value the schema has no name for');
   });
   for (const type of [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]) {
     metrics.showFailures(Object.keys(type?.getFields() ?? {}));

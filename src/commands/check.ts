@@ -30,12 +30,12 @@ export const check: Command = {
 
 function partsOf(config: Config) {
   const { tls, upstreamTls, UPSTREAM_BASE_URL: baseUrl, AUTH_DECISION_URL: decisionUrl } = config;
-  const { PROVIDERS_FILE: providersFile, TRUSTED_DOCUMENTS_FILE: documents } = config;
+  const { TRUSTED_DOCUMENTS_FILE: documents } = config;
   const others = new Agents(config);
   const parts = [
     found('configuration', async () => {
       for (const files of [tls, upstreamTls]) if (files) readPemFiles(files);
-      if (providersFile !== undefined) readProviders(providersFile);
+      readProviders(config.PROVIDERS_FILE);
       const state = baseUrl === undefined ? 'complete, for the embedded sandbox' : 'complete';
       return [state, ...config.warnings].join('; ');
     }),

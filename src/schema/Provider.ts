@@ -4,14 +4,10 @@ import { withoutByteOrderMark } from '../process/files.js';
 import { openEnum } from './fields.js';
 
 /** One value of the `Provider` enum: the service's `value` (interface, 2.4) under the `name` the schema shows. */
-export interface ProviderEntry {
-  readonly name: string;
-  readonly value: string;
-  readonly description: string;
-}
+export type ProviderEntry = z.output<typeof providersFile>[number];
 
 /** The 13 values of the interface. The exact strings of the ten vendor values are not public: `PROVIDERS_FILE` supplies them. */
-export const defaultProviders: readonly ProviderEntry[] = [
+const defaultProviders: readonly ProviderEntry[] = [
   { name: 'IRS', value: 'irs', description: 'The tax authority itself.' },
   { name: 'IRS_TAX_PRO', value: 'irs_tax_pro', description: 'The tax authority, through a tax professional.' },
   { name: 'SERVICE_SANDBOX', value: 'service-sandbox', description: "The service's sandbox, whose data is not real." },
@@ -43,8 +39,9 @@ const providersFile = z
   .refine((entries) => new Set(entries.map((e) => e.name)).size === entries.length, 'must not repeat a name')
   .refine((entries) => new Set(entries.map((e) => e.value)).size === entries.length, 'must not repeat a value');
 
-/** Reads the catalogue that replaces the built-in one. @throws Error with one line saying what is wrong with the file */
-export function readProviders(file: string): readonly ProviderEntry[] {
+/** The catalogue in the file, or else the built-in one. @throws Error with one line saying what is wrong with the file */
+export function readProviders(file?: string): readonly ProviderEntry[] {
+  if (file === undefined) return defaultProviders;
   let json: unknown;
   try {
     json = JSON.parse(withoutByteOrderMark(readFileSync(file, 'utf8')));

@@ -2,7 +2,7 @@ import { type GraphQLObjectType, type GraphQLSchema, isIntrospectionType, isObje
 import { buildSchemaSync, getMetadataStorage, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { RequestContext } from '../context/RequestContext.js';
 import { asSubgraph, type Resolver } from './asSubgraph.js';
-import { defineProviders, type ProviderEntry } from './Provider.js';
+import { defineProviders, readProviders } from './Provider.js';
 import { type ValueKind, Vocabulary } from './Vocabulary.js';
 
 /** The specifications that the subgraph uses. Federation 2.9, because not every composer supports a later version. */
@@ -30,20 +30,17 @@ const rootDescriptions = {
 
 type ResolverClass = new (vocabulary: Vocabulary) => Resolver;
 
-interface SchemaOptions {
-  /** By the name of their type. */
-  readonly resolvers: Readonly<Record<string, ResolverClass>>;
-  readonly providers: readonly ProviderEntry[];
-  readonly onUnknownValue?: (kind: ValueKind, value: string) => void;
-}
-
 /**
  * Builds the executable subgraph schema. TypeGraphQL's build settings are process-global and stick between calls, so every
- * one that matters is given here, and here only.
+ * one that matters is given here, and here only. `resolvers`: by the name of their type.
  */
-export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }: SchemaOptions): GraphQLSchema {
+export function buildSchema(
+  resolvers: Readonly<Record<string, ResolverClass>>,
+  providers = readProviders(),
+  onUnknown: (kind: ValueKind, value: string) => void = () => {},
+): GraphQLSchema {
   defineProviders(providers);
-  const vocabulary = new Vocabulary(providers, onUnknownValue);
+  const vocabulary = new Vocabulary(providers, onUnknown);
   const instances: Instances = new Map(
     Object.entries(resolvers).map(([type, someClass]) => [someClass, [type, new someClass(vocabulary)]]),
   );

@@ -1,6 +1,5 @@
 import { resolvers } from '../../src/resolvers/index.js';
 import { buildSchema } from '../../src/schema/buildSchema.js';
-import { defaultProviders } from '../../src/schema/Provider.js';
 
 /** As the gateway serves it with the providers that it has built in. */
-export const schema = buildSchema({ resolvers, providers: defaultProviders });
+export const schema = buildSchema(resolvers);
