@@ -12,6 +12,7 @@ import {
   leavesMuchUnread,
   pathAndQueryOf,
   stopReading,
+  unansweredOf,
 } from './BoundedRequest.js';
 
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
@@ -86,8 +87,11 @@ export class HttpServer {
     this.server.maxHeadersCount = maxHeaders;
     this.server.on('checkExpectation', listener); // Node.js would answer 417 itself, without counting the request
     this.server.on('upgrade', (request, socket, head) => {
-      if (options.upgrade && isForWebSocket(request)) options.upgrade(request, head, new SafeResponse(request));
-      else socket.destroy();
+      // Behind a request that waits for its answer, a WebSocket or its refusal would be written into that answer.
+      const isFree = unansweredOf(request.socket) === 0;
+      if (options.upgrade && isFree && isForWebSocket(request)) {
+        options.upgrade(request, head, new SafeResponse(request));
+      } else socket.destroy();
     });
     const remember = (socket: Socket) => {
       this.#sockets.add(socket);

@@ -211,6 +211,12 @@ it.each<[string, number, number, string[]]>([
   for (const connection of connections) connection.end();
 });
 
+it('a WebSocket that is asked for before an earlier answer ends the connection', async () => {
+  const connection = rawHttp(gateway.origin);
+  connection.write(...nowhere, ...upgrade.slice(0, 4), '', '');
+  await connection.closed;
+});
+
 it('a body may come in many pieces, but not in very many tiny ones', async () => {
   const body = JSON.stringify({ query: '{ __typename }', extensions: { filler: 'x'.repeat(1000) } });
   const inPieces = (bytes: number) =>
