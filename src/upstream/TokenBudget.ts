@@ -60,7 +60,7 @@ export class TokenBudget {
       const leftMs = this.#reached.getRemainingTTL(limit.key);
       if (leftMs > 0) throw this.#refusal(limit, leftMs);
     }
-    for (const limit of limits) await this.#count(limit);
+    for (const [index, limit] of limits.entries()) await this.#count(limit, limits.slice(index));
   }
 
   #limitsOf({ holder, isWatch }: Spender): readonly Limit[] {
@@ -70,26 +70,28 @@ export class TokenBudget {
       const key = store.keyOf(['token-budget', of, whose]);
       limits.push({ of, holder: whose, most: Math.max(1, Math.floor(share * TOKEN_BUDGET_PER_HOUR)), key });
     };
-    if (isWatch && budgetWatchShare < 1) add('watch', 'watchers', budgetWatchShare);
+    // The caller's first: what is refused there must not count for others.
     if (holder !== undefined && TOKEN_BUDGET_CALLER_SHARE < 1) add('caller', holder, TOKEN_BUDGET_CALLER_SHARE);
+    if (isWatch && budgetWatchShare < 1) add('watch', 'watchers', budgetWatchShare);
     add('fleet', '', 1);
     return limits;
   }
 
-  async #count(limit: Limit): Promise<void> {
+  /** `rest`: the limit, and those that are counted after it. */
+  async #count(limit: Limit, rest: readonly Limit[]): Promise<void> {
     const counted = await this.options.store.increment(limit.key, hourMs).catch(goOnAlone);
-    if (counted === undefined) return this.#countAlone(limit);
+    if (counted === undefined) return this.#countAlone(limit, rest);
     const { count: calls, leftMs } = counted;
     if (limit.of === 'fleet') this.options.onBudget(Math.max(0, limit.most - calls), leftMs);
-    if (calls <= limit.most) return;
-    this.#reached.set(limit.key, true, { ttl: Math.max(1, leftMs) }); // lru-cache takes 0 for no end
-    throw this.#refusal(limit, leftMs);
+    if (calls >= limit.most) this.#reached.set(limit.key, true, { ttl: Math.max(1, leftMs) }); // lru-cache takes 0 for no end
+    if (calls > limit.most) throw this.#refusal(limit, leftMs);
   }
 
-  #countAlone(limit: Limit): void {
-    const calls = this.#alone.get(limit.key) ?? 0;
-    if (calls >= Math.max(1, limit.most * aloneShare)) throw this.#refusal(limit, storeAwayRetryMs, storeAway);
-    this.#alone.set(limit.key, calls + 1);
+  #countAlone(limit: Limit, rest: readonly Limit[]): void {
+    const callsOf = ({ key }: Limit) => this.#alone.get(key) ?? 0;
+    const reached = rest.find((each) => callsOf(each) >= Math.max(1, each.most * aloneShare));
+    if (reached !== undefined) throw this.#refusal(reached, storeAwayRetryMs, storeAway);
+    this.#alone.set(limit.key, callsOf(limit) + 1);
   }
 
   /** At the cap of the watchers or of one caller, the error names whom it concerns: others who wait for the read try again. */

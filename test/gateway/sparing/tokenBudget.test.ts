@@ -109,6 +109,12 @@ describe('the share of watchers in the hourly budget', () => {
     expect(await read(50, 'one')).toBe(16 - 6);
   });
 
+  it('is not used up by what is beyond the share of one caller', async () => {
+    fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 0.25, budgetWatchShare: 0.5 });
+    await Promise.all(fleet.addTaxpayers(32).map((id) => outcomeOf(fleet.one.broker.poll(id, { holder: 'one' }))));
+    expect(await poll(50, 'another')).toBe(16);
+  });
+
   it('refuses no query that waits for the same read', async () => {
     fleet = await startFleet({ budgetPerHour: 64, budgetWatchShare: 0.01 });
     expect(await poll(2)).toBe(1);
