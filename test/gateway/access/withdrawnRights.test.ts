@@ -27,15 +27,16 @@ const [provider, point] = await Promise.all([startTrustedProvider(), startTestDe
 const timing = { ...quickPolls, AUTH_DECISION_TTL_SECONDS: String(ttlMs / 1000) };
 const gateway = await startTestGateway({ ...provider.env, ...timing, AUTH_DECISION_URL: point.url });
 
-/** A caller, and the one taxpayer whom that caller may see, with a job. */
-async function scene(subject: string) {
+/** A caller, and the taxpayers whom that caller may see, each with a job. */
+async function scene(subject: string, count = 1) {
   const { sandbox } = gateway;
-  const { id } = sandbox.addTaxpayer({ name: `Name for ${subject}`, status: 'AUTHORIZED' });
-  sandbox.addJob({ taxpayerId: id, jobId: 'job', durationMs: Infinity });
-  point.allow(subject, [id]);
+  const ids = sandbox.addTaxpayers(count, { name: `Name for ${subject}`, status: 'AUTHORIZED' });
+  const [id = ''] = ids;
+  for (const taxpayerId of ids) sandbox.addJob({ taxpayerId, jobId: 'job', durationMs: Infinity });
+  point.allow(subject, ids);
   const headers = { authorization: `Bearer ${await provider.token({ sub: subject, scope })}` };
   return {
-    ...{ sandbox, id, name: `Name for ${subject}` },
+    ...{ sandbox, ids, id, headers, name: `Name for ${subject}` },
     ask: (query: string, variables: object = { id }): Promise<Answer<Record<string, unknown>>> =>
       gateway.query(query, variables, headers),
     asked: () => point.asked.filter(({ body }) => body.subject.id === subject).length,
@@ -130,6 +131,15 @@ describe.each(['a WebSocket', 'an event stream'])('A stream over %s', (transport
     expect(await next()).toBeUndefined();
     point.behave(undefined);
   });
+});
+
+it('Streams whose decisions expire at once go on, although not all questions have room at once', async () => {
+  const { ask, ids, headers } = await scene('who watches many', 40);
+  await ask(`{ ${ids.map((id, n) => `_${n}: refreshJob(taxpayerId: "${id}", jobId: "job") { status }`)} }`);
+  const socket = await initSocket(gateway, headers);
+  for (const id of ids) socket.subscribe({ query: follow, variables: { id } }, id);
+  await wait(2 * ttlMs);
+  expect(socket.received.filter(({ type }) => type === 'complete')).toEqual([]);
 });
 
 async function overSocket(id: string, headers: Texts): Promise<() => Promise<unknown>> {
