@@ -75,8 +75,14 @@ export class HttpFacts {
     if (this.#signal !== undefined) return this.#signal;
     const controller = new AbortController();
     this.#signal = controller.signal;
-    if (this.response.destroyed) controller.abort();
-    this.response.once('close', () => controller.abort());
+    const { socket } = this.request;
+    const abort = () => {
+      socket.off('close', abort);
+      controller.abort();
+    };
+    if (this.response.destroyed || socket.destroyed) abort();
+    this.response.once('close', abort);
+    socket.once('close', abort); // a pipelined response that has no socket yet is not told
     return controller.signal;
   }
 }
