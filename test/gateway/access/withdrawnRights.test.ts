@@ -139,7 +139,7 @@ it('Streams whose decisions expire at once go on, although not all questions hav
   const socket = await initSocket(gateway, headers);
   for (const id of ids) socket.subscribe({ query: follow, variables: { id } }, id);
   await wait(2 * ttlMs);
-  expect(socket.received.filter(({ type }) => type === 'complete')).toEqual([]);
+  expect(JSON.stringify(socket.received)).not.toContain('complete');
 });
 
 async function overSocket(id: string, headers: Texts): Promise<() => Promise<unknown>> {
