@@ -150,7 +150,7 @@ class PollLoop<View extends Timed> {
     // After a failure the next poll may come sooner: the readers that saw it may wait for longer.
     const waitMs = this.#failure ? this.#failure.quietUntil - performance.now() : 0;
     if (waitMs > 0) this.schedule(waitMs);
-    else if (this.#failure || (reader.news === undefined && !isAwaited)) void this.#poll([reader]);
+    else if (this.#failure || (reader.news === undefined && !isAwaited)) void this.#poll(reader);
   }
 
   leave(reader: Reader<View>): void {
@@ -171,14 +171,13 @@ class PollLoop<View extends Timed> {
   }
 
   /**
-   * Polls on behalf of one caller after the other, until one is not refused for reasons that concern that caller alone. Callers
-   * pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller. A reader that
-   * joins polls by itself first: the calls of those before may be refused, or have to wait.
+   * Polls on behalf of one caller after the other, until one is not refused for reasons that concern that caller alone, or
+   * another poll has found something. A reader that joins comes `first`: the calls of those before may have to wait.
    */
-  async #poll(readers = [...this.#readers]): Promise<void> {
-    readers.sort((one, other) => this.callsOf(one.call.holder) - this.callsOf(other.call.holder));
+  async #poll(first?: Reader<View>): Promise<void> {
+    const timer = this.#timer;
     const asked = new Set<Holder>();
-    for (const reader of readers) {
+    for (const reader of this.#inTurn(first)) {
       const { holder } = reader.call;
       if (asked.has(holder) || !this.#readers.delete(reader)) continue; // or it has left
       asked.add(holder);
@@ -190,15 +189,20 @@ class PollLoop<View extends Timed> {
         if (view !== undefined) return this.#publish(view);
         break; // it was forgotten meanwhile
       } catch (error) {
-        if (this.#ended) return;
+        if (this.#ended || this.#timer !== timer) return;
         // A refusal that names another holder, as that of the watchers' share does, concerns every caller.
         const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
         if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
       }
     }
-    if (!this.#ended) this.#retryAfter(0);
+    if (!this.#ended && this.#timer === timer) this.#retryAfter(0);
   }
 
+  /** Callers pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller. */
+  *#inTurn(first: Reader<View> | undefined) {
+    if (first) yield first;
+    yield* [...this.#readers].sort((one, other) => this.callsOf(one.call.holder) - this.callsOf(other.call.holder));
+  }
   /** Tells the readers what changed, then ends or schedules the next poll. */
   #publish(view: View): void {
     this.#failure = undefined;
