@@ -150,6 +150,7 @@ export class Journal {
 
   async #writeAnew(): Promise<void> {
     this.#mostBytes = 2 * this.#size + slackBytes; // if this fails (full disk), the next writes only append
+    await this.lock.check(); // otherwise `journal.new` may be that of another process
     const path = join(this.directory, 'journal');
     await rm(`${path}.new`, { force: true }); // not reused: a process that stood still may have it open
     const file = await open(`${path}.new`, 'ax', 0o600);
