@@ -30,7 +30,8 @@ export class LocalStore implements Store {
   #journal: Journal | undefined;
   #isClosed = false;
   #sweepAt = 0;
-
+  /** Whether it was full even without what has expired and all fields: it is not looked through for each new entry then. */
+  #isFull = false;
   /** The store of `directory`, kept in its journal. @throws StoreError `misconfigured`, fit to be shown */
   static async open(directory: string, options: JournalOptions): Promise<LocalStore> {
     const store = new LocalStore();
@@ -166,14 +167,15 @@ export class LocalStore implements Store {
   #makeRoom(): void {
     const now = performance.now();
     const isOver = this.#bytes >= this.mostBytes;
-    if (isOver || now >= this.#sweepAt) {
+    if ((isOver && !this.#isFull) || now >= this.#sweepAt) {
       this.#sweepAt = now + sweepEveryMs;
       for (const [key, { endsAt }] of this.#held) {
         const isField = key.includes(separator);
         if (endsAt <= now || (isOver && isField && this.#bytes >= 0.9 * this.mostBytes)) void this.#drop(key);
       }
     }
-    if (this.#bytes >= this.mostBytes) throw new StoreError('refused', 'EFULL');
+    this.#isFull = this.#bytes >= this.mostBytes;
+    if (this.#isFull) throw new StoreError('refused', 'EFULL');
   }
 }
 
