@@ -120,7 +120,8 @@ export class TokenBroker implements MemoryKeeper {
   /** The record in memory, of any age. `stale`: as it is shown when the service cannot answer. */
   known(id: TaxpayerId, stale = false): TokenView | undefined {
     const held = this.cache.peek(id);
-    return held && isRecord(held) ? { ...held, stale } : undefined;
+    if (!held || !isRecord(held)) return undefined;
+    return stale ? { ...held, stale } : held;
   }
 
   /**
