@@ -9,7 +9,7 @@ import type { Dialect } from './accept.js';
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** The request id: the caller's, if well formed, or a new one. */
-export function requestIdOf({ headers }: IncomingMessage): string {
+function requestIdOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && requestIdForm.test(given) ? given : crypto.randomUUID();
 }

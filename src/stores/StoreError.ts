@@ -8,7 +8,7 @@ const troubles = {
 };
 
 /** Why a store could not do what it was asked: a bounded set, fit for a metric label. */
-export type StoreTrouble = keyof typeof troubles;
+type StoreTrouble = keyof typeof troubles;
 
 /** What the store did, by {@link StoreError.detail}: a code or, of replies with no code but `ERR`, the server's words. */
 export const causes: Readonly<Record<string, string>> = {
