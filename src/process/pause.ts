@@ -34,10 +34,13 @@ const lastMs = 250;
  */
 export function giveUpAfter(ms: number, giveUp: () => void): () => void {
   const last = Math.min(ms, lastMs);
-  let timer = setTimeout(() => {
-    timer = setTimeout(giveUp, last);
+  let timer: NodeJS.Timeout | undefined = setTimeout(() => {
+    timer = setTimeout(() => setImmediate(() => timer && giveUp()), last); // after I/O: it may have stood still in this part
   }, ms - last);
-  return () => clearTimeout(timer);
+  return () => {
+    clearTimeout(timer);
+    timer = undefined;
+  };
 }
 
 /** Rejects with the error of `late` when `work` takes longer than `ms`, as {@link giveUpAfter} counts. The work goes on. */

@@ -1,3 +1,4 @@
+import { access } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { guarded } from '../../src/stores/guarded.js';
 import { StoreError } from '../../src/stores/StoreError.js';
@@ -44,4 +45,15 @@ it('goes on after a probe that is answered, and says that it is closed after one
   await store.close();
   await pause(300);
   expect(await troubleOf()).toBe('closed');
+});
+
+it('takes an answer that came while the process stood still', async () => {
+  const get = async () => {
+    await pause(9);
+    await new Promise(setImmediate);
+    const answer = access('/');
+    for (const end = performance.now() + 300; performance.now() < end; );
+    return answer;
+  };
+  await guarded({ get } as never, {}).get('any');
 });

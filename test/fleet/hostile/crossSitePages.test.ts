@@ -108,10 +108,9 @@ describe('a page that CORS_ORIGINS names', () => {
   );
 });
 
-const get = async (accept: string | undefined, headers: Texts = {}) => {
+const get = async (accept: string) => {
   const before = callsOf(gateway);
-  const sent = { ...headers, ...(accept !== undefined && { accept }) };
-  const response = await fetch(addressOf(gateway), { headers: sent });
+  const response = await fetch(addressOf(gateway), { headers: { accept } });
   await response.text();
   return [response.status, callsOf(gateway) - before];
 };
@@ -119,8 +118,6 @@ const get = async (accept: string | undefined, headers: Texts = {}) => {
 it.each([
   ['text/event-stream', 200],
   ['*/*', 400],
-  ['text/event-stream;q=0, */*', 400],
-  [undefined, 400], // `fetch` sends */*
 ])('a GET of no browser that accepts %s gets %s', async (accept, status) => {
   expect(await get(accept)).toEqual([status, status === 200 ? 1 : 0]);
 });

@@ -40,12 +40,6 @@ describe('The sandbox serves the interface of the service:', () => {
   const jobPath = `/tax-payer/${authorized}/refresh/cccccccc-cccc-4ccc-8ccc-cccccccccccc`;
   it.each<[string, number, string, Sent]>([
     ['wrong client credentials', 401, tokenPath, { headers: { authorization: 'Bearer bm86bm8=' } }],
-    [
-      'no credentials',
-      401,
-      '/client-links',
-      { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' },
-    ],
     ['client credentials in place of the access token', 401, jobPath, { headers: asClient }],
     ['a missing access token', 401, jobPath, {}],
     ['an unknown taxpayer', 404, '/auth/tax-payer/nobody/token', { headers: asClient }],
@@ -56,7 +50,6 @@ describe('The sandbox serves the interface of the service:', () => {
       { headers: { authorization: 'Bearer sandbox-token-not-real-6' } },
     ],
     ['another method', 404, tokenPath, { method: 'DELETE' }],
-    ['dot segments in disguise', 404, '/auth/tax-payer/%2E./token', {}],
     ['an id that is no UTF-8', 404, '/auth/tax-payer/%FF/token', {}],
   ])('refuses %s with %i and the text that must never reach a caller', async (_, status, path, sent) => {
     const answer = await call(path, sent);
