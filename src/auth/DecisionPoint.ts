@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
 import type { Secret } from '../config/Secret.js';
 import { authUnavailable } from '../errors/errors.js';
-import { type AgentFor, fetchJson, NoAnswer } from '../network/fetchJson.js';
+import { type AgentFor, fetchJson, NoAnswer } from '../network/exchange.js';
 import { mostRemembered } from '../process/BoundedCache.js';
 import type { Trail } from '../process/Trail.js';
 import type { Profile, TaxpayerScope } from './caller.js';
@@ -33,8 +33,8 @@ interface DecisionPointOptions {
   readonly token?: Secret | undefined;
   /** How long a permission is cached, in milliseconds. */
   readonly ttlMs: number;
-  /** After each call, with the reason when it failed. */
-  readonly onCall: (failure: NoAnswer | undefined, seconds: number) => void;
+  /** After each call, with `ok` or what went wrong, and why. */
+  readonly onCall: (outcome: string, seconds: number, reason?: string) => void;
 }
 
 /** Time for a call, in milliseconds. */
@@ -86,11 +86,12 @@ export class DecisionPoint {
     } catch (error) {
       failure = error as NoAnswer;
       const message = 'The decision point cannot say at the moment whether the caller may see this taxpayer';
-      throw authUnavailable(message, `decision point: ${failure.message}`);
+      throw authUnavailable(message, `decision point: ${failure.reason}`);
     } finally {
+      const outcome = failure?.kind === 'invalid' ? 'answer' : (failure?.kind ?? 'ok');
       const ms = performance.now() - startedAt;
-      trail.note({ endpoint, method: 'POST', server: url, outcome: failure?.fault ?? 'ok', startedAt, ms });
-      onCall(failure, ms / 1000);
+      trail.note({ endpoint, method: 'POST', server: url, outcome, startedAt, ms });
+      onCall(outcome, ms / 1000, failure?.reason);
     }
   }
 
@@ -123,7 +124,7 @@ export class DecisionPoint {
       agent,
     });
     const read = decided.safeParse(isOne ? { evaluations: [answer] } : answer).data?.evaluations;
-    if (read?.length !== questions.length) throw new NoAnswer('answer', 'the answer does not decide what was asked');
+    if (read?.length !== questions.length) throw new NoAnswer('invalid', 'the answer does not decide what was asked');
     return read;
   }
 }

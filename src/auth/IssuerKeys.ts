@@ -1,7 +1,7 @@
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import * as z from 'zod';
 import { authUnavailable, type GatewayError } from '../errors/errors.js';
-import { type AgentFor, fetchJson, NoAnswer } from '../network/fetchJson.js';
+import { type AgentFor, fetchJson, NoAnswer } from '../network/exchange.js';
 import { isNestedWithin } from '../process/json.js';
 import { pause } from '../process/pause.js';
 
@@ -93,7 +93,7 @@ export class IssuerKeys implements KeySource {
 
   #unavailable(): GatewayError {
     const message = 'The keys of the identity provider cannot be read at the moment';
-    return authUnavailable(message, `key set: ${this.#failure?.message ?? 'too old'}`);
+    return authUnavailable(message, `key set: ${this.#failure?.reason ?? 'too old'}`);
   }
 
   /** Reads the keys, unless that comes too soon; tells whether it did. Joins a read that is under way. */
@@ -137,7 +137,7 @@ export async function readIssuerKeys({ issuer, jwksUrl, agentFor: agent }: KeyPl
   const get: Get = (url) => fetchJson(url, endsAt - performance.now(), { headers, agent });
   const read = publishedKeys.safeParse(await get(jwksUrl ?? (await discover(issuer, get))));
   if (!read.success || !isNestedWithin(read.data, maxKeyDepth)) {
-    throw new NoAnswer('answer', 'the answer is no JSON Web Key Set with a key');
+    throw new NoAnswer('invalid', 'the answer is no JSON Web Key Set with a key');
   }
   return read.data;
 }
@@ -154,21 +154,21 @@ async function discover(issuer: string, get: Get): Promise<string> {
   const metadata = await get(`${origin}${path}/.well-known/openid-configuration`)
     .catch((error: NoAnswer) => {
       // The other path is tried only where the server has answered this one with a status such as 404.
-      if (error.status === undefined) throw error;
+      if ((error.status ?? 0) < 400) throw error;
       return get(`${origin}/.well-known/oauth-authorization-server${path}`);
     })
-    .catch(({ fault, message }: NoAnswer) => {
-      throw new NoAnswer(fault, `metadata at /.well-known/openid-configuration: ${message}`);
+    .catch(({ kind, reason }: NoAnswer) => {
+      throw new NoAnswer(kind, `metadata at /.well-known/openid-configuration: ${reason}`);
     });
   const { data } = metadataSchema.safeParse(metadata);
-  if (!data) throw new NoAnswer('answer', 'the answer is no metadata that names a key set (jwks_uri)');
+  if (!data) throw new NoAnswer('invalid', 'the answer is no metadata that names a key set (jwks_uri)');
   // Otherwise whoever could publish metadata of another issuer would choose the keys of this one.
   if (data.issuer !== issuer) {
     const named = /^https?:\/\/[\x21-\x7e]{1,200}$/.test(data.issuer) ? data.issuer : 'another issuer';
-    throw new NoAnswer('answer', `the metadata names ${named}, AUTH_ISSUER must be exactly that`);
+    throw new NoAnswer('invalid', `the metadata names ${named}, AUTH_ISSUER must be exactly that`);
   }
   if (issuer.startsWith('https:') && !data.jwks_uri.startsWith('https:')) {
-    throw new NoAnswer('answer', 'jwks_uri is not https:, the issuer is');
+    throw new NoAnswer('invalid', 'jwks_uri is not https:, the issuer is');
   }
   return data.jwks_uri;
 }

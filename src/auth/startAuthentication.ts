@@ -20,7 +20,7 @@ export function startAuthentication(surroundings: Surroundings) {
       jwksUrl,
       agentFor: agents.others.agentFor,
       maxAgeMs: 1000 * config.AUTH_KEYS_MAX_AGE_SECONDS,
-      onRead: (failure) => report(failure?.fault, failure?.message),
+      onRead: (failure) => report(failure?.kind, failure?.reason),
       stopped,
     });
     void keys.start();
@@ -51,9 +51,9 @@ function decisionPoint({ config, log, metrics, agents }: Surroundings) {
     token,
     ttlMs: 1000 * config.AUTH_DECISION_TTL_SECONDS,
     agentFor: agents.others.agentFor,
-    onCall: (failure, seconds) => {
-      metrics.onDecisionCall(failure?.fault ?? 'ok', seconds);
-      report(failure?.fault, failure?.message);
+    onCall: (outcome, seconds, reason) => {
+      metrics.onDecisionCall(outcome, seconds);
+      report(outcome === 'ok' ? undefined : outcome, reason);
     },
   });
 }

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { Agents } from '../network/agents.js';
-import { fetchJson, NoAnswer } from '../network/fetchJson.js';
+import { fetchJson, NoAnswer } from '../network/exchange.js';
 import { readPemFiles } from '../network/pemFiles.js';
 import { readListed } from '../operations/TrustedDocuments.js';
 import { readProviders } from '../schema/Provider.js';
@@ -59,8 +59,8 @@ async function found(part: string, look: () => Promise<string>) {
   try {
     return { part, ok: true, detail: await look() };
   } catch (error) {
-    const { message } = error as Error;
-    return { part, ok: false, detail: error instanceof NoAnswer ? `${error.fault}: ${message}` : message };
+    const detail = error instanceof NoAnswer ? `${error.kind}: ${error.reason}` : (error as Error).message;
+    return { part, ok: false, detail };
   }
 }
 
@@ -110,10 +110,10 @@ async function answering(setting: string, url: string, { agentFor: agent }: Agen
   const startedAt = performance.now();
   const answer = await fetchJson(url, limitMs, { agent }).then(
     () => 'HTTP 200',
-    ({ fault, message, status = 0 }: NoAnswer) => {
+    ({ kind, reason, status = 0 }: NoAnswer) => {
       const isUnreachable = [502, 503, 504].includes(status); // the answer of a proxy or balancer in front of the server
-      if (fault === 'answer' && !isUnreachable) return message;
-      throw new Error(`${setting} does not answer: ${message}`);
+      if (kind === 'invalid' && !isUnreachable) return reason;
+      throw new Error(`${setting} does not answer: ${reason}`);
     },
   );
   return `${setting} answers (${answer}) in ${msSince(startedAt)} ms`;

@@ -163,7 +163,6 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
     RATE_LIMIT_PER_MINUTE: s.RATE_LIMIT_PER_MINUTE ?? (isJwt ? rateLimitPerMinute : 0),
     // Not settings: nobody needs others.
     answerBytes: 8 * 1024 * 1024,
-    maxResponseBytes: 1024 * 1024,
     /** For each kind of entries. */
     memoryBytes: heapPart(8),
     budgetWatchShare: 0.5,

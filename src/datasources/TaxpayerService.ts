@@ -2,6 +2,7 @@ import type { LeasedCacheOptions } from '../cache/Entry.js';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
+import { NoAnswer } from '../network/exchange.js';
 import type { Pauses } from '../upstream/Pauses.js';
 import type {
   CallOptions,
@@ -10,7 +11,6 @@ import type {
   ResilientFetch,
   ServiceRequest,
 } from '../upstream/ResilientFetch.js';
-import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { WatcherOptions } from './Watcher.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
@@ -21,7 +21,7 @@ interface TaxpayerServiceOptions {
   readonly http: ResilientFetch;
   readonly pauses: Pauses;
   /** Called after a call with all its tries; `failure` says what was wrong with the service, if anything. */
-  readonly onOutcome: (endpoint: Endpoint, failure?: TryFailure) => void;
+  readonly onOutcome: (endpoint: Endpoint, failure?: NoAnswer) => void;
 }
 
 /** One call of an endpoint, with the client credentials or a taxpayer's token. */
@@ -110,7 +110,7 @@ export class TaxpayerService {
     });
     const { status, value, retryAfterSeconds } = await calling.catch((error) => {
       const failure = error.cause ?? error; // the cause of an unknown outcome
-      if (failure instanceof TryFailure) onOutcome(endpoint, failure);
+      if (failure instanceof NoAnswer) onOutcome(endpoint, failure);
       throw error;
     });
     if (value !== undefined) {

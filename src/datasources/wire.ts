@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { Secret } from '../config/Secret.js';
+import { NoAnswer } from '../network/exchange.js';
 import { isObject } from '../process/json.js';
-import { TryFailure } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import { faultOfMetadata } from './metadata.js';
 
@@ -148,7 +148,7 @@ function decode<T>(schema: z.ZodType<T>, json: unknown): T {
 }
 
 /** `reason` names members and kinds, never values. */
-const contractBreach = (reason: string) => new TryFailure('invalid', { reason });
+const contractBreach = (reason: string) => new NoAnswer('invalid', reason);
 
 /**
  * Which members are wrong and how, as `status: Invalid input: expected string, received null`. Only members of the schemas

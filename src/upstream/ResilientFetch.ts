@@ -1,14 +1,13 @@
 import type { Agent, ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
-import nodeFetch from 'node-fetch';
+import type nodeFetch from 'node-fetch';
 import type { Config } from '../config/config.js';
 import { outcomeUnknown } from '../errors/errors.js';
 import type { Agents } from '../network/agents.js';
-import { giveUpAfter, pause } from '../process/pause.js';
-import { codeOf } from '../process/systemErrors.js';
+import { type Answered, exchange, NoAnswer } from '../network/exchange.js';
+import { pause } from '../process/pause.js';
 import type { Trail } from '../process/Trail.js';
 import { type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
-import { nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
 /** The endpoints that take the client credentials (interface, part 5). */
 export const clientEndpoints = ['createClientLink', 'taxpayerToken'] as const;
@@ -43,14 +42,14 @@ export interface ServiceRequest<T> extends CallOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** With a body the request is a POST, which is sent at most once; without one it is a GET. */
   readonly body?: string | undefined;
-  /** Reads the body of a 2xx answer. @throws TryFailure when it breaks the contract */
+  /** Reads the body of a 2xx answer. @throws NoAnswer when it breaks the contract */
   readonly decode: (json: unknown) => T;
 }
 
-export type TryOutcome = 'ok' | 'client-error' | TryFailure['kind'];
+export type TryOutcome = 'ok' | 'client-error' | NoAnswer['kind'];
 
 export interface ResilientFetchOptions
-  extends Pick<Config, 'UPSTREAM_TIMEOUT_MS' | 'UPSTREAM_DEADLINE_MS' | 'BREAKER_RESET_MS' | 'maxResponseBytes'> {
+  extends Pick<Config, 'UPSTREAM_TIMEOUT_MS' | 'UPSTREAM_DEADLINE_MS' | 'BREAKER_RESET_MS'> {
   /** Makes the connections: `agentFor` keeps them, an agent from `newAgent` is destroyed after one request. */
   readonly agents: Pick<Agents, 'agentFor' | 'newAgent'>;
   /** Default: that of node-fetch. */
@@ -75,10 +74,10 @@ export class ResilientFetch {
   }
 
   /**
-   * @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived, or UPSTREAM_UNAVAILABLE from an open
+   * @throws NoAnswer, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived, or UPSTREAM_UNAVAILABLE from an open
    *   breaker; whatever `beforeTry` throws
    */
-  call<T>(request: ServiceRequest<T>): Promise<ServiceAnswer<T>> {
+  call<T>(request: ServiceRequest<T>): Promise<Answered<T>> {
     const { endpoint, body, holder } = request;
     const endsAt = Math.min(performance.now() + this.options.UPSTREAM_DEADLINE_MS, request.endsAt ?? Infinity);
     const breaker = this.#breakers[endpoint];
@@ -86,7 +85,7 @@ export class ResilientFetch {
     return breaker.run(about, async (record) => {
       for (let repetition = 0; ; repetition += 1) {
         await request.beforeTry?.();
-        if (performance.now() >= endsAt) throw new TryFailure('timeout', { reason: 'no time left for a try' });
+        if (performance.now() >= endsAt) throw new NoAnswer('timeout', 'no time left for a try');
         try {
           return await this.#try(endsAt, request, record);
         } catch (error) {
@@ -101,47 +100,38 @@ export class ResilientFetch {
     });
   }
 
-  async #try<T>(endsAt: number, request: ServiceRequest<T>, record: CallRecord): Promise<ServiceAnswer<T>> {
+  async #try<T>(endsAt: number, request: ServiceRequest<T>, record: CallRecord): Promise<Answered<T>> {
     const { endpoint, isAsClient, url, headers, body, decode, trail } = request;
-    const { fetch = nodeFetch, UPSTREAM_TIMEOUT_MS, maxResponseBytes, agents, onTry } = this.options;
+    const { fetch, UPSTREAM_TIMEOUT_MS, agents, onTry } = this.options;
     const startedAt = performance.now();
-    const limit = new AbortController();
-    const endLimit = giveUpAfter(Math.min(UPSTREAM_TIMEOUT_MS, endsAt - startedAt), () => limit.abort());
+    const limitMs = Math.min(UPSTREAM_TIMEOUT_MS, endsAt - startedAt);
     let mayHaveArrived = false;
     const target = new URL(url);
     const method = body === undefined ? 'GET' : 'POST';
     const ownAgent =
       body === undefined ? undefined : agentForOne(agents.newAgent(target), () => (mayHaveArrived = true));
+    const agent = ownAgent ?? agents.agentFor(target);
     let outcome: TryOutcome = 'ok';
     let status: number | undefined;
     let reason: string | undefined;
     try {
-      const response = await fetch(url, {
-        method,
-        headers,
-        body: body ?? null,
-        redirect: 'manual',
-        size: maxResponseBytes,
-        agent: ownAgent ?? agents.agentFor(target),
-        signal: limit.signal as never,
-      });
-      status = response.status;
-      const answer = await readAnswer(response, limit, decode);
-      // The proxy gave this answer and forwarded nothing (RFC 9110, section 15.5.8).
-      if (status === 407) throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, status);
+      const answer = await exchange(url, limitMs, decode, { method, headers, body: body ?? null, agent }, fetch);
+      status = answer.status;
+      if (status >= 500 || nothingDone.has(status)) {
+        throw new NoAnswer('server-error', `HTTP ${status}`, status, answer.retryAfterSeconds);
+      }
       record.outcome = status === 403 && isAsClient ? 'failed' : 'answered';
       if (status >= 400) outcome = 'client-error';
       return answer;
-    } catch (error) {
-      if (error instanceof TypeError) throw error; // a bug of ours
-      const failure = failureOf(error, limit.signal.aborted);
+    } catch (failure) {
+      if (!(failure instanceof NoAnswer)) throw failure; // a bug of ours
       outcome = failure.kind;
+      status = failure.status;
       reason = failure.reason;
       // For the breaker, an answer that breaks the contract still shows that the service is alive.
-      record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
+      record.outcome = outcome === 'invalid' ? 'answered' : 'failed';
       throw mayHaveArrived && !isSurelyUndone(failure) ? outcomeUnknown(failure) : failure;
     } finally {
-      endLimit();
       ownAgent?.destroy();
       const ms = performance.now() - startedAt;
       trail?.note({ endpoint, method, server: target.origin, outcome, startedAt, ms, status, reason });
@@ -151,7 +141,7 @@ export class ResilientFetch {
 
   /** Milliseconds until the next try; Infinity for a failure that is not worth a retry. */
   #pauseAfter(repetition: number, error: unknown): number {
-    if (!(error instanceof TryFailure) || error.kind === 'invalid') return Infinity;
+    if (!(error instanceof NoAnswer) || error.kind === 'invalid') return Infinity;
     const askedMs = (error.retryAfterSeconds ?? 0) * 1000;
     // If the service asks for a longer pause, there is no retry: the caller is told when to return.
     return askedMs > this.options.UPSTREAM_DEADLINE_MS / 2
@@ -179,24 +169,14 @@ function agentForOne(agent: Agent, onOpen: () => void): Agent {
   return agent;
 }
 
-/** Only these failures guarantee that the service did not act on a request that was sent. */
-function isSurelyUndone({ status, reason = '' }: TryFailure): boolean {
-  // The service refused our client certificate. In TLS 1.3 the alert comes after the request was sent, still unread.
-  const isCertificateRefused = /^ERR_SSL_\w+_ALERT_\w*(CERTIFICATE|UNKNOWN_CA)/.test(reason);
-  return nothingDone.has(status) || status === 407 || isCertificateRefused;
-}
-
 /**
- * Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. The error
- * is not kept as a cause: it holds the request with its connection, and a failure may be remembered.
+ * Statuses of requests that were not acted on, which can be sent again. 407 comes from a proxy; 408 is how some balancers end
+ * idle connections.
  */
-function failureOf(error: unknown, aborted: boolean): TryFailure {
-  if (error instanceof TryFailure) return error;
-  const { code = '', type } = error as { readonly code?: string; readonly type?: string };
-  if (type === 'max-size') return new TryFailure('invalid', { reason: 'larger than an answer may be' });
-  if (aborted) return new TryFailure('timeout', { reason: 'no answer in time' });
-  // Z_ and ERR__ERROR_FORMAT are zlib's (gzip and Brotli), HPE_ those of Node's HTTP parser.
-  const broken = /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);
-  const reason = codeOf(error) ?? 'the connection was lost';
-  return new TryFailure(broken ? 'invalid' : 'network', { reason });
+const nothingDone: ReadonlySet<number | undefined> = new Set([407, 408, 425, 503]);
+
+/** Only these failures guarantee that the service did not act on a request that was sent. */
+function isSurelyUndone({ status, reason }: NoAnswer): boolean {
+  // The service refused our client certificate. In TLS 1.3 the alert comes after the request was sent, still unread.
+  return nothingDone.has(status) || /^ERR_SSL_\w+_ALERT_\w*(CERTIFICATE|UNKNOWN_CA)/.test(reason);
 }

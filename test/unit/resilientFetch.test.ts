@@ -15,7 +15,7 @@ it('a failed try counts for the breaker, also where the budget ends before the n
     tries += 1;
     return nodeFetch(...request);
   };
-  const http = new ResilientFetch({ ...times, maxResponseBytes: 1000, agents, fetch });
+  const http = new ResilientFetch({ ...times, agents, fetch });
   const origin = `http://127.0.0.1:${await freePort()}`;
   for (let caller = 0; caller < 5; caller += 1) {
     const left = ['a call'];

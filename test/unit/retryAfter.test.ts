@@ -1,4 +1,4 @@
-import { secondsIn } from '../../src/upstream/readAnswer.js';
+import { secondsIn } from '../../src/network/exchange.js';
 
 const now = Date.parse('2024-05-06T07:08:09Z');
 

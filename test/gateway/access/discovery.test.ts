@@ -63,15 +63,15 @@ describe('AUTH_ISSUER alone', () => {
     ['of the issuer with a slash', (issuer) => ({ issuer: `${issuer}/` }), /must be exactly that$/],
     ['without a key set', (issuer) => ({ issuer, jwks_uri: undefined }), noKeySet],
     ['with a key set in a file', (issuer) => ({ issuer, jwks_uri: 'file:///etc/passwd' }), noKeySet],
-    ['that is no JSON', () => '<html>', /: the answer is not JSON$/],
-    ['elsewhere', () => 302, /: redirects are not followed$/],
+    ['that is no JSON', () => '<html>', /: the body is not JSON$/],
+    ['elsewhere', () => 302, /: HTTP 302$/],
     ['that are not there', () => 404, /^metadata at \/.well-known\/openid-configuration: HTTP 404$/],
   ])('takes no keys from metadata %s', async (_, document, cause) => {
     const made = document(metadata.origin);
     const usual = { issuer: metadata.origin, jwks_uri: keys.jwksUrl };
     metadata.documents.set(openId, typeof made === 'object' ? { ...usual, ...made } : made);
     const before = keys.counts.jwks;
-    expect(await reasonAgainst(metadata.origin)).toEqual({ trouble: 'answer', cause: expect.stringMatching(cause) });
+    expect(await reasonAgainst(metadata.origin)).toEqual({ trouble: 'invalid', cause: expect.stringMatching(cause) });
     expect(keys.counts.jwks).toBe(before);
   });
 

@@ -8,11 +8,11 @@ import { serve } from '../../support/serve.js';
 import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
-const maxBytes = 10_000;
+const maxBytes = 1024 * 1024;
 
 const service = await startService();
 const env = { UPSTREAM_BASE_URL: service.url, BREAKER_RESET_MS: '1', TOKEN_BUDGET_PER_HOUR: '0' };
-const gateway = await startTestGateway(env, {}, { maxResponseBytes: maxBytes });
+const gateway = await startTestGateway(env);
 beforeEach(() => {
   service.arrivals.length = 0;
   service.answer = (request, response) => response.end(recordOf(request.url));
