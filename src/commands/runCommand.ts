@@ -1,9 +1,8 @@
 import { text } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
-import { ConfigError, packageVersion } from '../config/config.js';
+import { packageVersion } from '../config/config.js';
 import { GatewayError } from '../errors/errors.js';
-import { listenProblem } from '../process/systemErrors.js';
-import { StoreError } from '../stores/StoreError.js';
+import { ConfigError, listenProblem } from '../process/systemErrors.js';
 import { type Command, type Finding, UsageError } from './Command.js';
 import { check } from './check.js';
 import { sandbox } from './sandbox.js';
@@ -90,8 +89,7 @@ const shown = (lines: readonly string[]): Finding => ({ ok: true, data: { text: 
 
 /** One line for each thing that is wrong; an error that is not ours is a bug, and its message may quote anything. */
 function problemsOf(error: unknown): readonly string[] {
-  if (error instanceof ConfigError) return error.problems;
-  if (error instanceof StoreError) return [error.message];
+  if (error instanceof ConfigError) return error.message.split('\n');
   return [
     listenProblem(error, '--port', '--host') ??
       `A bug of the gateway: ${error instanceof Error ? error.name : typeof error}`,

@@ -1,11 +1,12 @@
 import { SealedStore } from '../cache/SealedStore.js';
 import { Sealer } from '../cache/Sealer.js';
-import { type Config, ConfigError } from '../config/config.js';
+import type { Config } from '../config/config.js';
+import { ConfigError } from '../process/systemErrors.js';
 import { openExistingStore, shownStore } from '../stores/openStore.js';
 import type { Store } from '../stores/Store.js';
-import { misconfigured, StoreError, storeCause } from '../stores/StoreError.js';
+import { StoreError, storeCause } from '../stores/StoreError.js';
 
-/** Runs `work` with the store that the gateways of this configuration use. @throws StoreError, ConfigError */
+/** Runs `work` with the store that the gateways of this configuration use. @throws ConfigError */
 export async function withStoreOf<T>(
   config: Config,
   use: 'read' | 'write',
@@ -13,21 +14,21 @@ export async function withStoreOf<T>(
 ): Promise<T> {
   const { isSandbox, upstream, CACHE_URL, CACHE_ENCRYPTION_KEY } = config;
   if (isSandbox) {
-    throw new ConfigError(['UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops']);
+    throw new ConfigError('UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops');
   }
   const sealer = new Sealer(upstream.clientSecret, CACHE_ENCRYPTION_KEY);
   return withStore(CACHE_URL, use, (store) => work(new SealedStore({ store, sealer, ...config }), sealer));
 }
 
-/** Runs `work` with an existing store. @throws StoreError that says what is wrong in one line with nothing confidential */
+/** Runs `work` with an existing store. @throws ConfigError */
 export async function withStore<T>(url: string, use: 'read' | 'write', work: (store: Store) => Promise<T>): Promise<T> {
   let store: Store | undefined;
   try {
     store = await openExistingStore(url, use);
     return await work(store);
   } catch (error) {
-    if (!(error instanceof StoreError) || error.trouble === 'misconfigured') throw error;
-    throw misconfigured(`CACHE_URL (${shownStore(url)}): ${storeCause(url, error)}`);
+    if (!(error instanceof StoreError)) throw error;
+    throw new ConfigError(`CACHE_URL (${shownStore(url)}): ${storeCause(url, error)}`);
   } finally {
     await store?.close();
   }

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import type { PemFiles } from '../network/pemFiles.js';
 import { heapPart } from '../process/BoundedCache.js';
 import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
+import { ConfigError } from '../process/systemErrors.js';
 import { dangersIn, type Facts, rules, warningsOf } from './rules.js';
 import { Secret } from './Secret.js';
 import { type Parsed, rateLimitPerMinute, type Setting, type SettingName, settings } from './settings.js';
@@ -10,13 +11,6 @@ import { type Parsed, rateLimitPerMinute, type Setting, type SettingName, settin
 /** The version in our package.json. */
 export function packageVersion(): string {
   return createRequire(import.meta.url)('taxpayer-gateway/package.json').version;
-}
-
-/** Everything wrong with the configuration, one line each; the lines never hold a value. */
-export class ConfigError extends Error {
-  constructor(readonly problems: readonly string[]) {
-    super(problems.join('\n'));
-  }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -40,7 +34,7 @@ export function loadConfig(environment: Environment = process.env): Config {
     if (!problems.has(name) && !holds(facts)) problems.set(name, `${name} ${words}`);
   }
   const warnings = warningsOf(env);
-  if (problems.size > 0) throw new ConfigError([...problems.values(), ...warnings]);
+  if (problems.size > 0) throw new ConfigError([...problems.values(), ...warnings].join('\n'));
   return assemble(facts, env, warnings);
 }
 

@@ -153,7 +153,7 @@ function mayExist(): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');
 }
 
-function cannotTell({ trouble, detail = trouble }: StoreError): never {
+function cannotTell({ trouble, code = trouble }: StoreError): never {
   const message = 'The store (CACHE_URL) cannot keep the idempotencyKey now; nothing was sent';
-  throw new GatewayError('UPSTREAM_UNAVAILABLE', message, { reason: `store: ${detail}` });
+  throw new GatewayError('UPSTREAM_UNAVAILABLE', message, { reason: `store: ${code}` });
 }

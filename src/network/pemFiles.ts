@@ -1,10 +1,10 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
-import { ConfigError } from '../config/config.js';
 import type { Logger } from '../observability/log.js';
 import type { Metrics } from '../observability/Metrics.js';
 import { follow } from '../process/files.js';
+import { ConfigError } from '../process/systemErrors.js';
 
 /** A file, and the setting that names it. */
 interface NamedFile {
@@ -43,7 +43,7 @@ export function readPemFiles(files: PemFiles): Pem {
     if (!own?.checkPrivateKey(privateKey)) throw new Error('another key');
     return pem;
   } catch {
-    throw new ConfigError([problem]);
+    throw new ConfigError(problem);
   }
 }
 
@@ -85,6 +85,6 @@ function read({ setting, file }: NamedFile): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw new ConfigError([`${setting} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`]);
+    throw new ConfigError(`${setting} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
   }
 }

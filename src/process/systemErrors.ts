@@ -1,3 +1,6 @@
+/** What is configured cannot be used. The message tells operators so, one line for each problem; it never holds a value. */
+export class ConfigError extends Error {}
+
 /** The code of an error of Node.js, OpenSSL or a driver, such as ECONNRESET; anything else may hold an address or a secret. */
 export function codeOf(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { readonly code?: unknown };

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { access, constants, type FileHandle, mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pause } from '../process/pause.js';
-import { misconfigured, StoreError } from './StoreError.js';
+import { ConfigError } from '../process/systemErrors.js';
+import { StoreError } from './StoreError.js';
 
 /** A holder whose time stamp has not moved for this long, by the clock of the process that waits, counts as dead. */
 const deadAfterMs = 4000;
@@ -29,7 +30,7 @@ export class DirectoryLock {
 
   /**
    * Makes the directory if need be, and takes it.
-   * @throws StoreError `misconfigured`, fit to be shown, when a live process still holds the directory after `waitMs`; or the
+   * @throws ConfigError when a live process still holds the directory after `waitMs`; or the
    *   system's error
    */
   static async take(directory: string, { waitMs, onWait }: Wait): Promise<DirectoryLock> {
@@ -90,6 +91,6 @@ function unlessItExists(error: NodeJS.ErrnoException): undefined {
 }
 
 const inUse = (directory: string) =>
-  misconfigured(
+  new ConfigError(
     `CACHE_URL: another gateway uses ${directory}: stop it first (several processes share a Redis, redis://…)`,
   );

@@ -32,7 +32,8 @@ export class LocalStore implements Store {
   #sweepAt = 0;
   /** Whether it was full even without what has expired and all fields: it is not looked through for each new entry then. */
   #isFull = false;
-  /** The store of `directory`, kept in its journal. @throws StoreError `misconfigured`, fit to be shown */
+
+  /** The store of `directory`, kept in its journal. @throws ConfigError */
   static async open(directory: string, options: JournalOptions): Promise<LocalStore> {
     const store = new LocalStore();
     store.#journal = await Journal.open(directory, store.#held, options);

@@ -20,7 +20,7 @@ export class RedisStore implements Store {
     this.#connectionFault = faultAfter(error, this.#connectionFault);
   };
 
-  /** Throws a `misconfigured` {@link StoreError} when `url` is wrong. Operations reject until the server can be reached. */
+  /** Throws a ConfigError when `url` is wrong. Operations reject until the server can be reached. */
   static async open(url: string): Promise<RedisStore> {
     const client = createRedisClient(parseRedisUrl(url));
     const store = new RedisStore(client);

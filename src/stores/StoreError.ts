@@ -3,14 +3,13 @@ const troubles = {
   'timed-out': 'did not answer in time',
   unreachable: 'cannot be reached',
   refused: 'refused the operation',
-  misconfigured: 'cannot be used',
   closed: 'is closed',
 };
 
 /** Why a store could not do what it was asked: a bounded set, fit for a metric label. */
 type StoreTrouble = keyof typeof troubles;
 
-/** What the store did, by {@link StoreError.detail}: a code or, of replies with no code but `ERR`, the server's words. */
+/** What the store did, by {@link StoreError.code}: a code or, of replies with no code but `ERR`, the server's words. */
 export const causes: Readonly<Record<string, string>> = {
   OOM: 'is out of memory',
   MISCONF: 'cannot save to its disk',
@@ -39,10 +38,10 @@ export const causes: Readonly<Record<string, string>> = {
 };
 
 /** In a few words for the log: `Redis refused the password (WRONGPASS)`. */
-export function storeCause(cacheUrl: string, { trouble, detail = '' }: StoreError): string {
+export function storeCause(cacheUrl: string, { trouble, code = '' }: StoreError): string {
   const name = cacheUrl.startsWith('redis') ? 'Redis' : 'The directory';
-  const what = causes[detail] ?? causes[detail.split(' ', 1)[0] ?? ''] ?? troubles[trouble];
-  return `${name} ${what}${detail && ` (${detail})`}`;
+  const what = causes[code] ?? causes[code.split(' ', 1)[0] ?? ''] ?? troubles[trouble];
+  return `${name} ${what}${code && ` (${code})`}`;
 }
 
 /**
@@ -55,12 +54,11 @@ export class StoreError extends Error {
   constructor(
     readonly trouble: StoreTrouble,
     /** The code of the server, the driver or the system, such as `WRONGPASS` or `ENOSPC`; for the log, never a value. */
-    readonly detail?: string,
-    message = `The store ${troubles[trouble]}`,
+    readonly code?: string,
     /** Whether the operation may have taken effect although it failed. Default: if no answer came. */
     readonly mayBeDone = trouble === 'timed-out' || trouble === 'unreachable',
   ) {
-    super(message);
+    super(`The store ${troubles[trouble]}`);
   }
 }
 
@@ -68,6 +66,3 @@ export class StoreError extends Error {
 export function goOnAlone(error: unknown): undefined {
   if (!(error instanceof StoreError) || error.trouble === 'closed') throw error;
 }
-
-/** The store that CACHE_URL names cannot be used; `message` says why, fit to be shown. */
-export const misconfigured = (message: string): StoreError => new StoreError('misconfigured', undefined, message);

@@ -66,7 +66,7 @@ export function guarded(store: Store, { onTrouble, onCommand }: StoreHooks): Sto
   const guard =
     <Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>) =>
     async (...args: Args): Promise<T> => {
-      if (silence) throw new StoreError(silence.trouble, silence.detail, silence.message, false);
+      if (silence) throw new StoreError(silence.trouble, silence.code, false);
       const startedAt = performance.now();
       try {
         const answer = await timeLimit(work.apply(store, args as never), limitMs);

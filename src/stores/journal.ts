@@ -1,9 +1,10 @@
 import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { ConfigError } from '../process/systemErrors.js';
 import { DirectoryLock, type Wait } from './DirectoryLock.js';
 import type { StoreHooks } from './guarded.js';
-import { misconfigured, StoreError } from './StoreError.js';
+import { StoreError } from './StoreError.js';
 
 /** A value that the map holds; times are of this process's monotonic clock. */
 export interface Kept {
@@ -26,7 +27,7 @@ const headerBytes = 8;
 
 /**
  * Puts what a journal holds into `map`. Stops at the first record that is not whole, and tells whether there was one.
- * @throws StoreError `misconfigured`, fit to be shown, when the file cannot be read
+ * @throws ConfigError when the file cannot be read
  */
 export async function readJournal(directory: string, map: Map<string, Kept>): Promise<boolean> {
   const bytes = await readFile(join(directory, 'journal')).catch((error: NodeJS.ErrnoException) =>
@@ -70,7 +71,7 @@ export class Journal {
 
   /**
    * Fills `map` from the file.
-   * @throws StoreError `misconfigured`, fit to be shown, when the directory cannot be used or another process uses it
+   * @throws ConfigError when the directory cannot be used or another process uses it
    */
   static async open(directory: string, map: Map<string, Kept>, options: JournalOptions): Promise<Journal> {
     const lock = await DirectoryLock.take(directory, options).catch((error) => unusable(directory, error));
@@ -241,10 +242,9 @@ function decode(body: Buffer): readonly [string, Kept] | undefined {
   }
 }
 
-function unusable(directory: string, error: NodeJS.ErrnoException | StoreError): never {
-  if (error instanceof StoreError && error.trouble === 'misconfigured') throw error;
-  const code = error instanceof StoreError ? error.detail : error.code;
-  throw misconfigured(`CACHE_URL: the directory ${directory} cannot be opened: ${code}`);
+function unusable(directory: string, error: NodeJS.ErrnoException): never {
+  if (error instanceof ConfigError) throw error;
+  throw new ConfigError(`CACHE_URL: the directory ${directory} cannot be opened: ${error.code}`);
 }
 
 function ofSystem(error: unknown): StoreError {

@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { ConfigError } from '../process/systemErrors.js';
 import { guarded } from './guarded.js';
 import type { JournalOptions } from './journal.js';
 import { LocalStore } from './LocalStore.js';
 import type { Store } from './Store.js';
-import { misconfigured } from './StoreError.js';
 
 /**
  * Opens the store that `CACHE_URL` names, loading only the driver it needs. With a Redis that is down it starts degraded.
- * Rejects with a `misconfigured` StoreError, fit to be shown, when the URL or the directory cannot be used.
+ * Rejects with a ConfigError when the URL or the directory cannot be used.
  */
 export async function openStore(cacheUrl: string, options: JournalOptions): Promise<Store> {
   if (cacheUrl === 'memory:') return new LocalStore();
@@ -22,13 +22,13 @@ export async function openStore(cacheUrl: string, options: JournalOptions): Prom
 
 /**
  * Opens a store that exists already, and creates none. To `write` in a directory, no gateway may be using it.
- * @throws StoreError `misconfigured`, fit to be shown, also for `memory:`, which processes cannot share
+ * @throws ConfigError also for `memory:`, which processes cannot share
  */
 export async function openExistingStore(cacheUrl: string, use: 'read' | 'write'): Promise<Store> {
-  if (cacheUrl === 'memory:') throw misconfigured('CACHE_URL is memory:, which no other process can read');
+  if (cacheUrl === 'memory:') throw new ConfigError('CACHE_URL is memory:, which no other process can read');
   const directory = directoryIn(cacheUrl);
   if (!directory) return openRedis(cacheUrl);
-  if (!existsSync(directory)) throw misconfigured(`CACHE_URL: there is no store in ${directory}`);
+  if (!existsSync(directory)) throw new ConfigError(`CACHE_URL: there is no store in ${directory}`);
   if (use === 'read') return LocalStore.read(directory);
   return LocalStore.open(directory, { waitMs: 0 });
 }

@@ -1,6 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import dataHandler from 'ioredis/built/DataHandler.js';
-import { misconfigured } from './StoreError.js';
+import { ConfigError } from '../process/systemErrors.js';
 
 type RedisAddress = ReturnType<typeof parseRedisUrl>;
 
@@ -15,7 +15,7 @@ const nodeAttempts = 5;
 
 /**
  * Understands `redis://`, `rediss://` (TLS), and their `+sentinel` and `+cluster` forms with several hosts. Throws a
- * StoreError that says what is wrong and repeats nothing of the text, which may hold a password.
+ * ConfigError that says what is wrong and repeats nothing of the text, which may hold a password.
  */
 export function parseRedisUrl(url: string) {
   const parts = urlForm.exec(url)?.groups;
@@ -143,7 +143,7 @@ function decode(text = ''): string {
   }
 }
 
-const wrongUrl = (what: string) => misconfigured(`CACHE_URL ${what}`);
+const wrongUrl = (what: string) => new ConfigError(`CACHE_URL ${what}`);
 
 /** For a part that is often wrong because of a slash, question mark or hash in the password that was not percent-encoded. */
 const misread = (what: string) => wrongUrl(`${what}; user and password must be percent-encoded`);

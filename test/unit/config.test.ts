@@ -1,7 +1,8 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigError, loadConfig } from '../../src/config/config.js';
+import { loadConfig } from '../../src/config/config.js';
 import { type SettingName, settings } from '../../src/config/settings.js';
+import { ConfigError } from '../../src/process/systemErrors.js';
 import { read } from '../support/repository.js';
 import { scratch } from '../support/scratch.js';
 
@@ -31,7 +32,7 @@ const problemsOf = (env: Env): readonly string[] => {
     loadConfig(env);
     return [];
   } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
+    if (error instanceof ConfigError) return error.message.split('\n');
     throw error;
   }
 };

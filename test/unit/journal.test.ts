@@ -15,7 +15,7 @@ async function inStore<T>(directory: string, work: (store: LocalStore) => Promis
   const told: string[] = [];
   const store = await LocalStore.open(directory, {
     waitMs: 0,
-    onTrouble: (error) => void told.push(`${error?.detail}`),
+    onTrouble: (error) => void told.push(`${error?.code}`),
   });
   const result = await work(store);
   await store.close();
@@ -93,7 +93,7 @@ it('A claim that cannot be written is refused, and free again', async () => {
   const store = await LocalStore.open(directory, { waitMs: 0 });
   const full = Object.assign(new Error('planted'), { code: 'ENOSPC' });
   jest.spyOn(methods, 'appendFile').mockRejectedValueOnce(full);
-  await expect(store.put('claim', value, 60_000, 'if-absent')).rejects.toMatchObject({ detail: 'ENOSPC' });
+  await expect(store.put('claim', value, 60_000, 'if-absent')).rejects.toMatchObject({ code: 'ENOSPC' });
   expect(await store.get('claim')).toBeUndefined();
   await store.put('counter', value, 60_000, 'always');
   await store.close();
@@ -112,10 +112,10 @@ it('A process that stood still while it wrote the file anew leaves that of its s
       writeFileSync(join(directory, name), 'of its successor');
     }
   });
-  for (let n = 0; n < 2; n += 1) await expect(store.forget('record')).rejects.toMatchObject({ detail: 'ELOCKED' });
+  for (let n = 0; n < 2; n += 1) await expect(store.forget('record')).rejects.toMatchObject({ code: 'ELOCKED' });
   rmSync(join(directory, 'lock')); // its successor has ended
   await sleep(1200);
-  await expect(store.put('claim', value, 60_000, 'if-absent')).rejects.toMatchObject({ detail: 'ELOCKED' });
+  await expect(store.put('claim', value, 60_000, 'if-absent')).rejects.toMatchObject({ code: 'ELOCKED' });
   writeFileSync(join(directory, 'lock'), 'of its successor', { flag: 'wx' });
   await store.close();
   for (const name of names) expect(readFileSync(join(directory, name), 'utf8')).toBe('of its successor');

@@ -42,7 +42,7 @@ it('The store in memory drops the records used least recently when it is full, a
   expect(kept.map(({ length }) => length)).toEqual([1, 0, 1, 1]);
   for (const key of ['more', 'still', 'yet']) await store.put(key, Buffer.from('x'), 60_000, 'always');
   for (const key of ['last', 'very last'])
-    await expect(store.put(key, Buffer.from('x'), 60_000, 'always')).rejects.toMatchObject({ detail: 'EFULL' });
+    await expect(store.put(key, Buffer.from('x'), 60_000, 'always')).rejects.toMatchObject({ code: 'EFULL' });
   await store.deleteIf('yet', Buffer.from('x'));
   await store.put('last', Buffer.from('x'), 60_000, 'always');
   expect((await store.increment('count', 60_000)).count).toBe(2);
