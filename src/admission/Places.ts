@@ -107,5 +107,5 @@ export function boundsFor({ MAX_CONNECTIONS, answerBytes }: Pick<Config, 'MAX_CO
 }
 
 export function rateLimited(message: string, options: GatewayErrorOptions = {}): GatewayError {
-  return new GatewayError('RATE_LIMITED', message, { retryAfterSeconds: 1, httpStatus: 429, ...options });
+  return new GatewayError('RATE_LIMITED', message, { httpStatus: 429, ...options });
 }

@@ -22,7 +22,7 @@ export interface Violation {
 
 /** The only error that is not masked: its message holds no upstream URL, header or body, nor a value the caller sent. */
 export class GatewayError extends Error {
-  /** When to try again, in whole seconds from now. */
+  /** When to try again, in whole seconds from now; default for a retryable code: 1. */
   readonly retryAfterSeconds?: number | undefined;
   readonly violations?: readonly Violation[];
   /** The holder whose own failures, budget or calls led to the refusal. Others who wait for the same read try again. */
@@ -31,8 +31,6 @@ export class GatewayError extends Error {
   readonly reason?: string | undefined;
   /** The HTTP status of the whole answer, when nothing of the request was carried out. */
   readonly httpStatus?: number | undefined;
-  /** With status 405: the allowed methods, as in the header Allow. */
-  readonly allow?: string | undefined;
 
   constructor(
     readonly code: ErrorCode,
@@ -61,7 +59,7 @@ export function unauthenticated(message: string): GatewayError {
 
 /** It cannot be found out at the moment who the caller is, or what they may see. `reason`: see {@link GatewayError}. */
 export function authUnavailable(message: string, reason: string): GatewayError {
-  return new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds: 1, reason });
+  return new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, reason });
 }
 
 /** The service did not answer within the time of the whole call. */

@@ -29,7 +29,7 @@ export async function refuseInTurn(
   const retryAfterSeconds = refusal.errors[0]?.extensions?.['retryAfterSeconds'];
   if (refusal.status === 401) headers.push('www-authenticate', 'Bearer');
   if (retryAfterSeconds !== undefined) headers.push('retry-after', `${retryAfterSeconds}`);
-  if (refusal.allow !== undefined) headers.push('allow', refusal.allow);
+  if (refusal.status === 405) headers.push('allow', 'GET, POST');
   writeJson(response, refusal, facts.dialect, headers);
 }
 

@@ -38,7 +38,6 @@ export function edgeOf(options: EdgeOptions) {
 /** Refuses a stream, or an operation on an open socket, while the process drains. */
 export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', {
   httpStatus: 503,
-  retryAfterSeconds: 1,
 });
 
 /** All open sockets and streams: counted, and told when the process drains. */

@@ -22,7 +22,7 @@ export async function readGraphQLRequest(
     const { url = '' } = request;
     return requestOf('GET', parametersOfQuery(url), url.length);
   }
-  if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405, 'GET, POST');
+  if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405);
   if (!isJson(request.headers['content-type'])) throw badRequest('The Content-Type must be application/json', 415);
   const encoding = request.headers['content-encoding']?.toLowerCase();
   if (encoding !== undefined && encoding !== 'identity') throw badRequest('The body must not be compressed', 415);

@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { CloseCode, MessageType } from 'graphql-ws';
 import type { RawData, WebSocket } from 'ws';
 import { Pace } from '../admission/Pace.js';
-import type { Holder, Release } from '../admission/Places.js';
+import { type Holder, type Release, rateLimited } from '../admission/Places.js';
 import { tokenExpired } from '../auth/verifyToken.js';
-import { GatewayError } from '../errors/errors.js';
+import type { GatewayError } from '../errors/errors.js';
 import { type Edge, shuttingDown } from '../http/edge.js';
 import { bytesPerCharacter, clientOf, requestOf, type Variables } from '../operations/GraphQLRequest.js';
 import { type Answer, type OperationFacts, OperationRecord, type RequestFacts } from '../operations/Operation.js';
@@ -211,7 +211,7 @@ export class SocketSession {
     if (streams.draining) throw shuttingDown;
     if (this.#working.size <= most) return;
     const message = `At most ${most} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
-    throw new GatewayError('RATE_LIMITED', message);
+    throw rateLimited(message);
   }
 
   #runningOf(id: string): Running | undefined {

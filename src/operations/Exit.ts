@@ -64,11 +64,11 @@ export class Exit {
   answerOfErrors(record: OperationRecord, errors: readonly unknown[]): Answer {
     const [first] = errors;
     const masked = this.#masked(errors, record);
-    const { httpStatus, allow }: Partial<GatewayError> = first instanceof GatewayError ? first : {};
+    const { httpStatus }: Partial<GatewayError> = first instanceof GatewayError ? first : {};
     const status = httpStatus ?? statusOfError(masked[0]);
     const kind = record.asked && httpStatus === undefined && status !== 500 ? 'mistake' : 'refusal';
     const text = JSON.stringify({ errors: masked });
-    return { kind, status, allow, errors: masked, text, bytes: Buffer.byteLength(text) };
+    return { kind, status, errors: masked, text, bytes: Buffer.byteLength(text) };
   }
 
   /** Reports how an operation ended, judged by its last answer. */

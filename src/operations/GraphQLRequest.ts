@@ -61,8 +61,8 @@ export function requestOf(
 }
 
 /** A refusal. With `httpStatus`: the request itself is wrong. Without: the request was read, but cannot be executed. */
-export function badRequest(message: string, httpStatus?: number, allow?: string): GatewayError {
-  return new GatewayError('BAD_USER_INPUT', message, { httpStatus, allow });
+export function badRequest(message: string, httpStatus?: number): GatewayError {
+  return new GatewayError('BAD_USER_INPUT', message, { httpStatus });
 }
 
 /** The program that sent a request, as it calls itself. */

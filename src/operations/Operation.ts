@@ -56,8 +56,6 @@ export interface Answer {
   readonly kind: 'result' | 'mistake' | 'refusal';
   /** HTTP status for clients that take `application/graphql-response+json`: 200, {@link partialSuccess} or a refusal's. */
   readonly status: number;
-  /** With status 405: the allowed methods, as in the header Allow. */
-  readonly allow?: string | undefined;
   readonly errors: readonly GraphQLFormattedError[];
   readonly text: string;
   readonly bytes: number;

@@ -140,7 +140,7 @@ function bytesOf({ size }: GraphQLRequest, { request }: OperationFacts): number 
 function refuseWrongTransport(method: GraphQLRequest['method'], type: OperationType, transport: Transport): void {
   const lacksStream = type === 'subscription' && transport === 'http';
   if (method === 'GET' && (lacksStream || type === 'mutation')) {
-    throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, 'POST');
+    throw badRequest(`GET requests only support query operations, not ${type} operations`, 405);
   }
   if (lacksStream) {
     throw badRequest(

@@ -40,13 +40,13 @@ describe('GraphQL over HTTP', () => {
 
   const mutation = encodeURIComponent('mutation { createClientLink(input: {}) { replayed } }');
   it.each([
-    ['a PUT', 'PUT', '', 'GET, POST'],
-    ['a mutation by GET', 'GET', `?query=${mutation}`, 'POST'],
-    ['a mutation by GET of events', 'GET', `/stream?query=${mutation}`, 'POST'],
-  ])('executes nothing for %s, and names the methods that are allowed', async (_, method, search, allow) => {
+    ['a PUT', 'PUT', ''],
+    ['a mutation by GET', 'GET', `?query=${mutation}`],
+    ['a mutation by GET of events', 'GET', `/stream?query=${mutation}`],
+  ])('executes nothing for %s, and names the methods of the path', async (_, method, search) => {
     const headers = { ...preflight, accept: 'application/json, text/event-stream' };
     const response = await fetch(`${gateway.origin}/graphql${search}`, { method, headers });
-    expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, POST']);
     expect(gateway.sandbox.requests('createClientLink')).toEqual([]);
   });
 
