@@ -116,8 +116,7 @@ function requestOfBody(bytes: Buffer, { operations }: Edge): GraphQLRequest {
   const request = operations.requests.get(body);
   if (request !== undefined) return request;
   const json = attempt(mistake, () => JSON.parse(body));
-  if (Array.isArray(json)) throw badRequest('Batches of operations are not served: send one operation per request');
-  if (!isObject(json)) throw badRequest('The body must be a JSON object with a query');
+  if (!isObject(json)) throw badRequest('The body must be a JSON object with one operation: there are no batches');
   return { ...requestOf('POST', json, body.length), body };
 }
 

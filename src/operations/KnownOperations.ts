@@ -81,7 +81,7 @@ export class KnownOperations {
   find(text: string, operationName: string | undefined): KnownOperation {
     const known = this.#kept.get(text) ?? this.#read(text);
     const node = getOperationAST(known.document, operationName);
-    if (!node) throw unknownOperation(known.document);
+    if (!node) throw badRequest('operationName must name one of the operations in the document');
     let operation = known.operations.get(node);
     if (operation === undefined) {
       operation = operationOf(this.options, this.apollo, known, node);
@@ -195,11 +195,6 @@ function representationsIn(field: FieldNode, values: Variables): number {
   const given = field.arguments?.[0]; // the only argument of `_entities`
   const value = given && valueFromASTUntyped(given.value, values);
   return Array.isArray(value) ? value.length : 1;
-}
-
-function unknownOperation({ definitions }: DocumentNode): GatewayError {
-  const count = definitions.filter(({ kind }) => kind === Kind.OPERATION_DEFINITION).length;
-  return badRequest(`operationName must name one of the operations in the document, which has ${count}`);
 }
 
 /** Gives a value a text of its own: it may be an id that is kept for longer than the document. */
