@@ -1,6 +1,6 @@
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import * as z from 'zod';
-import { authUnavailable, type GatewayError } from '../errors/errors.js';
+import { authUnavailable } from '../errors/errors.js';
 import { type AgentFor, fetchJson, NoAnswer } from '../network/exchange.js';
 import { isNestedWithin } from '../process/json.js';
 import { pause } from '../process/pause.js';
@@ -13,15 +13,10 @@ export interface KeySource {
   /** A new object whenever the keys change; undefined when they were not confirmed recently enough to be used. */
   readonly current: KeySet | undefined;
   /**
-   * Returns `current`, and reads the keys first if there is none. @throws GatewayError AUTH_UNAVAILABLE if they cannot be
-   * read
+   * Returns `current`. Reads the keys first if there is none or, unless they were read a moment ago, if they are those that did
+   * not sign a token. @throws GatewayError AUTH_UNAVAILABLE if they cannot be read: such a token may be signed with a new key
    */
-  usable(): Promise<KeySet>;
-  /**
-   * Reads the keys again, for a token that none of them has signed, unless they were read a moment ago.
-   * @throws GatewayError AUTH_UNAVAILABLE when they cannot be read: such a token may be signed with a new key
-   */
-  lookAgain(): Promise<void>;
+  usable(unfit?: KeySet): Promise<KeySet>;
 }
 
 /** Where the keys of an issuer are: at `jwksUrl`, or else where the issuer's metadata says. */
@@ -80,20 +75,12 @@ export class IssuerKeys implements KeySource {
     }
   }
 
-  async usable(): Promise<KeySet> {
-    if (!this.current) await this.#look();
-    if (!this.current) throw this.#unavailable();
-    return this.current;
-  }
-
-  async lookAgain(): Promise<void> {
-    await this.#look();
-    if (this.#failure !== undefined) throw this.#unavailable();
-  }
-
-  #unavailable(): GatewayError {
+  async usable(unfit?: KeySet): Promise<KeySet> {
+    if (this.current === unfit) await this.#look();
+    const { current } = this;
+    if (current !== undefined && (current !== unfit || this.#failure === undefined)) return current;
     const message = 'The keys of the identity provider cannot be read at the moment';
-    return authUnavailable(message, `key set: ${this.#failure?.reason ?? 'too old'}`);
+    throw authUnavailable(message, `key set: ${this.#failure?.reason ?? 'too old'}`);
   }
 
   /** Reads the keys, unless that comes too soon; tells whether it did. Joins a read that is under way. */

@@ -7,7 +7,7 @@ export const developer = {
   key: new TextEncoder().encode('the key of the developer mode, known to all'),
 };
 const current = async () => developer.key;
-const keys = { current, usable: async () => current, lookAgain: async () => {} };
+const keys = { current, usable: async () => current };
 
 /** Verifies tokens of `npm run dev:token`, which let the local developer do no more than they say. For AUTH_MODE=developer. */
 export const developerPolicy = {

@@ -89,8 +89,8 @@ async function verifySignature(token: string, policy: TokenPolicy) {
   const keys = typeof issuer === 'string' && issuers.get(issuer);
   if (!keys) throw unauthenticated('The access token is not from an accepted issuer (iss)');
   const expected = { algorithms, issuer, audience, clockTolerance: toleranceSeconds };
+  let verifiedBy = await keys.usable();
   for (;;) {
-    const verifiedBy = await keys.usable();
     try {
       const { payload } = await jwtVerify(token, verifiedBy, { ...expected, currentDate: new Date(Date.now()) });
       return { header, payload, issuer, keys, verifiedBy };
@@ -98,8 +98,9 @@ async function verifySignature(token: string, policy: TokenPolicy) {
       if (faultOfToken.test((error as errors.JOSEError).code)) throw unauthenticated(refusalOf(error));
     }
     // The provider may have rotated its keys, with or without a new `kid`, and another request may have read them meanwhile.
-    await keys.lookAgain();
-    if (keys.current === verifiedBy) throw unauthenticated(unpublishedKey);
+    const unfit = verifiedBy;
+    verifiedBy = await keys.usable(unfit);
+    if (verifiedBy === unfit) throw unauthenticated(unpublishedKey);
   }
 }
 

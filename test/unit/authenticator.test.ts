@@ -7,7 +7,7 @@ it('While the keys cannot be read, no more requests wait for them than memory ha
   const failures: (() => void)[] = [];
   const usable = () =>
     new Promise<never>((_, reject) => failures.push(() => reject(authUnavailable('no keys', 'no answer'))));
-  const keys: KeySource = { current: undefined, usable, lookAgain: usable };
+  const keys: KeySource = { current: undefined, usable };
   const issuer = 'https://id.example/';
   const config = loadConfig({ AUTH_MODE: 'jwt', AUTH_ISSUER: issuer, AUTH_AUDIENCE: 'gateway' });
   const authenticator = new Authenticator(config, new Map([[issuer, keys]]));
