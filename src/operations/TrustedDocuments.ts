@@ -73,7 +73,9 @@ export function documentOf(request: GraphQLRequest, trusted: TrustedDocuments | 
   }
   // Apollo's own message for a request with only a hash: its clients then send the text.
   if (sha256Hash) throw badRequest('PersistedQueryNotSupported', 200);
-  throw badRequest('The request must have a query, or the documentId of a trusted document (TRUSTED_DOCUMENTS_FILE)');
+  if (trusted && documentId) throw badRequest('This id is not that of a trusted document (TRUSTED_DOCUMENTS_FILE)');
+  const hint = documentId ? ': without TRUSTED_DOCUMENTS_FILE, no documentId is known' : '';
+  throw badRequest(`The request must have a query${hint}`);
 }
 
 /** A string, a comment or a number. A hash does not hide a short value such as an SSN: anybody can try them all. */

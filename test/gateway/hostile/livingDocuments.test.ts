@@ -181,7 +181,7 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     });
     expect(await send({ documentId: 'x' })).toMatchObject({
       status: 400,
-      errors: [{ message: expect.stringContaining('the documentId of a trusted document') }],
+      errors: [{ message: expect.stringContaining('This id is not that of a trusted document') }],
     });
   });
 
