@@ -125,7 +125,11 @@ describe('before authentication', () => {
 
 it.each<[string, object, string]>([
   ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, 'operationName must name one'],
-  ['no name of several', { query: 'query A { a: __typename } query B { b: __typename }' }, 'operations in the document'],
+  [
+    'no name of several',
+    { query: 'query A { a: __typename } query B { b: __typename }' },
+    'operations in the document',
+  ],
   [
     'a persisted query',
     { extensions: { persistedQuery: { version: 1, sha256Hash: '00' } } },
