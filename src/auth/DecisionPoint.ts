@@ -19,13 +19,6 @@ export interface Decision {
   readonly until: number;
 }
 
-/** The request that asks. */
-interface AskingRequest {
-  readonly requestId: string;
-  /** The trail of its operation, which is told of each call. */
-  readonly trail: Trail;
-}
-
 interface DecisionPointOptions {
   readonly url: string;
   readonly agentFor: AgentFor;
@@ -71,8 +64,8 @@ export class DecisionPoint {
     return this.#decisions.forceFetch(key, { context: ask, forceRefresh: true });
   }
 
-  /** Calls the decision point once for all questions. @throws GatewayError AUTH_UNAVAILABLE */
-  async decide(profile: Profile, { requestId, trail }: AskingRequest, questions: readonly Question[]) {
+  /** Calls the decision point once for all questions of a request, and notes the call in the trail of its operation. @throws GatewayError AUTH_UNAVAILABLE */
+  async decide(profile: Profile, requestId: string, trail: Trail, questions: readonly Question[]) {
     const { url, ttlMs, onCall } = this.options;
     const endpoint = questions.length === 1 ? 'evaluation' : 'evaluations';
     // The time counts from the question: a right may be withdrawn while the answer is on its way.

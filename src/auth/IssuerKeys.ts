@@ -9,15 +9,7 @@ import { pause } from '../process/pause.js';
 export type KeySet = JWTVerifyGetKey;
 
 /** The keys that may sign for one issuer. */
-export interface KeySource {
-  /** A new object whenever the keys change; undefined when they were not confirmed recently enough to be used. */
-  readonly current: KeySet | undefined;
-  /**
-   * Returns `current`. Reads the keys first if there is none or, unless they were read a moment ago, if they are those that did
-   * not sign a token. @throws GatewayError AUTH_UNAVAILABLE if they cannot be read: such a token may be signed with a new key
-   */
-  usable(unfit?: KeySet): Promise<KeySet>;
-}
+export type KeySource = Pick<IssuerKeys, 'current' | 'usable'>;
 
 /** Where the keys of an issuer are: at `jwksUrl`, or else where the issuer's metadata says. */
 interface KeyPlace {
@@ -45,7 +37,7 @@ const retryMs = 1_000; // as AUTH_UNAVAILABLE asks its caller to wait
  * The published keys of one identity provider (RFC 7517). jose chooses from the set; this class decides when to read it: in
  * the background, and when no key fits. Keys serve through an outage of the provider, for a bounded time.
  */
-export class IssuerKeys implements KeySource {
+export class IssuerKeys {
   #set: KeySet | undefined;
   /** The JSON that the set was made of, to notice a change. */
   #published = '';
@@ -57,6 +49,7 @@ export class IssuerKeys implements KeySource {
 
   constructor(private readonly options: IssuerKeysOptions) {}
 
+  /** A new object whenever the keys change; undefined when they were not confirmed recently enough to be used. */
   get current(): KeySet | undefined {
     return this.ageMs < this.options.maxAgeMs ? this.#set : undefined;
   }
@@ -75,6 +68,10 @@ export class IssuerKeys implements KeySource {
     }
   }
 
+  /**
+   * Returns `current`. Reads the keys first if there is none or, unless they were read a moment ago, if they are those that did
+   * not sign a token. @throws GatewayError AUTH_UNAVAILABLE if they cannot be read: such a token may be signed with a new key
+   */
   async usable(unfit?: KeySet): Promise<KeySet> {
     if (this.current === unfit) await this.#look();
     const { current } = this;

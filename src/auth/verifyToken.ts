@@ -3,7 +3,7 @@ import type { Config } from '../config/config.js';
 import { unauthenticated } from '../errors/errors.js';
 import { isNestedWithin } from '../process/json.js';
 import { type Caller, callerKey } from './caller.js';
-import type { KeySet, KeySource } from './IssuerKeys.js';
+import type { KeySource } from './IssuerKeys.js';
 import { claimAt, type RightsRules, rightsIn } from './rights.js';
 
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
@@ -18,11 +18,7 @@ export interface TokenPolicy
   readonly issuers: ReadonlyMap<string, KeySource>;
 }
 
-export interface VerifiedToken {
-  readonly caller: Caller;
-  readonly keys: KeySource;
-  readonly verifiedBy: KeySet;
-}
+export type VerifiedToken = Awaited<ReturnType<typeof verifyToken>>;
 
 const toleranceSeconds = 5;
 /** Levels of nested claims. A decision point may be told any claim, and `JSON.stringify` overflows the stack at some 4,000. */
@@ -52,7 +48,7 @@ const wrongClaims = {
  * Verifies a signed JWT (RFC 7519, with the advice of RFC 8725) and tells who its bearer is. Throws UNAUTHENTICATED with a
  * message that holds nothing of the token, or AUTH_UNAVAILABLE without usable keys of its issuer.
  */
-export async function verifyToken(token: string, policy: TokenPolicy): Promise<VerifiedToken> {
+export async function verifyToken(token: string, policy: TokenPolicy) {
   const { header, payload, issuer, keys, verifiedBy } = await verifySignature(token, policy);
   if (!isNestedWithin(payload, maxClaimsDepth)) throw unauthenticated(malformed);
   // jose lets through what it does not compare: an empty or huge `sub`, and times that are no finite number (`1e999`).

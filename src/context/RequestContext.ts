@@ -124,7 +124,7 @@ export class RequestContext implements OperationContext, ReadCall {
     const { places, quota } = this.services;
     quota.spend(holder, questionMs * questions.length);
     const leave = places.take('decisions', holder);
-    return decisions.decide(profile, { requestId: facts.requestId, trail }, questions).finally(leave);
+    return decisions.decide(profile, facts.requestId, trail, questions).finally(leave);
   }
 
   private refusal(taxpayer: string, reason: string): GatewayError {
