@@ -12,14 +12,13 @@ import {
   leavesMuchUnread,
   pathAndQueryOf,
   stopReading,
-  unansweredOf,
 } from './BoundedRequest.js';
 
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /** Takes a WebSocket. `head`: what the client sent after its request; `response`: on no socket yet, for a refusal. */
-export type UpgradeHandler = (request: IncomingMessage, head: Buffer, response: ServerResponse) => void;
+export type UpgradeHandler = (request: IncomingMessage, head: Buffer, response: ServerResponse) => Promise<void>;
 
 export type Routes = (readonly [path: string, handler: Handler])[];
 
@@ -87,11 +86,15 @@ export class HttpServer {
     this.server.maxHeadersCount = maxHeaders;
     this.server.on('checkExpectation', listener); // Node.js would answer 417 itself, without counting the request
     this.server.on('upgrade', (request, socket, head) => {
-      // Behind a request that waits for its answer, a WebSocket or its refusal would be written into that answer.
-      const isFree = unansweredOf(request.socket) === 0;
-      if (options.upgrade && isFree && isForWebSocket(request)) {
-        options.upgrade(request, head, new SafeResponse(request));
-      } else socket.destroy();
+      // Node.js notes here the answer that is being written, its own ones to bad requests included. A WebSocket, or its refusal,
+      // must not be written into that.
+      const isFree = !(socket as { readonly _httpMessage?: unknown })._httpMessage;
+      if (!options.upgrade || !isFree || !isForWebSocket(request)) return socket.destroy();
+      const response = new SafeResponse(request);
+      options.upgrade(request, head, response).catch((error) => {
+        this.#fail(response, error);
+        socket.destroy();
+      });
     });
     const remember = (socket: Socket) => {
       this.#sockets.add(socket);
