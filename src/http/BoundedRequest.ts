@@ -39,8 +39,15 @@ export class BoundedRequest extends IncomingMessage {
   }
 
   get upgrade(): boolean {
-    this.isTooMany ??= unansweredOf(this.socket) >= mostPipelined;
+    this.isTooMany ??= this.#isOneTooMany();
     return this.isTooMany || (this.offersUpgrade === true && isForWebSocket(this));
+  }
+
+  #isOneTooMany(): boolean {
+    const count = unansweredOf(this.socket);
+    // Node.js refuses a request without Host itself, and tells nobody. Nothing may follow it: many fit into one packet.
+    if (this.httpVersion === '1.1' && this.headers.host === undefined) unanswered.set(this.socket, mostPipelined);
+    return count >= mostPipelined;
   }
 
   /** Takes a piece of the body; null at its end. Ends a connection whose body comes in very many tiny pieces. */

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type OutgoingHttpHeaders, request } from 'node:http';
-import { connect } from 'node:net';
+import { connect, Socket } from 'node:net';
+import { BoundedRequest } from '../../../src/http/BoundedRequest.js';
 import { endOfTurn } from '../../../src/process/pause.js';
 import {
   environmentFor,
@@ -152,6 +153,12 @@ it('an upgrade offered behind a request that is not answered yet is declined, an
   expect(await connection.answer()).toMatchObject({ status: 200, body: '{"data":{"__typename":"Query"}}' });
   connection.write('GET /health/live HTTP/1.1', host, '', '');
   expect(await connection.answer()).toMatchObject({ status: 200, body: '{"status":"live"}\n' });
+});
+
+it('nothing may follow a request without Host, which Node.js refuses itself', () => {
+  const socket = new Socket();
+  const isTooMany = () => Object.assign(new BoundedRequest(socket), { httpVersion: '1.1' }).upgrade;
+  expect([isTooMany(), isTooMany()]).toEqual([false, true]);
 });
 
 it.each(['', 'Expect: x\r\n'])(
