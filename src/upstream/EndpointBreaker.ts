@@ -5,8 +5,8 @@ import { BoundedCache } from '../process/BoundedCache.js';
 interface BreakerCall {
   /** Who the call is made for: the holder of the caller. Callers without an identity count as one. */
   readonly holder?: string | undefined;
-  /** What the call is about, such as a taxpayer or a job. A call without a subject counts as a subject of its own. */
-  readonly subject?: string | undefined;
+  /** What the call is about, such as a taxpayer or a job. */
+  readonly subject: string;
   /** Whom the call is about. Default: the subject. */
   readonly taxpayer?: string | undefined;
 }
@@ -62,20 +62,26 @@ export class EndpointBreaker {
     const now = performance.now();
     const { openUntil } = this.#all;
     const mayTryAt = openUntil + (holder === this.#failedLast ? windowMs : 0); // others first
-    if (now < openUntil) return refused(mayTryAt - now, 'the breaker is open for all calls');
-    const ownMs = Math.max(mayTryAt, this.#holders.memo(holder).openUntil) - now;
-    const onlyFor = { holder: holder || undefined };
-    return ownMs > 0 ? refused(ownMs, "the breaker is open for this caller's calls", onlyFor) : undefined;
+    const waitMs = Math.max(mayTryAt, this.#holders.memo(holder).openUntil) - now;
+    if (waitMs <= 0) return undefined;
+    const isForAll = now < openUntil;
+    return new GatewayError(
+      'UPSTREAM_UNAVAILABLE',
+      'The service kept failing: the gateway pauses its calls for a moment',
+      {
+        retryAfterSeconds: Math.ceil(waitMs / 1000),
+        reason: `the breaker is open for ${isForAll ? 'all' : "this caller's"} calls`,
+        onlyFor: isForAll ? undefined : { holder: holder || undefined },
+      },
+    );
   }
 
-  #settle({ holder = nobody, subject: given, taxpayer }: BreakerCall, hasFailed: boolean): void {
-    const subject = given ?? Symbol('a call by itself');
+  #settle({ holder = nobody, subject, taxpayer = subject }: BreakerCall, hasFailed: boolean): void {
     const own = this.#holders.memo(holder);
     this.#failedLast = hasFailed && this.#all.isOpen ? holder : undefined;
     if (hasFailed) {
-      const at = performance.now();
-      own.noteFailure({ at, by: subject, about: subject }, this.resetMs);
-      this.#all.noteFailure({ at, by: holder, about: taxpayer ?? subject }, this.resetMs);
+      own.noteFailure(subject, subject, this.resetMs);
+      this.#all.noteFailure(holder, taxpayer, this.resetMs);
     } else {
       this.#all.close();
       own.close();
@@ -86,8 +92,8 @@ export class EndpointBreaker {
 interface Failure {
   /** By the monotonic clock. */
   readonly at: number;
-  readonly by: string | symbol;
-  readonly about: string | symbol;
+  readonly by: string;
+  readonly about: string;
 }
 
 class Breaker {
@@ -103,22 +109,16 @@ class Breaker {
   }
 
   /** Opens after too many failures in a row, each `by` and each `about` counted once. An open breaker opens anew. */
-  noteFailure(failure: Failure, resetMs: number): void {
-    const recent = this.#inARow.filter(({ at }) => failure.at - at < windowMs);
-    const others = recent.filter(({ by }) => by !== failure.by);
-    this.#inARow = others.some(({ about }) => about === failure.about) ? recent : [...others, failure];
-    if (this.isOpen || this.#inARow.length >= this.mostInARow) this.openUntil = failure.at + resetMs;
+  noteFailure(by: string, about: string, resetMs: number): void {
+    const at = performance.now();
+    const recent = this.#inARow.filter((failure) => at - failure.at < windowMs);
+    const others = recent.filter((failure) => failure.by !== by);
+    this.#inARow = others.some((failure) => failure.about === about) ? recent : [...others, { at, by, about }];
+    if (this.isOpen || this.#inARow.length >= this.mostInARow) this.openUntil = at + resetMs;
   }
 
   close(): void {
     this.#inARow = [];
     this.openUntil = -Infinity;
   }
-}
-
-/** `onlyFor` names the holder whose breaker is open, unless the endpoint fails for all. */
-function refused(waitMs: number, reason: string, onlyFor?: { readonly holder: string | undefined }): GatewayError {
-  const message = 'The service kept failing: the gateway pauses its calls for a moment';
-  const retryAfterSeconds = Math.ceil(waitMs / 1000);
-  return new GatewayError('UPSTREAM_UNAVAILABLE', message, { retryAfterSeconds, reason, onlyFor });
 }

@@ -81,7 +81,7 @@ export class ResilientFetch {
     const { endpoint, body, holder } = request;
     const endsAt = Math.min(performance.now() + this.options.UPSTREAM_DEADLINE_MS, request.endsAt ?? Infinity);
     const breaker = this.#breakers[endpoint];
-    const about = { ...request, subject: body === undefined ? request.url : undefined };
+    const about = { ...request, subject: body === undefined ? request.url : crypto.randomUUID() }; // a POST counts by itself
     return breaker.run(about, async (record) => {
       for (let repetition = 0; ; repetition += 1) {
         await request.beforeTry?.();
