@@ -31,15 +31,11 @@ const clientLinkBody = z
 /** How the service refuses a request that is not as its interface says, whoever makes it; undefined for one that is. */
 export function breachIn({ route: { endpoint }, request, body }: Received): Answer | undefined {
   if (endpoint === 'unknown' || endpoint === 'hostedPage') return undefined;
-  const { 'content-type': contentType = '', 'service-api-version': version = apiVersion } = request.headers;
-  if (request.url?.includes('?')) return errorAnswer(400, 'The endpoint takes no query string');
-  if (endpoint === 'createClientLink') return breachInBody(contentType, body);
-  if (version !== apiVersion) return errorAnswer(400, 'Service-API-Version is not supported');
-  return body === '' ? undefined : errorAnswer(400, 'The endpoint takes no body');
-}
-
-function breachInBody(contentType: string, body: string): Answer | undefined {
-  if (!/^application\/json *(;|$)/i.test(contentType)) return errorAnswer(415, 'The body must be application/json');
-  const { error } = clientLinkBody.safeParse(JSON.parse(body));
-  return error && errorAnswer(422, `The body is not accepted: ${z.prettifyError(error)}`);
+  const { 'content-type': type = '', 'service-api-version': version = apiVersion } = request.headers;
+  const isAsAgreed =
+    endpoint === 'createClientLink'
+      ? /^application\/json *(;|$)/i.test(type) && clientLinkBody.safeParse(JSON.parse(body)).success
+      : version + body === apiVersion;
+  if (isAsAgreed && !request.url?.includes('?')) return undefined;
+  return errorAnswer(422, `The interface has no such request: ${type} ${version} ${body}`);
 }
