@@ -57,10 +57,10 @@ async function start(given: Config, output: LogDestination, started: Started) {
   const sandbox = started(given.isSandbox ? await startEmbeddedSandbox() : undefined);
   const config = sandbox ? { ...given, upstream: { ...given.upstream, baseUrl: sandbox.url } } : given;
   const ending = new AbortController();
-  started({ stop: () => ending.abort() });
   const stopped = ending.signal;
   setMaxListeners(0, stopped);
   const agents = started(startAgents(config, { log, metrics, stopped }));
+  started({ stop: () => ending.abort() }); // before the agents: what ends with their connections has not failed
   const surroundings = { config, log, metrics, agents, stopped };
   const tracing = started(await startTracing(surroundings));
   // Before authentication, which may log: if the store cannot be opened, that error must be the only line.

@@ -1,12 +1,13 @@
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import * as z from 'zod';
+import { keySetUrl } from '../config/forms.js';
 import { authUnavailable } from '../errors/errors.js';
 import { type AgentFor, fetchJson, NoAnswer } from '../network/exchange.js';
 import { isNestedWithin } from '../process/json.js';
 import { pause } from '../process/pause.js';
 
 /** The keys of an issuer at one moment; gives the one that fits the `alg` and `kid` of a header. */
-export type KeySet = JWTVerifyGetKey;
+type KeySet = JWTVerifyGetKey;
 
 /** The keys that may sign for one issuer. */
 export type KeySource = Pick<IssuerKeys, 'current' | 'usable'>;
@@ -103,7 +104,7 @@ export class IssuerKeys {
       this.#failure = error as NoAnswer;
       this.#notBefore = performance.now() + retryMs - 1; // the timer of `start` may be a moment early
     }
-    this.options.onRead(this.#failure);
+    if (!this.options.stopped.aborted) this.options.onRead(this.#failure);
     return this.#failure === undefined;
   }
 }
@@ -111,7 +112,7 @@ export class IssuerKeys {
 /** Deepest nesting of a key set, in levels: `JSON.stringify` overflows the stack at some thousand. */
 const maxKeyDepth = 20;
 
-const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) });
+const metadataSchema = z.object({ issuer: z.string(), jwks_uri: keySetUrl });
 const publishedKeys = z.object({ keys: z.array(z.looseObject({})).min(1) });
 
 /** Reads the key set of an issuer. @throws NoAnswer */

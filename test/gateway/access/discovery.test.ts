@@ -63,6 +63,7 @@ describe('AUTH_ISSUER alone', () => {
     ['of the issuer with a slash', (issuer) => ({ issuer: `${issuer}/` }), /must be exactly that$/],
     ['without a key set', (issuer) => ({ issuer, jwks_uri: undefined }), noKeySet],
     ['with a key set in a file', (issuer) => ({ issuer, jwks_uri: 'file:///etc/passwd' }), noKeySet],
+    ['with a password', (issuer) => ({ issuer, jwks_uri: 'http://a:b@127.0.0.1/' }), noKeySet],
     ['that is no JSON', () => '<html>', /: the body is not JSON$/],
     ['elsewhere', () => 302, /: HTTP 302$/],
     ['that are not there', () => 404, /^metadata at \/.well-known\/openid-configuration: HTTP 404$/],
