@@ -45,7 +45,7 @@ export function isYoungerThan(entry: Entry<unknown>, ageMs: number): boolean {
 export const isFromBefore = (stored: Entry<unknown>, own: Entry<unknown>): boolean =>
   stored.readAt < (own.startedAt ?? own.readAt);
 
-export interface Keeping<Value> {
+interface Keeping<Value> {
   readonly codec: Codec<Value>;
   /** How long the store keeps a value, in milliseconds. */
   readonly ttlMs: (value: Value) => number;

@@ -203,6 +203,7 @@ class PollLoop<View extends Timed> {
     if (first) yield first;
     yield* [...this.#readers].sort((one, other) => this.callsOf(one.call.holder) - this.callsOf(other.call.holder));
   }
+
   /** Tells the readers what changed, then ends or schedules the next poll. */
   #publish(view: View): void {
     this.#failure = undefined;

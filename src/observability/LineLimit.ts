@@ -33,7 +33,7 @@ export type AuditAction = (typeof auditActions)[number];
  * Who was given, or refused, what; what the operator's own commands have the fleet do has no caller. (A refused token has no such
  * event: the line of its operation is its audit.)
  */
-export interface AuditEvent extends Pick<Line, 'requestId' | 'caller' | 'taxpayer' | 'remoteAddress'> {
+interface AuditEvent extends Pick<Line, 'requestId' | 'caller' | 'taxpayer' | 'remoteAddress'> {
   readonly action: AuditAction;
   readonly outcome: string;
   /** Why it was refused, in words that hold nothing of what was sent. */
