@@ -13,6 +13,7 @@ import { badInput, GatewayError, tokenRequired } from '../errors/errors.js';
 import type { AuditAction, LineLimit } from '../observability/LineLimit.js';
 import type { OperationContext, OperationFacts } from '../operations/Operation.js';
 import { leftAfter } from '../process/json.js';
+import { pause } from '../process/pause.js';
 import { Trail } from '../process/Trail.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 
@@ -31,12 +32,19 @@ const laterFieldMs = 0.005;
 /** The same of a question to the decision point. */
 const questionMs = 0.05;
 
+/** Many questions that are asked at the same moment find room within so many milliseconds, one after the other. */
+const longestAskAgainMs = 1000;
+
 type Read = readonly [name: string, start: () => Promise<unknown>];
 
 /** One request and who makes it. Resolvers reach the service only through here. */
 export class RequestContext implements OperationContext, ReadCall {
   readonly caller: Caller;
   readonly holder: string | undefined;
+  /** An object, because Apollo's copy of the context has to share it. */
+  readonly trail: Trail;
+  /** Whether questions without room are asked again: those of watches and events, which would be lost. */
+  isPatient: boolean;
   private reads: DataLoader<Read, unknown, string> | undefined;
   private questions: DataLoader<Question, Decision> | undefined;
   /** Estimated milliseconds that the fields will take after the first wait. */
@@ -48,9 +56,11 @@ export class RequestContext implements OperationContext, ReadCall {
     private readonly services: Services,
     /** How many fields the operation answers. */
     fields: number,
-    /** An object, because Apollo's copy of the context has to share it. */
-    readonly trail = new Trail(),
+    /** That of the stream, for an event. */
+    given?: Trail,
   ) {
+    this.trail = given ?? new Trail();
+    this.isPatient = given !== undefined;
     this.caller = facts.caller;
     this.holder = facts.caller.holder;
     this.laterMs = fields * laterFieldMs;
@@ -110,7 +120,12 @@ export class RequestContext implements OperationContext, ReadCall {
     if (!(decision instanceof Promise)) return allowing(decision);
     return decision
       .finally(() => this.resume())
-      .then(allowing, (error: GatewayError) => {
+      .then(allowing, async (error: GatewayError) => {
+        const { signal } = this.facts;
+        if (error.code === 'RATE_LIMITED' && this.isPatient && !signal.aborted) {
+          await pause(Math.random() * longestAskAgainMs, signal);
+          return this.allow(decisions, profile, question);
+        }
         if (error.code === 'AUTH_UNAVAILABLE') {
           this.audit('access-denied', 'undecided', question.taxpayer, error.reason);
         }

@@ -4,12 +4,9 @@ import type { LatestValue } from '../datasources/LatestValue.js';
 import { isFinalJob, type JobView, jobKey } from '../datasources/RefreshJobs.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
 import type { Timed, Watcher, WatchOptions } from '../datasources/Watcher.js';
-import { badInput, type GatewayError } from '../errors/errors.js';
+import { badInput } from '../errors/errors.js';
 import { pause } from '../process/pause.js';
 import type { RequestContext, Services } from './RequestContext.js';
-
-/** Many watches whose decisions expired at the same moment find room within so many milliseconds, one after the other. */
-const longestAskAgainMs = 1000;
 
 /** Gets the decision that lets the caller see a taxpayer at this moment. Throws or rejects when there is none. */
 type Allowed = () => Decision | Promise<Decision>;
@@ -60,6 +57,7 @@ export class TaxpayerAccess {
     const { places } = this.services;
     const { holder, trail } = this.context;
     const release = places.take('watches', holder);
+    this.context.isPatient = true;
     const ended = new AbortController();
     const onEnd = () => {
       ended.abort();
@@ -98,19 +96,11 @@ export class TaxpayerAccess {
   }
 }
 
-/**
- * Gets a new decision whenever one expires, until `ended` aborts. Rejects when there is none that allows access. Without room for
- * the question, asks a moment later: until then nothing is shown, because each event asks as well.
- */
+/** Gets a new decision whenever one expires, until `ended` aborts. Rejects when there is none that allows access. */
 async function keepAsking(allowed: Allowed, ended: AbortSignal): Promise<void> {
   while (!ended.aborted) {
-    let waitMs = Math.random() * longestAskAgainMs;
-    try {
-      waitMs = (await allowed()).until - performance.now();
-    } catch (error) {
-      if ((error as GatewayError).code !== 'RATE_LIMITED') throw error;
-    }
-    await pause(waitMs, ended);
+    const { until } = await allowed();
+    await pause(until - performance.now(), ended);
   }
 }
 

@@ -168,12 +168,6 @@ describe('A caller whose token lists no taxpayer', () => {
     ]);
   });
 
-  it('is asked about for as many requests as come one after the other', async () => {
-    point.allow(subject, many);
-    for (const id of many.slice(50, 90)) expect(codesOf(await read(id))).toEqual([]);
-    expect(point.asked).toHaveLength(40);
-  });
-
   it('is asked about again five seconds after a refusal, however long a permission counts', async () => {
     const id = many[10] as string;
     expect(codesOf(await read(id))).toEqual(['FORBIDDEN']);
