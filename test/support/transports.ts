@@ -2,7 +2,7 @@ import { post, type TestGateway } from './gateway.js';
 import { initSocket } from './rawSocket.js';
 
 /** Sends a request with `body` as its JSON text; returns the answer as text. */
-export type SendBody = (gateway: Pick<TestGateway, 'origin'>, body: string) => Promise<string>;
+type SendBody = (gateway: Pick<TestGateway, 'origin'>, body: string) => Promise<string>;
 
 /** The same request over every transport that a client has without a router. */
 export const transports = {

@@ -9,77 +9,77 @@ const oauth = '/.well-known/oauth-authorization-server';
 const keys = await startIdentityProvider({ keys: ['ES256'] });
 const metadata = await startIssuerMetadata();
 
-describe('AUTH_ISSUER alone', () => {
-  afterEach(() => {
-    metadata.documents.clear();
-    metadata.asked.length = 0;
+// AUTH_ISSUER alone: without AUTH_JWKS_URL.
+
+afterEach(() => {
+  metadata.documents.clear();
+  metadata.asked.length = 0;
+});
+
+const trusting = (AUTH_ISSUER: string) =>
+  startTestGateway({ AUTH_MODE: 'jwt', AUTH_ISSUER, AUTH_AUDIENCE: 'taxpayer-gateway' });
+
+async function statusFor(token: string, gateway: TestGateway) {
+  return (await gateway.query('{ __typename }', {}, { authorization: `Bearer ${token}` })).status;
+}
+
+/** The line, with the fault and the cause, in the log of a gateway that finds no keys. */
+async function reasonAgainst(issuer: string) {
+  const gateway = await trusting(issuer);
+  expect(await statusFor(await keys.token({ iss: issuer }), gateway)).toBe(503);
+  const line = () => gateway.logs.find((each) => each.includes('a key set cannot be read'));
+  await until(() => line() !== undefined);
+  return JSON.parse(`${line()}`);
+}
+
+it.each([
+  ['an origin', '', openId],
+  ['an origin with a slash', '/', openId],
+  ['a path', '/realms/tax', `/realms/tax${openId}`],
+  ['a path with a slash', '/tenant/v2.0/', `/tenant/v2.0${openId}`],
+  ['an authorization server (RFC 8414)', '', oauth],
+  ['one with a path', '/tenant', `${oauth}/tenant`],
+  ['one with a path and a slash', '/tenant/', `${oauth}/tenant`],
+])('finds the key set of an issuer that is %s', async (_, path, place) => {
+  const issuer = `${metadata.origin}${path}`;
+  metadata.documents.set(place, { issuer, jwks_uri: keys.jwksUrl, token_endpoint: 'https://id.example/token' });
+  expect(await statusFor(await keys.token({ iss: issuer }), await trusting(issuer))).toBe(200);
+  expect(metadata.asked.at(-1)).toBe(place);
+});
+
+it('follows a key set that moves', async () => {
+  const issuer = metadata.origin;
+  metadata.documents.set(openId, { issuer, jwks_uri: keys.jwksUrl });
+  const gateway = await trusting(issuer);
+  expect(await statusFor(await keys.token({ iss: issuer }), gateway)).toBe(200);
+  const later = await startIdentityProvider({ keys: ['ES256'] });
+  metadata.documents.set(openId, { issuer, jwks_uri: later.jwksUrl });
+  expect(await statusFor(await later.token({ iss: issuer }), gateway)).toBe(200);
+});
+
+const noKeySet = /names a key set \(jwks_uri\)$/;
+it.each<[string, (issuer: string) => unknown, RegExp]>([
+  ['of another issuer', () => ({ issuer: 'https://id.example' }), /names https:\/\/id\.example, AUTH_ISSUE/],
+  ['of the issuer with a slash', (issuer) => ({ issuer: `${issuer}/` }), /must be exactly that$/],
+  ['without a key set', (issuer) => ({ issuer, jwks_uri: undefined }), noKeySet],
+  ['with a key set in a file', (issuer) => ({ issuer, jwks_uri: 'file:///etc/passwd' }), noKeySet],
+  ['with a password', (issuer) => ({ issuer, jwks_uri: 'http://a:b@127.0.0.1/' }), noKeySet],
+  ['that is no JSON', () => '<html>', /: the body is not JSON$/],
+  ['elsewhere', () => 302, /: HTTP 302$/],
+  ['that are not there', () => 404, /^metadata at \/.well-known\/openid-configuration: HTTP 404$/],
+])('takes no keys from metadata %s', async (_, document, cause) => {
+  const made = document(metadata.origin);
+  const usual = { issuer: metadata.origin, jwks_uri: keys.jwksUrl };
+  metadata.documents.set(openId, typeof made === 'object' ? { ...usual, ...made } : made);
+  const before = keys.counts.jwks;
+  expect(await reasonAgainst(metadata.origin)).toMatchObject({
+    trouble: 'invalid',
+    cause: expect.stringMatching(cause),
   });
+  expect(keys.counts.jwks).toBe(before);
+});
 
-  const trusting = (AUTH_ISSUER: string) =>
-    startTestGateway({ AUTH_MODE: 'jwt', AUTH_ISSUER, AUTH_AUDIENCE: 'taxpayer-gateway' });
-
-  async function statusFor(token: string, gateway: TestGateway) {
-    return (await gateway.query('{ __typename }', {}, { authorization: `Bearer ${token}` })).status;
-  }
-
-  /** The fault and the cause in the log, of a gateway that finds no keys. */
-  async function reasonAgainst(issuer: string) {
-    const gateway = await trusting(issuer);
-    expect(await statusFor(await keys.token({ iss: issuer }), gateway)).toBe(503);
-    const lines = () => gateway.logs.filter((line) => line.includes('a key set cannot be read'));
-    await until(() => lines().length > 0);
-    const { trouble, cause } = JSON.parse(lines()[0] ?? '');
-    return { trouble, cause };
-  }
-
-  it.each([
-    ['an origin', '', openId],
-    ['an origin with a slash', '/', openId],
-    ['a path', '/realms/tax', `/realms/tax${openId}`],
-    ['a path with a slash', '/tenant/v2.0/', `/tenant/v2.0${openId}`],
-    ['an authorization server (RFC 8414)', '', oauth],
-    ['one with a path', '/tenant', `${oauth}/tenant`],
-    ['one with a path and a slash', '/tenant/', `${oauth}/tenant`],
-  ])('finds the key set of an issuer that is %s', async (_, path, place) => {
-    const issuer = `${metadata.origin}${path}`;
-    metadata.documents.set(place, { issuer, jwks_uri: keys.jwksUrl, token_endpoint: 'https://id.example/token' });
-    expect(await statusFor(await keys.token({ iss: issuer }), await trusting(issuer))).toBe(200);
-    expect(metadata.asked.at(-1)).toBe(place);
-  });
-
-  it('follows a key set that moves', async () => {
-    const issuer = metadata.origin;
-    metadata.documents.set(openId, { issuer, jwks_uri: keys.jwksUrl });
-    const gateway = await trusting(issuer);
-    expect(await statusFor(await keys.token({ iss: issuer }), gateway)).toBe(200);
-    const later = await startIdentityProvider({ keys: ['ES256'] });
-    metadata.documents.set(openId, { issuer, jwks_uri: later.jwksUrl });
-    expect(await statusFor(await later.token({ iss: issuer }), gateway)).toBe(200);
-  });
-
-  const noKeySet = /names a key set \(jwks_uri\)$/;
-  it.each<[string, (issuer: string) => unknown, RegExp]>([
-    ['of another issuer', () => ({ issuer: 'https://id.example' }), /names https:\/\/id\.example, AUTH_ISSUE/],
-    ['of the issuer with a slash', (issuer) => ({ issuer: `${issuer}/` }), /must be exactly that$/],
-    ['without a key set', (issuer) => ({ issuer, jwks_uri: undefined }), noKeySet],
-    ['with a key set in a file', (issuer) => ({ issuer, jwks_uri: 'file:///etc/passwd' }), noKeySet],
-    ['with a password', (issuer) => ({ issuer, jwks_uri: 'http://a:b@127.0.0.1/' }), noKeySet],
-    ['that is no JSON', () => '<html>', /: the body is not JSON$/],
-    ['elsewhere', () => 302, /: HTTP 302$/],
-    ['that are not there', () => 404, /^metadata at \/.well-known\/openid-configuration: HTTP 404$/],
-  ])('takes no keys from metadata %s', async (_, document, cause) => {
-    const made = document(metadata.origin);
-    const usual = { issuer: metadata.origin, jwks_uri: keys.jwksUrl };
-    metadata.documents.set(openId, typeof made === 'object' ? { ...usual, ...made } : made);
-    const before = keys.counts.jwks;
-    expect(await reasonAgainst(metadata.origin)).toEqual({ trouble: 'invalid', cause: expect.stringMatching(cause) });
-    expect(keys.counts.jwks).toBe(before);
-  });
-
-  it('says that a provider cannot be reached', async () => {
-    expect(await reasonAgainst('http://127.0.0.1:9')).toEqual({
-      trouble: 'network',
-      cause: expect.stringMatching(/: ECONNREFUSED$/),
-    });
-  });
+it('says that a provider cannot be reached', async () => {
+  const reason = { trouble: 'network', cause: expect.stringMatching(/: ECONNREFUSED$/) };
+  expect(await reasonAgainst('http://127.0.0.1:9')).toMatchObject(reason);
 });

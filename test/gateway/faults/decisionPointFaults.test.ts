@@ -98,6 +98,5 @@ it('each kind of failure is counted as what it is', async () => {
   const met = [...metrics.matchAll(/^gateway_decision_seconds_count\{.*outcome="([^"]+)"/gm)].map(
     ([, outcome]) => outcome,
   );
-  const named = ['answer', 'network', 'ok', 'timeout'];
-  expect([...new Set(met)].toSorted()).toEqual(named);
+  expect(new Set(met)).toEqual(new Set(['answer', 'network', 'ok', 'timeout']));
 });
