@@ -65,7 +65,7 @@ export async function monthWith(settings) {
   });
   const look = async (life, id) => {
     for (const change of life) if (change.at <= now) change.seenFrom ??= now;
-    const { status } = (await broker.record(String(id))).record;
+    const { status } = (await broker.record(String(id))).value.record;
     const shown = life.findIndex((change) => change.status === status);
     for (const change of life.slice(0, shown + 1)) {
       if (change.isSigning && !change.isShown && change.at >= begins) lags.push(now - change.seenFrom);
