@@ -142,15 +142,20 @@ class PollLoop<View extends Timed> {
   ) {}
 
   join(reader: Reader<View>): void {
-    const { holder } = reader.call;
-    // Then a poll on behalf of that caller is under way.
-    const isAwaited = [...this.#readers].some(({ call, news }) => call.holder === holder && news === undefined);
     this.#readers.add(reader);
     if (this.#latestAt !== undefined || this.#failure) this.#giveKnown();
     // After a failure the next poll may come sooner: the readers that saw it may wait for longer.
     const waitMs = this.#failure ? this.#failure.quietUntil - performance.now() : 0;
     if (waitMs > 0) this.schedule(waitMs);
-    else if (this.#failure || (reader.news === undefined && !isAwaited)) void this.#poll(reader);
+    else if (this.#failure || (reader.news === undefined && !this.#isAwaited(reader))) void this.#poll(reader);
+  }
+
+  /** Whether another reader of the same caller has no view yet: then a poll on behalf of that caller is under way. */
+  #isAwaited(reader: Reader<View>): boolean {
+    for (const other of this.#readers) {
+      if (other !== reader && other.call.holder === reader.call.holder && other.news === undefined) return true;
+    }
+    return false;
   }
 
   leave(reader: Reader<View>): void {
@@ -175,7 +180,7 @@ class PollLoop<View extends Timed> {
    * another poll has found something. A reader that joins comes `first`: the calls of those before may have to wait.
    */
   async #poll(first?: Reader<View>): Promise<void> {
-    const timer = this.#timer;
+    const timer = this.#timer; // changes when another poll has found something
     const asked = new Set<Holder>();
     for (const reader of this.#inTurn(first)) {
       const { holder } = reader.call;

@@ -44,8 +44,8 @@ export class Origins {
   refuseForeignGet(request: IncomingMessage): void {
     this.refuseForeignPage(request);
     const mode = request.headers['sec-fetch-mode'] ?? 'cors';
-    if (mode !== 'cors' && mode !== 'same-origin')
-      throw badRequest('A GET from a page must be that of an EventSource', 400);
+    if (mode === 'cors' || mode === 'same-origin') return;
+    throw badRequest('A GET from a page must be that of an EventSource', 400);
   }
 
   #mayAsk({ headers: { origin, host } }: IncomingMessage): boolean {

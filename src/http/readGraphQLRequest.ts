@@ -46,13 +46,13 @@ function refuseForgery(request: IncomingMessage, { origins }: Edge): void {
   if (headers['apollo-require-preflight'] || headers['x-apollo-operation-name']) return;
   if (isJson(headers['content-type'])) return;
   const { json, stream } = readAccept(headers.accept);
-  const takesOnlyStream = json === undefined && stream !== undefined;
-  if (takesOnlyStream) origins.refuseForeignGet(request);
-  else
+  if (json !== undefined || stream === undefined) {
     throw badRequest(
       'GET requests must send the header apollo-require-preflight (any value), as protection against cross-site requests',
       400,
     );
+  }
+  origins.refuseForeignGet(request);
 }
 
 const noBytes = Buffer.of();

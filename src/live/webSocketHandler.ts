@@ -32,7 +32,7 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
   };
   const sockets = new WebSocketServer(settings);
   const newcomers: Newcomers = new Map();
-  // Thrown through `handleUpgrade`.
+  // `handleUpgrade` calls this before it returns, so the error is caught below, like any other refusal.
   sockets.on('wsClientError', (error) => {
     throw badRequest(`Not a WebSocket handshake: ${error.message}`);
   });
