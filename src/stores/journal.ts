@@ -49,7 +49,8 @@ export async function readJournal(directory: string, map: Map<string, Kept>): Pr
 /**
  * Keeps the map of a store in a file, to find it again after a restart. One write at a time appends the present state of all
  * changed keys; when it fails, that is reported once, and it is repeated each second. A file that is lost or has grown too
- * large is written anew from the map. Only a new file is synced: a power cut loses the last seconds, `kill -9` nothing.
+ * large is written anew from the map. Only a new file is synced: a power cut loses the last seconds, `kill -9` only what was
+ * not waited for.
  */
 export class Journal {
   #file: FileHandle | undefined;
@@ -128,7 +129,7 @@ export class Journal {
     try {
       if (this.#file === undefined || this.#size > this.#mostBytes) await this.#writeAnew();
       else await this.#append(this.#file, keys);
-      await this.lock.check(); // a process that stood still may have written to a file that its successor has replaced
+      this.lock.check(); // a process that stood still may have written to a file that its successor has replaced
       this.#worked();
     } catch (error) {
       for (const key of keys) this.#unwritten.add(key);
@@ -151,7 +152,7 @@ export class Journal {
 
   async #writeAnew(): Promise<void> {
     this.#mostBytes = 2 * this.#size + slackBytes; // if this fails (full disk), the next writes only append
-    await this.lock.check(); // otherwise `journal.new` may be that of another process
+    this.lock.check(); // otherwise `journal.new` may be that of another process
     const path = join(this.directory, 'journal');
     await rm(`${path}.new`, { force: true }); // not reused: a process that stood still may have it open
     const file = await open(`${path}.new`, 'ax', 0o600);
@@ -159,7 +160,7 @@ export class Journal {
     try {
       size = await this.#appendTo(file, [...this.map.keys()]);
       await file.datasync(); // otherwise a power cut may leave an empty file under the name
-      await this.lock.check(); // a process that stood still must not rename over its successor's file
+      this.lock.check(); // a process that stood still must not rename over its successor's file
       await rename(`${path}.new`, path);
     } catch (error) {
       await file.truncate().catch(() => undefined); // a full disk needs the room
