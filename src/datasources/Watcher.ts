@@ -33,7 +33,8 @@ export interface WatcherOptions {
   readonly callsOf: (holder: Holder) => number;
   /** A watch ends normally after this time, in milliseconds. */
   readonly watchMaxMs: number;
-  readonly onReaders: (kind: string, count: number) => void;
+  /** Readers have come or left: `change` is 1 or -1. */
+  readonly onReaders: (kind: string, change: number) => void;
 }
 
 export interface WatchOptions extends ReadCall {
@@ -55,7 +56,6 @@ const permanent: readonly ErrorCode[] = ['NOT_FOUND', 'TAXPAYER_NOT_AUTHORIZED',
  */
 export class Watcher<View extends Timed> implements MemoryKeeper {
   readonly #loops = new Map<string, PollLoop<View>>();
-  #readerCount = 0;
   #stopped = false;
 
   constructor(
@@ -68,21 +68,24 @@ export class Watcher<View extends Timed> implements MemoryKeeper {
    * slow reader gets the newest view, not every one. Fails only with a permanent error.
    */
   watch(id: string, { onEnd, signal, maxMs = Infinity, ...call }: WatchOptions = {}) {
+    const { callsOf, watchMaxMs, onReaders } = this.options;
+    const loop = this.#loops.get(id) ?? new PollLoop(id, this.watched, callsOf, () => this.#loops.delete(id));
+    this.#loops.set(id, loop);
     const views = new LatestValue<View>(() => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', end);
-      this.options.onReaders(this.watched.kind, --this.#readerCount);
-      this.#loops.get(id)?.leave(reader);
+      onReaders(this.watched.kind, -1);
+      loop.leave(reader);
       onEnd?.();
     });
     const reader: Reader<View> = { views, call, news: undefined };
     const end = () => void views.return();
-    const timer = setTimeout(end, Math.min(maxMs, this.options.watchMaxMs)).unref();
+    const timer = setTimeout(end, Math.min(maxMs, watchMaxMs)).unref();
     if (signal) setMaxListeners(0, signal); // each field of a request may wait
     signal?.addEventListener('abort', end);
-    this.options.onReaders(this.watched.kind, ++this.#readerCount);
+    onReaders(this.watched.kind, 1);
     if (this.#stopped || signal?.aborted) end();
-    else this.#loopOf(id).join(reader);
+    else loop.join(reader);
     return views;
   }
 
@@ -106,14 +109,6 @@ export class Watcher<View extends Timed> implements MemoryKeeper {
     this.#stopped = true;
     for (const loop of this.#loops.values()) loop.end();
   }
-
-  #loopOf(id: string): PollLoop<View> {
-    const running = this.#loops.get(id);
-    if (running !== undefined) return running;
-    const loop = new PollLoop(id, this.watched, this.options.callsOf, () => this.#loops.delete(id));
-    this.#loops.set(id, loop);
-    return loop;
-  }
 }
 
 interface Reader<View> {
@@ -127,12 +122,13 @@ interface Reader<View> {
 class PollLoop<View extends Timed> {
   /** In the order in which polls are made on their behalf. */
   readonly #readers = new Set<Reader<View>>();
+  /** The callers on whose behalf a poll is under way. */
+  readonly #polling = new Set<Holder>();
   /** When the view of the last answer was read. */
   #latestAt: number | undefined;
   /** Of polls, since the last answer. A reader that joins causes no poll before `quietUntil`. By the monotonic clock. */
   #failure: { readonly since: number; readonly quietUntil: number } | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #ended = false;
 
   constructor(
     private readonly id: string,
@@ -143,24 +139,21 @@ class PollLoop<View extends Timed> {
 
   join(reader: Reader<View>): void {
     this.#readers.add(reader);
-    if (this.#latestAt !== undefined || this.#failure) this.#giveKnown();
+    if (this.#latestAt !== undefined || this.#failure) this.#give();
     // After a failure the next poll may come sooner: the readers that saw it may wait for longer.
     const waitMs = this.#failure ? this.#failure.quietUntil - performance.now() : 0;
     if (waitMs > 0) this.schedule(waitMs);
-    else if (this.#failure || (reader.news === undefined && !this.#isAwaited(reader))) void this.#poll(reader);
-  }
-
-  /** Whether another reader of the same caller has no view yet: then a poll on behalf of that caller is under way. */
-  #isAwaited(reader: Reader<View>): boolean {
-    for (const other of this.#readers) {
-      if (other !== reader && other.call.holder === reader.call.holder && other.news === undefined) return true;
+    else if (this.#failure || (reader.news === undefined && !this.#polling.has(reader.call.holder))) {
+      void this.#poll(reader);
     }
-    return false;
   }
 
+  /** Without readers, the polls end. */
   leave(reader: Reader<View>): void {
     this.#readers.delete(reader);
-    if (this.#readers.size === 0) this.end();
+    if (this.#readers.size > 0) return;
+    clearTimeout(this.#timer);
+    this.onEnd();
   }
 
   offer(view: View): void {
@@ -168,10 +161,6 @@ class PollLoop<View extends Timed> {
   }
 
   end(): void {
-    if (this.#ended) return;
-    this.#ended = true;
-    clearTimeout(this.#timer);
-    this.onEnd();
     for (const { views } of this.#readers) void views.return();
   }
 
@@ -180,27 +169,32 @@ class PollLoop<View extends Timed> {
    * another poll has found something. A reader that joins comes `first`: the calls of those before may have to wait.
    */
   async #poll(first?: Reader<View>): Promise<void> {
-    const timer = this.#timer; // changes when another poll has found something
+    const timer = this.#timer;
+    /** Another poll has found something, or all readers have left. */
+    const isOver = () => this.#timer !== timer || this.#readers.size === 0;
     const asked = new Set<Holder>();
     for (const reader of this.#inTurn(first)) {
       const { holder } = reader.call;
       if (asked.has(holder) || !this.#readers.delete(reader)) continue; // or it has left
       asked.add(holder);
       this.#readers.add(reader);
+      this.#polling.add(holder);
       try {
         await this.watched.read(this.id, this.#latestAt, reader.call);
-        if (this.#ended) return;
+        if (isOver()) return;
         const view = this.watched.known(this.id, false);
         if (view !== undefined) return this.#publish(view);
         break; // it was forgotten meanwhile
       } catch (error) {
-        if (this.#ended || this.#timer !== timer) return;
+        if (isOver()) return;
         // A refusal that names another holder, as that of the watchers' share does, concerns every caller.
         const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
         if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
+      } finally {
+        this.#polling.delete(holder);
       }
     }
-    if (!this.#ended && this.#timer === timer) this.#retryAfter(0);
+    this.#retryAfter(0);
   }
 
   /** Callers pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller. */
@@ -236,18 +230,13 @@ class PollLoop<View extends Timed> {
     const now = performance.now();
     const { since } = this.#failure ?? { since: now };
     this.#failure = { since, quietUntil: now + leastMs };
-    this.#giveKnown();
+    this.#give();
     const usualMs = Math.min(longest, Math.max(first, now - since));
     this.schedule(Math.max(withJitter(usualMs), leastMs));
   }
 
-  /** Gives what memory has to the readers that have no view yet. */
-  #giveKnown(): void {
-    this.#give(this.watched.known(this.id, this.#failure !== undefined));
-  }
-
-  /** Gives a view to the readers that have none yet and, unless polls are failing, to those to whom it is news. */
-  #give(view: View | undefined): void {
+  /** Gives a view, or else the known one, to the readers that have none yet and, unless polls fail, to those to whom it is news. */
+  #give(view = this.watched.known(this.id, this.#failure !== undefined)): void {
     if (view === undefined) return;
     const news = this.watched.newsOf(view);
     for (const reader of this.#readers) {

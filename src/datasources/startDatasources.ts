@@ -47,7 +47,7 @@ export function startDatasources(options: DatasourcesOptions) {
   const watching = {
     watchMaxMs: config.watchMaxMs,
     callsOf: (holder: Holder) => places.held('calls', holder),
-    onReaders: (kind: string, count: number) => metrics.watchers.set(kind, count),
+    onReaders: (kind: string, change: number) => metrics.watchers.add(kind, change),
   };
   const forCaches = { store: sealed, workMs: deadlineMs, inQueue, onRead: metrics.onRead, onBytes };
   const shared = { ...config, ...forCaches, service, keepMs, watching };
