@@ -53,14 +53,22 @@ export class TokenBudget {
    * @throws GatewayError RATE_LIMITED at the cap of the caller; TOKEN_BUDGET_EXHAUSTED at that of the watchers or the fleet
    */
   async spend(spender: Spender): Promise<void> {
-    if (this.options.TOKEN_BUDGET_PER_HOUR === 0) return;
+    const { store, onBudget, TOKEN_BUDGET_PER_HOUR } = this.options;
+    if (TOKEN_BUDGET_PER_HOUR === 0) return;
     const limits = this.#limitsOf(spender);
     // Checked before counting: nothing is counted at one limit when another is known to be reached.
     for (const limit of limits) {
       const leftMs = this.#reached.getRemainingTTL(limit.key);
       if (leftMs > 0) throw this.#refusal(limit, leftMs);
     }
-    for (const [index, limit] of limits.entries()) await this.#count(limit, limits.slice(index));
+    for (const [index, limit] of limits.entries()) {
+      const counted = await store.increment(limit.key, hourMs).catch(goOnAlone);
+      if (counted === undefined) return this.#countAlone(limits.slice(index));
+      const { count, leftMs } = counted;
+      if (limit.of === 'fleet') onBudget(Math.max(0, limit.most - count), leftMs);
+      if (count >= limit.most) this.#reached.set(limit.key, true, { ttl: Math.max(1, leftMs) }); // lru-cache takes 0 for no end
+      if (count > limit.most) throw this.#refusal(limit, leftMs);
+    }
   }
 
   #limitsOf({ holder, isWatch }: Spender): readonly Limit[] {
@@ -77,21 +85,12 @@ export class TokenBudget {
     return limits;
   }
 
-  /** `rest`: the limit, and those that are counted after it. */
-  async #count(limit: Limit, rest: readonly Limit[]): Promise<void> {
-    const counted = await this.options.store.increment(limit.key, hourMs).catch(goOnAlone);
-    if (counted === undefined) return this.#countAlone(limit, rest);
-    const { count: calls, leftMs } = counted;
-    if (limit.of === 'fleet') this.options.onBudget(Math.max(0, limit.most - calls), leftMs);
-    if (calls >= limit.most) this.#reached.set(limit.key, true, { ttl: Math.max(1, leftMs) }); // lru-cache takes 0 for no end
-    if (calls > limit.most) throw this.#refusal(limit, leftMs);
-  }
-
-  #countAlone(limit: Limit, rest: readonly Limit[]): void {
+  /** Counts one call against those of its limits that the store has not counted. */
+  #countAlone(limits: readonly Limit[]): void {
     const callsOf = ({ key }: Limit) => this.#alone.get(key) ?? 0;
-    const reached = rest.find((each) => callsOf(each) >= Math.max(1, each.most * aloneShare));
+    const reached = limits.find((limit) => callsOf(limit) >= Math.max(1, limit.most * aloneShare));
     if (reached !== undefined) throw this.#refusal(reached, storeAwayRetryMs, storeAway);
-    this.#alone.set(limit.key, callsOf(limit) + 1);
+    for (const limit of limits) this.#alone.set(limit.key, callsOf(limit) + 1);
   }
 
   /** At the cap of the watchers or of one caller, the error names whom it concerns: others who wait for the read try again. */
