@@ -78,10 +78,10 @@ export class Journal {
     const lock = await DirectoryLock.take(directory, options).catch((error) => unusable(directory, error));
     try {
       if (await readJournal(directory, map)) options.onDamaged?.();
-      await lock.renew().catch((error) => unusable(directory, error)); // a long read may outlast the lock
+      await lock.renew(); // a long read may outlast the lock
     } catch (error) {
       await lock.release();
-      throw error;
+      unusable(directory, error as NodeJS.ErrnoException);
     }
     const journal = new Journal(directory, lock, map, options);
     journal.#lookSoon();
@@ -110,8 +110,7 @@ export class Journal {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#writing;
-    // A change that waited too may have begun the next write, which this joins.
-    if (this.#unwritten.size > 0 || this.#writing !== undefined) await this.#writeOnce();
+    await this.#writeOnce(); // or joins the write of a change that waited, too
     await this.#file?.close();
     await this.lock.release();
   }
@@ -130,10 +129,10 @@ export class Journal {
       if (this.#file === undefined || this.#size > this.#mostBytes) await this.#writeAnew();
       else await this.#append(this.#file, keys);
       this.lock.check(); // a process that stood still may have written to a file that its successor has replaced
-      this.#worked();
+      this.#note(undefined);
     } catch (error) {
       for (const key of keys) this.#unwritten.add(key);
-      this.#failed(ofSystem(error));
+      this.#note(ofSystem(error));
     }
   }
 
@@ -186,28 +185,21 @@ export class Journal {
   }
 
   /** Each second: renews the lock, and repeats a write that failed. */
-  async #look(): Promise<void> {
-    try {
-      await this.lock.renew();
-      if (this.failure !== undefined && !this.#isClosed) await this.#writeOnce();
-    } catch (error) {
-      if (!this.#isClosed) this.#failed(ofSystem(error));
-    }
-    this.#lookSoon();
-  }
-
   #lookSoon(): void {
-    if (!this.#isClosed) this.#timer = setTimeout(() => void this.#look(), retryMs).unref();
+    this.#timer = setTimeout(async () => {
+      const failure = await this.lock.renew().then(() => undefined, ofSystem);
+      if (this.#isClosed) return;
+      if (failure !== undefined) this.#note(failure);
+      else if (this.failure !== undefined) void this.#writeOnce();
+      this.#lookSoon();
+    }, retryMs).unref();
   }
 
-  #failed(error: StoreError): void {
-    if (this.failure === undefined) this.options.onTrouble?.(error);
-    this.failure ??= error;
-  }
-
-  #worked(): void {
-    if (this.failure !== undefined) this.options.onTrouble?.();
-    this.failure = undefined;
+  /** Reports when writing begins to fail, and when it works again. */
+  #note(failure: StoreError | undefined): void {
+    if ((failure === undefined) === (this.failure === undefined)) return;
+    this.failure = failure;
+    this.options.onTrouble?.(failure);
   }
 }
 
