@@ -44,16 +44,32 @@ export class EndpointBreaker {
 
   /** @throws GatewayError UPSTREAM_UNAVAILABLE in place of a call that is not made; whatever `call` throws */
   async run<T>(about: BreakerCall, call: (record: CallRecord) => Promise<T>): Promise<T> {
-    const refusal = this.refusalOf(about.holder);
+    const { holder = nobody, subject, taxpayer = subject } = about;
+    const refusal = this.refusalOf(holder);
     if (refusal !== undefined) throw refusal;
-    const onTrial = [this.#all, this.#holders.memo(about.holder ?? nobody)].filter((breaker) => breaker.isOpen);
+    const all = this.#all;
+    const own = this.#holders.memo(holder);
+    const onTrial = [all, own].filter((breaker) => breaker.isOpen);
     for (const breaker of onTrial) breaker.openUntil = performance.now() + this.resetMs;
     const record: CallRecord = { outcome: 'not-made' };
     try {
       return await call(record);
     } finally {
-      if (record.outcome !== 'not-made') this.#settle(about, record.outcome === 'failed');
-      else for (const breaker of onTrial) breaker.openUntil = performance.now(); // no trial was made: the next call may try
+      switch (record.outcome) {
+        case 'not-made':
+          // The next call may be the trial, unless the answer to another call has closed the breaker meanwhile.
+          for (const breaker of onTrial) if (breaker.isOpen) breaker.openUntil = performance.now();
+          break;
+        case 'answered':
+          this.#failedLast = undefined;
+          all.close();
+          own.close();
+          break;
+        case 'failed':
+          this.#failedLast = all.isOpen ? holder : undefined;
+          own.noteFailure(subject, subject, this.resetMs);
+          all.noteFailure(holder, taxpayer, this.resetMs);
+      }
     }
   }
 
@@ -74,18 +90,6 @@ export class EndpointBreaker {
         onlyFor: isForAll ? undefined : { holder: holder || undefined },
       },
     );
-  }
-
-  #settle({ holder = nobody, subject, taxpayer = subject }: BreakerCall, hasFailed: boolean): void {
-    const own = this.#holders.memo(holder);
-    this.#failedLast = hasFailed && this.#all.isOpen ? holder : undefined;
-    if (hasFailed) {
-      own.noteFailure(subject, subject, this.resetMs);
-      this.#all.noteFailure(holder, taxpayer, this.resetMs);
-    } else {
-      this.#all.close();
-      own.close();
-    }
   }
 }
 

@@ -1,18 +1,19 @@
 import { jest } from '@jest/globals';
 import { EndpointBreaker } from '../../src/upstream/EndpointBreaker.js';
-import { atEnd } from '../support/atEnd.js';
 
 it('opens for all when three holders fail, but not about one taxpayer; after a failed trial its holder alone waits on', async () => {
   jest.useFakeTimers();
-  atEnd(() => void jest.useRealTimers());
   const breaker = new EndpointBreaker(1000);
+  const about = { holder: 'd', subject: 'of d' };
+  let answer = () => {};
+  const earlier = breaker.run(about, (record) => {
+    record.outcome = 'answered';
+    return new Promise<void>((resolve) => (answer = resolve));
+  });
   const fail = (holder: string, subject = `of ${holder}`) =>
-    breaker
-      .run({ holder, subject }, async (record) => {
-        record.outcome = 'failed';
-        throw new Error('failed');
-      })
-      .catch(() => {});
+    breaker.run({ holder, subject }, async (record) => {
+      record.outcome = 'failed';
+    });
   for (const holder of ['a', 'b', 'c']) await fail(holder, 'one');
   expect(breaker.refusalOf('d')).toBeUndefined();
   for (const holder of ['a', 'b', 'c']) await fail(holder);
@@ -22,4 +23,11 @@ it('opens for all when three holders fail, but not about one taxpayer; after a f
   jest.advanceTimersByTime(1000);
   expect(breaker.refusalOf('a')).toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', onlyFor: { holder: 'a' } });
   expect(breaker.refusalOf('b')).toBeUndefined();
+
+  // The answer to an earlier call closes it, also during a trial that is then not made.
+  await breaker.run(about, () => {
+    answer();
+    return earlier;
+  });
+  await breaker.run(about, async () => expect(breaker.refusalOf('a')).toBeUndefined());
 });

@@ -10,13 +10,22 @@ afterEach(() => void jest.restoreAllMocks());
 
 const value = Buffer.from('x');
 
-/** Lets one process work on a store in a directory, until it ends. */
-async function inStore<T>(directory: string, work: (store: LocalStore) => Promise<T>): Promise<T> {
+/** A store in a directory, the codes it reports, and the methods of every open file. */
+async function openStore(directory = scratch()) {
   const told: string[] = [];
   const store = await LocalStore.open(directory, {
     waitMs: 0,
     onTrouble: (error) => void told.push(`${error?.code}`),
   });
+  const file = await open(import.meta.filename);
+  await file.close();
+  const methods: FileHandle = Object.getPrototypeOf(file);
+  return { directory, store, told, methods };
+}
+
+/** Lets one process work on a store in a directory, until it ends. */
+async function inStore<T>(directory: string, work: (store: LocalStore) => Promise<T>): Promise<T> {
+  const { store, told } = await openStore(directory);
   const result = await work(store);
   await store.close();
   expect(told).toEqual([]);
@@ -62,19 +71,10 @@ it('A clock that was set back prolongs nothing', async () => {
   expect(kept?.leftMs).toBeLessThanOrEqual(60_000);
 });
 
-/** The methods of every open file. */
-async function fileMethods(): Promise<FileHandle> {
-  const file = await open(import.meta.filename);
-  await file.close();
-  return Object.getPrototypeOf(file);
-}
-
 it.each(['can be cut off', 'cannot'])(
   'What a full disk takes a part of is written once there is room, if that part %s',
   async (end) => {
-    const directory = scratch();
-    const methods = await fileMethods();
-    const store = await LocalStore.open(directory, { waitMs: 0 });
+    const { directory, store, methods } = await openStore();
     const { appendFile } = methods;
     jest.spyOn(methods, 'appendFile').mockImplementationOnce(async function (this: FileHandle, record) {
       await appendFile.call(this, (record as Buffer).subarray(0, 20));
@@ -88,9 +88,7 @@ it.each(['can be cut off', 'cannot'])(
 );
 
 it('A claim that cannot be written is refused, and free again', async () => {
-  const directory = scratch();
-  const methods = await fileMethods();
-  const store = await LocalStore.open(directory, { waitMs: 0 });
+  const { directory, store, methods } = await openStore();
   const full = Object.assign(new Error('planted'), { code: 'ENOSPC' });
   jest.spyOn(methods, 'appendFile').mockRejectedValueOnce(full);
   await expect(store.put('claim', value, 60_000, 'if-absent')).rejects.toMatchObject({ code: 'ENOSPC' });
@@ -101,9 +99,7 @@ it('A claim that cannot be written is refused, and free again', async () => {
 });
 
 it('A process that stood still while it wrote the file anew leaves that of its successor, also once that has ended', async () => {
-  const directory = scratch();
-  const methods = await fileMethods();
-  const store = await LocalStore.open(directory, { waitMs: 0 });
+  const { directory, store, methods } = await openStore();
   await store.put('key', value, 60_000, 'always');
   const names = ['lock', 'journal', 'journal.new'];
   jest.spyOn(methods, 'datasync').mockImplementationOnce(async () => {
@@ -122,16 +118,15 @@ it('A process that stood still while it wrote the file anew leaves that of its s
 });
 
 it('A store that is closed while it renews its lock leaves none behind, and tells nothing', async () => {
-  const directory = scratch();
-  const methods = await fileMethods();
-  await inStore(directory, (store) => {
-    return new Promise<void>((resolve) => {
-      jest.spyOn(methods, 'utimes').mockImplementationOnce(async () => {
-        await store.close();
-        setTimeout(resolve, 50);
-        throw new Error('the file is closed');
-      });
+  const { directory, store, told, methods } = await openStore();
+  const failed = new Promise<void>((resolve) => {
+    jest.spyOn(methods, 'utimes').mockImplementationOnce(async () => {
+      await store.close();
+      setTimeout(resolve, 50);
+      throw new Error('the file is closed');
     });
   });
+  await failed;
+  expect(told).toEqual([]);
   expect(readdirSync(directory)).toEqual(['journal']);
 });

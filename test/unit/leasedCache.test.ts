@@ -5,6 +5,7 @@ import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/Sealer.js';
 import { Secret } from '../../src/config/Secret.js';
 import { GatewayError } from '../../src/errors/errors.js';
+import { pause } from '../../src/process/pause.js';
 import { LocalStore } from '../../src/stores/LocalStore.js';
 import type { Store } from '../../src/stores/Store.js';
 import { StoreError } from '../../src/stores/StoreError.js';
@@ -42,7 +43,6 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
   return { cache, kept, read, sealed };
 }
 
-const after = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 const pass = (ms: number) => jest.advanceTimersByTimeAsync(ms);
 const away = async () => {
   throw new StoreError('unreachable');
@@ -83,7 +83,7 @@ it('A process that stood still gives its own, and a second later what another ha
   const changes: Partial<Leases> = {};
   const still = processOn(store, changes);
   const another = processOn(store);
-  const reading = still.read(() => after(10_000).then(() => 'older'));
+  const reading = still.read(() => pause(10_000).then(() => 'older'));
   changes.acquire = away; // it renews its lease no more
   await pass(4000);
   expect(await another.read(async () => 'newer')).toBe('newer');
@@ -188,12 +188,12 @@ it('The lease is renewed no more once its work has ended: that would erase a fai
     },
     async settle(...outcome) {
       asked.push('settle');
-      await after(5000);
+      await pause(5000);
       return store.settle(...outcome);
     },
   });
   const failure = new GatewayError('UPSTREAM_TIMEOUT', 'too slow');
-  const reading = failing.read(() => after(2500).then(() => Promise.reject(failure))).catch((error) => error);
+  const reading = failing.read(() => pause(2500).then(() => Promise.reject(failure))).catch((error) => error);
   await pass(10_000);
   expect(await reading).toBe(failure);
   expect(asked).toEqual(['acquire', 'acquire', 'acquire', 'settle']);
@@ -203,12 +203,12 @@ it('A process that lost its lease to one that still fetches answers with its own
   const store = new SharedStore();
   const changes: Partial<Leases> = {};
   const still = processOn(store, changes);
-  const reading = still.read(() => after(10_000).then(() => 'own'));
+  const reading = still.read(() => pause(10_000).then(() => 'own'));
   changes.acquire = away; // it renews its lease no more
   await pass(4000);
   const failure = new GatewayError('UPSTREAM_TIMEOUT', 'slow');
   const slow = processOn(store)
-    .read(() => after(20_000).then(() => Promise.reject(failure)))
+    .read(() => pause(20_000).then(() => Promise.reject(failure)))
     .catch(({ message }) => message);
   delete changes.acquire;
   await pass(6100);
@@ -222,7 +222,7 @@ it('A process that lost its lease to one that still fetches answers with its own
 it('A refusal that concerns one caller is not the answer of other processes', async () => {
   const store = new SharedStore();
   const refusal = new GatewayError('RATE_LIMITED', 'a share', { onlyFor: { holder: 'alice' } });
-  const refused = processOn(store).read(() => after(100).then(() => Promise.reject(refusal)));
+  const refused = processOn(store).read(() => pause(100).then(() => Promise.reject(refusal)));
   const waiting = processOn(store).read(async () => 'fetched');
   const outcomes = Promise.all([refused.catch(({ code }) => code), waiting]);
   await pass(5000);
@@ -242,22 +242,17 @@ it('Memory keeps what was fetched later than what the store has', async () => {
   expect(one.cache.peek('id')?.value).toBe('new');
 });
 
-/** A service that takes 600 ms for an answer: T1, T2 and so on. */
-function slowService() {
-  const calls: string[] = [];
-  const fetch = async () => {
-    const token = `T${calls.push('')}`;
-    await after(600);
-    return token;
-  };
-  return { calls, fetch };
-}
-
 it.each(['is answered', 'fails'])(
   'A read that %s after its subject was forgotten does not end the lease of the next',
   async (end) => {
     const store = new SharedStore();
-    const { calls, fetch } = slowService();
+    let calls = 0;
+    const fetch = async () => {
+      calls += 1;
+      const token = `T${calls}`;
+      await pause(600);
+      return token;
+    };
     const [one, another] = [processOn(store), processOn(store)];
     const old = one.cache.read('id', {
       acceptable: () => true,
@@ -278,7 +273,7 @@ it.each(['is answered', 'fails'])(
     await pass(3000);
     await ended;
     expect((await Promise.all(reads)).map(({ value }) => value)).toEqual(['T2', 'T2']);
-    expect(calls).toHaveLength(2);
+    expect(calls).toBe(2);
   },
 );
 
@@ -288,7 +283,7 @@ it('What is forgotten while it is written back is not kept again', async () => {
   const one = processOn(store, changes);
   await one.read(async () => 'value');
   delete changes.acquire;
-  changes.settle = (...outcome) => after(50).then(() => store.settle(...outcome));
+  changes.settle = (...outcome) => pause(50).then(() => store.settle(...outcome));
   await pass(1010);
   one.cache.forget(() => true);
   await pass(200);

@@ -8,6 +8,7 @@ import { LocalStore } from '../../src/stores/LocalStore.js';
 const clientSecret = new Secret('planted-secret');
 const sealerOf = (byte: number) => new Sealer(clientSecret, [new Secret(Buffer.alloc(32, byte).toString('base64'))]);
 const of = { upstream: { baseUrl: '', clientId: '' }, UPSTREAM_API_VERSION: '1' };
+const outcome = { ageMs: 0, begunAt: 0, ttlMs: 60_000 };
 const text = fc.string({ unit: 'binary' });
 
 describe('Sealer', () => {
@@ -72,7 +73,7 @@ it('Two versions of the service share all names, but nothing that the service an
   );
   const place = old?.placeOf({ subject: 'own', kind: 'token' });
   if (place === undefined || next === undefined) throw new Error('no stores');
-  await old?.settle(place, 'me', { version: 'v', value: 'secret', ageMs: 0, begunAt: 0, ttlMs: 60_000 });
+  await old?.settle(place, 'me', { ...outcome, version: 'v', value: 'secret' });
   expect(await next.acquire(place, { owner: 'me', leaseMs: 1 })).toMatchObject({ stored: { value: undefined } });
   await old?.put(['key'], 'link', 60_000);
   expect(await next.get(['key'])).toMatchObject({ value: 'link' });
@@ -83,8 +84,7 @@ it('What was sealed for one taxpayer, field and version is nothing anywhere else
   const store = new LocalStore();
   const sealed = new SealedStore({ store, sealer: sealerOf(1), ...of });
   const own = sealed.placeOf({ subject: 'own', kind: 'token' });
-  const moved = { ageMs: 0, begunAt: 0, ttlMs: 60_000 };
-  await sealed.settle(own, 'me', { ...moved, version: 'first', value: 'secret' });
+  await sealed.settle(own, 'me', { ...outcome, version: 'first', value: 'secret' });
   const wish = { owner: 'me', leaseMs: 1000 };
   const opened = async (place: typeof own) => {
     const turn = await sealed.acquire(place, wish);
@@ -95,7 +95,7 @@ it('What was sealed for one taxpayer, field and version is nothing anywhere else
   const { version, value } = turn.state === 'found' ? turn.stored : { version: '', value: Buffer.of() };
   const another = sealed.placeOf({ subject: 'another', kind: 'token' });
   const ofAnother = sealed.placeOf({ subject: 'own', kind: 'job', id: 'job' });
-  for (const place of [another, ofAnother]) await store.settle(place, 'me', { ...moved, version, value });
-  await store.settle(own, 'me', { ...moved, version: 'second', value });
+  for (const place of [another, ofAnother]) await store.settle(place, 'me', { ...outcome, version, value });
+  await store.settle(own, 'me', { ...outcome, version: 'second', value });
   expect(await Promise.all([own, another, ofAnother].map(opened))).toEqual([undefined, undefined, undefined]);
 });
