@@ -57,18 +57,17 @@ export class RedisStore implements Store {
   }
 
   async settle({ record, field }: Place, owner: string, outcome: Outcome): Promise<boolean> {
-    const how =
+    const written =
       'failure' in outcome
-        ? ['failure', outcome.failure ?? '']
+        ? [outcome.failure ?? '']
         : [
-            'value',
             outcome.value,
             outcome.version,
             wholeMs(outcome.ttlMs),
             wholeMs(outcome.ageMs),
             Math.floor(outcome.begunAt), // rather too early than too late
           ];
-    return (await this.#run('gatewaySettle', record, field, owner, ...how)) === 1;
+    return (await this.#run('gatewaySettle', record, field, owner, ...written)) === 1;
   }
 
   async forget(record: string, list: string, note: Buffer): Promise<number> {
@@ -78,18 +77,18 @@ export class RedisStore implements Store {
   }
 
   async forgottenSince(list: string, since: number) {
-    const [mark, notes] = await this.#run<[Buffer, Buffer[]]>('gatewayNotesBuffer', list, since);
-    return { notes, mark: Number(mark) };
+    const [mark, notes] = await this.#run<[number, Buffer[]]>('gatewayNotesBuffer', list, since);
+    return { notes, mark };
   }
 
   async fields(record: string): Promise<readonly Field[]> {
-    const found = await this.#run<string[][]>('gatewayFields', record);
-    return found.map(([name = '', ageMs, leftMs]) => ({ name, ageMs: Number(ageMs), leftMs: Number(leftMs) }));
+    const found = await this.#run<[string, number, number][]>('gatewayFields', record);
+    return found.map(([name, ageMs, leftMs]) => ({ name, ageMs, leftMs }));
   }
 
   async get(key: string): Promise<Item | undefined> {
-    const [leftMs, value] = await this.#run<Buffer[]>('gatewayGetBuffer', key);
-    return value && { value, leftMs: Number(leftMs) };
+    const [leftMs, value] = await this.#run<[number, Buffer?]>('gatewayGetBuffer', key);
+    return value && { value, leftMs };
   }
 
   async put(key: string, value: Buffer, ttlMs: number, when: PutWhen): Promise<boolean> {
