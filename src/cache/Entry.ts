@@ -73,11 +73,13 @@ export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   readonly memoryBytes: number;
   /** Time limit of a fetch, in milliseconds. The lease is renewed until the fetch has ended. */
   readonly workMs: number;
-  /**
-   * Runs a read once there is a place for it. Readers that join a read in flight need none.
-   * @throws what the read throws, or GatewayError RATE_LIMITED when no place comes free in time
-   */
-  readonly inQueue: <T>(holder: string | undefined, read: () => T | Promise<T>) => Promise<T>;
+  readonly calls: {
+    /**
+     * Runs a read once there is a place for it. Readers that join a read in flight need none.
+     * @throws what the read throws, or GatewayError RATE_LIMITED when no place comes free in time
+     */
+    run<T>(holder: string | undefined, read: () => T | Promise<T>): Promise<T>;
+  };
   /** The field of the store that holds the entry with this id. */
   readonly fieldOf: (id: string) => SubjectField;
   /** Told of each entry that memory takes: one that was fetched, or a newer one of the store. */

@@ -100,7 +100,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     for (;;) {
       const underWay = this.#flights.get(id);
       if (underWay === undefined) {
-        const entry = await (hasPlace ? begin() : this.options.inQueue(holder, begin));
+        const entry = await (hasPlace ? begin() : this.options.calls.run(holder, begin));
         if (entry !== undefined) return entry;
         continue; // another reader has begun a read meanwhile
       }

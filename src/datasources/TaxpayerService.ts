@@ -37,7 +37,7 @@ export interface ReadCall extends CallOptions {
   once?<View>(name: string, start: () => Promise<View>): Promise<View>;
 }
 
-type CacheSetting = 'store' | 'memoryBytes' | 'workMs' | 'inQueue' | 'onRead' | 'onBytes';
+type CacheSetting = 'store' | 'memoryBytes' | 'workMs' | 'calls' | 'onRead' | 'onBytes';
 
 /** What every cached read of the service needs. */
 export interface ReadingOptions extends Pick<LeasedCacheOptions<unknown>, CacheSetting> {

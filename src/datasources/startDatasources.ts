@@ -1,7 +1,6 @@
 import { CallQueue } from '../admission/CallQueue.js';
 import { boundsFor, type Holder, Places } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
-import type { LeasedCacheOptions } from '../cache/Entry.js';
 import { Forgets } from '../cache/Forgets.js';
 import { leaseMarginMs } from '../cache/LeasedCache.js';
 import { SealedStore } from '../cache/SealedStore.js';
@@ -42,18 +41,17 @@ export function startDatasources(options: DatasourcesOptions) {
   const service = taxpayerService(options, http, sealed);
   const places = new Places(boundsFor(config));
   const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, quota });
-  const inQueue: LeasedCacheOptions<unknown>['inQueue'] = (holder, read) => calls.run(holder, read);
   const onBytes = (holder: Holder, bytes: number) => quota?.spend(holder, bytes / bytesPerMs);
   const watching = {
     watchMaxMs: config.watchMaxMs,
     callsOf: (holder: Holder) => places.held('calls', holder),
     onReaders: (kind: string, change: number) => metrics.watchers.add(kind, change),
   };
-  const forCaches = { store: sealed, workMs: deadlineMs, inQueue, onRead: metrics.onRead, onBytes };
-  const shared = { ...config, ...forCaches, service, keepMs, watching };
+  const { onRead } = metrics;
+  const shared = { ...config, store: sealed, service, calls, workMs: deadlineMs, keepMs, watching, onRead, onBytes };
   const broker = new TokenBroker({ ...shared, onEvent: metrics.onTokenEvent, onBudget: metrics.onBudget });
   const jobs = new RefreshJobs({ ...shared, broker });
-  const links = new ClientLinks({ ...shared, calls, workMs: deadlineMs + leaseMarginMs });
+  const links = new ClientLinks({ ...shared, workMs: deadlineMs + leaseMarginMs });
   const caches = [broker.cache, jobs.cache];
   const forgets = new Forgets({
     store: sealed,

@@ -33,7 +33,7 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
     store: sealed,
     ...{ kind: 'token', memoryBytes: 1_000_000, workMs: 60_000, ttlMs: () => 3_600_000 },
     codec: { encode: String, decode: String },
-    inQueue: async (_holder, work) => work(),
+    calls: { run: async (_, work) => work() },
     fieldOf: (subject) => ({ subject, kind: 'token' }),
     onKept: (_id, { value }) => kept.push(value),
     onRead: () => {},
@@ -171,8 +171,7 @@ it('What many reads have written in vain is offered again at 25 a second', async
     return away();
   };
   const { cache } = processOn(new LocalStore(), { acquire, settle: away });
-  const fetch = async () => 'value';
-  await Promise.all(times(100, (n) => cache.read(`${n}`, { acceptable: () => false, fetch })));
+  await Promise.all(times(100, (n) => cache.read(`${n}`, { acceptable: () => false, fetch: async () => 'value' })));
   asked = 0;
   await pass(2010);
   expect(asked).toBe(50);
