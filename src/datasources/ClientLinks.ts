@@ -32,14 +32,6 @@ type LinkRecord = { readonly input: string } & (
   | { readonly state: 'created'; readonly link: ClientLink }
 );
 
-/** A creation with an idempotency key, which `name` holds together with the caller; `input` is a hash. */
-interface Attempt {
-  readonly name: string;
-  readonly input: string;
-  readonly holder: string | undefined;
-  readonly create: () => Promise<ClientLink>;
-}
-
 /**
  * Creates client links; with an idempotency key at most one per caller and key while it is remembered. A record is written
  * before the request is sent, and it alone decides what a later try does: without a record the try sends the request, after
@@ -72,38 +64,34 @@ export class ClientLinks {
     idempotency: { readonly caller: string; readonly key: string } | undefined,
     call: CallOptions = {},
   ): Promise<CreatedLink> {
-    const { calls, service } = this.options;
-    const create = () => service.createClientLink(request, call);
+    const { calls, service, workMs } = this.options;
     const { holder } = call;
+    const create = () => service.createClientLink(request, call);
     if (idempotency === undefined) return { link: await calls.run(holder, create), replayed: false };
     const name = JSON.stringify([idempotency.caller, idempotency.key]);
     // The hash covers the name, so that equal inputs under different keys look different.
     const input = hash('sha256', `${name} ${stableStringify(request)}`, 'base64url');
-    return this.#createOnce({ name, input, holder, create });
-  }
-
-  async #createOnce(attempt: Attempt): Promise<CreatedLink> {
     let waitsUntil: number | undefined;
     let record: LinkRecord | undefined;
     for (;;) {
       // While the key has a record, a try only waits: it claims nothing and takes no place.
       if (record === undefined) {
-        const link = await this.options.calls.run(attempt.holder, () => this.#createIfNew(attempt));
+        const link = await calls.run(holder, () => this.#createIfNew(name, input, create));
         if (link !== undefined) return { link, replayed: false };
       }
-      record ??= await this.#recordOf(attempt.name);
-      if (record && record.input !== attempt.input) {
+      record ??= await this.#recordOf(name);
+      if (record && record.input !== input) {
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was already used with different input');
       }
       if (record?.state === 'created') return { link: record.link, replayed: true };
-      waitsUntil ??= performance.now() + this.options.workMs;
+      waitsUntil ??= performance.now() + workMs;
       if (record?.state === 'unknown' || performance.now() > waitsUntil) throw mayExist();
-      record = await this.#lookAgain(attempt.name);
+      record = await this.#lookAgain(name);
     }
   }
 
   /** Records that a try begins, and sends the request; undefined when the key has a record already. */
-  async #createIfNew({ name, input, create }: Attempt): Promise<ClientLink | undefined> {
+  async #createIfNew(name: string, input: string, create: () => Promise<ClientLink>): Promise<ClientLink | undefined> {
     const { store } = this.options;
     if (this.#own.has(name)) return undefined;
     const begun: LinkRecord = { state: 'under-way', input };
