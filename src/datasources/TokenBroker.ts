@@ -144,42 +144,30 @@ export class TokenBroker implements MemoryKeeper {
   }
 
   /**
-   * A token to use, of any age, except the versions `refused`. A refusal deletes nothing, so a late refusal cannot evict a
-   * newer token, and the old record can still be shown while the token endpoint is down.
-   *
-   * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
-   */
-  async credential(id: TaxpayerId, refused: ReadonlySet<string> = new Set(), call: ReadCall = {}): Promise<TokenView> {
-    const { store, onEvent } = this.options;
-    if (refused.size > 0) {
-      const coolDown = await store.coolDown(refusalName(id));
-      const isCoolingDown = refused.has(coolDown?.value as string);
-      onEvent(isCoolingDown ? 'refetch-cool-down' : 'credential-replaced');
-      if (isCoolingDown) throw notAuthorized();
-    }
-    const acceptable: Acceptable = (entry) =>
-      !refused.has(entry.version) && (isRecord(entry) || isYoungerThan(entry, absenceMs));
-    return this.#read(id, acceptable, call, true); // in the place of the read that needs the token
-  }
-
-  /**
    * Runs a `read` that needs the taxpayer's token. A refused token is replaced by at most one fetch in the whole fleet. When
    * the service refuses the new token too, none is fetched for this taxpayer for a minute (interface, part 5).
    *
    * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service accepts no token; UPSTREAM_TIMEOUT when
-   *   `endsAt` passes during the wait for a token; as {@link credential}; or as `read`
+   *   `endsAt` passes during the wait for a token; as {@link record}, when there is no token; or as `read`
    */
   async readWithToken<T>(
     id: TaxpayerId,
     { endsAt, ...call }: ReadCall & { readonly endsAt: number },
     read: (token: Secret) => Promise<T>,
   ): Promise<T> {
+    const { store, onEvent } = this.options;
     let beganAt: number | undefined;
+    /**
+     * The versions that the service has refused. A refusal deletes nothing, so a late refusal cannot evict a newer token, and
+     * the old record can still be shown while the token endpoint is down.
+     */
     const refused = new Set<string>();
+    const acceptable: Acceptable = (entry) =>
+      !refused.has(entry.version) && (isRecord(entry) || isYoungerThan(entry, absenceMs));
     for (;;) {
       const leftMs = endsAt - performance.now();
-      // A read of a token that takes longer goes on: others may be waiting for it.
-      const view = await inTime(leftMs, this.credential(id, refused, call), upstreamTimeout);
+      // In the place of the `read`. A read of a token that takes longer goes on: others may be waiting for it.
+      const view = await inTime(leftMs, this.#read(id, acceptable, call, true), upstreamTimeout);
       beganAt ??= performance.now();
       const { value, version, readAt, startedAt = readAt } = view;
       try {
@@ -192,9 +180,13 @@ export class TokenBroker implements MemoryKeeper {
       // earlier may have been replaced since. (Of a token that another process requested, only the time of the answer is
       // known.)
       if ((refused.size > 1 && startedAt >= beganAt) || refused.size === mostRefused) {
-        await this.options.store.beginCoolDown(refusalName(id), version, refetchCoolDownMs);
+        await store.beginCoolDown(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();
       }
+      const coolDown = await store.coolDown(refusalName(id));
+      const isCoolingDown = refused.has(coolDown?.value as string);
+      onEvent(isCoolingDown ? 'refetch-cool-down' : 'credential-replaced');
+      if (isCoolingDown) throw notAuthorized();
     }
   }
 

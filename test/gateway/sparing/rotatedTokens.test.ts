@@ -20,7 +20,7 @@ describe('a token that the service no longer takes', () => {
   it('is fetched again exactly once for 200 concurrent jobs of four members', async () => {
     const { sandbox, id, newJob, members, member, calls } = await scene(4);
     const jobs = Array.from({ length: 200 }, newJob);
-    await Promise.all(members.map(({ broker }) => broker.credential(id)));
+    await Promise.all(members.map(({ broker }) => broker.record(id)));
     expect(calls()).toBe(1);
     sandbox.rotateToken(id);
     const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
@@ -31,7 +31,7 @@ describe('a token that the service no longer takes', () => {
   it('is not fetched again for a late 401 when the service gave the very same token anew', async () => {
     const { sandbox, id, newJob, member, calls } = await scene();
     const jobs = [newJob(), newJob(), newJob()];
-    await member(0).broker.credential(id);
+    await member(0).broker.record(id);
     sandbox.arm({ endpoint: 'refreshJob', fault: { status: 401 }, times: 3 });
     const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
     expect(outcomes).toEqual(['answered', 'answered', 'answered']);

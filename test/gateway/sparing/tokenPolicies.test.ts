@@ -27,10 +27,10 @@ describe('token policies', () => {
   });
 
   it('uses a token however old it is', async () => {
-    const { id, one, two, calls, advance } = await scene();
+    const { id, one, two, addJob, calls, advance } = await scene();
     await one.broker.record(id);
     advance(29 * day);
-    await two.broker.credential(id);
+    await two.jobs.status(id, addJob(id));
     expect(calls()).toBe(1);
   });
 
