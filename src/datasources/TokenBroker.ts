@@ -85,9 +85,10 @@ export class TokenBroker implements MemoryKeeper {
     this.watches = new Watcher<TokenView>(
       {
         kind: 'token',
-        read: (id, _, call) => this.poll(id as TaxpayerId, call),
+        read: (id, _, call) =>
+          this.#read(id as TaxpayerId, (entry) => this.#isFresh(entry), { ...call, isWatch: true }),
         taxpayerIn: (id) => id,
-        known: (id, isFailing) => this.known(id as TaxpayerId, isFailing),
+        known: (id, isFailing) => this.known(id, isFailing),
         newsOf: ({ value, stale }) => (stale ? 'stale' : digestOf(value.record)),
         isFinal: ({ value }) => isFinal(value.record),
         intervalMs: (view) => this.freshMs(view),
@@ -118,19 +119,10 @@ export class TokenBroker implements MemoryKeeper {
   }
 
   /** The record in memory, of any age. `stale`: as it is shown when the service cannot answer. */
-  known(id: TaxpayerId, stale = false): TokenView | undefined {
+  known(id: string, stale = false): TokenView | undefined {
     const held = this.cache.peek(id);
     if (!held || !isRecord(held)) return undefined;
     return stale ? { ...held, stale } : held;
-  }
-
-  /**
-   * A fresh record for watchers, within their share of the budget.
-   *
-   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
-   */
-  poll(id: TaxpayerId, call: ReadCall): Promise<TokenView> {
-    return this.#read(id, (entry) => this.#isFresh(entry), { ...call, isWatch: true });
   }
 
   #staleFor(error: unknown, id: TaxpayerId): TokenView {

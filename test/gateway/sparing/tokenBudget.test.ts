@@ -18,8 +18,7 @@ async function read(readers: number, holder?: string, members = fleet.members, h
   const outcomes: string[] = [];
   const readInTurn = async ({ broker }: Member) => {
     for (let id = ids.pop(); id !== undefined; id = ids.pop()) {
-      const reading = how === 'poll' ? broker.poll(id, { holder }) : broker.record(id, { holder });
-      outcomes.push(await outcomeOf(reading));
+      outcomes.push(await outcomeOf(broker.record(id, { holder, isWatch: how === 'poll' })));
     }
   };
   await Promise.all(members.map(readInTurn));
@@ -111,7 +110,9 @@ describe('the share of watchers in the hourly budget', () => {
 
   it('is not used up by what is beyond the share of one caller', async () => {
     fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 0.25, budgetWatchShare: 0.5 });
-    await Promise.all(fleet.addTaxpayers(32).map((id) => outcomeOf(fleet.one.broker.poll(id, { holder: 'one' }))));
+    await Promise.all(
+      fleet.addTaxpayers(32).map((id) => outcomeOf(fleet.one.broker.record(id, { holder: 'one', isWatch: true }))),
+    );
     expect(await poll(50, 'another')).toBe(16);
   });
 
@@ -120,7 +121,7 @@ describe('the share of watchers in the hourly budget', () => {
     expect(await poll(2)).toBe(1);
     const { broker } = fleet.one;
     const id = fleet.addTaxpayer();
-    const outcomes = await Promise.all([outcomeOf(broker.poll(id, {})), outcomeOf(broker.record(id))]);
+    const outcomes = await Promise.all([outcomeOf(broker.record(id, { isWatch: true })), outcomeOf(broker.record(id))]);
     expect(outcomes).toEqual(['TOKEN_BUDGET_EXHAUSTED', 'answered']);
   });
 });
