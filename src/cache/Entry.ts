@@ -11,8 +11,8 @@ export interface Entry<Value> {
   readonly readAt: number;
   /** The same by the clock of the process that fetched it, in epoch milliseconds: shown alike by every process. */
   readonly fetchedAt: number;
-  /** When its fetch began, by the monotonic clock; absent where another process fetched it. */
-  readonly startedAt?: number;
+  /** When its fetch began, by the monotonic clock. Of another process, only {@link readAt} is known, which stands here, too. */
+  readonly startedAt: number;
 }
 
 /** Turns values into JSON for the shared store, and back. */
@@ -29,7 +29,8 @@ export function entryOf<Value>(
 ): Entry<Value> | undefined {
   try {
     const [fetchedAt, encoded] = value as [number, unknown];
-    return { version, value: codec.decode(encoded), readAt: performance.now() - ageMs, fetchedAt };
+    const readAt = performance.now() - ageMs;
+    return { version, value: codec.decode(encoded), readAt, fetchedAt, startedAt: readAt };
   } catch {
     return undefined;
   }
@@ -40,10 +41,6 @@ export function isYoungerThan(entry: Entry<unknown>, ageMs: number): boolean {
   const age = performance.now() - entry.readAt;
   return age < ageMs && age >= 0;
 }
-
-/** Whether `stored` was fetched before the fetch of `own` began. */
-export const isFromBefore = (stored: Entry<unknown>, own: Entry<unknown>): boolean =>
-  stored.readAt < (own.startedAt ?? own.readAt);
 
 interface Keeping<Value> {
   readonly codec: Codec<Value>;
@@ -95,7 +92,7 @@ export const leftMs = <Value>({ value, readAt }: Entry<Value>, { ttlMs }: Keepin
 
 /** The entry as the store takes it. `aheadMs` is at most how far the store's clock is ahead of the monotonic one. */
 export function outcomeOf<Value>(entry: Entry<Value>, keeping: Keeping<Value>, aheadMs: number) {
-  const { version, value, readAt, fetchedAt, startedAt = readAt } = entry;
+  const { version, value, readAt, fetchedAt, startedAt } = entry;
   return {
     version,
     value: [fetchedAt, keeping.codec.encode(value)],

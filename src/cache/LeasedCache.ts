@@ -8,7 +8,6 @@ import {
   type Entry,
   encodeFailure,
   entryOf,
-  isFromBefore,
   isYoungerThan,
   type LeasedCacheOptions,
   leftMs,
@@ -237,7 +236,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const own = this.#memory.peek(id);
     if (own === undefined || !isYoungerThan(own, knownForMs)) return;
     // Takes from the store an entry that was not fetched before the own one; given the lease, writes the own one.
-    const acceptable = (stored: Entry<Value>) => stored.version === own.version || !isFromBefore(stored, own);
+    const acceptable = (stored: Entry<Value>) => stored.version === own.version || stored.readAt >= own.startedAt;
     const mayKeep = () => this.#memory.peek(id) === own;
     await this.#load({ id, owner, acceptable, mayKeep, fetch: async () => own }).catch((error) => {
       // Again, where another process held the lease for too long or failed. A StoreError comes only from a closed store.
@@ -249,7 +248,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
   #keepStored(reader: Reader<Value>, stored: Entry<Value>): Entry<Value> {
     const held = this.#memory.get(reader.id);
     if (held?.version === stored.version) return held;
-    if (held === undefined || !isFromBefore(stored, held)) this.#keep(reader, stored);
+    if (held === undefined || stored.readAt >= held.startedAt) this.#keep(reader, stored);
     return stored;
   }
 

@@ -161,7 +161,7 @@ export class TokenBroker implements MemoryKeeper {
       // In the place of the `read`. A read of a token that takes longer goes on: others may be waiting for it.
       const view = await inTime(leftMs, this.#read(id, acceptable, call, true), upstreamTimeout);
       beganAt ??= performance.now();
-      const { value, version, readAt, startedAt = readAt } = view;
+      const { value, version, startedAt } = view;
       try {
         return await read(value.record.accessToken);
       } catch (error) {

@@ -290,6 +290,6 @@ it('What is forgotten while it is written back is not kept again', async () => {
 });
 
 it('An entry from the future is not young: the clock of the store was set back', () => {
-  const entry = { version: 'x', value: 'x', readAt: performance.now() + 60_000, fetchedAt: 0 };
+  const entry = { version: 'x', value: 'x', readAt: performance.now() + 60_000, fetchedAt: 0, startedAt: 0 };
   expect(isYoungerThan(entry, 1000)).toBe(false);
 });
