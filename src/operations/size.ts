@@ -29,51 +29,45 @@ const sums = ['aliases', 'directives', 'rootDirectives', 'rootFields', 'fields']
 
 /** What is counted of an operation, or of a part of it. A fragment counts as often as it is spread. */
 type Size = Readonly<typeof emptySize>;
+type Part = ExecutableDefinitionNode | SelectionNode;
 
 /** Returns a function that sizes parts of a document. Each fragment is walked only once, however often it is spread. */
-export function sizeIn(document: DocumentNode): (node: ExecutableDefinitionNode | SelectionNode) => Size {
-  const known = new Map<string, Size>();
-  const sizeOf = (node: ExecutableDefinitionNode | SelectionNode): Size => {
+export function sizeIn(document: DocumentNode): (node: Part) => Size {
+  const known = new Map<Part, Size>();
+  return function sizeOf(node: Part): Size {
+    const before = known.get(node);
+    if (before !== undefined) return before;
+    const isFragment = node.kind === Kind.FRAGMENT_DEFINITION;
+    if (isFragment) known.set(node, emptySize); // one that spreads itself adds nothing; validation refuses it
     const directives = node.directives?.length ?? 0;
     const size = { ...emptySize, directives, rootDirectives: directives };
-    const parts =
-      node.kind === Kind.FRAGMENT_SPREAD
-        ? [sizeOfFragment(node.name.value)]
-        : node.selectionSet?.selections.map((one) => sizeOf(one));
-    for (const part of parts ?? []) {
-      size.depth = Math.max(size.depth, part.depth);
-      for (const counted of sums) size[counted] += part[counted];
+    for (const part of partsOf(document, node)) {
+      const added = sizeOf(part);
+      size.depth = Math.max(size.depth, added.depth);
+      for (const counted of sums) size[counted] += added[counted];
     }
-    if (node.kind !== Kind.FIELD) return size;
-    if (node.alias) size.aliases += 1;
-    const depth = node.name.value.startsWith('__') ? 0 : 1 + size.depth;
-    return { ...size, depth, rootDirectives: directives, rootFields: 1, fields: 1 + size.fields };
+    if (node.kind === Kind.FIELD) {
+      size.depth = node.name.value.startsWith('__') ? 0 : size.depth + 1;
+      if (node.alias) size.aliases += 1;
+      size.fields += 1;
+      size.rootFields = 1;
+      size.rootDirectives = directives;
+    }
+    if (isFragment) known.set(node, size);
+    return size;
   };
-  const sizeOfFragment = (name: string): Size => {
-    const size = known.get(name);
-    if (size !== undefined) return size;
-    known.set(name, emptySize); // a fragment that spreads itself adds nothing; validation refuses it
-    const fragment = fragmentIn(document, name);
-    const found = fragment ? sizeOf(fragment) : emptySize;
-    known.set(name, found);
-    return found;
-  };
-  return sizeOf;
 }
 
 /** The root fields of an operation, each as often as it is spread. Only for one whose {@link Size} is within the limits. */
-export function rootFieldsOf(document: DocumentNode, { selectionSet }: OperationDefinitionNode): readonly FieldNode[] {
-  const fieldsOf = (one: SelectionNode): readonly FieldNode[] => {
-    if (one.kind === Kind.FIELD) return [one];
-    const from = one.kind === Kind.INLINE_FRAGMENT ? one : fragmentIn(document, one.name.value);
-    return from?.selectionSet.selections.flatMap(fieldsOf) ?? [];
-  };
-  return selectionSet.selections.flatMap(fieldsOf);
+export function rootFieldsOf(document: DocumentNode, node: Part): readonly FieldNode[] {
+  return partsOf(document, node).flatMap((part) => (part.kind === Kind.FIELD ? part : rootFieldsOf(document, part)));
 }
 
-function fragmentIn({ definitions }: DocumentNode, name: string): FragmentDefinitionNode | undefined {
-  const isIt = (one: DefinitionNode) => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === name;
-  return definitions.find(isIt) as FragmentDefinitionNode | undefined;
+/** What is selected by an operation, a fragment or a field; of a spread: its fragment. */
+function partsOf({ definitions }: DocumentNode, node: Part): readonly Part[] {
+  if (node.kind !== Kind.FRAGMENT_SPREAD) return node.selectionSet?.selections ?? [];
+  const isIts = (one: DefinitionNode) => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === node.name.value;
+  return definitions.filter(isIts) as FragmentDefinitionNode[];
 }
 
 /** @throws GatewayError for the first limit that an operation exceeds; it reveals nothing of the schema */
