@@ -34,7 +34,6 @@ export type KnownOperation = ReturnType<typeof operationOf>;
 interface KnownDocument {
   readonly document: DocumentNode;
   readonly sizeOf: ReturnType<typeof sizeIn>;
-  readonly isKept: boolean;
   readonly operations: Map<OperationDefinitionNode, KnownOperation>;
 }
 
@@ -84,7 +83,7 @@ export class KnownOperations {
     if (!node) throw badRequest('operationName must name one of the operations in the document');
     let operation = known.operations.get(node);
     if (operation === undefined) {
-      operation = operationOf(this.options, this.apollo, known, node);
+      operation = operationOf(this.options, this.apollo, known, node, this.#kept.has(text));
       known.operations.set(node, operation);
     }
     return operation;
@@ -100,18 +99,13 @@ export class KnownOperations {
     for (const one of document.definitions) {
       if (one.kind === Kind.OPERATION_DEFINITION) refuseExcess(sizeOf(one), one, config);
     }
-    visit(document, {
-      StringValue: ownValue,
-      IntValue: ownValue,
-      ...(!config.INTROSPECTION && { Field: refuseIntrospection }),
-    });
+    visit(document, { StringValue: ownValue, IntValue: ownValue });
     const errors = validate(schema, document, specifiedRules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw config.INTROSPECTION ? new AggregateError(errors) : withoutSchema(errors);
     // Texts that differ only in lone surrogates have one digest, which does no harm: the second is kept at its first use.
     const digest = hash('sha256', text);
-    const isKept = this.#seen.get(digest) === true && bytesOf({ document, sizeOf }, text) <= this.#kept.maxSize;
-    const known = { document, sizeOf, isKept, operations: new Map() };
-    if (isKept) this.#kept.set(text, known);
+    const known = { document, sizeOf, operations: new Map() };
+    if (this.#seen.get(digest)) this.#kept.set(text, known);
     else this.#seen.set(digest, true);
     return known;
   }
@@ -120,12 +114,16 @@ export class KnownOperations {
 function operationOf(
   { schema, config }: OperationsOptions,
   apollo: ApolloServer<OperationContext>,
-  { document, sizeOf, isKept }: KnownDocument,
+  { document, sizeOf }: KnownDocument,
   operation: OperationDefinitionNode,
+  isKept: boolean,
 ) {
   const type = operation.operation;
   const { fields, rootFields } = sizeOf(operation);
   const roots = rootFieldsOf(document, operation);
+  if (!config.INTROSPECTION && roots.some(isIntrospection)) {
+    throw new GatewayError('GRAPHQL_VALIDATION_FAILED', 'Introspection is switched off (INTROSPECTION)');
+  }
   const entities = roots.filter(({ name }) => name.value === '_entities');
   const valuesFrom = variableReader(schema, operation.variableDefinitions, config.INTROSPECTION);
   const plan = isKept && fields <= maxPlanned ? planOf(schema, document, operation) : undefined;
@@ -183,7 +181,7 @@ export function documentBytes({ tokenCount = 0 }: DocumentNode): number {
 }
 
 /** About how many bytes a document with its text and the plans of its operations takes. */
-function bytesOf({ document, sizeOf }: Pick<KnownDocument, 'document' | 'sizeOf'>, text: string): number {
+function bytesOf({ document, sizeOf }: KnownDocument, text: string): number {
   let bytes = entryBytes + characterBytes * text.length + documentBytes(document);
   for (const one of document.definitions) {
     if (one.kind === Kind.OPERATION_DEFINITION) bytes += stepBytes * Math.min(maxPlanned, sizeOf(one).fields);
@@ -202,13 +200,7 @@ function ownValue(node: IntValueNode | StringValueNode): void {
   Object.assign(node, { value: ownText(node.value) });
 }
 
-/**
- * Refuses introspection. Callers get the message although the schema is hidden, because it reveals nothing about the schema.
- */
-function refuseIntrospection({ name: { value } }: FieldNode): void {
-  if (value !== '__schema' && value !== '__type') return;
-  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', 'Introspection is switched off (INTROSPECTION)');
-}
+const isIntrospection = ({ name }: FieldNode): boolean => ['__schema', '__type'].includes(name.value);
 
 /**
  * The error that callers see where the schema is hidden. It does not say what is wrong: that would reveal which names exist.
