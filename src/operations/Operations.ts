@@ -86,7 +86,7 @@ export class Operations {
       // Checked again after `admit`: other operations of the caller that were let in with this one may have used up its share.
       quota.refuseBeyondShare(holder);
       if (known.rootFields > 1) quota.takeOtherFields(facts, known.rootFields - 1); // `admit` counted the first
-      if (trusted !== undefined && !isListed) trusted.report(text, known.label, facts);
+      if (!isListed) trusted?.report(text, known.label, facts);
       if (known.isKept && known.type === 'query') this.#keep(asked);
       record.context = contextFor(facts, record.fields);
       return record as Operation;

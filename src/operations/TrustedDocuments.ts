@@ -35,9 +35,14 @@ export class TrustedDocuments {
     follow({ ...options, paths, take });
   }
 
-  /** The listed document that a request sends, by its text in any layout or, without a text, by its id. */
-  find(query: string | undefined, id: unknown): string | undefined {
-    return query === undefined ? this.#listed.byId.get(plainId(id)) : this.#listed.withText(query);
+  /** Whether a text, in any layout, is that of a listed document. */
+  isListed(query: string): boolean {
+    return this.#listed.has(query);
+  }
+
+  /** The text of the listed document with this id. */
+  withId(id: unknown): string | undefined {
+    return this.#listed.byId.get(plainId(id));
   }
 
   /**
@@ -57,20 +62,19 @@ export class TrustedDocuments {
 }
 
 /**
- * The text of the document to run: the listed one, or the request's own where any document may run. An id is a `documentId`, or a
- * `persistedQuery.sha256Hash` as Apollo's clients send it.
+ * The text of the document to run: the request's own, or the listed one with its id. An id is a `documentId`, or a
+ * `persistedQuery.sha256Hash` as Apollo's clients send it. `isListed`: whether the document may run without a report.
  * @throws GatewayError BAD_USER_INPUT
  */
-export function documentOf(request: GraphQLRequest, trusted: TrustedDocuments | undefined) {
-  const { query, documentId, extensions } = request;
-  const { sha256Hash } = (extensions['persistedQuery'] ?? {}) as { readonly sha256Hash?: unknown };
-  const listed = trusted?.find(query, documentId ?? sha256Hash);
-  if (listed !== undefined) return { text: listed, isListed: true };
+export function documentOf({ query, documentId, extensions }: GraphQLRequest, trusted: TrustedDocuments | undefined) {
   if (query !== undefined) {
-    if (trusted && !trusted.onlyReports)
-      throw badRequest('This is not a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here');
-    return { text: query, isListed: false };
+    const isListed = trusted === undefined || trusted.isListed(query);
+    if (isListed || trusted.onlyReports) return { text: query, isListed };
+    throw badRequest('This is not a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here');
   }
+  const { sha256Hash } = (extensions['persistedQuery'] ?? {}) as { readonly sha256Hash?: unknown };
+  const text = trusted?.withId(documentId ?? sha256Hash);
+  if (text !== undefined) return { text, isListed: true };
   // Apollo's own message for a request with only a hash: its clients then send the text.
   if (sha256Hash) throw badRequest('PersistedQueryNotSupported', 200);
   if (trusted && documentId) throw badRequest('This id is not that of a trusted document (TRUSTED_DOCUMENTS_FILE)');
@@ -84,25 +88,25 @@ const holdsValues = /["#]|(?<![\w$])\d/;
 /** A longer text is not looked for in another layout: to normalise one of MAX_BODY_BYTES takes 150 ms. */
 const longestLayout = 20_000;
 
-/** Documents by id, and by their original and their normalised text. */
 class Listed {
+  /** The text of each document. */
   readonly byId = new Map<unknown, string>();
-  readonly #byText = new Map<string, string>();
+  /** The texts, as they are listed and normalised. */
+  readonly #texts = new Set<string>();
 
   /** @throws Error that says what is wrong with the document */
   add(id: string, body: string): void {
     const normal = normalised(body);
-    const text = this.#byText.get(normal ?? body) ?? body; // one text for all layouts of a document
-    const known = this.byId.get(plainId(id)) ?? text;
-    if (known !== text) throw problemOf(id, 'gives one id to two documents');
     if (normal === undefined) throw problemOf(id, 'holds a document that is not GraphQL');
-    this.byId.set(plainId(id), text);
-    this.#byText.set(normal, text).set(body, text);
+    const known = this.byId.get(plainId(id)) ?? body;
+    if (known !== body && normalised(known) !== normal) throw problemOf(id, 'gives one id to two documents');
+    this.byId.set(plainId(id), body);
+    this.#texts.add(body).add(normal);
   }
 
-  withText(query: string): string | undefined {
-    const text = this.#byText.get(query);
-    return text !== undefined || query.length > longestLayout ? text : this.#byText.get(normalised(query) ?? '');
+  /** Looks for the text in any layout. */
+  has(query: string): boolean {
+    return this.#texts.has(query) || (query.length <= longestLayout && this.#texts.has(normalised(query) ?? ''));
   }
 }
 
