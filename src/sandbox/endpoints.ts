@@ -32,17 +32,17 @@ export interface Received {
   };
 }
 
-/** Finds the endpoint of a request. The path is taken as received: with double slashes it is `unknown`. */
-export function routeOf({ method = '', url = '' }: IncomingMessage): Route {
+/** Finds the endpoint of a request. With double or encoded slashes, or what is not UTF-8, it is `unknown`. */
+export function routeOf({ method, url = '' }: IncomingMessage): Route {
+  let path = '';
+  try {
+    path = decodeURIComponent(url.replace(/\?.*/s, ''));
+  } catch {
+    // Not UTF-8.
+  }
   for (const [endpoint, requestLine] of Object.entries(requestLines)) {
-    const ids = requestLine.exec(`${method} ${url.replace(/\?.*/s, '')}`);
-    if (!ids) continue;
-    try {
-      const decoded = Object.entries({ ...ids.groups }).map(([name, segment]) => [name, decodeURIComponent(segment)]);
-      return { endpoint: endpoint as Endpoint, ...noIds, ...Object.fromEntries(decoded) };
-    } catch {
-      // Not UTF-8.
-    }
+    const ids = requestLine.exec(`${method} ${path}`);
+    if (ids) return { endpoint: endpoint as Endpoint, ...noIds, ...ids.groups };
   }
   return { endpoint: 'unknown', ...noIds };
 }
@@ -58,7 +58,6 @@ export function answerTo(received: Received): Answer {
   if (endpoint !== 'refreshJob' && authorization !== clientBearer) {
     return errorAnswer(401, 'The client credentials are missing or wrong');
   }
-  if (!authorization) return errorAnswer(401, 'The access token is missing');
   if (endpoint === 'createClientLink') return createClientLink(received);
   const taxpayer = service.state.taxpayers.get(route.taxpayerId);
   if (!taxpayer) return errorAnswer(404, 'No such taxpayer');
@@ -66,7 +65,7 @@ export function answerTo(received: Received): Answer {
   if (failure) return failure;
   if (endpoint === 'taxpayerToken') return tokenRecord(taxpayer);
   if (authorization !== `Bearer ${taxpayer.accessToken}`) {
-    return errorAnswer(401, 'The access token is not that of the taxpayer');
+    return errorAnswer(401, 'The access token is missing, or not that of the taxpayer');
   }
   const job = service.state.readJob(taxpayer.id, route.jobId);
   if (!job) return errorAnswer(404, 'No such refresh job');
@@ -91,7 +90,7 @@ function createClientLink({ body, service }: Received): Answer {
   const name = [person?.firstName, person?.lastName].filter(Boolean).join(' ') || business?.name;
   const taxpayer = service.state.addTaxpayer({ metadata, ...(name && { name }) });
   const id = crypto.randomUUID();
-  service.state.links.set(id, { taxpayer });
+  service.state.links.set(id, taxpayer);
   return jsonAnswer(201, { url: `${service.url}/c/${id}`, id });
 }
 

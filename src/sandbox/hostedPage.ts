@@ -1,5 +1,5 @@
 import { type Answer, answerOf } from './answers.js';
-import type { SandboxLink, SandboxState } from './state.js';
+import type { SandboxState, SandboxTaxpayer } from './state.js';
 
 /** The buttons of each status: the status that a button leads to, and what it says. */
 const buttons: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -14,17 +14,16 @@ const buttons: Readonly<Record<string, Readonly<Record<string, string>>>> = {
  * Plain HTML, no script. Only the buttons of the present status count: one from an old tab changes nothing.
  */
 export function hostedPage(state: SandboxState, linkId: string, form: string): Answer {
-  const link = state.links.get(linkId);
-  if (!link) {
+  const taxpayer = state.links.get(linkId);
+  if (!taxpayer) {
     return html(404, '<p>There is no such link. The sandbox forgets its links when it stops: create a new one.</p>');
   }
-  const { taxpayer } = link;
   const steps = buttons[taxpayer.status] ?? {};
-  if (form === '') return html(200, contentOf(link, steps));
+  if (form === '') return html(200, contentOf(taxpayer, steps));
   const step = new URLSearchParams(form).get('step') ?? '';
   if (Object.hasOwn(steps, step)) {
     if (step !== 'refresh') taxpayer.status = step;
-    else link.jobId = state.addJob({ taxpayerId: taxpayer.id, completesTaxpayer: true }).jobId;
+    else taxpayer.jobId = state.addJob({ taxpayerId: taxpayer.id }).jobId;
   }
   // See Other, so that reloading the page does not send the form again.
   return answerOf(303, 'text/plain', '', { location: `/c/${linkId}`, 'cache-control': 'no-store' });
@@ -56,31 +55,21 @@ ${content}
   return answerOf(status, 'text/html; charset=utf-8', page, headers);
 }
 
-function contentOf(
-  { taxpayer: { id, name, status }, jobId }: SandboxLink,
-  steps: Readonly<Record<string, string>>,
-): string {
+function contentOf({ id, name, status, jobId }: SandboxTaxpayer, steps: Readonly<Record<string, string>>): string {
   const facts = { name, 'taxpayer-id': id, 'taxpayer-status': status, 'job-id': jobId ?? 'none' };
   const rows = Object.entries(facts).map(
     ([fact, value]) => `<dt>${fact.replace('-', ' ')}</dt><dd id="${fact}">${escaped(value)}</dd>`,
   );
   const forms = Object.entries(steps).map(([step, words]) => `<button name="step" value="${step}">${words}</button>`);
-  const [query, note] = jobId
-    ? [
-        `{\n  refreshJob(taxpayerId: "${id}", jobId: "${jobId}") {\n    name\n    status\n    observedAt\n  }\n}`,
-        'Query again 15 seconds after the first query: then the job is COMPLETED, and your status within a minute.',
-      ]
-    : [
-        `{\n  taxpayerToken(taxpayerId: "${id}", maxAgeSeconds: 60) {\n    name\n    status\n  }\n}`,
-        'The gateway may go on showing a status for up to a minute after it has changed.',
-      ];
+  const ofTaxpayer = `  taxpayerToken(taxpayerId: "${id}", maxAgeSeconds: 60) {\n    name\n    status\n  }\n`;
+  const ofJob = `  refreshJob(taxpayerId: "${id}", jobId: "${jobId}") {\n    name\n    status\n    observedAt\n  }\n`;
   return `<p>In this sandbox you are both the taxpayer and the tax authority.</p>
 <dl>${rows.join('')}</dl>
 <h2>Next step</h2>
 <form method="post">${forms.join(' ') || 'There is nothing left to do.'}</form>
 <h2>Follow along in GraphQL</h2>
-<p>${note}</p>
-<pre id="graphql-query" tabindex="0">${escaped(query)}</pre>`;
+<p>A job is completed 15 seconds after it was first queried. The gateway may show an old status for up to a minute.</p>
+<pre tabindex="0">${escaped(`{\n${ofTaxpayer}${jobId ? ofJob : ''}}`)}</pre>`;
 }
 
 function escaped(text: string): string {

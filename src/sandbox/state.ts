@@ -4,25 +4,19 @@ import type { Answer } from './answers.js';
 export type SandboxTaxpayer = ReturnType<typeof newTaxpayer>;
 export type SandboxJob = ReturnType<typeof newJob> & { taxpayerId: string };
 
-export interface SandboxLink {
-  readonly taxpayer: SandboxTaxpayer;
-  /** The refresh job last started from the hosted page. */
-  jobId?: string;
-}
-
 export type SandboxState = ReturnType<typeof sandboxState>;
 
 /** Everything the service remembers. */
 export function sandboxState(jobDurationMs: number) {
   const taxpayers = new Map<string, SandboxTaxpayer>();
   const jobs = new Map<string, SandboxJob>();
-  const links = new Map<string, SandboxLink>();
 
   return {
     taxpayers,
     /** By `taxpayerId/jobId`. */
     jobs,
-    links,
+    /** Who a client link is for. */
+    links: new Map<string, SandboxTaxpayer>(),
 
     /** What is not given gets a plausible value that is clearly not real. */
     addTaxpayer(props: Partial<SandboxTaxpayer> = {}): SandboxTaxpayer {
@@ -41,11 +35,11 @@ export function sandboxState(jobDurationMs: number) {
     readJob(taxpayerId: string, jobId: string): SandboxJob | undefined {
       const job = jobs.get(`${taxpayerId}/${jobId}`);
       if (job?.status !== 'processing') return job;
-      if (job.firstReadAt === null) job.firstReadAt = Date.now();
-      else if (Date.now() - job.firstReadAt >= job.durationMs) {
-        job.status = 'completed';
-        if (job.completesTaxpayer) Object.assign(taxpayers.get(taxpayerId) ?? {}, { status: 'COMPLETED' });
-      }
+      job.completesAt ??= Date.now() + job.durationMs;
+      if (Date.now() < job.completesAt) return job;
+      job.status = 'completed';
+      const taxpayer = taxpayers.get(taxpayerId);
+      if (taxpayer?.jobId === jobId) taxpayer.status = 'COMPLETED';
       return job;
     },
   };
@@ -60,6 +54,8 @@ function newTaxpayer() {
     createdAt: new Date().toISOString(),
     status: 'CREATED',
     accessToken: `sandbox-token-not-real-${crypto.randomUUID()}`,
+    /** The refresh job last started from the hosted page; it completes the taxpayer, too. */
+    jobId: undefined as string | undefined,
     /** What calls about this taxpayer get in place of the right answer, by endpoint. */
     failures: {} as { readonly [Endpoint in 'taxpayerToken' | 'refreshJob']?: Answer },
   };
@@ -72,9 +68,7 @@ function newJob(durationMs: number) {
     status: 'processing',
     /** How long after its first read a processing job is completed, in milliseconds. */
     durationMs,
-    /** In milliseconds since the epoch; null until the status is first read. */
-    firstReadAt: null as number | null,
-    /** Whether its taxpayer is completed together with it. */
-    completesTaxpayer: false,
+    /** In milliseconds since the epoch; undefined until the status is first read. */
+    completesAt: undefined as number | undefined,
   };
 }
