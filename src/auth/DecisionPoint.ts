@@ -1,10 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
-import type { Secret } from '../config/Secret.js';
 import { authUnavailable } from '../errors/errors.js';
-import { type AgentFor, fetchJson, NoAnswer } from '../network/exchange.js';
+import { fetchJson, NoAnswer } from '../network/exchange.js';
+import { episodes, type Report } from '../observability/episodes.js';
 import { mostRemembered } from '../process/BoundedCache.js';
 import type { Trail } from '../process/Trail.js';
+import type { Surroundings } from '../services.js';
 import type { Profile, TaxpayerScope } from './caller.js';
 
 /** The question: may the caller do this with this taxpayer? */
@@ -17,17 +18,6 @@ export interface Question {
 export interface Decision {
   readonly isAllowed: boolean;
   readonly until: number;
-}
-
-interface DecisionPointOptions {
-  readonly url: string;
-  readonly agentFor: AgentFor;
-  /** Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
-  readonly token?: Secret | undefined;
-  /** How long a permission is cached, in milliseconds. */
-  readonly ttlMs: number;
-  /** After each call, with `ok` or what went wrong, and why. */
-  readonly onCall: (outcome: string, seconds: number, reason?: string) => void;
 }
 
 /** Time for a call, in milliseconds. */
@@ -49,7 +39,19 @@ export class DecisionPoint {
     ignoreFetchAbort: true, // a decision that is evicted still answers those who wait for it
   });
 
-  constructor(private readonly options: DecisionPointOptions) {}
+  readonly #report: Report;
+
+  constructor(
+    private readonly url: string,
+    private readonly surroundings: Surroundings,
+  ) {
+    const { log } = surroundings;
+    this.#report = episodes({
+      log,
+      begins: 'the decision point cannot decide',
+      ends: 'the decision point decides again',
+    });
+  }
 
   /** The cached decision while it is valid. Otherwise joins an equal question in flight, or else calls `ask`; rejects as it does. */
   decisionOn(
@@ -66,26 +68,25 @@ export class DecisionPoint {
 
   /** Calls the decision point once for all questions of a request, and notes the call in the trail of its operation. @throws GatewayError AUTH_UNAVAILABLE */
   async decide(profile: Profile, requestId: string, trail: Trail, questions: readonly Question[]) {
-    const { url, ttlMs, onCall } = this.options;
+    const { config, metrics } = this.surroundings;
+    const ttlMs = 1000 * config.AUTH_DECISION_TTL_SECONDS;
     const endpoint = questions.length === 1 ? 'evaluation' : 'evaluations';
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     const startedAt = performance.now();
-    let failure: NoAnswer | undefined;
-    try {
-      const answers = await this.#call(endpoint, profile, requestId, questions);
-      return answers.map(({ decision: isAllowed }): Decision => {
-        return { isAllowed, until: startedAt + Math.min(ttlMs, isAllowed ? Infinity : refusedMs) };
-      });
-    } catch (error) {
-      failure = error as NoAnswer;
+    const answers = await this.#call(endpoint, profile, requestId, questions).catch((error: NoAnswer) => error);
+    const ms = performance.now() - startedAt;
+    const failure = answers instanceof Error ? answers : undefined;
+    const outcome = failure?.kind === 'invalid' ? 'answer' : (failure?.kind ?? 'ok');
+    trail.note({ endpoint, method: 'POST', server: this.url, outcome, startedAt, ms });
+    metrics.onDecisionCall(outcome, ms / 1000);
+    this.#report(failure && outcome, failure?.reason);
+    if (answers instanceof Error) {
       const message = 'The decision point cannot say at the moment whether the caller may see this taxpayer';
-      throw authUnavailable(message, `decision point: ${failure.reason}`);
-    } finally {
-      const outcome = failure?.kind === 'invalid' ? 'answer' : (failure?.kind ?? 'ok');
-      const ms = performance.now() - startedAt;
-      trail.note({ endpoint, method: 'POST', server: url, outcome, startedAt, ms });
-      onCall(outcome, ms / 1000, failure?.reason);
+      throw authUnavailable(message, `decision point: ${answers.reason}`);
     }
+    return answers.map(({ decision: isAllowed }): Decision => {
+      return { isAllowed, until: startedAt + Math.min(ttlMs, isAllowed ? Infinity : refusedMs) };
+    });
   }
 
   /** @throws NoAnswer */
@@ -95,26 +96,27 @@ export class DecisionPoint {
     requestId: string,
     questions: readonly Question[],
   ) {
-    const { url, agentFor: agent } = this.options;
-    const token = this.options.token?.reveal();
+    const { config, agents } = this.surroundings;
+    const token = config.AUTH_DECISION_TOKEN?.reveal();
     const evaluations = questions.map(({ action: name, taxpayer }) => ({
       action: { name },
       resource: { type: 'taxpayer', id: taxpayer },
     }));
     const isOne = endpoint === 'evaluation';
-    const answer = await fetchJson(`${url}/access/v1/${endpoint}`, deadlineMs, {
+    const answer = await fetchJson(`${this.url}/access/v1/${endpoint}`, deadlineMs, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
         accept: 'application/json',
         'x-request-id': requestId,
+        // A token that names its own scheme (`Basic …`) is sent unchanged.
         ...(token && { authorization: token.includes(' ') ? token : `Bearer ${token}` }),
       },
       body: JSON.stringify({
         subject: { type: 'user', id, properties },
         ...(isOne ? evaluations[0] : { evaluations }),
       }),
-      agent,
+      agent: agents.others.agentFor,
     });
     const read = decided.safeParse(isOne ? { evaluations: [answer] } : answer).data?.evaluations;
     if (read?.length !== questions.length) throw new NoAnswer('invalid', 'the answer does not decide what was asked');

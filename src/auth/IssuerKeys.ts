@@ -1,10 +1,14 @@
-import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+import { isDeepStrictEqual } from 'node:util';
+import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, type LocalJWKSet } from 'jose';
 import * as z from 'zod';
+import type { Config } from '../config/config.js';
 import { keySetUrl } from '../config/forms.js';
 import { authUnavailable } from '../errors/errors.js';
 import { type AgentFor, fetchJson, NoAnswer } from '../network/exchange.js';
+import { episodes, type Report } from '../observability/episodes.js';
 import { isNestedWithin } from '../process/json.js';
 import { pause } from '../process/pause.js';
+import type { Surroundings } from '../services.js';
 
 /** The keys of an issuer at one moment; gives the one that fits the `alg` and `kid` of a header. */
 type KeySet = JWTVerifyGetKey;
@@ -12,21 +16,8 @@ type KeySet = JWTVerifyGetKey;
 /** The keys that may sign for one issuer. */
 export type KeySource = Pick<IssuerKeys, 'current' | 'usable'>;
 
-/** Where the keys of an issuer are: at `jwksUrl`, or else where the issuer's metadata says. */
-interface KeyPlace {
-  /** The exact `iss` claim. */
-  readonly issuer: string;
-  readonly jwksUrl: string | undefined;
-  readonly agentFor: AgentFor;
-}
-
-interface IssuerKeysOptions extends KeyPlace {
-  /** How long keys are used after the provider last confirmed them: a withdrawn key must not stay valid for ever. */
-  readonly maxAgeMs: number;
-  /** Called after each read of the keys, with the reason when it failed. */
-  readonly onRead: (failure: NoAnswer | undefined) => void;
-  readonly stopped: AbortSignal;
-}
+/** An exact `iss` claim, and where the keys of the issuer are: at `jwksUrl`, or else where the issuer's metadata says. */
+type Issuer = Config['issuers'][number];
 
 const refreshMs = 600_000;
 const deadlineMs = 5_000;
@@ -39,20 +30,34 @@ const retryMs = 1_000; // as AUTH_UNAVAILABLE asks its caller to wait
  * the background, and when no key fits. Keys serve through an outage of the provider, for a bounded time.
  */
 export class IssuerKeys {
-  #set: KeySet | undefined;
-  /** The JSON that the set was made of, to notice a change. */
-  #published = '';
+  #set: LocalJWKSet | undefined;
   /** When the provider last confirmed the keys or, before that, this process began to read them. */
   #confirmedAt = Date.now();
   #failure: NoAnswer | undefined;
   #notBefore = -Infinity;
-  #reading: Promise<boolean> | undefined;
+  #reading: Promise<void> | undefined;
+  /** How long keys are used after the provider last confirmed them: a withdrawn key must not stay valid for ever. */
+  readonly #maxAgeMs: number;
+  readonly #report: Report;
 
-  constructor(private readonly options: IssuerKeysOptions) {}
+  constructor(
+    private readonly issuer: Issuer,
+    private readonly surroundings: Surroundings,
+  ) {
+    const { config, log } = surroundings;
+    this.#maxAgeMs = 1000 * config.AUTH_KEYS_MAX_AGE_SECONDS;
+    this.#report = episodes({
+      log,
+      about: { issuer: issuer.issuer },
+      begins: 'a key set cannot be read',
+      ends: 'the key set can be read again',
+      quietMs: 0,
+    });
+  }
 
   /** A new object whenever the keys change; undefined when they were not confirmed recently enough to be used. */
   get current(): KeySet | undefined {
-    return this.ageMs < this.options.maxAgeMs ? this.#set : undefined;
+    return this.ageMs < this.#maxAgeMs ? this.#set : undefined;
   }
 
   /** How long ago the provider last confirmed the keys or, before that, this process began to read them; in milliseconds. */
@@ -62,10 +67,10 @@ export class IssuerKeys {
 
   /** Reads the keys at once, and again at intervals until stopped. */
   async start(): Promise<void> {
-    const { stopped, maxAgeMs } = this.options;
+    const { stopped } = this.surroundings;
     while (!stopped.aborted) {
-      const isRead = await this.#look();
-      await pause(isRead ? Math.min(refreshMs, maxAgeMs / 2) : retryMs, stopped);
+      await this.#look();
+      await pause(this.#failure ? retryMs : Math.min(refreshMs, this.#maxAgeMs / 2), stopped);
     }
   }
 
@@ -81,42 +86,40 @@ export class IssuerKeys {
     throw authUnavailable(message, `key set: ${this.#failure?.reason ?? 'too old'}`);
   }
 
-  /** Reads the keys, unless that comes too soon; tells whether it did. Joins a read that is under way. */
-  #look(): Promise<boolean> {
+  /** Reads the keys, unless that comes too soon. Joins a read that is under way. */
+  #look(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
     });
     return this.#reading;
   }
 
-  async #read(): Promise<boolean> {
-    if (performance.now() < this.#notBefore) return false;
+  async #read(): Promise<void> {
+    if (performance.now() < this.#notBefore) return;
+    const { agents, stopped } = this.surroundings;
     try {
-      const keys = await readIssuerKeys(this.options);
+      const keys = await readIssuerKeys(this.issuer, agents.others.agentFor);
       // Not after the first read: that one looked for no newer key, so the first such look need not wait.
       if (this.#set !== undefined) this.#notBefore = performance.now() + lookAgainMs;
-      const text = JSON.stringify(keys);
-      if (text !== this.#published) this.#set = createLocalJWKSet(keys);
-      this.#published = text;
+      if (!isDeepStrictEqual(keys, this.#set?.jwks())) this.#set = createLocalJWKSet(keys);
       this.#confirmedAt = Date.now();
       this.#failure = undefined;
     } catch (error) {
       this.#failure = error as NoAnswer;
       this.#notBefore = performance.now() + retryMs - 1; // the timer of `start` may be a moment early
     }
-    if (!this.options.stopped.aborted) this.options.onRead(this.#failure);
-    return this.#failure === undefined;
+    if (!stopped.aborted) this.#report(this.#failure?.kind, this.#failure?.reason);
   }
 }
 
-/** Deepest nesting of a key set, in levels: `JSON.stringify` overflows the stack at some thousand. */
+/** Deepest nesting of a key set, in levels: a comparison overflows the stack at some thousand. */
 const maxKeyDepth = 20;
 
 const metadataSchema = z.object({ issuer: z.string(), jwks_uri: keySetUrl });
 const publishedKeys = z.object({ keys: z.array(z.looseObject({})).min(1) });
 
 /** Reads the key set of an issuer. @throws NoAnswer */
-export async function readIssuerKeys({ issuer, jwksUrl, agentFor: agent }: KeyPlace): Promise<JSONWebKeySet> {
+export async function readIssuerKeys({ issuer, jwksUrl }: Issuer, agent: AgentFor): Promise<JSONWebKeySet> {
   const headers = { accept: 'application/json, application/jwk-set+json' };
   const endsAt = performance.now() + deadlineMs;
   const get: Get = (url) => fetchJson(url, endsAt - performance.now(), { headers, agent });

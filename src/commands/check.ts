@@ -42,7 +42,7 @@ function partsOf(config: Config) {
     found('store', () => store(config.CACHE_URL)),
     ...config.issuers.map((place) =>
       found(`key set of ${place.issuer}`, async () => {
-        const { keys } = await readIssuerKeys({ ...place, agentFor: others.agentFor });
+        const { keys } = await readIssuerKeys(place, others.agentFor);
         return keys.length === 1 ? '1 key' : `${keys.length} keys`;
       }),
     ),
