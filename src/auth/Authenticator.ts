@@ -61,18 +61,17 @@ export class Authenticator {
    * without usable keys of the issuer and when too many wait.
    */
   identify(shown: Readonly<Record<string, unknown>>): Identity | Promise<Identity> {
-    const presented = textOf(shown['x-gateway-router-secret']);
-    const fromRouter = isRouter(presented, this.config.FEDERATION_SHARED_SECRET);
-    const identity = (caller: Caller): Identity => ({ caller, fromRouter });
-    const caller = this.#authenticate(textOf(shown['authorization']), fromRouter ? router : undefined);
-    return caller instanceof Promise ? caller.then(identity) : identity(caller);
+    const fromRouter = isRouter(textOf(shown['x-gateway-router-secret']), this.config.FEDERATION_SHARED_SECRET);
+    const caller = this.#callerOf(textOf(shown['authorization']), fromRouter);
+    return caller instanceof Promise ? caller.then((late) => ({ caller: late, fromRouter })) : { caller, fromRouter };
   }
 
-  /** `otherwise` is the caller of a request without a token, if the mode has no such caller of its own. */
-  #authenticate(authorization: string | undefined, otherwise?: Caller): Caller | Promise<Caller> {
-    const tokenless = this.#tokenless ?? otherwise;
-    if (tokenless && (!this.#policy || authorization === undefined)) return tokenless;
-    if (authorization === undefined) throw unauthenticated(tokenRequired);
+  #callerOf(authorization: string | undefined, fromRouter: boolean | undefined): Caller | Promise<Caller> {
+    if (authorization === undefined || this.#policy === undefined) {
+      const tokenless = this.#tokenless ?? (fromRouter && router);
+      if (tokenless) return tokenless;
+      throw unauthenticated(tokenRequired);
+    }
     const prefix = scheme.exec(authorization);
     if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? boundRefused : malformedHeader);
     const token = authorization.slice(prefix[0].length);

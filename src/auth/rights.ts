@@ -10,28 +10,14 @@ const taxpayerIds = z.array(z.string());
 
 /** What the bearer of a verified token may do. A claim of an unexpected shape grants nothing. */
 export function rightsIn(payload: JWTPayload, rules: RightsRules): Pick<Caller, 'scopes' | 'taxpayers'> {
-  const scopes = readScopes(payload, rules);
-  return {
-    scopes,
-    taxpayers: scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, rules.AUTH_TAXPAYERS_CLAIM),
-  };
-}
-
-/**
- * The claim is a string of scopes separated by spaces (RFC 8693 section 4.2), or a list; anything but a string grants
- * nothing.
- */
-function readScopes(payload: JWTPayload, rules: RightsRules): ReadonlySet<Scope> {
   const claim = rules.AUTH_SCOPES_CLAIM.map((path) => claimAt(payload, path)).find((found) => found !== undefined);
+  // Scopes separated by spaces (RFC 8693 section 4.2), or a list.
   const granted: unknown[] = typeof claim === 'string' ? claim.split(' ') : [claim].flat();
   const scopesOf = (value: unknown) =>
     rules.AUTH_SCOPES_MAP.get(value as string) ?? allScopes.filter((scope) => scope === value);
-  return new Set(granted.flatMap(scopesOf));
-}
-
-function readTaxpayers(payload: JWTPayload, path: string): ReadonlySet<string> {
-  const claim = claimAt(payload, path);
-  return new Set(taxpayerIds.safeParse([claim].flat()).data);
+  const scopes = new Set<Scope>(granted.flatMap(scopesOf));
+  const listed = taxpayerIds.safeParse([claimAt(payload, rules.AUTH_TAXPAYERS_CLAIM)].flat()).data;
+  return { scopes, taxpayers: scopes.has('taxpayers:any') ? 'any' : new Set(listed) };
 }
 
 /** The claim at `path`. Names may contain dots, as `https://id.example/roles` does: the longest existing name wins. */

@@ -65,7 +65,8 @@ export async function verifyToken(token: string, policy: TokenPolicy) {
   const key = callerKey(issuer, subject);
   const { AUTH_DECISION_URL, AUTH_DECISION_CLAIMS = [] } = policy;
   const rights = rightsIn(payload, policy);
-  const properties = AUTH_DECISION_URL ? { ...chosenClaims(payload, AUTH_DECISION_CLAIMS), issuer } : undefined;
+  const chosen = Object.fromEntries(AUTH_DECISION_CLAIMS.map((name) => [name, claimAt(payload, name)]));
+  const properties = AUTH_DECISION_URL ? { ...chosen, issuer } : undefined;
   const profile = properties && { subject, properties, key: callerKey(key, JSON.stringify(properties)) };
   const expiresAt = exp * 1000;
   const caller: Caller = { kind: 'bearer', key, holder: key, subject, ...rights, profile, expiresAt };
@@ -113,12 +114,6 @@ function refusalOf(error: unknown): string {
   if (error instanceof errors.JWTExpired) return tokenExpired;
   const claim = error instanceof errors.JWTClaimValidationFailed ? error.claim : '';
   return (wrongClaims as Readonly<Record<string, string>>)[claim] ?? malformed;
-}
-
-function chosenClaims(payload: JWTPayload, names: readonly string[]): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(
-    names.map((name) => [name, claimAt(payload, name)]).filter(([, claim]) => claim !== undefined),
-  );
 }
 
 /** The `typ` header that marks an access token (RFC 9068 section 2.1). */
