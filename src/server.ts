@@ -16,6 +16,7 @@ import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
 import { explorerOperations } from './schema/explorerOperations.js';
 import { readProviders } from './schema/Provider.js';
+import { Vocabulary } from './schema/Vocabulary.js';
 import { type RunningServices, type Surroundings, startServices } from './services.js';
 
 export type Gateway = Awaited<ReturnType<typeof startGateway>>;
@@ -111,14 +112,20 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
   return startSandbox();
 }
 
-function operationsOf(services: Surroundings & RunningServices & Services, tracing: Tracing | undefined): Operations {
-  const { config, log, metrics, logOperation } = services;
-  const schema = buildSchema(resolvers, readProviders(config.PROVIDERS_FILE), (kind, value) => {
+function operationsOf(
+  started: Surroundings & RunningServices & Omit<Services, 'vocabulary'>,
+  tracing: Tracing | undefined,
+): Operations {
+  const { config, log, metrics, logOperation } = started;
+  const providers = readProviders(config.PROVIDERS_FILE);
+  const vocabulary = new Vocabulary(providers, (kind, value) => {
     metrics.unknownValues.add(kind);
     // The service may put anything into these fields: only a plain word is logged.
     const logged = /^[A-Za-z_-]{1,40}$/.test(value) ? value : 'withheld: not a plain word';
     log.warn({ kind, value: logged }, 'the service uses a value the schema has no name for');
   });
+  const services = { ...started, vocabulary };
+  const schema = buildSchema(resolvers, providers);
   for (const type of [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]) {
     metrics.showFailures(Object.keys(type?.getFields() ?? {}));
   }

@@ -15,6 +15,7 @@ import type { OperationContext, OperationFacts } from '../operations/Operation.j
 import { leftAfter } from '../process/json.js';
 import { pause } from '../process/pause.js';
 import { Trail } from '../process/Trail.js';
+import type { Vocabulary } from '../schema/Vocabulary.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 
 /** What every request works with; started once, with the gateway. */
@@ -22,6 +23,7 @@ export interface Services extends Datasources {
   readonly quota: Quota;
   readonly lines: LineLimit;
   readonly config: Config;
+  readonly vocabulary: Vocabulary;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
   readonly decisions?: DecisionPoint | undefined;
 }

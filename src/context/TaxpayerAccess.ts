@@ -6,6 +6,9 @@ import type { TokenView } from '../datasources/tokenAnswer.js';
 import type { Timed, Watcher, WatchOptions } from '../datasources/Watcher.js';
 import { badInput } from '../errors/errors.js';
 import { pause } from '../process/pause.js';
+import { RefreshJob } from '../schema/RefreshJob.js';
+import { TaxpayerToken } from '../schema/Taxpayer.js';
+import type { ShownType } from '../schema/Vocabulary.js';
 import type { RequestContext, Services } from './RequestContext.js';
 
 /** Gets the decision that lets the caller see a taxpayer at this moment. Throws or rejects when there is none. */
@@ -22,9 +25,9 @@ export class TaxpayerAccess {
   ) {}
 
   /** @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record} */
-  record(maxAgeSeconds?: number): TokenView | Promise<TokenView> {
+  record(maxAgeSeconds?: number): TaxpayerToken | Promise<TaxpayerToken> {
     const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
-    return this.disclose('record-shown', this.services.broker.record(this.id, this.context, maxAgeMs));
+    return this.disclose(TaxpayerToken, 'record-shown', this.services.broker.record(this.id, this.context, maxAgeMs));
   }
 
   /** The token record now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
@@ -39,11 +42,11 @@ export class TaxpayerAccess {
    * @throws GatewayError BAD_USER_INPUT for an impossible id or time; RATE_LIMITED when the caller has no room for one more
    *   wait; or as {@link RefreshJobs.status}
    */
-  refreshJob(jobId: string, waitSeconds?: number): JobView | Promise<JobView> {
+  refreshJob(jobId: string, waitSeconds?: number): RefreshJob | Promise<RefreshJob> {
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
     const id = identifiers.jobId(jobId);
     const view = this.services.jobs.status(this.id, id, this.context);
-    return this.disclose('job-shown', waitMs > 0 ? this.untilFinal(id, view, waitMs) : view);
+    return this.disclose(RefreshJob, 'job-shown', waitMs > 0 ? this.untilFinal(id, view, waitMs) : view);
   }
 
   /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
@@ -83,16 +86,21 @@ export class TaxpayerAccess {
     return view;
   }
 
-  /** Returns a view for the caller: checks access again after a wait, and audits it, if the audit log takes every view. */
-  disclose<View>(action: 'record-shown' | 'job-shown', view: View | Promise<View>): View | Promise<View> {
+  /** Shows a view to the caller: checks access again after a wait, and audits it, if the audit log takes every view. */
+  disclose<View extends object, Shown>(
+    type: ShownType<View, Shown>,
+    action: 'record-shown' | 'job-shown',
+    view: View | Promise<View>,
+  ): Shown | Promise<Shown> {
     if (view instanceof Promise) {
       return view.then(async (seen) => {
         await this.allowed?.();
-        return this.disclose(action, seen);
+        return this.disclose(type, action, seen);
       });
     }
-    if (this.services.config.AUDIT === 'all') this.context.audit(action, 'shown', this.id);
-    return view;
+    const { config, vocabulary } = this.services;
+    if (config.AUDIT === 'all') this.context.audit(action, 'shown', this.id);
+    return vocabulary.show(type, view);
   }
 }
 

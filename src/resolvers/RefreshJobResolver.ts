@@ -4,13 +4,10 @@ import type { JobView } from '../datasources/RefreshJobs.js';
 import type { KeyReader } from '../schema/asSubgraph.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer } from '../schema/Taxpayer.js';
-import type { Vocabulary } from '../schema/Vocabulary.js';
 import { JobIdArg, Needs, NullOnlyWithError, TaxpayerIdArg, WaitSeconds } from './decorators.js';
 
 @Resolver(() => RefreshJob)
 export class RefreshJobResolver {
-  constructor(private readonly vocabulary: Vocabulary) {}
-
   @Needs('refresh-jobs:read')
   @NullOnlyWithError
   @Query(() => RefreshJob, {
@@ -24,9 +21,7 @@ export class RefreshJobResolver {
     @Ctx() context: RequestContext,
     @WaitSeconds waitSeconds?: number,
   ) {
-    return context.taxpayer(taxpayerId, 'refresh-jobs:read', (taxpayer) =>
-      this.vocabulary.show(RefreshJob, taxpayer.refreshJob(jobId, waitSeconds)),
-    );
+    return context.taxpayer(taxpayerId, 'refresh-jobs:read', (taxpayer) => taxpayer.refreshJob(jobId, waitSeconds));
   }
 
   reference(key: KeyReader, context: RequestContext) {
@@ -48,7 +43,7 @@ export class RefreshJobResolver {
   ) {
     // Each event passes the same door: access is checked again.
     return context.taxpayer(taxpayerId, 'refresh-jobs:read', (taxpayer) =>
-      this.vocabulary.show(RefreshJob, taxpayer.disclose('job-shown', view)),
+      taxpayer.disclose(RefreshJob, 'job-shown', view),
     );
   }
 

@@ -5,14 +5,11 @@ import type { TokenView } from '../datasources/tokenAnswer.js';
 import type { KeyReader } from '../schema/asSubgraph.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer, TaxpayerToken } from '../schema/Taxpayer.js';
-import type { Vocabulary } from '../schema/Vocabulary.js';
 import { IdArg, JobIdArg, MaxAgeSeconds, Needs, NullOnlyWithError, TaxpayerIdArg } from './decorators.js';
 
 /** `Query.taxpayer`, and the fields of a Taxpayer, whichever field it was reached by. */
 @Resolver(() => Taxpayer)
 export class TaxpayerResolver {
-  constructor(private readonly vocabulary: Vocabulary) {}
-
   @Needs('taxpayers:read')
   @NullOnlyWithError
   @Query(() => Taxpayer, {
@@ -39,9 +36,7 @@ export class TaxpayerResolver {
     description: 'The token record of the taxpayer. Null only with an error, such as NOT_FOUND.',
   })
   token(@Root() taxpayer: Taxpayer, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
-    return context.taxpayer(taxpayer.id, 'taxpayers:read', (opened) =>
-      this.vocabulary.show(TaxpayerToken, opened.record(maxAgeSeconds)),
-    );
+    return context.taxpayer(taxpayer.id, 'taxpayers:read', (opened) => opened.record(maxAgeSeconds));
   }
 
   @Needs('refresh-jobs:read')
@@ -51,16 +46,12 @@ export class TaxpayerResolver {
     description: 'A refresh job of the taxpayer. Null only with an error, such as NOT_FOUND.',
   })
   refreshJob(@Root() taxpayer: Taxpayer, @JobIdArg jobId: string, @Ctx() context: RequestContext) {
-    return context.taxpayer(taxpayer.id, 'refresh-jobs:read', (opened) =>
-      this.vocabulary.show(RefreshJob, opened.refreshJob(jobId)),
-    );
+    return context.taxpayer(taxpayer.id, 'refresh-jobs:read', (opened) => opened.refreshJob(jobId));
   }
 }
 
 @Resolver(() => TaxpayerToken)
 export class TaxpayerTokenResolver {
-  constructor(private readonly vocabulary: Vocabulary) {}
-
   @Needs('taxpayers:read')
   @NullOnlyWithError
   @Query(() => TaxpayerToken, {
@@ -72,9 +63,7 @@ export class TaxpayerTokenResolver {
     @Ctx() context: RequestContext,
     @MaxAgeSeconds maxAgeSeconds?: number,
   ) {
-    return context.taxpayer(taxpayerId, 'taxpayers:read', (taxpayer) =>
-      this.vocabulary.show(TaxpayerToken, taxpayer.record(maxAgeSeconds)),
-    );
+    return context.taxpayer(taxpayerId, 'taxpayers:read', (taxpayer) => taxpayer.record(maxAgeSeconds));
   }
 
   @Needs('taxpayers:read')
@@ -87,7 +76,7 @@ export class TaxpayerTokenResolver {
   taxpayerTokenUpdated(@Root() view: TokenView, @TaxpayerIdArg taxpayerId: string, @Ctx() context: RequestContext) {
     // Each event passes the same door: access is checked again.
     return context.taxpayer(taxpayerId, 'taxpayers:read', (taxpayer) =>
-      this.vocabulary.show(TaxpayerToken, taxpayer.disclose('record-shown', view)),
+      taxpayer.disclose(TaxpayerToken, 'record-shown', view),
     );
   }
 

@@ -4,7 +4,7 @@ import type { ProviderEntry } from './Provider.js';
 export type ValueKind = 'provider' | 'taxpayer-status' | 'job-status';
 
 /** A class of schema objects, each of which shows what a datasource found. */
-type ShownType<View, Shown> = new (view: View, vocabulary: Vocabulary) => Shown;
+export type ShownType<View, Shown> = new (view: View, vocabulary: Vocabulary) => Shown;
 
 /** Most unknown values remembered one by one, so that the service cannot fill our memory. */
 const maxUnknown = 100;
@@ -24,9 +24,8 @@ export class Vocabulary {
     this.providers = Object.fromEntries(providers.map(({ value, name }) => [value, name]));
   }
 
-  /** Converts a view to its schema object, once per view. Returns a promise only for a promise. */
-  show<View extends object, Shown>(type: ShownType<View, Shown>, view: View | Promise<View>): Shown | Promise<Shown> {
-    if (view instanceof Promise) return view.then((ready) => this.show(type, ready));
+  /** Converts a view to its schema object, once per view. */
+  show<View extends object, Shown>(type: ShownType<View, Shown>, view: View): Shown {
     const known = this.#shown.get(view);
     if (known !== undefined) return known as Shown;
     const shown = new type(view, this);

@@ -3,7 +3,6 @@ import { buildSchemaSync, getMetadataStorage, type NonEmptyArray, type PubSub } 
 import type { RequestContext } from '../context/RequestContext.js';
 import { asSubgraph, type Resolver } from './asSubgraph.js';
 import { defineProviders, readProviders } from './Provider.js';
-import { type ValueKind, Vocabulary } from './Vocabulary.js';
 
 /** The specifications that the subgraph uses. Federation 2.9, because not every composer supports a later version. */
 const links = `
@@ -28,7 +27,7 @@ const rootDescriptions = {
   Subscription: 'Sends the present state at once, then each change.',
 };
 
-type ResolverClass = new (vocabulary: Vocabulary) => Resolver;
+type ResolverClass = new () => Resolver;
 
 /**
  * Builds the executable subgraph schema. TypeGraphQL's build settings are process-global and stick between calls, so every
@@ -37,12 +36,10 @@ type ResolverClass = new (vocabulary: Vocabulary) => Resolver;
 export function buildSchema(
   resolvers: Readonly<Record<string, ResolverClass>>,
   providers = readProviders(),
-  onUnknown: (kind: ValueKind, value: string) => void = () => {},
 ): GraphQLSchema {
   defineProviders(providers);
-  const vocabulary = new Vocabulary(providers, onUnknown);
   const instances: Instances = new Map(
-    Object.entries(resolvers).map(([type, someClass]) => [someClass, [type, new someClass(vocabulary)]]),
+    Object.entries(resolvers).map(([type, someClass]) => [someClass, [type, new someClass()]]),
   );
   const types = buildSchemaSync({
     resolvers: [...instances.keys()] as unknown as NonEmptyArray<ResolverClass>,
