@@ -35,15 +35,12 @@ export class Vocabulary {
 
   /** The schema's name for a value of the service; UNRECOGNIZED when `names` has none. */
   nameOf<Name extends string>(kind: ValueKind, names: Readonly<Record<string, Name>>, value: string) {
-    return Object.hasOwn(names, value) ? (names[value] as Name) : this.#note(kind, value);
-  }
-
-  #note(kind: ValueKind, value: string): 'UNRECOGNIZED' {
+    if (Object.hasOwn(names, value)) return names[value] as Name;
     const seen = `${kind} ${value}`;
     if (!this.#unknown.has(seen) && this.#unknown.size < maxUnknown) {
       this.#unknown.add(seen);
       this.onUnknown(kind, value);
     }
-    return 'UNRECOGNIZED';
+    return 'UNRECOGNIZED' as const;
   }
 }
