@@ -78,7 +78,7 @@ export class DecisionPoint {
     const failure = answers instanceof Error ? answers : undefined;
     const outcome = failure?.kind === 'invalid' ? 'answer' : (failure?.kind ?? 'ok');
     trail.note({ endpoint, method: 'POST', server: this.url, outcome, startedAt, ms });
-    metrics.onDecisionCall(outcome, ms / 1000);
+    metrics.decisionSeconds.observe({ outcome }, ms / 1000);
     this.#report(failure && outcome, failure?.reason);
     if (answers instanceof Error) {
       const message = 'The decision point cannot say at the moment whether the caller may see this taxpayer';

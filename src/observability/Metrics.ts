@@ -79,7 +79,7 @@ export class Metrics {
     'When the certificate in use expires, by the setting of its file.',
     'setting',
   );
-  readonly #decisionSeconds = this.#histogram(
+  readonly decisionSeconds = this.#histogram(
     'gateway_decision_seconds',
     'Duration of a call to the decision point, by what came of it.',
     'outcome',
@@ -132,7 +132,6 @@ export class Metrics {
     this.#upstreamSeconds.observe({ endpoint }, seconds);
   };
 
-  onDecisionCall = (outcome: string, seconds: number): void => this.#decisionSeconds.observe({ outcome }, seconds);
   onStoreCommand = (command: string, seconds: number): void => this.#storeSeconds.observe({ command }, seconds);
   onRead = (kind: string, tier: CacheTier): void => this.#cacheReads.add(`${kind} ${tier}`);
   onTokenEvent = (event: TokenEvent): void => this.#tokenEvents.add(event);
