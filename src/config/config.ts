@@ -4,7 +4,7 @@ import type { PemFiles } from '../network/pemFiles.js';
 import { heapPart } from '../process/BoundedCache.js';
 import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
 import { ConfigError } from '../process/systemErrors.js';
-import { dangersIn, type Facts, rules, warningsOf } from './rules.js';
+import { dangersIn, type Facts, factsOf, rules, warningsOf } from './rules.js';
 import { Secret } from './Secret.js';
 import { type Parsed, rateLimitPerMinute, type Setting, type SettingName, settings } from './settings.js';
 
@@ -114,19 +114,6 @@ export function followSecrets(
     };
     follow({ ...following, paths: [path], take });
   }
-}
-
-const upstreamNames = ['UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIENT_SECRET'] as const;
-
-function factsOf(parsed: Parsed, problems: ReadonlyMap<SettingName, string>): Facts {
-  const isSandbox = upstreamNames.every((name) => parsed[name] === undefined && !problems.has(name));
-  const isNamed = parsed.AUTH_ISSUER !== undefined || parsed.AUTH_JWKS_URL !== undefined;
-  return {
-    ...parsed,
-    isSandbox,
-    AUTH_MODE: parsed.AUTH_MODE ?? (isSandbox && !isNamed ? 'developer' : 'jwt'),
-    HOST: parsed.HOST ?? (isSandbox ? '127.0.0.1' : '0.0.0.0'),
-  };
 }
 
 /** Every setting under its own name, with the defaults that depend on others, and what is made of several of them. */

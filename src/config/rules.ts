@@ -3,12 +3,21 @@ import { isLoopback } from '../process/hosts.js';
 import { webUrl } from './forms.js';
 import { type Parsed, type SettingName, settings } from './settings.js';
 
+export type Facts = ReturnType<typeof factsOf>;
+
+const upstreamNames = ['UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIENT_SECRET'] as const;
+
 /** The parsed settings, and what follows from several of them. */
-export interface Facts extends Parsed {
-  /** No setting names the service. */
-  readonly isSandbox: boolean;
-  readonly AUTH_MODE: NonNullable<Parsed['AUTH_MODE']>;
-  readonly HOST: string;
+export function factsOf(parsed: Parsed, problems: ReadonlyMap<SettingName, string>) {
+  const isSandbox = upstreamNames.every((name) => parsed[name] === undefined && !problems.has(name));
+  const isNamed = parsed.AUTH_ISSUER !== undefined || parsed.AUTH_JWKS_URL !== undefined;
+  return {
+    ...parsed,
+    /** No setting names the service. */
+    isSandbox,
+    AUTH_MODE: parsed.AUTH_MODE ?? (isSandbox && !isNamed ? 'developer' : 'jwt'),
+    HOST: parsed.HOST ?? (isSandbox ? '127.0.0.1' : '0.0.0.0'),
+  };
 }
 
 type Rule = readonly [setting: SettingName, holds: (s: Facts) => boolean, words: string];
