@@ -43,8 +43,12 @@ export function planOf(
   const root = schema.getRootType(type);
   if (!root || (type === 'mutation' && !isOneMutation)) return undefined;
   try {
-    assertPlannable(document);
-    const steps = new Planner(schema, document).steps(root, [{ selectionSet }]);
+    visit(document, {
+      Directive: notPlannable,
+      // As a key, this name would set the prototype of the answer.
+      Name: ({ value: name }) => (name === '__proto__' ? notPlannable() : undefined),
+    });
+    const steps = plannerFor(schema, document)(root, [{ selectionSet }]);
     return (values, context, event) => new Execution(values, context).run(steps, event);
   } catch (error) {
     if (error instanceof NotPlannable) return undefined;
@@ -56,40 +60,29 @@ function notPlannable(): never {
   throw new NotPlannable();
 }
 
-/** @throws NotPlannable for a document with anything that plans leave to Apollo */
-function assertPlannable(document: DocumentNode): void {
-  visit(document, {
-    Directive: notPlannable,
-    // As a key, this name would set the prototype of the answer.
-    Name: ({ value: name }) => (name === '__proto__' ? notPlannable() : undefined),
-  });
-}
-
-class Planner {
-  readonly #fragments: Record<string, FragmentDefinitionNode> = {};
-
-  constructor(
-    private readonly schema: GraphQLSchema,
-    document: DocumentNode,
-  ) {
-    for (const definition of document.definitions) {
-      if (definition.kind === Kind.FRAGMENT_DEFINITION) this.#fragments[definition.name.value] = definition;
-    }
+/** Returns a function that makes the steps for the fields of a type that `nodes`, which are fields or the operation, select. */
+function plannerFor(schema: GraphQLSchema, document: DocumentNode) {
+  const fragments: Record<string, FragmentDefinitionNode> = {};
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments[definition.name.value] = definition;
   }
+  return stepsFor;
 
-  /** The steps for the fields of a type that `nodes`, which are fields or the operation, select. */
-  steps(type: GraphQLObjectType, nodes: readonly { readonly selectionSet?: SelectionSetNode | undefined }[]): Step[] {
-    const { fields } = collectSubFields(this.schema, this.#fragments, {}, type, nodes as FieldNode[]);
+  function stepsFor(
+    type: GraphQLObjectType,
+    nodes: readonly { readonly selectionSet?: SelectionSetNode | undefined }[],
+  ): Step[] {
+    const { fields } = collectSubFields(schema, fragments, {}, type, nodes as FieldNode[]);
     return Array.from(fields, ([key, fieldNodes]) => {
       const nodes = fieldNodes as [FieldNode, ...FieldNode[]];
       const name = nodes[0].name.value;
       const field = name === '__typename' ? TypeNameMetaFieldDef : (type.getFields()[name] ?? notPlannable());
-      return this.#step(type, key, field, field.type, nodes);
+      return stepFor(type, key, field, field.type, nodes);
     });
   }
 
   /** The step for a field, or for each member of its list. */
-  #step(
+  function stepFor(
     parent: GraphQLObjectType,
     key: string,
     field: GraphQLField<unknown, unknown>,
@@ -97,7 +90,6 @@ class Planner {
     nodes: Step['nodes'],
   ): Step {
     const type = getNullableType(declaredType);
-    const isTypename = field === TypeNameMetaFieldDef;
     const union = isUnionType(type) ? type : undefined;
     const isList = isListType(type) && !isNonNullType(type.ofType);
     if (!isLeafType(type) && !isObjectType(type) && !union && !isList) notPlannable();
@@ -105,15 +97,15 @@ class Planner {
     // No spread: V8 would give each step a hidden class of its own, and a plan would run several times slower.
     return {
       key,
-      constant: isTypename ? parent.name : undefined,
+      constant: field === TypeNameMetaFieldDef ? parent.name : undefined,
       field,
       resolve: field.resolve as Step['resolve'],
       nodes,
       isNullable: !isNonNullType(declaredType),
       leaf: isLeafType(type) ? type : undefined,
-      fields: isObjectType(type) ? this.steps(type, nodes) : undefined,
-      byType: union && new Map(union.getTypes().map((member) => [member.name, this.steps(member, nodes)])),
-      member: isList ? this.#step(parent, key, field, type.ofType, nodes) : undefined,
+      fields: isObjectType(type) ? stepsFor(type, nodes) : undefined,
+      byType: union && new Map(union.getTypes().map((member) => [member.name, stepsFor(member, nodes)])),
+      member: isList ? stepFor(parent, key, field, type.ofType, nodes) : undefined,
     };
   }
 }
