@@ -145,44 +145,33 @@ export class Metrics {
     this.#values(Gauge, 'gateway_token_budget_per_hour', allowed).add('', perHour);
     if (perHour === 0) return;
     const left = "Calls left of this hour's token budget, as last seen.";
-    this.#values(Gauge, 'gateway_token_budget_left', left, '', (values) =>
-      values.set('', this.#budget && this.#budget.until > performance.now() ? this.#budget.left : perHour),
+    this.#values(Gauge, 'gateway_token_budget_left', left, '', () =>
+      this.#budget && this.#budget.until > performance.now() ? this.#budget.left : perHour,
     );
   }
 
   /** Shows how many log lines were dropped so far because nothing read them. */
   showLogLinesDropped(count: () => number): void {
     const help = 'Log lines that the reader of standard output did not take.';
-    this.#values(Counter, 'gateway_log_lines_dropped_total', help, '', (values) => values.set('', count()));
+    this.#values(Counter, 'gateway_log_lines_dropped_total', help, '', count);
   }
 
   /** Shows the age of the oldest key set; 0 where no token is verified. Ages are in milliseconds. */
   showKeySets(agesMs: () => readonly number[]): void {
-    this.#values(
-      Gauge,
-      'gateway_key_set_age_seconds',
-      'Time since the oldest key set was read or, before that, since the start.',
-      '',
-      (values) => values.set('', Math.max(0, ...agesMs()) / 1000),
-    );
+    const help = 'Time since the oldest key set was read or, before that, since the start.';
+    this.#values(Gauge, 'gateway_key_set_age_seconds', help, '', () => Math.max(0, ...agesMs()) / 1000);
   }
 
   #histogram(name: string, help: string, label: string): Histogram {
     return new Histogram({ name, help, labelNames: [label], registers: [this.registry], buckets });
   }
 
-  /** Adds a metric and returns its values. `labels` are names, joined by spaces; `update` is called before each scrape. */
-  #values(
-    type: typeof Counter | typeof Gauge,
-    name: string,
-    help: string,
-    labels = '',
-    update?: (values: Values) => void,
-  ): Values {
+  /** Adds a metric and returns its values. `labels` are names, joined by spaces; `read` gives the only value at each scrape. */
+  #values(type: typeof Counter | typeof Gauge, name: string, help: string, labels = '', read?: () => number): Values {
     const values = new Values();
     const labelNames = labels.split(' ').filter(Boolean);
     const collect = function (this: Counter | Gauge) {
-      update?.(values);
+      if (read) values.set('', read());
       this.reset();
       for (const [joined, value] of values) this.labels(...joined.split(' ', labelNames.length)).inc(value);
     };
