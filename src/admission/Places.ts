@@ -5,22 +5,44 @@ import { heapPart } from '../process/BoundedCache.js';
 /** Most calls to the service, and as many to the decision point, at once. */
 const callsInAll = 256;
 
-/** What callers hold for longer than one turn of the event loop, and the setting or number that bounds it. */
-const resources = {
-  /** Sockets and event streams of authenticated callers. */
-  streams: { name: 'open streams', setting: 'MAX_CONNECTIONS' },
-  newcomers: { name: 'unauthenticated connections', setting: 'MAX_CONNECTIONS' },
-  watches: { name: 'subscriptions and waiting queries', setting: 'MAX_CONNECTIONS' },
-  /** Reads and creations; they wait in the `CallQueue`. */
-  calls: { name: 'calls to the service at once', setting: `${callsInAll} in all` },
-  decisions: { name: 'calls to the decision point at once', setting: `${callsInAll} in all` },
-  bytes: { name: 'bytes of requests under way and unread answers', setting: 'the memory of the process' },
-};
+/**
+ * What callers hold for longer than one turn of the event loop, the most that may be held of it at one moment, and the setting or
+ * number that bounds it. One caller may hold a quarter of most resources.
+ */
+export function boundsFor({ MAX_CONNECTIONS, answerBytes }: Pick<Config, 'MAX_CONNECTIONS' | 'answerBytes'>) {
+  const bytes = Math.max(heapPart(4), 2 * answerBytes);
+  const newcomers = Math.max(10, Math.floor(MAX_CONNECTIONS / 10));
+  const setting = 'MAX_CONNECTIONS';
+  const byConnections = {
+    setting,
+    perHolder: Math.max(1, Math.floor(MAX_CONNECTIONS / 4)),
+    perProcess: MAX_CONNECTIONS,
+  };
+  const byCalls = { setting: `${callsInAll} in all`, perHolder: callsInAll / 8, perProcess: callsInAll };
+  return {
+    /** Sockets and event streams of authenticated callers. */
+    streams: { name: 'open streams', ...byConnections },
+    watches: { name: 'subscriptions and waiting queries', ...byConnections },
+    newcomers: {
+      name: 'unauthenticated connections',
+      setting,
+      perHolder: Math.floor(newcomers / 2),
+      perProcess: newcomers,
+    },
+    /** Reads and creations; they wait in the `CallQueue`. */
+    calls: { name: 'calls to the service at once', ...byCalls },
+    decisions: { name: 'calls to the decision point at once', ...byCalls },
+    bytes: {
+      name: 'bytes of requests under way and unread answers',
+      setting: 'the memory of the process',
+      perHolder: Math.max(Math.floor(bytes / 4), answerBytes),
+      perProcess: bytes,
+    },
+  };
+}
 
-type Resource = keyof typeof resources;
-
-/** The most that may be held at one moment. */
-type Bounds = Readonly<Record<Resource, { readonly perHolder: number; readonly perProcess: number }>>;
+type Bounds = Readonly<ReturnType<typeof boundsFor>>;
+type Resource = keyof Bounds;
 
 /**
  * Who holds something: see {@link Caller.holder}, or the address of a newcomer. Undefined for callers without an identity, whom only the
@@ -52,8 +74,7 @@ export class Places {
   /** Takes nothing. @throws GatewayError RATE_LIMITED (429) where {@link Places.take} would */
   assertRoom(resource: Resource, holder: Holder, amount = 1): void {
     if (this.hasRoom(resource, holder, amount)) return;
-    const { perHolder } = this.bounds[resource];
-    const { name, setting } = resources[resource];
+    const { name, setting, perHolder } = this.bounds[resource];
     const per = resource === 'newcomers' ? 'address' : 'caller';
     if (!this.hasShare(resource, holder, amount)) {
       throw rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`);
@@ -90,21 +111,6 @@ export class Places {
 }
 
 const nameOf = (resource: Resource, holder: Holder): string => `${resource} ${holder ?? ''}`;
-
-/** One caller may hold a quarter of most resources. */
-export function boundsFor({ MAX_CONNECTIONS, answerBytes }: Pick<Config, 'MAX_CONNECTIONS' | 'answerBytes'>): Bounds {
-  const bytes = Math.max(heapPart(4), 2 * answerBytes);
-  const newcomers = Math.max(10, Math.floor(MAX_CONNECTIONS / 10));
-  const byConnections = { perHolder: Math.max(1, Math.floor(MAX_CONNECTIONS / 4)), perProcess: MAX_CONNECTIONS };
-  return {
-    streams: byConnections,
-    watches: byConnections,
-    newcomers: { perHolder: Math.floor(newcomers / 2), perProcess: newcomers },
-    calls: { perHolder: callsInAll / 8, perProcess: callsInAll },
-    decisions: { perHolder: callsInAll / 8, perProcess: callsInAll },
-    bytes: { perHolder: Math.max(Math.floor(bytes / 4), answerBytes), perProcess: bytes },
-  };
-}
 
 export function rateLimited(message: string, options: GatewayErrorOptions = {}): GatewayError {
   return new GatewayError('RATE_LIMITED', message, { httpStatus: 429, ...options });

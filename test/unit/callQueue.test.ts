@@ -7,7 +7,7 @@ afterEach(() => void jest.useRealTimers());
 /** A queue with places for so many calls, one of each holder, where one more of each may wait. */
 function queueOf(perProcess: number, maxWaitMs: number) {
   const bounds = boundsFor({ MAX_CONNECTIONS: 10, answerBytes: 1000 });
-  const places = new Places({ ...bounds, calls: { perHolder: 1, perProcess } });
+  const places = new Places({ ...bounds, calls: { ...bounds.calls, perHolder: 1, perProcess } });
   const queue = new CallQueue({ places, maxWaiting: 1, maxWaitMs });
   return {
     ask: (holder: string) => queue.run(holder, () => 'answered').catch(({ code, httpStatus }) => [code, httpStatus]),
