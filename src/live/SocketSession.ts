@@ -31,15 +31,6 @@ const initTimeoutMs = 3000;
 /** Messages other than operations, such as pings, that a socket may send without being charged for them. */
 const freeMessages = { atOnce: 20, everyMs: 500, longestMs: 0 };
 
-/** An operation whose work has not ended. */
-interface Running {
-  /** Undefined once the client may use the id again. */
-  id: string | undefined;
-  /** Aborts when the client completes it, and when we end it. */
-  readonly ended: AbortController;
-  isSubscription: boolean;
-}
-
 /**
  * One socket from upgrade to close, in the protocol `graphql-transport-ws`. It counts against its address until it is
  * authenticated, then against its caller.
@@ -49,22 +40,23 @@ export class SocketSession {
   #hasInit = false;
   /** Whether the log needs no line about authentication any more: it succeeded, or the log says why not. */
   #isTold = false;
-  #forgetExpiry = () => {};
-  /** All operations. One that the client has completed stays here until its work has ended. */
-  readonly #working = new Set<Running>();
+  /** Ends each operation, by the id that the client may not use for another one yet. */
+  readonly #running = new Map<string, AbortController>();
+  /** How many operations have work that has not ended, those that the client has completed included. */
+  #working = 0;
 
-  /** `leavePlace` gives back the socket's place among the unauthenticated connections. */
+  /** `leavePlace` gives back the socket's place among the unauthenticated connections, as the end of the connection does. */
   constructor(
     private readonly socket: WebSocket,
     private readonly request: IncomingMessage,
     private facts: RequestFacts,
-    private leavePlace: Release,
+    private readonly leavePlace: Release,
     private readonly edge: Edge,
   ) {
     const { streams, config } = edge;
     stopAtMalformed(socket);
     boundUnfinished(socket, request.socket, () => this.#roomForMessage());
-    const remove = streams.add('ws', () => this.#shutDown());
+    const remove = streams.add('ws', () => this.#closeWhenDrained());
     const initTimer = setTimeout(() => {
       if (!this.#hasInit) this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
     }, initTimeoutMs);
@@ -80,7 +72,6 @@ export class SocketSession {
       clearTimeout(initTimer);
       remove();
       this.#end('The socket was closed before it was authenticated');
-      this.leavePlace();
     });
     if (socket.protocol === '') {
       this.#close(CloseCode.SubprotocolNotAcceptable, 'The subprotocol must be graphql-transport-ws');
@@ -127,20 +118,20 @@ export class SocketSession {
       const identity = await authenticator.identify(shown);
       if (!this.#isOpen) return; // it was closed while the token was verified
       this.facts = { ...this.facts, ...identity };
-      const leavePlace = places.take('streams', identity.caller.holder);
+      const { holder, expiresAt } = identity.caller;
+      this.socket.once('close', places.take('streams', holder));
       this.leavePlace();
-      this.leavePlace = leavePlace;
       this.#isTold = true;
       forgetHeaders(this.request);
       // Forbidden, not Unauthorized: clients do not reconnect after Unauthorized, but may have a new token.
-      this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
-      await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
+      const forgetExpiry = atTime(expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
+      this.socket.once('close', forgetExpiry);
+      await this.#send('{"type":"connection_ack"}');
     } catch (error) {
       if (this.#isTold) return; // it was closed while the token was verified
       this.#isTold = true;
-      const [refusal] = operations.refuse(new OperationRecord(this.facts, 'ws'), error).errors;
-      const isUnauthenticated = refusal?.extensions?.['code'] === 'UNAUTHENTICATED';
-      this.#close(isUnauthenticated ? CloseCode.Unauthorized : tryAgainLater, refusal?.message ?? '');
+      const { status, errors } = operations.refuse(new OperationRecord(this.facts, 'ws'), error);
+      this.#close(status === 401 ? CloseCode.Unauthorized : tryAgainLater, errors[0]?.message ?? '');
     }
   }
 
@@ -148,43 +139,44 @@ export class SocketSession {
     const { caller, fromRouter } = this.facts;
     if (caller === undefined) return this.#close(CloseCode.Unauthorized, 'Unauthorized');
     if (Date.now() >= caller.expiresAt) return this.#close(CloseCode.Forbidden, tokenExpired); // the clock was set forward
-    if (this.#runningOf(id) !== undefined) {
+    if (this.#running.has(id)) {
       return this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     }
-    const running: Running = { id, ended: new AbortController(), isSubscription: false };
-    const { signal } = running.ended;
+    const ended = new AbortController();
+    const { signal } = ended;
     const requestId = crypto.randomUUID();
     const facts = { ...this.facts, requestId, startedAt: performance.now(), signal, caller, fromRouter };
-    this.#working.add(running);
+    this.#running.set(id, ended);
+    this.#working += 1;
     try {
-      await this.#run(running, facts, parameters, size);
+      await this.#run(id, facts, parameters, size);
     } catch (error) {
       // A bug: it ends this socket, not the process.
       this.edge.operations.refuse(new OperationRecord(facts, 'ws'), error);
       this.#close(CloseCode.InternalServerError, 'Internal server error');
     } finally {
-      this.#working.delete(running);
+      this.#working -= 1;
       this.#closeWhenDrained();
     }
   }
 
-  async #run(running: Running, facts: OperationFacts, parameters: Variables, size: number): Promise<void> {
-    const { operations, quota, places, streams } = this.edge;
-    const { id, ended } = running;
+  async #run(id: string, facts: OperationFacts, parameters: Variables, size: number): Promise<void> {
+    const { operations, quota, places, streams, config } = this.edge;
+    const { MAX_SUBSCRIPTIONS: most } = config;
+    const { signal } = facts;
     const record = new OperationRecord(facts, 'ws');
     let result: Answer | ResultStream;
     try {
-      this.#refuseMore();
+      if (streams.draining) throw shuttingDown;
+      if (this.#working > most) {
+        throw rateLimited(`At most ${most} operations at once on one connection (MAX_SUBSCRIPTIONS)`);
+      }
       quota.admit(facts);
       const request = requestOf('POST', parameters, size);
       const turn = quota.turnOf(this.#holder);
       if (turn !== undefined) await turn.finally(places.take('bytes', this.#holder, bytesPerCharacter * size));
-      if (ended.signal.aborted) return;
-      const operation = operations.prepare(record, facts, request);
-      running.isSubscription = operation.known.way === 'events';
-      // It would have to end at once, which would look complete: the client is told by the close code.
-      if (running.isSubscription && streams.draining) return record.release?.();
-      result = await operations.run(operation);
+      if (signal.aborted) return;
+      result = await operations.run(operations.prepare(record, facts, request));
     } catch (error) {
       result = operations.refuse(record, error);
     }
@@ -195,46 +187,23 @@ export class SocketSession {
     } else {
       const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
       const send = async ({ text }: Answer) => {
-        if (!ended.signal.aborted) await this.#send(`${head}${text}}`);
+        if (!signal.aborted) await this.#send(`${head}${text}}`);
       };
       await (result.kind === 'stream' ? result.sendTo(send) : send(result));
     }
-    if (ended.signal.aborted) return;
-    running.id = undefined;
+    // The drain has ended the source of a subscription, which is not complete: the client is told by the close code.
+    if (signal.aborted || (result.kind === 'stream' && streams.draining)) return;
+    this.#running.delete(id);
     await this.#send(JSON.stringify(last));
   }
 
-  /** @throws GatewayError when no operation may begin now */
-  #refuseMore(): void {
-    const { config, streams } = this.edge;
-    const most = config.MAX_SUBSCRIPTIONS;
-    if (streams.draining) throw shuttingDown;
-    if (this.#working.size <= most) return;
-    const message = `At most ${most} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
-    throw rateLimited(message);
-  }
-
-  #runningOf(id: string): Running | undefined {
-    return [...this.#working].find((running) => running.id === id);
-  }
-
   #complete(id: string, size: number): void {
-    const running = this.#runningOf(id);
-    if (running === undefined) this.#keepPace(size);
-    else {
-      running.id = undefined;
-      running.ended.abort();
-    }
-  }
-
-  /** Finishes queries and mutations; subscriptions are cut without `complete`, because they have not ended. */
-  #shutDown(): void {
-    for (const { isSubscription, ended } of this.#working) if (isSubscription) ended.abort();
-    this.#closeWhenDrained();
+    this.#running.get(id)?.abort();
+    if (!this.#running.delete(id)) this.#keepPace(size);
   }
 
   #closeWhenDrained(): void {
-    if (this.edge.streams.draining && this.#working.size === 0) this.#close(goingAway, 'shutting down');
+    if (this.edge.streams.draining && this.#working === 0) this.#close(goingAway, 'shutting down');
   }
 
   /** Ends all operations of the socket at once, and closes it with the reason. */
@@ -247,8 +216,7 @@ export class SocketSession {
 
   /** Ends all operations. If the socket was not authenticated, logs the reason, once. */
   #end(reason: string): void {
-    this.#forgetExpiry();
-    for (const { ended } of this.#working) ended.abort();
+    for (const ended of this.#running.values()) ended.abort();
     if (this.#isTold || this.edge.streams.draining) return;
     this.#isTold = true;
     this.edge.operations.turnAway(new OperationRecord(this.facts, 'ws'), reason);
