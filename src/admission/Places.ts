@@ -11,7 +11,6 @@ const callsInAll = 256;
  */
 export function boundsFor({ MAX_CONNECTIONS, answerBytes }: Pick<Config, 'MAX_CONNECTIONS' | 'answerBytes'>) {
   const bytes = Math.max(heapPart(4), 2 * answerBytes);
-  const newcomers = Math.max(10, Math.floor(MAX_CONNECTIONS / 10));
   const setting = 'MAX_CONNECTIONS';
   const byConnections = {
     setting,
@@ -26,8 +25,8 @@ export function boundsFor({ MAX_CONNECTIONS, answerBytes }: Pick<Config, 'MAX_CO
     newcomers: {
       name: 'unauthenticated connections',
       setting,
-      perHolder: Math.floor(newcomers / 2),
-      perProcess: newcomers,
+      perHolder: Math.max(5, Math.floor(MAX_CONNECTIONS / 20)),
+      perProcess: Infinity, // `webSocketHandler` bounds those of the process, to twice as many
     },
     /** Reads and creations; they wait in the `CallQueue`. */
     calls: { name: 'calls to the service at once', ...byCalls },
@@ -76,7 +75,7 @@ export class Places {
     if (this.hasRoom(resource, holder, amount)) return;
     const { name, setting, perHolder } = this.bounds[resource];
     const per = resource === 'newcomers' ? 'address' : 'caller';
-    if (!this.hasShare(resource, holder, amount)) {
+    if (!this.#hasShare(resource, holder, amount)) {
       throw rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`);
     }
     throw rateLimited(`The gateway has no room for more ${name} (${setting})`);
@@ -84,11 +83,11 @@ export class Places {
 
   hasRoom(resource: Resource, holder: Holder, amount = 1): boolean {
     const { perProcess } = this.bounds[resource];
-    return this.hasShare(resource, holder, amount) && this.heldByAll(resource) + amount <= perProcess;
+    return this.#hasShare(resource, holder, amount) && this.heldByAll(resource) + amount <= perProcess;
   }
 
   /** Whether the holder's own bound leaves room. */
-  hasShare(resource: Resource, holder: Holder, amount = 1): boolean {
+  #hasShare(resource: Resource, holder: Holder, amount: number): boolean {
     return holder === undefined || this.held(resource, holder) + amount <= this.bounds[resource].perHolder;
   }
 

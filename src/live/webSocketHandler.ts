@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { handleProtocols } from 'graphql-ws';
+import { LRUCache } from 'lru-cache';
 import { type ServerOptions, WebSocketServer } from 'ws';
 import type { Release } from '../admission/Places.js';
 import { plainJson } from '../http/accept.js';
@@ -31,7 +32,15 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
     closeTimeout: closeGraceMs,
   };
   const sockets = new WebSocketServer(settings);
-  const newcomers: Newcomers = new Map();
+  /** The unauthenticated connections, with what gives back the place of each. */
+  const newcomers = new LRUCache<Duplex, Release>({
+    max: Math.max(10, Math.floor(edge.config.MAX_CONNECTIONS / 10)),
+    dispose: (giveBack, socket, reason) => {
+      giveBack();
+      // An honest client authenticates within a moment, so the oldest newcomer is probably not honest.
+      if (reason === 'evict') socket.destroy();
+    },
+  });
   // `handleUpgrade` calls this before it returns, so the error is caught below, like any other refusal.
   sockets.on('wsClientError', (error) => {
     throw badRequest(`Not a WebSocket handshake: ${error.message}`);
@@ -44,7 +53,10 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
     if (!(await edge.quota.begin(remoteAddress, upgradeMs, socket))) return;
     try {
       edge.origins.refuseForeignPage(request);
-      const leavePlace = admit(edge, newcomers, socket, remoteAddress);
+      if (edge.streams.draining) throw shuttingDown;
+      edge.places.assertRoom('streams', undefined); // the caller takes the place, once it is known
+      newcomers.set(socket, edge.places.take('newcomers', remoteAddress));
+      const leavePlace = () => newcomers.delete(socket);
       socket.once('close', leavePlace);
       sockets.handleUpgrade(request, socket, head, (opened) => {
         new SocketSession(opened, request, { request, requestId, client, startedAt, remoteAddress }, leavePlace, edge);
@@ -58,27 +70,4 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
       await refuseInTurn(response, edge.quota, refusal, facts);
     }
   };
-}
-
-/** The unauthenticated connections, the oldest first. The key of each gives back its place. */
-type Newcomers = Map<Release, Duplex>;
-
-/** Takes a place among the unauthenticated connections, if need be that of the oldest. @throws GatewayError */
-function admit({ places, streams }: Edge, newcomers: Newcomers, socket: Duplex, address: string | undefined): Release {
-  if (streams.draining) throw shuttingDown;
-  places.assertRoom('streams', undefined); // the caller takes the place, once it is known
-  // An honest client authenticates within a moment, so the oldest newcomer is probably not honest.
-  for (const [leave, oldest] of newcomers) {
-    // An address that has its share already is refused below: nobody is given up for it.
-    if (places.hasRoom('newcomers', undefined) || !places.hasShare('newcomers', address)) break;
-    leave();
-    oldest.destroy();
-  }
-  const giveBack = places.take('newcomers', address);
-  const leavePlace = () => {
-    newcomers.delete(leavePlace);
-    giveBack();
-  };
-  newcomers.set(leavePlace, socket);
-  return leavePlace;
 }
