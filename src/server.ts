@@ -80,9 +80,8 @@ async function start(given: Config, output: LogDestination, started: Started) {
     explorerOperations: explorerOperations(sandbox?.demo.jobs.processing),
     reasonNotReady: () => (isListening ? reasonNotReady() : 'starting'),
   });
-  const metricsServer = await startMetricsServer(edge);
-  started({ stop: () => metricsServer?.drain(0) });
-  const { server, port } = await startHttp(edge);
+  started(await startMetricsServer(edge));
+  const server = await startHttp(edge);
   isListening = true;
   started({
     /** Answers what is in flight. */
@@ -90,12 +89,12 @@ async function start(given: Config, output: LogDestination, started: Started) {
       const endsAt = performance.now() + config.DRAIN_TIMEOUT_MS;
       edge.streams.shutDown();
       services.stopWatches();
-      await server.drain(config.DRAIN_TIMEOUT_MS);
+      await server.stop(config.DRAIN_TIMEOUT_MS);
       // Also wait for calls to the service whose callers have left: their results are worth storing.
       while (services.places.heldByAll('calls') > 0 && performance.now() < endsAt) await pause(10);
     },
   });
-  return { port, sandbox };
+  return { port: server.port, sandbox };
 }
 
 /** Loads the code of tracing only where it is configured. */

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Pem } from '../network/pemFiles.js';
@@ -32,7 +32,7 @@ interface HttpServerOptions {
   readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean | Promise<boolean>;
   readonly upgrade?: UpgradeHandler;
   readonly log: Pick<Logger, 'error'>;
-  readonly timeouts?: Pick<ServerOptions, 'headersTimeout' | 'requestTimeout' | 'connectionsCheckingInterval'>;
+  readonly timeouts?: typeof defaultTimeouts;
 }
 
 /**
@@ -110,9 +110,13 @@ export class HttpServer {
     });
   }
 
-  /** Listens; returns the port. @throws Error with the system's code, such as EADDRINUSE */
-  async listen(): Promise<number> {
+  /** @throws Error with the system's code, such as EADDRINUSE */
+  async listen(): Promise<void> {
     await once(this.server.listen(this.options.port, this.options.host), 'listening');
+  }
+
+  /** The port on which the server listens. */
+  get port(): number {
     return (this.server.address() as AddressInfo).port;
   }
 
@@ -120,28 +124,26 @@ export class HttpServer {
    * Answers requests in flight and those still arriving, almost all with `connection: close`; ends all connections within
    * `timeoutMs`.
    */
-  async drain(timeoutMs: number): Promise<void> {
+  async stop(timeoutMs = 0): Promise<void> {
     this.#draining = true;
     const startedAt = performance.now();
     // New connections are still accepted, so that load balancers see the readiness probe fail.
     if (timeoutMs > 0) await pause(Math.min(1000, timeoutMs / 4));
-    const closed = once(this.server, 'close');
     const now = performance.now();
     // Requests wait until the listening socket is closed: clients that are answered before would connect again.
     this.#closingListener = this.#closeListener(now + Math.min(250, timeoutMs / 8), now + timeoutMs / 2);
     await this.#closingListener;
     this.#closingListener = undefined;
-    const ending = setInterval(() => {
+    while (this.#sockets.size > 0) {
+      await pause(20);
       const elapsedMs = performance.now() - startedAt;
-      const isOver = elapsedMs >= timeoutMs;
       // Idle connections stay open for a while, because a request may already be on its way.
-      if (elapsedMs < Math.min(3000, timeoutMs / 2)) return;
+      if (elapsedMs < Math.min(3000, timeoutMs / 2)) continue;
       this.server.closeIdleConnections();
+      const isOver = elapsedMs >= timeoutMs;
       // Node.js does not count a connection as idle on which nothing was ever sent, such as one that a browser opened early.
       for (const socket of this.#sockets) if (isOver || socket.bytesRead === 0) socket.destroy();
-    }, 20);
-    await closed;
-    clearInterval(ending);
+    }
   }
 
   /**

@@ -24,7 +24,7 @@ export async function startMetricsServer(edge: Edge): Promise<HttpServer | undef
 }
 
 /** Starts the server of PORT. @throws Error in one plain line */
-export async function startHttp(edge: Edge): Promise<{ readonly server: HttpServer; readonly port: number }> {
+export async function startHttp(edge: Edge): Promise<HttpServer> {
   const { config, log } = edge;
   const routes = [...graphqlRoutes(edge), ...healthRoutes(edge)];
   if (config.METRICS_PORT === undefined) routes.push(metricsRoute(edge));
@@ -35,16 +35,16 @@ export async function startHttp(edge: Edge): Promise<{ readonly server: HttpServ
   const upgrade = webSocketHandler(edge);
   const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, upgrade, log });
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
-  const listeningOn = await listen(server, 'PORT');
+  await listen(server, 'PORT');
   if (files && tls) {
     followPemFiles(files, tls, edge, (renewed) => (server.server as HttpsServer).setSecureContext(renewed));
   }
-  return { server, port: listeningOn };
+  return server;
 }
 
-async function listen(server: HttpServer, setting: string): Promise<number> {
+async function listen(server: HttpServer, setting: string): Promise<void> {
   try {
-    return await server.listen();
+    await server.listen();
   } catch (error) {
     const problem = listenProblem(error, setting);
     throw problem === undefined ? error : new Error(problem, { cause: error });
@@ -98,8 +98,8 @@ function healthRoutes({ streams, reasonNotReady }: Edge): Routes {
       '/health/ready',
       (_, response) => {
         const reason = streams.draining ? 'shutting down' : reasonNotReady();
-        if (reason === undefined) writeBody(response, 200, json, '{"status":"ready"}\n');
-        else writeBody(response, 503, json, `${JSON.stringify({ status: 'not ready', reason })}\n`);
+        const status = reason === undefined ? 'ready' : 'not ready';
+        writeBody(response, reason === undefined ? 200 : 503, json, `${JSON.stringify({ status, reason })}\n`);
       },
     ],
   ];

@@ -3,17 +3,18 @@ import { rawHttp } from '../../support/rawHttp.js';
 import { recordedLog } from '../../support/recordedLog.js';
 
 let http: HttpServer | undefined;
-afterEach(() => http?.drain(0));
+afterEach(() => http?.stop());
 
 /** Serves `/` by `handler`. */
 async function serve(handler: Handler) {
   const { lines, log } = recordedLog();
   http = new HttpServer({
-    ...{ host: '127.0.0.1', port: 0, tls: undefined, before: () => false },
+    ...{ host: '127.0.0.1', port: 0, tls: undefined },
     routes: new Map<string, Handler>([['/', handler]]),
     log,
   });
-  return { origin: `http://127.0.0.1:${await http.listen()}`, lines };
+  await http.listen();
+  return { origin: `http://127.0.0.1:${http.port}`, lines };
 }
 
 const oneBug = [{ level: 'error', msg: 'a bug of the gateway', err: { type: 'TypeError' } }];
