@@ -24,13 +24,12 @@ export async function readGraphQLRequest(
   }
   if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405);
   if (!isJson(request.headers['content-type'])) throw badRequest('The Content-Type must be application/json', 415);
-  const encoding = request.headers['content-encoding']?.toLowerCase();
-  if (encoding !== undefined && encoding !== 'identity') throw badRequest('The body must not be compressed', 415);
+  const { 'content-encoding': encoding = 'identity' } = request.headers;
+  if (encoding.toLowerCase() !== 'identity') throw badRequest('The body must not be compressed', 415);
   const bytes = await readBody(request, holder, edge);
   const turn = edge.quota.turnOf(holder);
   if (turn !== undefined) {
-    const release = edge.places.take('bytes', holder, bytes.length);
-    await turn.finally(release);
+    await turn.finally(edge.places.take('bytes', holder, bytes.length));
     if (request.socket.destroyed) throw endedTooEarly(); // nobody waits for the answer
   }
   return edge.quota.timed(holder, () => requestOfBody(bytes, edge));
@@ -86,16 +85,16 @@ function readBody(request: IncomingMessage, holder: Holder, { places, config }: 
     const take = (chunk: Buffer) => {
       const start = size;
       size += chunk.length;
-      if (size > maxBytes) return refuse(tooLarge());
       try {
+        if (size > maxBytes) throw tooLarge();
         if (size < expected) release ??= places.take('bytes', holder, expected);
       } catch (error) {
         return refuse(error);
       }
       if (start === 0) body = chunk;
       else {
-        // Copied into one buffer, which grows, because many small ones would take several times their bytes.
-        if (body.length < size) body = Buffer.concat([body], Math.min(expected, 2 * size));
+        // Copied into one buffer, for which there is room, because many small ones would take several times their bytes.
+        if (body.length < size) body = Buffer.concat([body], expected);
         chunk.copy(body, start);
       }
     };
@@ -121,14 +120,12 @@ function requestOfBody(bytes: Buffer, { operations }: Edge): GraphQLRequest {
 }
 
 function parametersOfQuery(url: string): Record<string, unknown> {
-  const start = url.indexOf('?');
-  const text = start === -1 ? '' : url.slice(start + 1);
+  const { search, searchParams } = new URL(url, 'http://gateway');
   // `URLSearchParams` would silently replace malformed input.
-  attempt('The query string must be percent-encoded UTF-8', () => decodeURIComponent(text));
-  const search = new URLSearchParams(text);
+  attempt('The query string must be percent-encoded UTF-8', () => decodeURIComponent(search));
   const parameters: Record<string, unknown> = {};
   for (const name of ['query', 'documentId', 'operationName', 'variables', 'extensions']) {
-    const [given, ...more] = search.getAll(name);
+    const [given, ...more] = searchParams.getAll(name);
     if (more.length > 0) throw badRequest(`${name} must be given once`);
     if (!given) continue; // an empty parameter counts as absent
     const holdsJson = name === 'variables' || name === 'extensions';
