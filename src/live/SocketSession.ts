@@ -10,15 +10,7 @@ import { bytesPerCharacter, clientOf, requestOf, type Variables } from '../opera
 import { type Answer, type OperationFacts, OperationRecord, type RequestFacts } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/pause.js';
-import {
-  boundUnfinished,
-  byLowerCaseName,
-  forgetHeaders,
-  keepAlive,
-  readMessage,
-  stopAtMalformed,
-  weightOf,
-} from './socketBounds.js';
+import { boundUnfinished, byLowerCaseName, forgetHeaders, keepAlive, readMessage, weightOf } from './socketBounds.js';
 
 /** Standard close codes (RFC 6455, 7.4, and its registry), in addition to those of `graphql-transport-ws`. */
 const goingAway = 1001;
@@ -54,8 +46,7 @@ export class SocketSession {
     private readonly edge: Edge,
   ) {
     const { streams, config } = edge;
-    stopAtMalformed(socket);
-    boundUnfinished(socket, request.socket, () => this.#roomForMessage());
+    boundUnfinished(socket, () => this.#roomForMessage());
     const remove = streams.add('ws', () => this.#closeWhenDrained());
     const initTimer = setTimeout(() => {
       if (!this.#hasInit) this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');

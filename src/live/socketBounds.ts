@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { type Message, parseMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
@@ -13,50 +12,38 @@ export function weightOf(characters: number): number {
 
 /** Bytes of an unfinished message that nobody counts. A connection that sends more before it is authenticated is closed. */
 const freeBytes = 16_384;
-/** Header bytes of a client's frame: exactly 6 in a control frame, at least 6 in others. */
-const frameBytes = 6;
+
+/** The receiver of ws 8: what it has not read yet, and the parts of a message that it has read. */
+interface Receiver extends Writable {
+  readonly _bufferedBytes: number;
+  readonly _messageLength: number;
+}
 
 /**
  * Bounds the bytes of a message that is not complete, and of control frames between its parts. `onMany`: called when there
  * are more than {@link freeBytes}; takes room for the longest message and returns how to give it back, or closes the socket.
  */
-export function boundUnfinished(socket: WebSocket, transport: Socket, onMany: () => Release | undefined): void {
-  let bytes = 0;
-  let latest = 0;
+export function boundUnfinished(socket: WebSocket, onMany: () => Release | undefined): void {
+  const { _receiver: receiver } = socket as unknown as { readonly _receiver: Receiver };
+  const write = receiver._write.bind(receiver);
+  const isFree = (next: number) => receiver._bufferedBytes + receiver._messageLength + next <= freeBytes;
   let release: Release | undefined;
-  const setBytes = (left: number) => {
-    bytes = Math.max(0, left);
-    if (bytes > freeBytes) return;
+  receiver._write = (bytes: Buffer, encoding, done) => {
+    // ws 8.22 and 8.23 would read what has arrived behind a malformed frame as the rest of that frame, and throw, because they
+    // have forgotten its mask: that would end the process.
+    if (receiver.errored) return;
+    if (!isFree(bytes.length)) release ??= onMany();
+    if (release !== undefined || isFree(bytes.length)) write(bytes, encoding, done);
+    // What still comes is not read: `ws` would unmask it, which takes most of the time that such an attack costs.
+    else done(new Error('no room'));
+  };
+  const giveBack = () => {
+    if (!isFree(0)) return;
     release?.();
     release = undefined;
   };
-  // Runs before all other listeners: bytes beyond the limit must not be read as a message.
-  transport.prependListener('data', ({ length }: Buffer) => {
-    latest = length;
-    bytes += length;
-    if (bytes <= freeBytes) return;
-    release ??= onMany();
-    // Without room, what still comes is not read: `ws` would unmask it, which takes most of the time that such an attack costs.
-    if (release === undefined) transport.removeAllListeners('data').end();
-  });
-  for (const control of ['ping', 'pong'] as const)
-    socket.on(control, ({ length }) => setBytes(bytes - length - frameBytes));
-  // What is left after a whole message came with the latest bytes: `latest` bounds it, because the headers of the message's
-  // frames may be longer than counted here.
-  socket.on('message', ({ length }: Buffer) => setBytes(Math.min(bytes - length - frameBytes, latest)));
-  transport.once('close', () => release?.());
-}
-
-/**
- * Has nothing read behind a malformed frame. ws 8.22 and 8.23 would read what has arrived by then as the rest of that frame, and
- * throw, because they have forgotten its mask: that would end the process.
- */
-export function stopAtMalformed(socket: WebSocket): void {
-  const { _receiver: receiver } = socket as unknown as { readonly _receiver: Writable };
-  const write = receiver._write.bind(receiver);
-  receiver._write = (...chunk) => {
-    if (!receiver.errored) write(...chunk);
-  };
+  socket.on('message', giveBack).on('ping', giveBack).on('pong', giveBack);
+  socket.once('close', () => release?.());
 }
 
 /** Pings that a peer may leave unanswered: a busy peer answers late. */
