@@ -93,8 +93,8 @@ function readBody(request: IncomingMessage, holder: Holder, { places, config }: 
       }
       if (start === 0) body = chunk;
       else {
-        // Copied into one buffer, for which there is room, because many small ones would take several times their bytes.
-        if (body.length < size) body = Buffer.concat([body], expected);
+        // Copied into one buffer, which grows, because many small ones would take several times their bytes.
+        if (body.length < size) body = Buffer.concat([body], Math.min(expected, 2 * size));
         chunk.copy(body, start);
       }
     };
