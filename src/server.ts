@@ -72,12 +72,15 @@ async function start(given: Config, output: LogDestination, started: Started) {
   started(operations); // only now: Apollo Server cannot be stopped before it has started
 
   let isListening = false; // METRICS_PORT begins before PORT, because it ends after it: until then it says `starting`
+  const draining = new AbortController();
+  setMaxListeners(0, draining.signal);
   const edge = edgeOf({
     ...surroundings,
     ...services,
     operations,
     authenticator,
     explorerOperations: explorerOperations(sandbox?.demo.jobs.processing),
+    draining: draining.signal,
     reasonNotReady: () => (isListening ? reasonNotReady() : 'starting'),
   });
   started(await startMetricsServer(edge));
@@ -87,7 +90,7 @@ async function start(given: Config, output: LogDestination, started: Started) {
     /** Answers what is in flight. */
     stop: async () => {
       const endsAt = performance.now() + config.DRAIN_TIMEOUT_MS;
-      edge.streams.shutDown();
+      draining.abort();
       services.stopWatches();
       await server.stop(config.DRAIN_TIMEOUT_MS);
       // Also wait for calls to the service whose callers have left: their results are worth storing.

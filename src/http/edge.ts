@@ -4,7 +4,6 @@ import type { Holder, Places, Release } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
 import type { Authenticator } from '../auth/Authenticator.js';
 import { GatewayError } from '../errors/errors.js';
-import type { LiveTransport } from '../operations/Operation.js';
 import type { Operations } from '../operations/Operations.js';
 import type { Surroundings } from '../services.js';
 import { addressReader } from './facts.js';
@@ -17,6 +16,8 @@ interface EdgeOptions extends Surroundings {
   readonly places: Places;
   /** The explorers' tabs. */
   readonly explorerOperations: readonly string[];
+  /** Aborts when the process drains: no stream begins any more, and open sockets close once they are idle. */
+  readonly draining: AbortSignal;
   /** Why requests should not be sent here now; undefined when they may be. */
   readonly reasonNotReady: () => string | undefined;
 }
@@ -25,12 +26,11 @@ interface EdgeOptions extends Surroundings {
 export type Edge = ReturnType<typeof edgeOf>;
 
 export function edgeOf(options: EdgeOptions) {
-  const { config, metrics, places } = options;
+  const { config, places } = options;
   return {
     ...options,
     addressOf: addressReader(config.TRUSTED_PROXIES),
     unread: new Unread(places, config.stallMs),
-    streams: new OpenStreams(metrics),
     origins: new Origins(options),
   };
 }
@@ -39,32 +39,6 @@ export function edgeOf(options: EdgeOptions) {
 export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', {
   httpStatus: 503,
 });
-
-/** All open sockets and streams: counted, and told when the process drains. */
-class OpenStreams {
-  readonly #open = new Set<() => void>();
-  draining = false;
-
-  constructor(private readonly metrics: Surroundings['metrics']) {}
-
-  /**
-   * Adds a stream; returns a function that removes it, which may be called more than once. `shutDown`: closes the stream with a
-   * reason, after finishing queries and mutations.
-   */
-  add(transport: LiveTransport, shutDown: () => void): () => void {
-    this.#open.add(shutDown);
-    this.metrics.openStreams.add(transport, 1);
-    return () => {
-      if (this.#open.delete(shutDown)) this.metrics.openStreams.add(transport, -1);
-    };
-  }
-
-  /** Shuts every stream down. Those that take too long end with their connections. */
-  shutDown(): void {
-    this.draining = true;
-    for (const shutDown of this.#open) shutDown();
-  }
-}
 
 /** Bytes for which a peer gets `stallMs` once more: with the default of 30 s, it has to take 50 kB a second. */
 const bytesPerStall = 1_500_000;

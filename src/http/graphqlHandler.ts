@@ -54,9 +54,9 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
 }
 
 /** @throws GatewayError when a subscription may not begin now, or has no place */
-function admitStream({ streams, places }: Edge, response: ServerResponse, holder: Holder): void {
+function admitStream({ draining, places }: Edge, response: ServerResponse, holder: Holder): void {
   // A stream that began now would end at once, and look complete.
-  if (streams.draining) throw shuttingDown;
+  if (draining.aborted) throw shuttingDown;
   // A pipelined response has no socket yet, and Node.js would not tell it when the connection closes.
   if (response.socket === null) throw badRequest('A stream must be the only request on its connection', 400);
   response.once('close', places.take('streams', holder));

@@ -89,7 +89,7 @@ function graphqlRoutes(edge: Edge): Routes {
   ];
 }
 
-function healthRoutes({ streams, reasonNotReady }: Edge): Routes {
+function healthRoutes({ draining, reasonNotReady }: Edge): Routes {
   const json = 'application/json';
   return [
     // Does not depend on the service or the store: a restart would not mend those.
@@ -97,7 +97,7 @@ function healthRoutes({ streams, reasonNotReady }: Edge): Routes {
     [
       '/health/ready',
       (_, response) => {
-        const reason = streams.draining ? 'shutting down' : reasonNotReady();
+        const reason = draining.aborted ? 'shutting down' : reasonNotReady();
         const status = reason === undefined ? 'ready' : 'not ready';
         writeBody(response, reason === undefined ? 200 : 503, json, `${JSON.stringify({ status, reason })}\n`);
       },

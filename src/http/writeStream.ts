@@ -42,7 +42,7 @@ export async function writeStream(
   result: ResultStream,
   response: ServerResponse,
   headers: readonly string[],
-  { unread, streams, config }: Edge,
+  { unread, draining, metrics, config }: Edge,
 ): Promise<void> {
   const { transport, context, facts } = result.operation;
   const form = transport as StreamTransport;
@@ -61,12 +61,9 @@ export async function writeStream(
     await taken;
     release?.();
   };
-  const end = (lastWords: string) => {
-    if (!response.writableEnded) response.end(lastWords);
-  };
 
   if (response.destroyed) return; // the client has left, which has ended `result` as well
-  const remove = streams.add(form, () => end(interruption(facts.requestId)));
+  metrics.openStreams.add(form, 1);
   const beating = setInterval(() => {
     if (response.writableLength === 0) void write(heartbeat);
   }, config.keepAliveMs);
@@ -74,14 +71,14 @@ export async function writeStream(
   const forgetExpiry = atTime(facts.caller.expiresAt, () => result.endSource());
   response.once('close', () => {
     clearInterval(beating);
-    remove();
+    metrics.openStreams.add(form, -1);
     forgetExpiry();
   });
   response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
   void write(opening);
   await result.sendTo(({ text }) => write(answer(text)));
-  // During the drain the source ends before the subscription is complete. A stream that began after `shutDown` ends only here.
-  end(streams.draining ? interruption(facts.requestId) : completion);
+  // The drain ends the source before the subscription is complete.
+  response.end(draining.aborted ? interruption(facts.requestId) : completion);
 }
 
 /** Writes one answer in the form of a stream. */

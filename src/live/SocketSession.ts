@@ -45,9 +45,11 @@ export class SocketSession {
     private readonly leavePlace: Release,
     private readonly edge: Edge,
   ) {
-    const { streams, config } = edge;
+    const { draining, metrics, config } = edge;
     boundUnfinished(socket, () => this.#roomForMessage());
-    const remove = streams.add('ws', () => this.#closeWhenDrained());
+    const closeIfIdle = () => this.#closeWhenDrained();
+    draining.addEventListener('abort', closeIfIdle);
+    metrics.openStreams.add('ws', 1);
     const initTimer = setTimeout(() => {
       if (!this.#hasInit) this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
     }, initTimeoutMs);
@@ -61,7 +63,8 @@ export class SocketSession {
     });
     socket.once('close', () => {
       clearTimeout(initTimer);
-      remove();
+      draining.removeEventListener('abort', closeIfIdle);
+      metrics.openStreams.add('ws', -1);
       this.#end('The socket was closed before it was authenticated');
     });
     if (socket.protocol === '') {
@@ -152,13 +155,13 @@ export class SocketSession {
   }
 
   async #run(id: string, facts: OperationFacts, parameters: Variables, size: number): Promise<void> {
-    const { operations, quota, places, streams, config } = this.edge;
+    const { operations, quota, places, draining, config } = this.edge;
     const { MAX_SUBSCRIPTIONS: most } = config;
     const { signal } = facts;
     const record = new OperationRecord(facts, 'ws');
     let result: Answer | ResultStream;
     try {
-      if (streams.draining) throw shuttingDown;
+      if (draining.aborted) throw shuttingDown;
       if (this.#working > most) {
         throw rateLimited(`At most ${most} operations at once on one connection (MAX_SUBSCRIPTIONS)`);
       }
@@ -183,7 +186,7 @@ export class SocketSession {
       await (result.kind === 'stream' ? result.sendTo(send) : send(result));
     }
     // The drain has ended the source of a subscription, which is not complete: the client is told by the close code.
-    if (signal.aborted || (result.kind === 'stream' && streams.draining)) return;
+    if (signal.aborted || (result.kind === 'stream' && draining.aborted)) return;
     this.#running.delete(id);
     await this.#send(JSON.stringify(last));
   }
@@ -194,7 +197,7 @@ export class SocketSession {
   }
 
   #closeWhenDrained(): void {
-    if (this.edge.streams.draining && this.#working === 0) this.#close(goingAway, 'shutting down');
+    if (this.edge.draining.aborted && this.#working === 0) this.#close(goingAway, 'shutting down');
   }
 
   /** Ends all operations of the socket at once, and closes it with the reason. */
@@ -208,7 +211,7 @@ export class SocketSession {
   /** Ends all operations. If the socket was not authenticated, logs the reason, once. */
   #end(reason: string): void {
     for (const ended of this.#running.values()) ended.abort();
-    if (this.#isTold || this.edge.streams.draining) return;
+    if (this.#isTold || this.edge.draining.aborted) return;
     this.#isTold = true;
     this.edge.operations.turnAway(new OperationRecord(this.facts, 'ws'), reason);
   }

@@ -53,7 +53,7 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
     if (!(await edge.quota.begin(remoteAddress, upgradeMs, socket))) return;
     try {
       edge.origins.refuseForeignPage(request);
-      if (edge.streams.draining) throw shuttingDown;
+      if (edge.draining.aborted) throw shuttingDown;
       edge.places.assertRoom('streams', undefined); // the caller takes the place, once it is known
       newcomers.set(socket, edge.places.take('newcomers', remoteAddress));
       const leavePlace = () => newcomers.delete(socket);
