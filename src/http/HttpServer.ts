@@ -5,6 +5,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Pem } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { endOfTurn, pause } from '../process/pause.js';
+import { listenProblem } from '../process/systemErrors.js';
 import {
   BoundedRequest,
   countUnanswered,
@@ -25,7 +26,7 @@ export type Routes = (readonly [path: string, handler: Handler])[];
 interface HttpServerOptions {
   readonly host: string;
   readonly port: number;
-  readonly tls: Pem | undefined;
+  readonly tls?: Pem | undefined;
   /** By exact path, for every method. */
   readonly routes: ReadonlyMap<string, Handler>;
   /** Runs before every route; gives true when it has answered (preflights, refused origins). */
@@ -110,9 +111,14 @@ export class HttpServer {
     });
   }
 
-  /** @throws Error with the system's code, such as EADDRINUSE */
-  async listen(): Promise<void> {
-    await once(this.server.listen(this.options.port, this.options.host), 'listening');
+  /** `setting`: the one that names the port. @throws Error in one plain line */
+  async listen(setting: string): Promise<void> {
+    try {
+      await once(this.server.listen(this.options.port, this.options.host), 'listening');
+    } catch (error) {
+      const problem = listenProblem(error, setting);
+      throw problem === undefined ? error : new Error(problem, { cause: error });
+    }
   }
 
   /** The port on which the server listens. */

@@ -6,7 +6,6 @@ import { webSocketHandler } from '../live/webSocketHandler.js';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
-import { listenProblem } from '../process/systemErrors.js';
 import { writeBody } from './answering.js';
 import type { Edge } from './edge.js';
 import { graphqlHandler } from './graphqlHandler.js';
@@ -18,15 +17,20 @@ export async function startMetricsServer(edge: Edge): Promise<HttpServer | undef
   const { config, log } = edge;
   if (config.METRICS_PORT === undefined) return undefined;
   const routes = new Map([...healthRoutes(edge), metricsRoute(edge)]);
-  const server = new HttpServer({ host: config.HOST, port: config.METRICS_PORT, tls: undefined, routes, log });
-  await listen(server, 'METRICS_PORT');
+  const server = new HttpServer({ host: config.HOST, port: config.METRICS_PORT, routes, log });
+  await server.listen('METRICS_PORT');
   return server;
 }
 
 /** Starts the server of PORT. @throws Error in one plain line */
 export async function startHttp(edge: Edge): Promise<HttpServer> {
   const { config, log } = edge;
-  const routes = [...graphqlRoutes(edge), ...healthRoutes(edge)];
+  const answer = graphqlHandler(edge, '/graphql');
+  const routes: Routes = [
+    ['/graphql', config.INTROSPECTION ? orExplorer(answer) : answer],
+    ['/graphql/stream', graphqlHandler(edge, '/graphql/stream')],
+    ...healthRoutes(edge),
+  ];
   if (config.METRICS_PORT === undefined) routes.push(metricsRoute(edge));
   if (config.INTROSPECTION) routes.push(...explorerRoutes(edge.explorerOperations, config.AUTH_MODE === 'jwt'));
   const { HOST: host, PORT: port, tls: files } = config;
@@ -35,20 +39,11 @@ export async function startHttp(edge: Edge): Promise<HttpServer> {
   const upgrade = webSocketHandler(edge);
   const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, upgrade, log });
   if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
-  await listen(server, 'PORT');
+  await server.listen('PORT');
   if (files && tls) {
     followPemFiles(files, tls, edge, (renewed) => (server.server as HttpsServer).setSecureContext(renewed));
   }
   return server;
-}
-
-async function listen(server: HttpServer, setting: string): Promise<void> {
-  try {
-    await server.listen();
-  } catch (error) {
-    const problem = listenProblem(error, setting);
-    throw problem === undefined ? error : new Error(problem, { cause: error });
-  }
 }
 
 /** Logs why certificates of clients are refused: each reason once a minute, so that nobody can flood the log. */
@@ -79,14 +74,6 @@ function beforeRoutes({ quota, addressOf, origins }: Edge) {
     // A connection that has gone needs no answer.
     return begins.then((hasBegun) => !hasBegun || origins.answer(request, response));
   };
-}
-
-function graphqlRoutes(edge: Edge): Routes {
-  const answer = graphqlHandler(edge, '/graphql');
-  return [
-    ['/graphql', edge.config.INTROSPECTION ? orExplorer(answer) : answer],
-    ['/graphql/stream', graphqlHandler(edge, '/graphql/stream')],
-  ];
 }
 
 function healthRoutes({ draining, reasonNotReady }: Edge): Routes {

@@ -9,11 +9,11 @@ afterEach(() => http?.stop());
 async function serve(handler: Handler) {
   const { lines, log } = recordedLog();
   http = new HttpServer({
-    ...{ host: '127.0.0.1', port: 0, tls: undefined },
+    ...{ host: '127.0.0.1', port: 0 },
     routes: new Map<string, Handler>([['/', handler]]),
     log,
   });
-  await http.listen();
+  await http.listen('PORT');
   return { origin: `http://127.0.0.1:${http.port}`, lines };
 }
 

@@ -91,7 +91,7 @@ test('over TLS, a gateway that is told to end does not wait for a client that se
 describe('a client that sends slowly on purpose', () => {
   const timeouts = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 };
   const plain = {
-    ...{ host: '127.0.0.1', port: 0, tls: undefined, log: createLogger('silent') },
+    ...{ host: '127.0.0.1', port: 0, log: createLogger('silent') },
     routes: new Map([['/', () => {}]]),
   };
 
@@ -100,7 +100,7 @@ describe('a client that sends slowly on purpose', () => {
     ['its body', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx'],
   ])('is answered 408 and cut off when it never ends %s', async (_, beginning) => {
     const http = new HttpServer({ ...plain, timeouts });
-    await http.listen();
+    await http.listen('PORT');
     const socket = connectPlain(http.port, '127.0.0.1');
     socket.write(beginning);
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 /);
@@ -110,7 +110,7 @@ describe('a client that sends slowly on purpose', () => {
   test('is cut off when it never begins its TLS handshake', async () => {
     const material = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
     const http = new HttpServer({ ...plain, tls: material, timeouts });
-    await http.listen();
+    await http.listen('PORT');
     const socket = connectPlain(http.port, '127.0.0.1').on('error', () => {});
     await once(socket.resume(), 'close');
     await http.stop();
