@@ -12,34 +12,28 @@ interface NamedFile {
   readonly file: string;
 }
 
-const kinds = ['ca', 'cert', 'key'] as const;
-type Kind = (typeof kinds)[number];
-
 /** The PEM files of one side of TLS connections: whom it trusts, and what it presents. `cert` and `key` come together. */
-export type PemFiles = { readonly [Which in Kind]?: NamedFile | undefined };
+export type PemFiles = { readonly [Kind in 'ca' | 'cert' | 'key']?: NamedFile | undefined };
 
 /** What the files hold. */
-export type Pem = { readonly [Which in Kind]?: Buffer };
+export type Pem = { readonly [Kind in keyof PemFiles]: Buffer | undefined };
 
 /**
  * Reads the files. Checks each authority by itself: OpenSSL silently skips those of a list it cannot read.
  * @throws ConfigError in one line that names the setting and holds nothing of the files
  */
-export function readPemFiles(files: PemFiles): Pem {
-  const pem: Pem = Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : [])));
-  const { ca, cert, key } = pem;
-  const certSetting = files.cert?.setting;
-  const keySetting = files.key?.setting;
+export function readPemFiles({ ca, cert, key }: PemFiles): Pem {
+  const pem = { ca: ca && read(ca), cert: cert && read(cert), key: key && read(key) };
   // What is wrong if the next step throws.
-  let problem = `${files.ca?.setting} does not hold certificates in PEM`;
+  let problem = `${ca?.setting} does not hold certificates in PEM`;
   try {
-    if (ca) certificatesIn(ca);
-    if (!cert || !key) return pem;
-    problem = `${certSetting} does not hold a certificate in PEM`;
-    const [own] = certificatesIn(cert);
-    problem = `${keySetting} does not hold a private key in PEM without a passphrase`;
-    const privateKey = createPrivateKey(key);
-    problem = `${keySetting} does not hold the private key of the first certificate in ${certSetting}`;
+    if (pem.ca) certificatesIn(pem.ca);
+    if (!pem.cert || !pem.key) return pem;
+    problem = `${cert?.setting} does not hold a certificate in PEM`;
+    const [own] = certificatesIn(pem.cert);
+    problem = `${key?.setting} does not hold a private key in PEM without a passphrase`;
+    const privateKey = createPrivateKey(pem.key);
+    problem = `${key?.setting} does not hold the private key of the first certificate in ${cert?.setting}`;
     if (!own?.checkPrivateKey(privateKey)) throw new Error('another key');
     return pem;
   } catch {
@@ -56,7 +50,7 @@ export interface Reporting {
 
 /** Calls `use` when the files have changed and fit together; until then `present`, what is in use, stays. */
 export function followPemFiles(files: PemFiles, present: Pem, reporting: Reporting, use: (pem: Pem) => void): void {
-  const named = kinds.flatMap((kind) => files[kind] ?? []);
+  const named = Object.values(files).filter((file) => file !== undefined);
   let inUse = present;
   const showEnd = () => {
     const ends = inUse.cert && certificatesIn(inUse.cert).map(({ validTo }) => Date.parse(validTo) / 1000);
