@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import type { Holder } from '../admission/Places.js';
-import type { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { type Answer, OperationRecord } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
@@ -13,6 +12,8 @@ import type { Handler } from './HttpServer.js';
 import { readGraphQLRequest } from './readGraphQLRequest.js';
 import { writeAsStream, writeStream } from './writeStream.js';
 
+const notAcceptable = 'The Accept header must allow application/graphql-response+json or application/json';
+
 /** What a client of `/graphql/stream` gets, whatever it says that it accepts. */
 const onlyEvents: Accepted = { json: undefined, stream: 'sse' };
 
@@ -22,13 +23,13 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
   return async (request, response) => {
     const { json, stream } = path === '/graphql' ? readAccept(request.headers.accept) : onlyEvents;
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
-    const takesNoJson = json === undefined;
     // A client that takes no JSON gets even the answer to a query as a stream.
-    const record = new OperationRecord(facts, (takesNoJson && stream) || 'http');
+    const transport = json === undefined ? stream : 'http';
+    const record = new OperationRecord(facts, transport ?? 'http');
     let holder: Holder;
     let result: Answer | ResultStream;
     try {
-      if (takesNoJson && stream === undefined) throw notAcceptable();
+      if (transport === undefined) throw badRequest(notAcceptable, 406);
       const identifying = authenticator.identify(request.headers);
       const identified = Object.assign(facts, identifying instanceof Promise ? await identifying : identifying);
       holder = identified.caller.holder;
@@ -60,8 +61,4 @@ function admitStream({ draining, places }: Edge, response: ServerResponse, holde
   // A pipelined response has no socket yet, and Node.js would not tell it when the connection closes.
   if (response.socket === null) throw badRequest('A stream must be the only request on its connection', 400);
   response.once('close', places.take('streams', holder));
-}
-
-function notAcceptable(): GatewayError {
-  return badRequest('The Accept header must allow application/graphql-response+json or application/json', 406);
 }
