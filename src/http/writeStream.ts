@@ -49,7 +49,7 @@ export async function writeStream(
   const { contentType, opening, answer, heartbeat, interruption, completion } = streamFormats[form];
   /** Resolves when the system has taken all of `text`, so that a slow reader builds no queue, or when the stream is over. */
   const write = async (text: string): Promise<void> => {
-    if (response.writableEnded || response.destroyed) return;
+    if (response.destroyed) return;
     const taken = new Promise<void>((resolve) => {
       response.once('close', resolve);
       response.write(text, () => {
@@ -62,21 +62,21 @@ export async function writeStream(
     release?.();
   };
 
-  if (response.destroyed) return; // the client has left, which has ended `result` as well
   metrics.openStreams.add(form, 1);
   const beating = setInterval(() => {
     if (response.writableLength === 0) void write(heartbeat);
   }, config.keepAliveMs);
   // Also while the client reads nothing: the source must not run on for an expired token.
   const forgetExpiry = atTime(facts.caller.expiresAt, () => result.endSource());
-  response.once('close', () => {
+  response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
+  void write(opening);
+  try {
+    await result.sendTo(({ text }) => write(answer(text)));
+  } finally {
     clearInterval(beating);
     metrics.openStreams.add(form, -1);
     forgetExpiry();
-  });
-  response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
-  void write(opening);
-  await result.sendTo(({ text }) => write(answer(text)));
+  }
   // The drain ends the source before the subscription is complete.
   response.end(draining.aborted ? interruption(facts.requestId) : completion);
 }

@@ -28,7 +28,6 @@ export async function subscribe(
 export class ResultStream {
   readonly kind = 'stream';
   #events = 0;
-  #ended = false;
 
   constructor(
     readonly operation: Operation,
@@ -37,16 +36,21 @@ export class ResultStream {
     private readonly options: OperationsOptions,
   ) {
     const { signal } = operation.facts;
-    signal.addEventListener('abort', () => this.#end());
-    if (signal.aborted) this.#end();
+    signal.addEventListener('abort', () => this.endSource());
+    if (signal.aborted) this.endSource();
   }
 
-  /** Sends each answer, one after the other. Keeps none of them while it waits for the next. Rejects only as `send` does. */
+  /**
+   * Sends each answer, one after the other, and ends the operation. Keeps no answer while it waits for the next, and sends none
+   * to a caller that has left. Rejects only as `send` does.
+   */
   async sendTo(send: (answer: Answer) => Promise<void>): Promise<void> {
     try {
       while (await this.#sendNext(send));
     } finally {
-      this.#end();
+      this.endSource();
+      this.operation.events = this.#events;
+      this.exit.end(this.operation, { kind: 'result', status: 200 });
     }
   }
 
@@ -55,17 +59,18 @@ export class ResultStream {
    * next one is awaited.
    */
   async #sendNext(send: (answer: Answer) => Promise<void>): Promise<boolean> {
+    const { signal, caller } = this.operation.facts;
     let hasFailed = false;
     let answer: Answer | undefined;
     try {
       const { value, done } = await this.source.next();
       if (!done) answer = await this.#answer(value);
-      if (Date.now() >= this.operation.facts.caller.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
+      if (Date.now() >= caller.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
     } catch (error) {
       hasFailed = true;
-      if (!this.#ended) answer = this.exit.answerOfErrors(this.operation, [error]);
+      if (!signal.aborted) answer = this.exit.answerOfErrors(this.operation, [error]);
     }
-    if (answer === undefined || this.#ended) return false;
+    if (answer === undefined || signal.aborted) return false;
     this.#events += 1;
     await send(answer);
     return !hasFailed;
@@ -74,15 +79,6 @@ export class ResultStream {
   /** Ends the source. Transports call this when the token expires: a reader that waits then gets the last answer. */
   endSource(): void {
     void this.source.return?.();
-  }
-
-  /** Ends the stream at once. An answer that is awaited then is dropped. */
-  #end(): void {
-    if (this.#ended) return;
-    this.#ended = true;
-    this.endSource();
-    this.operation.events = this.#events;
-    this.exit.end(this.operation, { kind: 'result', status: 200 });
   }
 
   /** Executes the operation for one event. The work is charged to the caller, like that of a query. */
