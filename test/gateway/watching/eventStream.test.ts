@@ -158,8 +158,8 @@ it.each(['an EventSource', 'a WebSocket'])(
 
 it('a stream that waits for its decision is over when its client leaves, and not called complete when the gateway stops', async () => {
   const [provider, point] = await Promise.all([startTrustedProvider(), startTestDecisionPoint()]);
-  const env = { ...quickPolls, ...provider.env, AUTH_DECISION_URL: point.url, LOG_OPERATIONS: 'all' };
-  const gateway = await startTestGateway(env);
+  const env = { ...provider.env, AUTH_DECISION_URL: point.url, LOG_OPERATIONS: 'all', DRAIN_TIMEOUT_MS: '1000' };
+  const gateway = await startTestGateway({ ...quickPolls, ...env });
   const job = addJob(gateway);
   point.allow('ada', [job.taxpayerId]);
   const token = await provider.token({ sub: 'ada', scope: 'refresh-jobs:read' });
