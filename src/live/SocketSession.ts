@@ -36,6 +36,9 @@ export class SocketSession {
   readonly #running = new Map<string, AbortController>();
   /** How many operations have work that has not ended, those that the client has completed included. */
   #working = 0;
+  readonly #closeWhenDrained = () => {
+    if (this.edge.draining.aborted && this.#working === 0) this.#close(goingAway, 'shutting down');
+  };
 
   /** `leavePlace` gives back the socket's place among the unauthenticated connections, as the end of the connection does. */
   constructor(
@@ -47,8 +50,7 @@ export class SocketSession {
   ) {
     const { draining, metrics, config } = edge;
     boundUnfinished(socket, () => this.#roomForMessage());
-    const closeIfIdle = () => this.#closeWhenDrained();
-    draining.addEventListener('abort', closeIfIdle);
+    draining.addEventListener('abort', this.#closeWhenDrained);
     metrics.openStreams.add('ws', 1);
     const initTimer = setTimeout(() => {
       if (!this.#hasInit) this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
@@ -63,7 +65,7 @@ export class SocketSession {
     });
     socket.once('close', () => {
       clearTimeout(initTimer);
-      draining.removeEventListener('abort', closeIfIdle);
+      draining.removeEventListener('abort', this.#closeWhenDrained);
       metrics.openStreams.add('ws', -1);
       this.#end('The socket was closed before it was authenticated');
     });
@@ -194,10 +196,6 @@ export class SocketSession {
   #complete(id: string, size: number): void {
     this.#running.get(id)?.abort();
     if (!this.#running.delete(id)) this.#keepPace(size);
-  }
-
-  #closeWhenDrained(): void {
-    if (this.edge.draining.aborted && this.#working === 0) this.#close(goingAway, 'shutting down');
   }
 
   /** Ends all operations of the socket at once, and closes it with the reason. */
