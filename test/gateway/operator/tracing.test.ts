@@ -222,8 +222,8 @@ describe('Traces', () => {
   it('go to the address for traces as it is, and nowhere when the SDK or the exporter is disabled', async () => {
     const collector = await startCollector();
     const own = { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own` };
-    await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_SDK_DISABLED: 'true' });
-    await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_TRACES_EXPORTER: 'none' });
+    await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_SDK_DISABLED: 'True' });
+    await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_TRACES_EXPORTER: ' none' });
     expect(collector.requests).toEqual([]);
     await traced(({ query }) => query('{ __typename }'), own);
     expect(collector.requests.map(({ url }) => url)).toEqual(['/own']);
