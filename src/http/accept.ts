@@ -36,7 +36,7 @@ const oldJson: Dialect = {
 
 export type StreamTransport = 'multipart' | 'sse';
 
-const eventsType = 'text/event-stream';
+const eventsType = 'text/event-stream;charset=utf-8';
 const multipartType = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0';
 const streamTypes: Readonly<Record<string, StreamTransport>> = { [multipartType]: 'multipart', [eventsType]: 'sse' };
 
@@ -63,7 +63,7 @@ function acceptedBy(accept: string): Accepted {
   const names = (type: string) => accept.toLowerCase().includes(type);
   const streams = negotiator
     .mediaTypes(Object.keys(streamTypes))
-    .filter((type) => names(type === eventsType ? eventsType : 'subscriptionspec'));
+    .filter((type) => names(type === eventsType ? 'text/event-stream' : 'subscriptionspec'));
   return { json: dialectFor(negotiator, names), stream: streamTypes[streams[0] ?? ''] };
 }
 

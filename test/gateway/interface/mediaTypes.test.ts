@@ -31,7 +31,7 @@ describe('an Accept header', () => {
     [`${responseJson}, application/graphql+json, ${json}, ${events}, multipart/mixed`, responseJson],
     [`*/*, ${json};q=0`, responseJson],
     ['text/html', 406],
-    [events, events],
+    [`${events};charset=UTF-8`, events],
     [`${events};q=0`, 406],
     ['multipart/mixed;boundary="graphql";subscriptionSpec="1.0", application/json', json],
     ['multipart/mixed;boundary="graphql";subscriptionSpec="1.0"', 'multipart/mixed;boundary="graphql"'],
