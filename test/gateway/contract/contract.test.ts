@@ -168,7 +168,7 @@ describe('An answer of the service', () => {
   it.each([
     [' HTTPS://service.example', true],
     ['ftp://service.example', false],
-    ['/c/link', false],
+    ['https://', false],
     ['javascript:alert(1)', false],
   ])('with the link %j is taken: %s', async (url, isTaken) => {
     gateway.sandbox.arm({ endpoint: 'createClientLink', fault: { set: { url } }, times: 1 });
