@@ -53,6 +53,11 @@ const rows: Readonly<Record<string, Row>> = {
     query: `query Q($age: Int = -1) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
     way: 'plan',
   },
+  'null where it must not be': {
+    query: 'query Q($id: ID = "x") { taxpayer(id: $id) { id } }',
+    variables: { id: null },
+    way: 'plan',
+  },
   'one of two operations': {
     query: `query A { __typename } query B { a: taxpayer(id: "${ids[0]}") { id } }`,
     operationName: 'B',
