@@ -100,14 +100,14 @@ describe('What the service did is said with its cause:', () => {
     await query(readRecord, { id: 'one' });
     sandbox.disarm(armed);
     // The first success seven seconds after the last failure ends it.
-    for (let n = 0; !output().includes('work again'); n += 1) {
-      await query(readRecord, sandbox.addTaxpayer({ id: `next-${n}` }));
+    while (!output().includes('work again')) {
+      await query(readRecord, sandbox.addTaxpayer());
       await delay(200);
     }
-    expect(await lineWith(logs, 'calls to the service work again')).toMatchObject({
-      ...{ endpoint: 'taxpayerToken', trouble: 'invalid', cause: 'the body is not JSON' },
-      ...{ count: 1, durationMs: expect.any(Number) },
-    });
+    const over = await lineWith(logs, 'calls to the service work again');
+    const said = { endpoint: 'taxpayerToken', trouble: 'invalid', cause: 'the body is not JSON', count: 1 };
+    expect(over).toMatchObject(said);
+    expect(over['durationMs']).toBeGreaterThan(6999);
   });
 });
 
