@@ -225,7 +225,7 @@ describe('is reached directly:', () => {
   });
 
   test.each([
-    ['a name', 'example.com', 'https://example.com/', true],
+    ['a name', '.EXAMPLE.com', 'https://example.com./', true],
     ['what is below it', 'example.com', 'https://a.b.example.com/', true],
     ['not a name that only ends alike', 'example.com', 'https://notexample.com/', false],
     ['everything', '*', 'https://example.com/', true],
