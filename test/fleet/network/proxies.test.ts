@@ -155,12 +155,12 @@ describe('a proxy that', () => {
     expect(output()).toContain('PROXY_HTTP_407');
   });
 
-  test('speaks TLS is asked for the port 80 of an http: address without a port', async () => {
+  test('speaks TLS is asked for the port 80 of an http: address without a port, and gets no login that is not set', async () => {
     const asked: (string | undefined)[] = [];
     const plain = await startProxy(
       () => {},
-      ({ url }, response) => {
-        asked.push(url);
+      ({ url, headers }, response) => {
+        asked.push(url, headers['proxy-authorization']);
         response.end();
       },
     );
@@ -168,7 +168,7 @@ describe('a proxy that', () => {
     const env = environmentFor({ ...service, url: 'http://service.test' });
     const ways = { HTTP_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: authority.certFile };
     await runCommand({ ...env, ...ways }, ['check']);
-    expect(asked).toEqual(['http://service.test:80/']);
+    expect(asked).toEqual(['http://service.test:80/', undefined]);
   });
 
   test('opens tunnels is asked for one and not for each read, and is used by the command check', async () => {
