@@ -48,6 +48,7 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
     // The answers of one turn are written in a row. A program that gets several, such as a router, is then woken once: waking
     // it takes a third of the time of a small request.
     await endOfTurn();
+    result.release?.();
     if (record.transport === stream) writeAsStream(response, result, stream, headers);
     else writeJson(response, result, facts.dialect, headers);
     unread.holdAnswer(response, holder);

@@ -47,12 +47,12 @@ export async function writeStream(
   const { transport, context, facts } = result.operation;
   const form = transport as StreamTransport;
   const { contentType, opening, answer, heartbeat, interruption, completion } = streamFormats[form];
-  /** Resolves when the system has taken all of `text`, so that a slow reader builds no queue, or when the stream is over. */
-  const write = async (text: string): Promise<void> => {
+  /** Resolves when the system has taken all `bytes`, so that a slow reader builds no queue, or when the stream is over. */
+  const write = async (bytes: Buffer): Promise<void> => {
     if (response.destroyed) return;
     const taken = new Promise<void>((resolve) => {
       response.once('close', resolve);
-      response.write(text, () => {
+      response.write(bytes, () => {
         response.off('close', resolve);
         resolve();
       });
@@ -64,14 +64,14 @@ export async function writeStream(
 
   metrics.openStreams.add(form, 1);
   const beating = setInterval(() => {
-    if (response.writableLength === 0) void write(heartbeat);
+    if (response.writableLength === 0) void write(Buffer.from(heartbeat));
   }, config.keepAliveMs);
   // Also while the client reads nothing: the source must not run on for an expired token.
   const forgetExpiry = atTime(facts.caller.expiresAt, () => result.endSource());
   response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
-  void write(opening);
+  void write(Buffer.from(opening));
   try {
-    await result.sendTo(({ text }) => write(answer(text)));
+    await result.sendTo(({ text }) => write(Buffer.from(answer(text))));
   } finally {
     clearInterval(beating);
     metrics.openStreams.add(form, -1);
@@ -89,5 +89,7 @@ export function writeAsStream(
   headers: readonly string[],
 ): void {
   const { contentType, opening, answer, completion } = streamFormats[form];
-  response.writeHead(200, [...headers, 'content-type', contentType]).end(opening + answer(text) + completion);
+  response
+    .writeHead(200, [...headers, 'content-type', contentType])
+    .end(Buffer.from(opening + answer(text) + completion));
 }

@@ -161,7 +161,7 @@ export class SocketSession {
     const { MAX_SUBSCRIPTIONS: most } = config;
     const { signal } = facts;
     const record = new OperationRecord(facts, 'ws');
-    let result: Answer | ResultStream;
+    let result: Answer | ResultStream | undefined;
     try {
       if (draining.aborted) throw shuttingDown;
       if (this.#working > most) {
@@ -176,19 +176,23 @@ export class SocketSession {
     } catch (error) {
       result = operations.refuse(record, error);
     }
+    const isStream = result.kind === 'stream';
     let last: object = { id, type: MessageType.Complete };
     if (result.kind !== 'stream' && record.way === undefined) {
       this.#charge(size);
       last = { id, type: MessageType.Error, payload: result.errors };
     } else {
       const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
-      const send = async ({ text }: Answer) => {
-        if (!signal.aborted) await this.#send(`${head}${text}}`);
+      const send = ({ text, release }: Answer) => {
+        release?.();
+        return signal.aborted ? undefined : this.#send(`${head}${text}}`);
       };
-      await (result.kind === 'stream' ? result.sendTo(send) : send(result));
+      const sent = result.kind === 'stream' ? result.sendTo(send) : send(result);
+      result = undefined; // only the bytes are kept until the client has read them
+      await sent;
     }
     // The drain has ended the source of a subscription, which is not complete: the client is told by the close code.
-    if (signal.aborted || (result.kind === 'stream' && draining.aborted)) return;
+    if (signal.aborted || (isStream && draining.aborted)) return;
     this.#running.delete(id);
     await this.#send(JSON.stringify(last));
   }
@@ -215,7 +219,8 @@ export class SocketSession {
   }
 
   #send(text: string): Promise<void> {
-    return this.#write((taken) => this.socket.send(text, taken));
+    const bytes = Buffer.from(text);
+    return this.#write((taken) => this.socket.send(bytes, { binary: false }, taken));
   }
 
   /** Resolves when the system has taken the message, so that senders wait for a slow peer. */

@@ -16,7 +16,7 @@ import {
 } from './Operation.js';
 
 /** Bytes of an answer that the operating system takes at once; a larger answer needs room in the places. */
-const smallAnswer = 16_384;
+export const smallAnswer = 16_384;
 
 /** The one way out for every transport: makes the text of answers, and reports each operation's record at its end. */
 export class Exit {
@@ -26,14 +26,18 @@ export class Exit {
   leave(operation: Operation, result: Result): Answer {
     const refusal = refusalAsAWhole(operation, result);
     if (refusal !== undefined) throw refusal;
-    const answer = this.answer(operation, result);
+    let answer = this.answer(operation, result);
     // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
     if (answer.bytes > smallAnswer && operation.type !== 'mutation') {
-      // Only checked here: the transport takes the room, for as long as the client has not read the answer.
-      this.options.places.assertRoom('bytes', operation.context.holder, answer.bytes);
+      answer = { ...answer, release: this.options.places.take('bytes', operation.context.holder, answer.bytes) };
     }
     this.end(operation, answer);
     return answer;
+  }
+
+  /** Whether there is room for an answer that is written at once. */
+  hasRoom({ context }: Operation, { bytes }: Answer): boolean {
+    return bytes <= smallAnswer || this.options.places.hasRoom('bytes', context.holder, bytes);
   }
 
   /** Answers a refused request or operation. This answer replaces one that was made for it and could not be sent. */

@@ -59,6 +59,8 @@ export interface Answer {
   readonly errors: readonly GraphQLFormattedError[];
   readonly text: string;
   readonly bytes: number;
+  /** Gives back the room of a large answer; its transport then takes room for what the client has not read. */
+  readonly release?: Release;
 }
 
 /** Gives the HTTP status that an answer is sent with. */

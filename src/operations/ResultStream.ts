@@ -2,7 +2,7 @@ import { createSourceEventStream } from 'graphql';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Exit } from './Exit.js';
-import type { Answer, Operation, OperationsOptions } from './Operation.js';
+import type { Answer, Operation, OperationsOptions, Result } from './Operation.js';
 
 /** Begins a subscription: a stream of answers, or one answer when it cannot begin. */
 export async function subscribe(
@@ -44,7 +44,7 @@ export class ResultStream {
    * Sends each answer, one after the other, and ends the operation. Keeps no answer while it waits for the next, and sends none
    * to a caller that has left. Rejects only as `send` does.
    */
-  async sendTo(send: (answer: Answer) => Promise<void>): Promise<void> {
+  async sendTo(send: (answer: Answer) => Promise<void> | undefined): Promise<void> {
     try {
       while (await this.#sendNext(send));
     } finally {
@@ -58,21 +58,30 @@ export class ResultStream {
    * Returns whether more answers may follow. A function of its own, so that no variable keeps an answer in memory while the
    * next one is awaited.
    */
-  async #sendNext(send: (answer: Answer) => Promise<void>): Promise<boolean> {
+  async #sendNext(send: (answer: Answer) => Promise<void> | undefined): Promise<boolean> {
     const { signal, caller } = this.operation.facts;
     let hasFailed = false;
     let answer: Answer | undefined;
     try {
       const { value, done } = await this.source.next();
-      if (!done) answer = await this.#answer(value);
+      const result = done ? undefined : await this.#execute(value);
       if (Date.now() >= caller.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
+      // From here on nothing is awaited until the answer is sent: those of other streams would be made meanwhile.
+      if (result && !signal.aborted) answer = this.#answer(result);
     } catch (error) {
       hasFailed = true;
       if (!signal.aborted) answer = this.exit.answerOfErrors(this.operation, [error]);
     }
     if (answer === undefined || signal.aborted) return false;
+    // Not written first, in case the system takes it at once: many streams may have news together, and would fill the memory.
+    if (!this.exit.hasRoom(this.operation, answer)) {
+      this.operation.facts.request?.socket.destroy();
+      return false;
+    }
     this.#events += 1;
-    await send(answer);
+    const sent = send(answer);
+    answer = undefined; // only the bytes that are made of it are kept until the client has read them
+    await sent;
     return !hasFailed;
   }
 
@@ -82,14 +91,17 @@ export class ResultStream {
   }
 
   /** Executes the operation for one event. The work is charged to the caller, like that of a query. */
-  async #answer(event: unknown): Promise<Answer> {
+  async #execute(event: unknown): Promise<Result> {
     const { contextFor, quota } = this.options;
     const { facts, context, fields, known, values } = this.operation;
     const { holder, trail } = context;
     const turn = quota.turnOf(holder);
     if (turn !== undefined) await turn;
     // Each event gets a context of its own, so that it does not see what an earlier event has read.
-    const result = await quota.timed(holder, () => known.run(values, contextFor(facts, fields, trail), event));
-    return quota.timed(holder, () => this.exit.answer(this.operation, result));
+    return quota.timed(holder, () => known.run(values, contextFor(facts, fields, trail), event));
+  }
+
+  #answer(result: Result): Answer {
+    return this.options.quota.timed(this.operation.context.holder, () => this.exit.answer(this.operation, result));
   }
 }
