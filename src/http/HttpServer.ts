@@ -230,7 +230,15 @@ function writeInPieces(socket: Socket): void {
     write(bytes.subarray(0, pieceBytes), ofBytes, goOn);
   };
   // A chunk has four parts, and a WebSocket message two. They are written together, because each part alone would become a TLS
-  // record and a packet.
-  socket._writev = (all, taken) =>
-    socket._write(Buffer.concat(all.map(({ chunk, encoding }) => bytesOf(chunk, encoding))), ofBytes, taken);
+  // record and a packet, unless one is long: a copy of it would be kept beside it until it is taken.
+  socket._writev = (all, taken) => {
+    const parts = all.map(({ chunk, encoding }) => bytesOf(chunk, encoding));
+    const left = parts.some(({ length }) => length > pieceBytes) ? parts : [Buffer.concat(parts)];
+    const goOn = (error?: Error | null) => {
+      const part = left.shift();
+      if (error || part === undefined) taken(error);
+      else socket._write(part, ofBytes, goOn);
+    };
+    goOn();
+  };
 }
