@@ -76,12 +76,19 @@ export function pathAndQueryOf(target: string): string {
   return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
 }
 
+/** Most headers of a request: each takes several times its bytes, even before all have come. Older Node.js ignores the others. */
+export const maxHeaders = 200;
+
 /** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */
 const maxDroppedBytes = 65_536;
 
-/** Whether a long body is unread. Node.js would read it to its end before the next request; a short body may be read so. */
-export function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
+/**
+ * Whether a long body is unread. Node.js would read it to its end before the next request; a short body may be read so. Among
+ * ignored headers may be the one that tells.
+ */
+export function leavesMuchUnread({ complete, headers, rawHeaders }: IncomingMessage): boolean {
   if (complete) return false;
+  if (rawHeaders.length >= 2 * maxHeaders) return true;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
 }
 

@@ -11,6 +11,7 @@ import {
   countUnanswered,
   isForWebSocket,
   leavesMuchUnread,
+  maxHeaders,
   pathAndQueryOf,
   stopReading,
 } from './BoundedRequest.js';
@@ -47,9 +48,6 @@ const keepAliveTimeout = 620_000;
 
 /** The listening socket is closed once no connection has arrived for this long, in milliseconds. */
 const quietMs = 30;
-
-/** Most headers of a request: each takes several times its bytes, even before all have come. Older Node.js ignores the others. */
-const maxHeaders = 200;
 
 /** Longest write over TLS, in bytes: a little less than one TLS record can hold. */
 const pieceBytes = 16_000;

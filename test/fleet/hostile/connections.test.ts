@@ -174,13 +174,15 @@ it.each(['', 'Expect: x\r\n'])(
 );
 
 it('a request has at most 200 headers: a token behind them is not seen', async () => {
-  const status = async (headers: number) => {
+  const status = async (headers: number, body = '') => {
     const connection = rawHttp(gateway.origin);
     const many = times(headers, (n) => `x-${n}: y`);
-    connection.write('POST /graphql HTTP/1.1', host, json, lengthOf(typename), ...many, authorization, '', typename);
-    return (await connection.answer())?.status;
+    connection.write('POST /graphql HTTP/1.1', host, json, ...many, lengthOf(typename), authorization, '', body);
+    const answer = await connection.answer();
+    if (!body) await connection.closed;
+    return answer?.status;
   };
-  expect(await status(100)).toBe(200);
+  expect(await status(100, typename)).toBe(200);
   expect([401, 431]).toContain(await status(200)); // 431: since CVE-2026-58044 Node.js refuses what it ignored before
 });
 

@@ -89,8 +89,7 @@ const largeWatch = (id: string) => ({
   query: 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }',
   variables: { id, more: 'x'.repeat(250_000) },
 });
-const eightTimes = times(8, (n) => `a${n}: metadata`).join(' ');
-const eventsOfMetadata = `subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { ${eightTimes} } }`;
+const eventsOfMetadata = `subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { ${times(8, (n) => `a${n}: metadata`).join(' ')} } }`;
 const metadataTimes = (count: number) =>
   `query Q($id: ID!) { ${times(count, (n) => `a${n}: taxpayerToken(taxpayerId: $id) { metadata }`).join(' ')} }`;
 
@@ -162,7 +161,7 @@ describe('a process with a heap of 256 MB', () => {
       return halfRead(gateway.origin, body, { accept: 'text/event-stream', authorization: `Bearer ${token}` });
     });
     const begun = (await Promise.all(lines)).filter((line) => line.includes('200'));
-    if (query.startsWith('query')) expect(begun.length).toBeLessThan(10);
+    if (query !== eventsOfMetadata) expect(begun.length).toBeLessThan(10);
     expect((await ask(honest, '{ __typename }')).data).toEqual({ __typename: 'Query' });
   });
 
