@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, type LocalJWKSet } from 'jose';
 import * as z from 'zod';
 import type { Config } from '../config/config.js';
@@ -101,7 +100,7 @@ export class IssuerKeys {
       const keys = await readIssuerKeys(this.issuer, agents.others.agentFor);
       // Not after the first read: that one looked for no newer key, so the first such look need not wait.
       if (this.#set !== undefined) this.#notBefore = performance.now() + lookAgainMs;
-      if (!isDeepStrictEqual(keys, this.#set?.jwks())) this.#set = createLocalJWKSet(keys);
+      if (JSON.stringify(keys) !== JSON.stringify(this.#set?.jwks())) this.#set = createLocalJWKSet(keys);
       this.#confirmedAt = Date.now();
       this.#failure = undefined;
     } catch (error) {
@@ -112,7 +111,7 @@ export class IssuerKeys {
   }
 }
 
-/** Deepest nesting of a key set, in levels: a comparison overflows the stack at some thousand. */
+/** Deepest nesting of a key set, in levels: `JSON.stringify` overflows the stack at some thousand. */
 const maxKeyDepth = 20;
 
 const metadataSchema = z.object({ issuer: z.string(), jwks_uri: keySetUrl });
