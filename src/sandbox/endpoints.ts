@@ -36,7 +36,7 @@ export interface Received {
 export function routeOf({ method, url = '' }: IncomingMessage): Route {
   let path = '';
   try {
-    path = decodeURIComponent(url.replace(/\?.*/s, ''));
+    path = decodeURIComponent(url.replace(/\?.*/s, '').replace(/%2f/gi, '//'));
   } catch {
     // Not UTF-8.
   }
