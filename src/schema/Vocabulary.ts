@@ -1,7 +1,7 @@
 import type { ProviderEntry } from './Provider.js';
 
 /** The kinds of values that the service may extend; also a label of metrics. */
-export type ValueKind = 'provider' | 'taxpayer-status' | 'job-status';
+type ValueKind = 'provider' | 'taxpayer-status' | 'job-status';
 
 /** A class of schema objects, each of which shows what a datasource found. */
 export type ShownType<View, Shown> = new (view: View, vocabulary: Vocabulary) => Shown;
