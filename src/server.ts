@@ -73,7 +73,6 @@ async function start(given: Config, output: LogDestination, started: Started) {
 
   let isListening = false; // METRICS_PORT begins before PORT, because it ends after it: until then it says `starting`
   const draining = new AbortController();
-  setMaxListeners(0, draining.signal);
   const edge = edgeOf({
     ...surroundings,
     ...services,

@@ -36,9 +36,6 @@ export class SocketSession {
   readonly #running = new Map<string, AbortController>();
   /** How many operations have work that has not ended, those that the client has completed included. */
   #working = 0;
-  readonly #closeWhenDrained = () => {
-    if (this.edge.draining.aborted && this.#working === 0) this.#close(goingAway, 'shutting down');
-  };
 
   /** `leavePlace` gives back the socket's place among the unauthenticated connections, as the end of the connection does. */
   constructor(
@@ -48,15 +45,15 @@ export class SocketSession {
     private readonly leavePlace: Release,
     private readonly edge: Edge,
   ) {
-    const { draining, metrics, config } = edge;
+    const { metrics, config } = edge;
     boundUnfinished(socket, () => this.#roomForMessage());
-    draining.addEventListener('abort', this.#closeWhenDrained);
     metrics.openStreams.add('ws', 1);
     const initTimer = setTimeout(() => {
       if (!this.#hasInit) this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
     }, initTimeoutMs);
     keepAlive(socket, config.keepAliveMs);
     socket.on('error', () => {}); // after a malformed frame `ws` closes the socket with the right code
+    socket.on('draining', () => this.#closeWhenDrained());
     socket.on('message', (data) => this.#receive(data));
     socket.on('pong', (data) => this.#keepPace(data.length));
     socket.on('ping', (data) => {
@@ -65,7 +62,6 @@ export class SocketSession {
     });
     socket.once('close', () => {
       clearTimeout(initTimer);
-      draining.removeEventListener('abort', this.#closeWhenDrained);
       metrics.openStreams.add('ws', -1);
       this.#end('The socket was closed before it was authenticated');
     });
@@ -200,6 +196,10 @@ export class SocketSession {
   #complete(id: string, size: number): void {
     this.#running.get(id)?.abort();
     if (!this.#running.delete(id)) this.#keepPace(size);
+  }
+
+  #closeWhenDrained(): void {
+    if (this.edge.draining.aborted && this.#working === 0) this.#close(goingAway, 'shutting down');
   }
 
   /** Ends all operations of the socket at once, and closes it with the reason. */

@@ -25,7 +25,6 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
     maxPayload: edge.config.MAX_BODY_BYTES,
     handleProtocols,
     maxFragments: 256, // each takes a hundred bytes, however short
-    clientTracking: false,
     perMessageDeflate: false, // a small message may unpack to a huge one, and the gateway's messages are short
     allowSynchronousEvents: false, // others get a turn after each message: one packet has room for ten thousand pings
     autoPong: false, // SocketSession sends pongs, to count the bytes that the peer leaves unread
@@ -44,6 +43,9 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
   // `handleUpgrade` calls this before it returns, so the error is caught below, like any other refusal.
   sockets.on('wsClientError', (error) => {
     throw badRequest(`Not a WebSocket handshake: ${error.message}`);
+  });
+  edge.draining.addEventListener('abort', () => {
+    for (const socket of sockets.clients) socket.emit('draining');
   });
   return async (request, head, response) => {
     const { socket } = request;
