@@ -12,8 +12,6 @@ import type { KnownOperation } from './KnownOperations.js';
 
 export const transports = ['http', 'ws', 'sse', 'multipart'] as const;
 export type Transport = (typeof transports)[number];
-/** The transports whose connection stays open. */
-export type LiveTransport = Exclude<Transport, 'http'>;
 export type OperationType = `${OperationTypeNode}` | 'none';
 
 /** What is known of an operation before it is executed. */
