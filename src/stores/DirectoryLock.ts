@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { access, constants, type FileHandle, mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pause } from '../process/pause.js';
@@ -58,23 +58,20 @@ export class DirectoryLock {
   }
 
   /** @throws StoreError when another process has taken the lock while this one stood still; the system's error when it is gone */
-  check(): void {
-    if (statSync(this.path).ino !== this.inode) throw new StoreError('refused', 'ELOCKED');
+  async check(): Promise<void> {
+    if ((await stat(this.path)).ino !== this.inode) throw new StoreError('refused', 'ELOCKED');
   }
 
   /** @throws as {@link DirectoryLock.check} */
   async renew(): Promise<void> {
-    this.check();
+    await this.check();
     await this.file.utimes(new Date(), new Date());
   }
 
   async release(): Promise<void> {
-    try {
-      this.check();
-      await rm(this.path, { force: true });
-    } catch {
-      // it is another process's, or gone
-    }
+    await this.check()
+      .then(() => rm(this.path, { force: true }))
+      .catch(() => undefined); // it is another process's, or cannot be removed
     await this.file.close();
   }
 }

@@ -128,7 +128,7 @@ export class Journal {
     try {
       if (this.#file === undefined || this.#size > this.#mostBytes) await this.#writeAnew();
       else await this.#append(this.#file, keys);
-      this.lock.check(); // a process that stood still may have written to a file that its successor has replaced
+      await this.lock.check(); // a process that stood still may have written to a file that its successor has replaced
       this.#note(undefined);
     } catch (error) {
       for (const key of keys) this.#unwritten.add(key);
@@ -151,7 +151,7 @@ export class Journal {
 
   async #writeAnew(): Promise<void> {
     this.#mostBytes = 2 * this.#size + slackBytes; // if this fails (full disk), the next writes only append
-    this.lock.check(); // otherwise `journal.new` may be that of another process
+    await this.lock.check(); // otherwise `journal.new` may be that of another process
     const path = join(this.directory, 'journal');
     await rm(`${path}.new`, { force: true }); // not reused: a process that stood still may have it open
     const file = await open(`${path}.new`, 'ax', 0o600);
@@ -159,7 +159,7 @@ export class Journal {
     try {
       size = await this.#appendTo(file, [...this.map.keys()]);
       await file.datasync(); // otherwise a power cut may leave an empty file under the name
-      this.lock.check(); // a process that stood still must not rename over its successor's file
+      await this.lock.check(); // a process that stood still must not rename over its successor's file
       await rename(`${path}.new`, path);
     } catch (error) {
       await file.truncate().catch(() => undefined); // a full disk needs the room
