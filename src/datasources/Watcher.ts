@@ -122,7 +122,7 @@ interface Reader<View> {
 class PollLoop<View extends Timed> {
   /** In the order in which polls are made on their behalf. */
   readonly #readers = new Set<Reader<View>>();
-  /** The callers on whose behalf a poll is under way. */
+  /** The callers on whose behalf a poll is under way that is not over. */
   readonly #polling = new Set<Holder>();
   /** When the view of the last answer was read. */
   #latestAt: number | undefined;
@@ -172,9 +172,12 @@ class PollLoop<View extends Timed> {
     const timer = this.#timer;
     /** Another poll has found something, or all readers have left. */
     const isOver = () => this.#timer !== timer || this.#readers.size === 0;
+    /** An earlier poll sees to the other callers. */
+    const isLater = first !== undefined && this.#polling.size > 0;
     const asked = new Set<Holder>();
     for (const reader of this.#inTurn(first)) {
       const { holder } = reader.call;
+      if (isLater && asked.size > 0) return;
       if (asked.has(holder) || !this.#readers.delete(reader)) continue; // or it has left
       asked.add(holder);
       this.#readers.add(reader);
@@ -248,6 +251,7 @@ class PollLoop<View extends Timed> {
 
   schedule(pauseMs: number): void {
     clearTimeout(this.#timer);
+    this.#polling.clear(); // they are over
     this.#timer = setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
   }
 }
