@@ -1,5 +1,5 @@
 import { upstreamOnlyText } from '../../support/fault.js';
-import { startTestGateway, type Texts } from '../../support/gateway.js';
+import type { Texts } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawHttp.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
 
@@ -58,20 +58,6 @@ describe('The sandbox serves the interface of the service:', () => {
     expect(answer.body).toContain(upstreamOnlyText);
     expect(answer.headers.get('x-sandbox-detail')).toBe(upstreamOnlyText);
   });
-});
-
-const gateway = await startTestGateway({ UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '1500' });
-
-it.each([
-  ['unavailable', 'UPSTREAM_UNAVAILABLE'],
-  ['slow', 'UPSTREAM_TIMEOUT'],
-  ['refusedToken', 'TAXPAYER_NOT_AUTHORIZED'],
-  // Last: it pauses the calls for everybody.
-  ['rateLimited', 'UPSTREAM_RATE_LIMITED'],
-] as const)('Over the sandbox, the demo taxpayer %s gets %s', async (name, code) => {
-  const id = gateway.sandbox.demo.taxpayerIds[name];
-  const { errors } = await gateway.query(`{ refreshJob(taxpayerId: "${id}", jobId: "any") { status } }`);
-  expect(errors?.map(({ extensions }) => extensions)).toMatchObject([{ code }]);
 });
 
 describe('The hosted page', () => {
