@@ -66,11 +66,6 @@ describe('an error names the limit and its value', () => {
     expect(errors?.[0]?.message).toBe('input must have at most 262144 characters (MAX_BODY_BYTES)');
   });
 
-  test('an error after 200 lines names no place', async () => {
-    const { errors } = await gateway.query(`{ ${'\n'.repeat(200)} taxpayer(id: "") { id } }`);
-    expect(errors?.[0]).not.toHaveProperty('locations');
-  });
-
   test('what is exactly at the limits passes', async () => {
     const document =
       '{ a: taxpayer(id: "x") { token { __typename } } b: __typename @skip(if: false) @include(if: true) }';
