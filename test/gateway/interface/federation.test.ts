@@ -16,22 +16,16 @@ describe('as a subgraph', () => {
 
   it('publishes an SDL with the keys, scopes, tags, costs and cache hints that routers act on', async () => {
     const { data } = await gateway.query<{ _service: { sdl: string } }>('{ _service { sdl } }');
-    const sdl = (data?._service.sdl ?? '').replace(/\s+/g, ' ');
-    for (const part of [
-      '@link(url: "https://specs.apollo.dev/federation/v2.9"',
-      'type Taxpayer @key(fields: "id")',
-      'type TaxpayerToken @key(fields: "taxpayerId") @cost(weight: 10)',
-      'type RefreshJob @key(fields: "taxpayerId jobId") @cost(weight: 20)',
-      'type ClientLink @key(fields: "id", resolvable: false)',
+    expect(data?._service.sdl.match(/^type (?!Query|Mutation|Subscription|_).*(?= {)/gm)).toEqual([
+      'type RefreshJob @key(fields: "taxpayerId jobId") @cost(weight: 20) @cacheControl(maxAge: 0, scope: PRIVATE)',
+      'type Taxpayer @key(fields: "id") @cacheControl(maxAge: 0, scope: PRIVATE)',
+      'type TaxpayerToken @key(fields: "taxpayerId") @cost(weight: 10) @cacheControl(maxAge: 0, scope: PRIVATE)',
+      'type CreateClientLinkPayload @cacheControl(maxAge: 0, scope: PRIVATE)',
+      'type ClientLink @key(fields: "id", resolvable: false) @cacheControl(maxAge: 0, scope: PRIVATE)',
+    ]);
+    expect(data?._service.sdl).toContain(
       'accessToken: String @authenticated @requiresScopes(scopes: [["taxpayer-tokens:read"]]) @tag(name: "sensitive")',
-      'RefreshJob! @authenticated @requiresScopes(scopes: [["refresh-jobs:read"]])',
-      'ssn: String @tag(name: "personal-data")',
-    ]) {
-      expect(sdl).toContain(part);
-    }
-    const types = data?._service.sdl.match(/^type (?!Query|Mutation|Subscription|_)[^{]+/gm);
-    expect(types).toHaveLength(5);
-    for (const type of types ?? []) expect(type).toContain('@cacheControl(maxAge: 0, scope: PRIVATE)');
+    );
   });
 
   it('resolves 50 representations with at most one call per distinct key', async () => {
