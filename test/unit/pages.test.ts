@@ -77,7 +77,7 @@ it('docs/security.md has a row for every scope with its fields, and docs/log.md 
 });
 
 it('docs/README.md lists every page', () => {
-  const listed = [...read('docs/README.md').matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, name]) => name);
+  const list = read('docs/README.md');
   const own = readdirSync('docs').filter((name) => name.endsWith('.md') && name !== 'README.md');
-  expect(listed.sort()).toEqual(own.sort());
+  expect(own.filter((name) => !list.includes(`](${name})`))).toEqual([]);
 });
