@@ -36,9 +36,7 @@ describe('An error', () => {
     ]);
   });
 
-  it('has the request id that a caller chose, when it is one', async () => {
-    answer = await gateway.query('{ nothing }', {}, { 'x-request-id': 'chosen-1' });
-    expect(answer.errors?.[0]?.extensions.requestId).toBe('chosen-1');
+  it('has a request id of the gateway where a caller chose none that can be one', async () => {
     answer = await gateway.query('{ nothing }', {}, { 'x-request-id': `${secret} "; x` });
     expect(answer.errors?.[0]?.extensions.requestId).toMatch(/^[0-9a-f-]{36}$/);
   });
