@@ -51,7 +51,7 @@ describe('A record that does not change', () => {
 
 describe('A change', () => {
   it('is remembered by a process whose memory holds no more than one record', async () => {
-    const { sandbox } = await scene({ memoryBytes: 2000 });
+    const { sandbox } = await scene({ memoryBytes: 2500 });
     const { broker } = fleet.one;
     const ids = fleet.addTaxpayers(10, { createdAt: new Date(fleet.now() - 300 * day).toISOString() });
     const readAll = async () => {
@@ -60,6 +60,7 @@ describe('A change', () => {
       return freshMs;
     };
     expect(await readAll()).toEqual(ids.map(() => day));
+    expect(ids.filter((id) => broker.known(id))).toHaveLength(1);
     for (const id of ids) sandbox.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
     fleet.advance(day);
     expect(await readAll()).toEqual(ids.map(() => minute));
