@@ -109,12 +109,11 @@ export class LocalStore implements Store {
     return true;
   }
 
-  /** Does not wait for the file: a process that is killed may lose the counts of its last milliseconds. */
   async increment(key: string, ttlMs: number) {
     const now = performance.now();
     const kept = this.#live(key) ?? { value: undefined, version: '', writtenAt: now, endsAt: now + ttlMs };
     const count = (Number(kept.value) || 0) + 1;
-    void this.#set(key, { ...kept, value: Buffer.from(String(count)) });
+    await this.#set(key, { ...kept, value: Buffer.from(String(count)) });
     return { count, leftMs: kept.endsAt - now };
   }
 
@@ -149,11 +148,11 @@ export class LocalStore implements Store {
   }
 
   /** Copies the value: its buffer may be used again. */
-  #set(key: string, kept: Kept): Promise<void> | undefined {
+  async #set(key: string, kept: Kept): Promise<void> {
     if (!this.#held.has(key)) this.#makeRoom();
     this.#bytes += sizeOf(kept) - sizeOf(this.#held.get(key));
     this.#held.set(key, { ...kept, value: copyOf(kept.value) });
-    return this.#journal?.changed(key);
+    await this.#journal?.changed(key);
   }
 
   #drop(key: string): Promise<void> | undefined {

@@ -49,8 +49,7 @@ export async function readJournal(directory: string, map: Map<string, Kept>): Pr
 /**
  * Keeps the map of a store in a file, to find it again after a restart. One write at a time appends the present state of all
  * changed keys; when it fails, that is reported once, and it is repeated each second. A file that is lost or has grown too
- * large is written anew from the map. Only a new file is synced: a power cut loses the last seconds, `kill -9` only what was
- * not waited for.
+ * large is written anew from the map. Only a new file is synced: a power cut loses the last seconds, `kill -9` nothing.
  */
 export class Journal {
   #file: FileHandle | undefined;
