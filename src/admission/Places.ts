@@ -26,7 +26,7 @@ export function boundsFor({ MAX_CONNECTIONS, answerBytes }: Pick<Config, 'MAX_CO
       name: 'unauthenticated connections',
       setting,
       perHolder: Math.max(5, Math.floor(MAX_CONNECTIONS / 20)),
-      perProcess: Infinity, // `webSocketHandler` bounds those of the process, to twice as many
+      perProcess: Infinity, // with twice as many, `webSocketHandler` drops the oldest
     },
     /** Reads and creations; they wait in the `CallQueue`. */
     calls: { name: 'calls to the service at once', ...byCalls },

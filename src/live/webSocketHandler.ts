@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import { handleProtocols } from 'graphql-ws';
 import { LRUCache } from 'lru-cache';
 import { type ServerOptions, WebSocketServer } from 'ws';
-import type { Release } from '../admission/Places.js';
+import { boundsFor, type Release } from '../admission/Places.js';
 import { plainJson } from '../http/accept.js';
 import { refuseInTurn } from '../http/answering.js';
 import { type Edge, shuttingDown } from '../http/edge.js';
@@ -33,7 +33,7 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
   const sockets = new WebSocketServer(settings);
   /** The unauthenticated connections, with what gives back the place of each. */
   const newcomers = new LRUCache<Duplex, Release>({
-    max: Math.max(10, Math.floor(edge.config.MAX_CONNECTIONS / 10)),
+    max: 2 * boundsFor(edge.config).newcomers.perHolder,
     dispose: (giveBack, socket, reason) => {
       giveBack();
       // An honest client authenticates within a moment, so the oldest newcomer is probably not honest.
@@ -44,6 +44,7 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
   sockets.on('wsClientError', (error) => {
     throw badRequest(`Not a WebSocket handshake: ${error.message}`);
   });
+  // A listener of each socket on the signal would be looked for among all of them whenever one comes or goes.
   edge.draining.addEventListener('abort', () => {
     for (const socket of sockets.clients) socket.emit('draining');
   });

@@ -59,7 +59,7 @@ export class ResultStream {
    * next one is awaited.
    */
   async #sendNext(send: (answer: Answer) => Promise<void> | undefined): Promise<boolean> {
-    const { signal, caller } = this.operation.facts;
+    const { signal, caller, request } = this.operation.facts;
     let hasFailed = false;
     let answer: Answer | undefined;
     try {
@@ -73,9 +73,9 @@ export class ResultStream {
       if (!signal.aborted) answer = this.exit.answerOfErrors(this.operation, [error]);
     }
     if (answer === undefined || signal.aborted) return false;
-    // Not written first, in case the system takes it at once: many streams may have news together, and would fill the memory.
+    // Cut off even if the system might take it at once: the answers of many streams that have news together would fill the memory.
     if (!this.exit.hasRoom(this.operation, answer)) {
-      this.operation.facts.request?.socket.destroy();
+      request?.socket.destroy();
       return false;
     }
     this.#events += 1;
@@ -101,6 +101,7 @@ export class ResultStream {
     return quota.timed(holder, () => known.run(values, contextFor(facts, fields, trail), event));
   }
 
+  /** Makes the text of an answer, charged likewise. A closure where answers are sent would keep the result in memory. */
   #answer(result: Result): Answer {
     return this.options.quota.timed(this.operation.context.holder, () => this.exit.answer(this.operation, result));
   }

@@ -109,7 +109,7 @@ export class Journal {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#writing;
-    await this.#writeOnce(); // or joins the write of a change that waited, too
+    await this.#writeOnce(); // of what is left; or joins the write that a waiting change has begun
     await this.#file?.close();
     await this.lock.release();
   }
