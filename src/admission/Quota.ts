@@ -122,14 +122,15 @@ export class Quota {
   }
 
   /**
-   * Waits for a turn to begin work of about `ms` milliseconds that is not charged, such as that of an address. False if the
+   * Waits for the turn of an address to begin work of about `ms` milliseconds, which is not charged. False if the
    * connection has gone meanwhile: then nothing is noted, so the next in the line has its turn at once.
    */
-  async begin(holder: Holder, ms: number, connection: { readonly destroyed: boolean }): Promise<boolean> {
-    const turn = this.#rounds.turnOf(holder);
+  async begin(address: string | undefined, ms: number, connection: { readonly destroyed: boolean }): Promise<boolean> {
+    const network = networkOf(address);
+    const turn = this.#rounds.turnOf(network);
     if (turn !== undefined) await turn;
     if (connection.destroyed) return false;
-    this.#rounds.note(holder, ms);
+    this.#rounds.note(network, ms);
     return true;
   }
 
@@ -152,6 +153,11 @@ export class Quota {
 }
 
 /** The key of a caller's paces. Callers without an identity are told apart by their address. */
-function keyOf({ caller, remoteAddress = 'unknown' }: Partial<Asker>): string {
-  return caller?.holder ?? `address ${remoteAddress}`;
+function keyOf({ caller, remoteAddress }: Partial<Asker>): string {
+  return caller?.holder ?? `address ${networkOf(remoteAddress)}`;
+}
+
+/** What an address counts as in limits: one host may have every IPv6 address of a /64, so those count as one. */
+export function networkOf(address: string | undefined): string | undefined {
+  return address && (/^(?:\w+:){1,4}/.exec(address)?.[0] ?? address);
 }

@@ -3,6 +3,7 @@ import { handleProtocols } from 'graphql-ws';
 import { LRUCache } from 'lru-cache';
 import { type ServerOptions, WebSocketServer } from 'ws';
 import { boundsFor, type Release } from '../admission/Places.js';
+import { networkOf } from '../admission/Quota.js';
 import { plainJson } from '../http/accept.js';
 import { refuseInTurn } from '../http/answering.js';
 import { type Edge, shuttingDown } from '../http/edge.js';
@@ -58,7 +59,7 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
       edge.origins.refuseForeignPage(request);
       if (edge.draining.aborted) throw shuttingDown;
       edge.places.assertRoom('streams', undefined); // the caller takes the place, once it is known
-      newcomers.set(socket, edge.places.take('newcomers', remoteAddress));
+      newcomers.set(socket, edge.places.take('newcomers', networkOf(remoteAddress)));
       const leavePlace = () => newcomers.delete(socket);
       socket.once('close', leavePlace);
       sockets.handleUpgrade(request, socket, head, (opened) => {

@@ -61,9 +61,10 @@ describe('the address of a caller', () => {
     const gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '2' });
     const statusFor = async (address: string) =>
       (await gateway.query('{ __typename }', {}, { 'x-forwarded-for': address })).status;
-    for (const address of ['203.0.113.7', '203.0.113.8']) {
+    for (const address of ['203.0.113.7', '203.0.113.8', '2001:db8:1:2::', '2001:db8:1:3::']) {
       const statuses: unknown[] = [];
-      for (let sent = 0; sent < 5; sent += 1) statuses.push(await statusFor(address)); // may span two minutes
+      const hosts = address.endsWith(':') ? [1, 2, '3:4:5', '7:8', 9] : ['', '', '', '', '']; // of one network
+      for (const host of hosts) statuses.push(await statusFor(`${address}${host}`)); // may span two minutes
       expect(statuses.slice(0, 2)).toEqual([200, 200]);
       expect(new Set(statuses)).toEqual(new Set([200, 429]));
     }
