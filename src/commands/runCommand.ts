@@ -77,7 +77,7 @@ async function run([name = '', ...more]: readonly string[]): Promise<Finding> {
     throw new UsageError(`The first argument is no command. Commands: ${names}; without one the gateway starts`);
   }
   if (positionals.length !== Number(takesArgument)) {
-    throw new UsageError(`Expected ${takesArgument ? 'one taxpayerId' : 'no argument'}, found ${positionals.length}`);
+    throw new UsageError(`Expected ${takesArgument ? 'one id' : 'no argument'}, found ${positionals.length}`);
   }
   const [word = ''] = positionals;
   // `-` keeps an id out of the shell's history and the list of processes.
