@@ -109,9 +109,10 @@ async function answering(setting: string, url: string, { agentFor: agent }: Agen
   const startedAt = performance.now();
   const answer = await fetchJson(url, limitMs, { agent }).then(
     () => 'HTTP 200',
-    ({ kind, reason, status = 0 }: NoAnswer) => {
-      const isUnreachable = [502, 503, 504].includes(status); // the answer of a proxy or balancer in front of the server
-      if (kind === 'invalid' && !isUnreachable) return reason;
+    ({ kind, reason, status }: NoAnswer) => {
+      // Without a status, it is not HTTP; with another of these, a proxy or balancer in front of the server has answered.
+      const isFromServer = ![undefined, 502, 503, 504].includes(status);
+      if (kind === 'invalid' && isFromServer) return reason;
       throw new Error(`${setting} does not answer: ${reason}`);
     },
   );
