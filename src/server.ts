@@ -114,10 +114,10 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
 }
 
 function operationsOf(
-  started: Surroundings & RunningServices & Omit<Services, 'vocabulary'>,
+  parts: Surroundings & RunningServices & Omit<Services, 'vocabulary'>,
   tracing: Tracing | undefined,
 ): Operations {
-  const { config, log, metrics, logOperation } = started;
+  const { config, log, metrics, logOperation } = parts;
   const providers = readProviders(config.PROVIDERS_FILE);
   const vocabulary = new Vocabulary(providers, (kind, value) => {
     metrics.unknownValues.add(kind);
@@ -125,7 +125,7 @@ function operationsOf(
     const logged = /^[A-Za-z_-]{1,40}$/.test(value) ? value : 'withheld: not a plain word';
     log.warn({ kind, value: logged }, 'the service uses a value the schema has no name for');
   });
-  const services = { ...started, vocabulary };
+  const services = { ...parts, vocabulary };
   const schema = buildSchema(resolvers, providers);
   for (const type of [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]) {
     metrics.showFailures(Object.keys(type?.getFields() ?? {}));

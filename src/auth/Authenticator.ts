@@ -60,9 +60,9 @@ export class Authenticator {
    * token: a request that needs no waiting should not wait. Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE
    * without usable keys of the issuer and when too many wait.
    */
-  identify(shown: Readonly<Record<string, unknown>>): Identity | Promise<Identity> {
-    const fromRouter = isRouter(textOf(shown['x-gateway-router-secret']), this.config.FEDERATION_SHARED_SECRET);
-    const caller = this.#callerOf(textOf(shown['authorization']), fromRouter);
+  identify(presented: Readonly<Record<string, unknown>>): Identity | Promise<Identity> {
+    const fromRouter = isRouter(textOf(presented['x-gateway-router-secret']), this.config.FEDERATION_SHARED_SECRET);
+    const caller = this.#callerOf(textOf(presented['authorization']), fromRouter);
     return caller instanceof Promise ? caller.then((late) => ({ caller: late, fromRouter })) : { caller, fromRouter };
   }
 

@@ -53,7 +53,7 @@ export class DecisionPoint {
     });
   }
 
-  /** The cached decision while it is valid. Otherwise joins an equal question in flight, or else calls `ask`; rejects as it does. */
+  /** The cached decision while it is valid. Otherwise joins an equal question in flight, or calls `ask`; rejects as that does. */
   decisionOn(
     { action, taxpayer }: Question,
     profile: Profile,
@@ -66,7 +66,10 @@ export class DecisionPoint {
     return this.#decisions.forceFetch(key, { context: ask, forceRefresh: true });
   }
 
-  /** Calls the decision point once for all questions of a request, and notes the call in the trail of its operation. @throws GatewayError AUTH_UNAVAILABLE */
+  /**
+   * Calls the decision point once for all questions of a request, and notes the call in the trail of its operation.
+   * @throws GatewayError AUTH_UNAVAILABLE
+   */
   async decide(profile: Profile, requestId: string, trail: Trail, questions: readonly Question[]) {
     const { config, metrics } = this.surroundings;
     const ttlMs = 1000 * config.AUTH_DECISION_TTL_SECONDS;
@@ -118,10 +121,12 @@ export class DecisionPoint {
       }),
       agent: agents.others.agentFor,
     });
-    const read = decided.safeParse(isOne ? { evaluations: [answer] } : answer).data?.evaluations;
-    if (read?.length !== questions.length) throw new NoAnswer('invalid', 'the answer does not decide what was asked');
-    return read;
+    const decisions = answerSchema.safeParse(isOne ? { evaluations: [answer] } : answer).data?.evaluations;
+    if (decisions?.length !== questions.length) {
+      throw new NoAnswer('invalid', 'the answer does not decide what was asked');
+    }
+    return decisions;
   }
 }
 
-const decided = z.object({ evaluations: z.array(z.object({ decision: z.boolean() })) });
+const answerSchema = z.object({ evaluations: z.array(z.object({ decision: z.boolean() })) });

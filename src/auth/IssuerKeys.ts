@@ -115,14 +115,14 @@ export class IssuerKeys {
 const maxKeyDepth = 20;
 
 const metadataSchema = z.object({ issuer: z.string(), jwks_uri: keySetUrl });
-const publishedKeys = z.object({ keys: z.array(z.looseObject({})).min(1) });
+const keySetSchema = z.object({ keys: z.array(z.looseObject({})).min(1) });
 
 /** Reads the key set of an issuer. @throws NoAnswer */
 export async function readIssuerKeys({ issuer, jwksUrl }: Issuer, agent: AgentFor): Promise<JSONWebKeySet> {
   const headers = { accept: 'application/json, application/jwk-set+json' };
   const endsAt = performance.now() + deadlineMs;
   const get: Get = (url) => fetchJson(url, endsAt - performance.now(), { headers, agent });
-  const read = publishedKeys.safeParse(await get(jwksUrl ?? (await discover(issuer, get))));
+  const read = keySetSchema.safeParse(await get(jwksUrl ?? (await discover(issuer, get))));
   if (!read.success || !isNestedWithin(read.data, maxKeyDepth)) {
     throw new NoAnswer('invalid', 'the answer is no JSON Web Key Set with a key');
   }

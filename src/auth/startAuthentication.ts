@@ -7,7 +7,7 @@ import { IssuerKeys } from './IssuerKeys.js';
 export function startAuthentication(surroundings: Surroundings) {
   const { config, metrics } = surroundings;
   const { AUTH_DECISION_URL: decisionUrl } = config;
-  const issuers = new Map(config.issuers.map((place) => [place.issuer, new IssuerKeys(place, surroundings)]));
+  const issuers = new Map(config.issuers.map((each) => [each.issuer, new IssuerKeys(each, surroundings)]));
   const keySets = [...issuers.values()];
   for (const keys of keySets) void keys.start();
   metrics.showKeySets(() => keySets.map(({ ageMs }) => ageMs));

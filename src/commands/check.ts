@@ -15,7 +15,10 @@ import { withStore } from './withStore.js';
 /** Longest time for one part, in milliseconds. */
 const limitMs = 5000;
 
-/** Tests the configuration and whether all but the trace collector can be reached, without credentials and without a token call. */
+/**
+ * Tests the configuration, and whether all but the trace collector can be reached. Sends the service and the decision point no
+ * credentials.
+ */
 export const check: Command = {
   async run() {
     const parts = await Promise.all(partsOf(loadConfig()));
@@ -40,9 +43,9 @@ function partsOf(config: Config) {
     }),
     documents && found('trusted documents', async () => `${(await readListed(documents)).byId.size} in all lists`),
     found('store', () => store(config.CACHE_URL)),
-    ...config.issuers.map((place) =>
-      found(`key set of ${place.issuer}`, async () => {
-        const { keys } = await readIssuerKeys(place, others.agentFor);
+    ...config.issuers.map((each) =>
+      found(`key set of ${each.issuer}`, async () => {
+        const { keys } = await readIssuerKeys(each, others.agentFor);
         return keys.length === 1 ? '1 key' : `${keys.length} keys`;
       }),
     ),

@@ -4,7 +4,7 @@ import type { PemFiles } from '../network/pemFiles.js';
 import { heapPart } from '../process/BoundedCache.js';
 import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
 import { ConfigError } from '../process/systemErrors.js';
-import { dangersIn, type Facts, factsOf, rules, warningsOf } from './rules.js';
+import { dangersIn, type Facts, factsOf, rules, typingMistakesIn } from './rules.js';
 import { Secret } from './Secret.js';
 import { type Parsed, rateLimitPerMinute, type Setting, type SettingName, settings } from './settings.js';
 
@@ -33,9 +33,9 @@ export function loadConfig(environment: Environment = process.env): Config {
   for (const [name, holds, words] of rules) {
     if (!problems.has(name) && !holds(facts)) problems.set(name, `${name} ${words}`);
   }
-  const warnings = warningsOf(env);
-  if (problems.size > 0) throw new ConfigError([...problems.values(), ...warnings].join('\n'));
-  return assemble(facts, env, warnings);
+  const mistakes = typingMistakesIn(env);
+  if (problems.size > 0) throw new ConfigError([...problems.values(), ...mistakes].join('\n'));
+  return assemble(facts, env, mistakes);
 }
 
 /** The value of a setting. If it is unset or wrong: its default, or undefined for an optional setting. */
@@ -117,7 +117,7 @@ export function followSecrets(
 }
 
 /** Every setting under its own name, with the defaults that depend on others, and what is made of several of them. */
-function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
+function assemble(s: Facts, env: Environment, mistakes: readonly string[]) {
   const isProduction = s.NODE_ENV === 'production';
   const isJwt = s.AUTH_MODE === 'jwt';
   const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
@@ -153,7 +153,7 @@ function assemble(s: Facts, env: Environment, warnings: readonly string[]) {
     /** Interval of heartbeats on streams and pings on sockets: proxies close idle ones. */
     keepAliveMs: 12_000,
     secretFiles: secretFilesOf(s, env),
-    warnings: [...warnings, ...dangersIn(s)],
+    warnings: [...mistakes, ...dangersIn(s)],
   };
 }
 

@@ -95,8 +95,8 @@ const ofOthers = /^(NODE|OTEL|HTTPS?|NO)_|_(SERVICE_(HOST|PORT)|PORT)(_|$)/;
 
 const names = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]));
 
-/** What looks like a typing mistake: worth a warning, not a refusal. */
-export function warningsOf(env: Readonly<Record<string, string>>): string[] {
+/** Warnings about what looks like a typing mistake; another program may have meant it. */
+export function typingMistakesIn(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).flatMap(([name, value]) => {
     const nearest = nearestTo(name);
     if (nearest !== undefined) return `${name} is not a setting: did you mean ${nearest}?`;

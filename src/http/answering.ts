@@ -8,7 +8,7 @@ import type { HttpFacts } from './facts.js';
 
 /** The headers of every answer to an operation, as one list: `setHeader` would cost several times as much. */
 export function headersOf(requestId: string): string[] {
-  return ['x-request-id', requestId, 'cache-control', 'no-store'];
+  return ['x-request-id', requestId, ...notKept];
 }
 
 /**

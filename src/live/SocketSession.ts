@@ -30,8 +30,8 @@ const freeMessages = { atOnce: 20, everyMs: 500, longestMs: 0 };
 export class SocketSession {
   readonly #pace = new Pace(freeMessages);
   #hasInit = false;
-  /** Whether the log needs no line about authentication any more: it succeeded, or the log says why not. */
-  #isTold = false;
+  /** Set once authentication has succeeded, or the log says why it has not. */
+  #isSettled = false;
   /** Ends each operation, by the id that the client may not use for another one yet. */
   readonly #running = new Map<string, AbortController>();
   /** How many operations have work that has not ended, those that the client has completed included. */
@@ -105,23 +105,23 @@ export class SocketSession {
     this.#hasInit = true;
     const { authenticator, places, operations } = this.edge;
     try {
-      const shown = { ...this.request.headers, ...byLowerCaseName(parameters) };
-      this.facts = { ...this.facts, client: clientOf(shown) };
-      const identity = await authenticator.identify(shown);
+      const presented = { ...this.request.headers, ...byLowerCaseName(parameters) };
+      this.facts = { ...this.facts, client: clientOf(presented) };
+      const identity = await authenticator.identify(presented);
       if (!this.#isOpen) return; // it was closed while the token was verified
       this.facts = { ...this.facts, ...identity };
       const { holder, expiresAt } = identity.caller;
       this.socket.once('close', places.take('streams', holder));
       this.leavePlace();
-      this.#isTold = true;
+      this.#isSettled = true;
       forgetHeaders(this.request);
       // Forbidden, not Unauthorized: clients do not reconnect after Unauthorized, but may have a new token.
       const forgetExpiry = atTime(expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
       this.socket.once('close', forgetExpiry);
       await this.#send('{"type":"connection_ack"}');
     } catch (error) {
-      if (this.#isTold) return; // it was closed while the token was verified
-      this.#isTold = true;
+      if (this.#isSettled) return; // it was closed while the token was verified
+      this.#isSettled = true;
       const { status, errors } = operations.refuse(new OperationRecord(this.facts, 'ws'), error);
       this.#close(status === 401 ? CloseCode.Unauthorized : tryAgainLater, errors[0]?.message ?? '');
     }
@@ -213,8 +213,8 @@ export class SocketSession {
   /** Ends all operations. If the socket was not authenticated, logs the reason, once. */
   #end(reason: string): void {
     for (const ended of this.#running.values()) ended.abort();
-    if (this.#isTold || this.edge.draining.aborted) return;
-    this.#isTold = true;
+    if (this.#isSettled || this.edge.draining.aborted) return;
+    this.#isSettled = true;
     this.edge.operations.turnAway(new OperationRecord(this.facts, 'ws'), reason);
   }
 

@@ -86,7 +86,7 @@ export class Agents {
 
   /** Loopback addresses are always reached directly. A name in NO_PROXY covers its subdomains; `*` covers every host. */
   #proxyFor({ protocol, hostname }: URL): Proxy | undefined {
-    const host = plainHost(hostname.replace(/^\[|\]$/g, ''));
+    const host = plainHost(hostname);
     if (isLoopback(host)) return undefined;
     const isDirect = this.#proxies.direct.some((name) => name === '*' || host === name || host.endsWith(`.${name}`));
     return isDirect ? undefined : this.#proxies[protocol as 'http:' | 'https:'];
@@ -155,7 +155,7 @@ function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   const isTls = url.protocol === 'https:';
   const agent = isTls ? new HttpsAgent(keepAlive) : new HttpAgent(keepAlive);
   Object.assign(agent, { protocol: 'http:', defaultPort: 80 }); // of the request, not of the connection
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = plainHost(url.hostname);
   const to = { host, port: Number(url.port) || (isTls ? 443 : 80), servername: isIP(host) ? '' : host };
   // Node's HTTP client calls this method of an agent; it is missing in the types.
   type Adding = { addRequest(request: ClientRequest, options: { host: string; port: number }): void };
@@ -169,9 +169,9 @@ function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   return agent;
 }
 
-/** The canonical form of a host: `.EXAMPLE.com.` becomes `example.com`, and `2001:db8:0::7` becomes `2001:db8::7`. */
+/** The canonical form of a host: `.EXAMPLE.com.` becomes `example.com`; `2001:db8:0::7` and `[2001:db8::7]` become `2001:db8::7`. */
 function plainHost(entry: string): string {
-  const name = entry.toLowerCase().replace(/^\.|\.$/g, '');
+  const name = entry.toLowerCase().replace(/^[.[]|[.\]]$/g, '');
   const asAddress = `http://[${name}]`;
   return URL.canParse(asAddress) ? new URL(asAddress).hostname.slice(1, -1) : name;
 }

@@ -26,7 +26,7 @@ const failures = {
 
 /**
  * Why a request brought no usable answer. `reason` says it in a few words, such as `HTTP 503`, without anything of the answer.
- * Callers get one only of the service: of other servers, only kind, reason and status count.
+ * The code and message are for callers, who see failures of the service alone.
  */
 export class NoAnswer extends GatewayError {
   declare readonly reason: string;

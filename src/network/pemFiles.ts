@@ -41,7 +41,7 @@ export function readPemFiles({ ca, cert, key }: PemFiles): Pem {
   }
 }
 
-/** Where it is told that a file was read again, or cannot be used, and when the certificate in use expires. */
+/** Where renewals, files that cannot be used, and the expiry of the certificate in use are reported. */
 export interface Reporting {
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'certificateEnds'>;

@@ -8,8 +8,8 @@ export interface LogDestination {
   readonly linesDropped?: number;
 }
 
-/** Most that is kept while the reader takes nothing, in bytes; lines beyond are dropped. */
-const maxLength = 1024 * 1024;
+/** Most bytes that are kept while the reader takes nothing; lines beyond are dropped. */
+const maxBytes = 1024 * 1024;
 const retryMs = 20;
 /** How long the end of the process waits for a reader that takes nothing, in milliseconds. */
 const exitWaitMs = 1000;
@@ -35,8 +35,7 @@ export class StandardOutput implements LogDestination {
   readonly #handle = (process.stdout as unknown as { readonly _handle?: Handle })._handle;
   /** The lines that are not written yet. The first may be the rest of a line. */
   #pending: Buffer[] = [];
-  /** How many bytes are pending. */
-  #length = 0;
+  #pendingBytes = 0;
   #willWrite = false;
   /** Lines dropped since the start of the process. */
   linesDropped = 0;
@@ -47,12 +46,12 @@ export class StandardOutput implements LogDestination {
 
   write(line: string): void {
     const bytes = Buffer.from(line);
-    if (this.#length + bytes.length > maxLength) {
+    if (this.#pendingBytes + bytes.length > maxBytes) {
       this.linesDropped += 1;
       return;
     }
     this.#pending.push(bytes);
-    this.#length += bytes.length;
+    this.#pendingBytes += bytes.length;
     if (!this.#willWrite) setImmediate(() => this.#write());
     this.#willWrite = true;
   }
@@ -66,12 +65,12 @@ export class StandardOutput implements LogDestination {
   #writeAll(): string | undefined {
     this.#handle?.setBlocking(false);
     try {
-      while (this.#length > 0) {
+      while (this.#pendingBytes > 0) {
         const piece = Buffer.concat(this.#pending);
         this.#pending = [piece];
         const written = writeSync(this.#handle?.fd ?? 1, piece);
         this.#pending = [piece.subarray(written)];
-        this.#length -= written;
+        this.#pendingBytes -= written;
       }
       return undefined;
     } catch (error) {

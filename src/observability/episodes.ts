@@ -32,7 +32,7 @@ export type Report = (trouble: string | undefined, cause?: string) => void;
 export function episodes({ log, about, begins, ends, level = 'warn', quietMs = 5000 }: EpisodesOptions): Report {
   const open = new Map<string, Episode>();
 
-  const end = (now: number) => {
+  const endQuiet = (now: number) => {
     for (const [trouble, { begunAt, latestAt, cause, count }] of open) {
       if (now - latestAt < quietMs) continue;
       open.delete(trouble);
@@ -42,7 +42,7 @@ export function episodes({ log, about, begins, ends, level = 'warn', quietMs = 5
 
   return (trouble, cause = '') => {
     const now = performance.now();
-    if (trouble === undefined) return end(now);
+    if (trouble === undefined) return endQuiet(now);
     const episode = open.get(trouble);
     if (episode) {
       episode.count += 1;

@@ -27,13 +27,13 @@ export function follow({ paths, log, take, stopped }: Followed): void {
   let problem: string | undefined;
   let triedAt = 0;
   const timer = setInterval(async () => {
-    const now = paths.map((path) => stateOf(path)).join('');
-    const hasSettled = now === seen;
-    seen = now;
-    const isNew = now !== taken;
+    const state = paths.map((path) => stateOf(path)).join('');
+    const hasSettled = state === seen;
+    seen = state;
+    const isNew = state !== taken;
     const isAgain = problem !== undefined && performance.now() - triedAt >= retryEveryMs;
     if (!hasSettled || !(isNew || isAgain)) return;
-    taken = now;
+    taken = state;
     triedAt = performance.now();
     try {
       const fields = await take();
