@@ -50,13 +50,11 @@ function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
     }
     firstAt = now;
     log.info({ signal }, 'draining');
-    stop().then(
-      () => {
-        log.info({ ms: Math.round(performance.now() - now) }, 'stopped');
-        process.exit(0);
-      },
-      () => process.exit(1),
-    );
+    // A rejection ends the process as a bug, unless the start has failed: `main.ts` has then ended it.
+    void stop().then(() => {
+      log.info({ ms: Math.round(performance.now() - now) }, 'stopped');
+      process.exit(0);
+    });
   };
   // The signals that supervisors, terminals and process managers send, and at which Node.js would end the process.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) process.on(signal, onSignal);

@@ -14,7 +14,10 @@ const message = 'a record of ${canaries.message}\\n    at ${canaries.message} (/
 const error = () => Object.assign(new TypeError(message, { cause: new Error('${canaries.cause}') }), { record: '${canaries.property}' });
 const bugs = {
   'an exception': function misreads() { throw error(); },
-  'a rejection': async function forgets() { throw error(); },
+  'a drain that fails': () => {
+    clearInterval = bugs['an exception'];
+    process.kill(process.pid, 'SIGTERM');
+  },
   'a text': () => { throw message; },
   'a rejection with an object': () => void Promise.reject({ message, toString: () => message }),
 };
@@ -26,15 +29,15 @@ writeFileSync(join(directory, 'bugs.mjs'), bugs);
 const sandbox = await startSandbox();
 
 function start(bug: string) {
-  const loaded = { NODE_OPTIONS: `--import ${pathToFileURL(join(directory, 'bugs.mjs'))}`, BUG: bug };
-  return spawnGateway({ ...environmentFor(sandbox), ...loaded });
+  const NODE_OPTIONS = `--import ${pathToFileURL(join(directory, 'bugs.mjs'))}`;
+  return spawnGateway({ ...environmentFor(sandbox), NODE_OPTIONS, BUG: bug });
 }
 
 const frames = expect.arrayContaining([expect.stringMatching(/^at .*bugs\.mjs:\d+:\d+\)?$/)]);
 const cause = { type: 'Error', frames };
 const told: [string, object, string][] = [
   ['an exception', { type: 'TypeError', frames, cause }, 'uncaughtException'],
-  ['a rejection', { type: 'TypeError', frames, cause }, 'unhandledRejection'],
+  ['a drain that fails', { type: 'TypeError', frames, cause }, 'unhandledRejection'],
   ['a text', { type: 'string' }, 'uncaughtException'],
   ['a rejection with an object', { code: 'ERR_UNHANDLED_REJECTION' }, 'unhandledRejection'],
 ];
