@@ -1,5 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '../observability/log.js';
 import type { Metrics } from '../observability/Metrics.js';
@@ -35,6 +36,8 @@ export function readPemFiles({ ca, cert, key }: PemFiles): Pem {
     const privateKey = createPrivateKey(pem.key);
     problem = `${key?.setting} does not hold the private key of the first certificate in ${cert?.setting}`;
     if (!own?.checkPrivateKey(privateKey)) throw new Error('another key');
+    problem = `${cert?.setting} is refused by OpenSSL: a key of its chain may be too short, or a signature too weak`;
+    createSecureContext(pem);
     return pem;
   } catch {
     throw new ConfigError(problem);

@@ -10,8 +10,8 @@ export interface CertificateFiles {
 const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
 
 /** Writes a new self-signed pair. */
-export function issueCertificate(commonName: string, { certFile, keyFile }: CertificateFiles): void {
-  openssl('req', '-x509', ...newKey, '-keyout', keyFile, '-subj', `/CN=${commonName}`, '-days', '1', '-out', certFile);
+export function issueCertificate(commonName: string, { certFile, keyFile }: CertificateFiles, key = newKey): void {
+  openssl('req', '-x509', ...key, '-keyout', keyFile, '-subj', `/CN=${commonName}`, '-days', '1', '-out', certFile);
 }
 
 /** A new certificate authority, with its files in `directory`. */

@@ -1,11 +1,10 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig } from '../../../src/config/config.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
 import { startGateway } from '../../../src/server.js';
-import { type CertificateFiles, makeAuthority } from '../../support/certificate.js';
+import { type CertificateFiles, issueCertificate, makeAuthority } from '../../support/certificate.js';
 import { startCollector } from '../../support/collector.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { codesOf, environmentFor, metric, postQuery, spawnGateway, startTestGateway } from '../../support/gateway.js';
@@ -164,19 +163,15 @@ describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a priva
   });
 });
 
-test.each(['of the same type', 'of another type'])(
-  'a key %s that does not belong to its certificate ends the start with one line',
-  async (type) => {
-    const otherType = file('rsa.key');
-    writeFileSync(
-      otherType,
-      generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
-    );
-    const key = type === 'of another type' ? otherType : other.keyFile;
-    const files = { UPSTREAM_CERT_FILE: server.certFile, UPSTREAM_KEY_FILE: key };
-    const settings = environmentFor({ ...service, url: 'https://service.example' });
-    await expect(startGateway(loadConfig({ ...settings, ...files, LOG_LEVEL: 'error' }))).rejects.toThrow(
-      'UPSTREAM_KEY_FILE does not hold the private key of the first certificate in UPSTREAM_CERT_FILE',
-    );
-  },
-);
+const weak = { certFile: file('weak.crt'), keyFile: file('weak.key') };
+issueCertificate('weak', weak, ['-newkey', 'rsa:512', '-nodes']);
+const foreignKey = 'UPSTREAM_KEY_FILE does not hold the private key of the first certificate in UPSTREAM_CERT_FILE';
+
+test.each([
+  ['a key of the same type that does not belong to its certificate', server.certFile, other.keyFile, foreignKey],
+  ['a key of another type', server.certFile, weak.keyFile, foreignKey],
+  ['a key that is too short', weak.certFile, weak.keyFile, 'UPSTREAM_CERT_FILE is refused by OpenSSL'],
+])('%s ends the start with one line', async (_, UPSTREAM_CERT_FILE, UPSTREAM_KEY_FILE, line) => {
+  const config = loadConfig({ ...environmentFor(service), UPSTREAM_CERT_FILE, UPSTREAM_KEY_FILE });
+  await expect(startGateway(config)).rejects.toThrow(line);
+});
