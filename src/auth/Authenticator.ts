@@ -50,7 +50,7 @@ export class Authenticator {
     private readonly config: Config,
     issuers: TokenPolicy['issuers'],
   ) {
-    const { AUTH_MODE: mode } = config;
+    const mode = config.AUTH_MODE;
     this.#tokenless = mode === 'jwt' ? undefined : anyone;
     if (mode !== 'disabled') this.#policy = { ...config, issuers, ...(mode === 'developer' && developerPolicy) };
   }

@@ -6,7 +6,7 @@ import { IssuerKeys } from './IssuerKeys.js';
 /** Starts what tells who is calling, and what decides about taxpayers that a token does not list, where that is configured. */
 export function startAuthentication(surroundings: Surroundings) {
   const { config, metrics } = surroundings;
-  const { AUTH_DECISION_URL: decisionUrl } = config;
+  const decisionUrl = config.AUTH_DECISION_URL;
   const issuers = new Map(config.issuers.map((each) => [each.issuer, new IssuerKeys(each, surroundings)]));
   const keySets = [...issuers.values()];
   for (const keys of keySets) void keys.start();

@@ -63,14 +63,18 @@ export async function verifyToken(token: string, policy: TokenPolicy) {
   // RFC 7800. Who may use a bound token cannot be checked here, so it must not pass for a bearer token.
   if (payload['cnf'] !== undefined) throw unauthenticated(boundRefused);
   const key = callerKey(issuer, subject);
-  const { AUTH_DECISION_URL, AUTH_DECISION_CLAIMS = [] } = policy;
-  const rights = rightsIn(payload, policy);
-  const chosen = Object.fromEntries(AUTH_DECISION_CLAIMS.map((name) => [name, claimAt(payload, name)]));
-  const properties = AUTH_DECISION_URL ? { ...chosen, issuer } : undefined;
+  const properties = propertiesOf(payload, policy);
   const profile = properties && { subject, properties, key: callerKey(key, JSON.stringify(properties)) };
-  const expiresAt = exp * 1000;
-  const caller: Caller = { kind: 'bearer', key, holder: key, subject, ...rights, profile, expiresAt };
+  const rights = rightsIn(payload, policy);
+  const caller: Caller = { kind: 'bearer', key, holder: key, subject, ...rights, profile, expiresAt: exp * 1000 };
   return { caller, keys, verifiedBy };
+}
+
+/** What a decision point is told of the bearer; undefined where none is configured. */
+function propertiesOf(payload: JWTPayload, { AUTH_DECISION_URL, AUTH_DECISION_CLAIMS = [] }: TokenPolicy) {
+  if (AUTH_DECISION_URL === undefined) return undefined;
+  const chosen = AUTH_DECISION_CLAIMS.map((name) => [name, claimAt(payload, name)]);
+  return { ...Object.fromEntries(chosen), issuer: payload.iss };
 }
 
 async function verifySignature(token: string, policy: TokenPolicy) {

@@ -4,6 +4,7 @@ export interface Command {
   readonly takesArgument?: boolean;
   /** Its options besides --json and --help. */
   readonly options?: Readonly<Record<string, { readonly type: 'string' }>>;
+  /** `argument`: empty where it takes none. */
   run(argument: string, options: Readonly<Record<string, string | undefined>>): Promise<Finding>;
 }
 

@@ -32,7 +32,7 @@ export const check: Command = {
 
 function partsOf(config: Config) {
   const { tls, upstreamTls, UPSTREAM_BASE_URL: baseUrl, AUTH_DECISION_URL: decisionUrl } = config;
-  const { TRUSTED_DOCUMENTS_FILE: documents } = config;
+  const documents = config.TRUSTED_DOCUMENTS_FILE;
   const others = new Agents(config);
   const parts = [
     found('configuration', async () => {

@@ -5,7 +5,7 @@ import { identifiers } from '../datasources/identifiers.js';
 import { refusalName } from '../datasources/tokenAnswer.js';
 import { shownStore } from '../stores/openStore.js';
 import { type Command, UsageError } from './Command.js';
-import { withStoreOf } from './withStore.js';
+import { withSealedStore } from './withStore.js';
 
 /** Kinds, ages and cool-downs of what is stored about a taxpayer; never a token, a name or a status. Times are in seconds. */
 export const inspect: Command = {
@@ -13,7 +13,7 @@ export const inspect: Command = {
   async run(argument) {
     const id = identifiers.taxpayerId(argument);
     const config = loadConfig();
-    return withStoreOf(config, 'read', async (sealed, sealer) => {
+    return withSealedStore(config, 'read', async (sealed, sealer) => {
       const taxpayer = sealer.digest('taxpayer', id);
       const stored = await sealed.fields(id);
       const fields = stored.toSorted((one, other) => other.name.localeCompare(one.name)); // the token first
@@ -47,7 +47,7 @@ export const forget: Command = {
   async run(argument) {
     const config = loadConfig();
     const subject = identifiers.taxpayerId(argument);
-    return withStoreOf(config, 'write', async (sealed, sealer) => {
+    return withSealedStore(config, 'write', async (sealed, sealer) => {
       const requestId = crypto.randomUUID();
       await sealed.put(refusalName(subject), '', 1); // ends a cool-down
       const erased = await sealed.forget({ id: requestId, subject });

@@ -6,8 +6,8 @@ import { openExistingStore, shownStore } from '../stores/openStore.js';
 import type { Store } from '../stores/Store.js';
 import { StoreError, storeCause } from '../stores/StoreError.js';
 
-/** Runs `work` with the store that the gateways of this configuration use. @throws ConfigError */
-export async function withStoreOf<T>(
+/** Runs `work` with the store that the gateways of this configuration use, and their keys. @throws ConfigError */
+export async function withSealedStore<T>(
   config: Config,
   use: 'read' | 'write',
   work: (sealed: SealedStore, sealer: Sealer) => Promise<T>,

@@ -70,6 +70,7 @@ function acceptedBy(accept: string): Accepted {
 function dialectFor(negotiator: Negotiator, names: (type: string) => boolean): Dialect | undefined {
   const [first, second] = negotiator.mediaTypes([responseJson.contentType, plainJson.contentType]);
   const isNamed = names(responseType);
+  // By a wildcard alone, a client does not say that it knows the newer type.
   if (first === responseJson.contentType && (isNamed || second === undefined)) return responseJson;
   if (first === undefined) return undefined;
   return names(jsonType) && !isNamed ? oldJson : plainJson;

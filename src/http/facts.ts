@@ -67,7 +67,7 @@ export class HttpFacts {
   }
 
   get client(): Client {
-    return clientOf(this.response.req.headers);
+    return clientOf(this.request.headers);
   }
 
   /** Aborts when the answer was written, or the connection has ended. */

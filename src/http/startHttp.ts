@@ -12,7 +12,10 @@ import { graphqlHandler } from './graphqlHandler.js';
 import { type Handler, HttpServer, type Routes } from './HttpServer.js';
 import { explorerRoutes, orExplorer } from './pages.js';
 
-/** Starts the server of METRICS_PORT, without TLS: probes and Prometheus have no certificate. @throws Error in one plain line */
+/**
+ * Starts the server of METRICS_PORT, if that is set. It has no TLS: probes and Prometheus have no certificate.
+ * @throws Error in one plain line
+ */
 export async function startMetricsServer(edge: Edge): Promise<HttpServer | undefined> {
   const { config, log } = edge;
   if (config.METRICS_PORT === undefined) return undefined;

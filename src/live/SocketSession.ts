@@ -154,7 +154,7 @@ export class SocketSession {
 
   async #run(id: string, facts: OperationFacts, parameters: Variables, size: number): Promise<void> {
     const { operations, quota, places, draining, config } = this.edge;
-    const { MAX_SUBSCRIPTIONS: most } = config;
+    const most = config.MAX_SUBSCRIPTIONS;
     const { signal } = facts;
     const record = new OperationRecord(facts, 'ws');
     let result: Answer | ResultStream | undefined;

@@ -60,7 +60,8 @@ export class Agents {
       let isAnswered = false;
       request.once('response', () => (isAnswered = true));
       request.once('error', () => {
-        if (!request.aborted || !isAnswered) this.#retire(url.origin, agent);
+        const isEndedByUs = isAnswered && request.aborted; // `exchange` reads no more of this answer
+        if (!isEndedByUs) this.#retire(url.origin, agent);
       });
     };
     return agent;

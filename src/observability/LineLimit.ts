@@ -97,7 +97,7 @@ export class LineLimit {
     this.pass({ level: 'audit', message: 'audit', common, general, ...who });
   }
 
-  /** Writes the line at once, whatever came before. */
+  /** Writes the line at once, whatever came before; `count`: how many equal ones it stands for. */
   write(line: Line, count?: number): void {
     const { level, message, requestId, common, caller, taxpayer, own } = line;
     const who = {

@@ -8,8 +8,8 @@ type Json = Readonly<Record<string, unknown>>;
 const perf = { now: () => performance.now() };
 
 /**
- * An LRU cache whose entries have a size of `max` at most, each of 1 unless it is told, that allocates memory as it fills.
- * lru-cache's own `max` allocates all at once.
+ * An LRU cache that allocates memory as it fills: lru-cache's own `max` would allocate all at once. Here, `max` bounds the sum of
+ * the sizes of the entries. Without a `sizeCalculation`, each has the size 1.
  */
 export class BoundedCache<Value extends Thing, Key extends Thing = string> extends LRUCache<Key, Value> {
   constructor({ max, ...options }: LRUCache.Options<Key, Value, unknown> & { readonly max: number }) {
