@@ -107,8 +107,8 @@ export function typingMistakesIn(env: Readonly<Record<string, string>>): string[
 }
 
 /**
- * The setting that is meant by a name that begins like a setting, such as `UPSTREAM_BASEURL`, or ends early: `RATE_LIMIT`. In a file
- * of variables, a line such as `NAME: value` makes a name that holds a secret: only plain names are looked at.
+ * The setting that is meant by a name that begins like a setting, such as `UPSTREAM_BASEURL`, or ends early: `RATE_LIMIT`. In a
+ * file of variables, a line such as `NAME: value` makes a name that holds a secret: only plain names are looked at.
  */
 function nearestTo(name: string): string | undefined {
   const [, begin] = /^([A-Z]+_)[A-Z0-9_]*$/.exec(name) ?? [];

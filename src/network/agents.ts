@@ -170,7 +170,7 @@ function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   return agent;
 }
 
-/** The canonical form of a host: `.EXAMPLE.com.` becomes `example.com`; `2001:db8:0::7` and `[2001:db8::7]` become `2001:db8::7`. */
+/** The canonical form of a host: `.EXAMPLE.com.` becomes `example.com`, and `[2001:db8:0::7]` becomes `2001:db8::7`. */
 function plainHost(entry: string): string {
   const name = entry.toLowerCase().replace(/^[.[]|[.\]]$/g, '');
   const asAddress = `http://[${name}]`;

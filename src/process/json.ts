@@ -1,6 +1,6 @@
 /**
- * Whether a value is a number that may have lost digits when it was parsed: one from 2^53 on, where doubles leave out integers, or an
- * infinity.
+ * Whether a value is a number that may have lost digits when it was parsed: one from 2^53 on, where doubles leave out integers,
+ * or an infinity.
  */
 export function isImprecise(value: unknown): boolean {
   return typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER;
