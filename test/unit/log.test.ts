@@ -22,4 +22,5 @@ it('an error has its type, code and frames, and no message, which may quote what
     frames,
     cause: { type: 'TypeError', code: 'ECODE', frames },
   });
+  expect(lines.join('')).not.toContain('planted');
 });
