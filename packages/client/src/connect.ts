@@ -7,24 +7,27 @@ export interface ConnectOptions {
 /** Idle timeout: a connection that brings nothing for so long is dead, since the gateway sends something every 12 seconds. */
 const silenceLimitMs = 40_000;
 
-/**
- * The results of a subscription, by server-sent events, until the gateway ends the connection. Leaving the loop closes it.
- * @throws Error when the gateway refuses, the connection is lost or brings nothing for 40 seconds, or `signal` aborts.
- */
-export async function* resultsOf(
+/** A result or, last, why there are no more: the gateway refuses, the connection is lost or silent, or `signal` aborts. */
+interface Received<Data> {
+  readonly result?: { readonly data?: Data | null; readonly errors?: unknown };
+  readonly failure?: Error & { readonly isElsewhere?: boolean };
+}
+
+/** Opens a subscription, by server-sent events, until the gateway ends it. Leaving the loop closes the connection. Throws nothing. */
+export async function* subscribe<Data>(
   address: URL,
   operation: { readonly query: string; readonly variables: Record<string, unknown> },
   token: string | undefined,
   signal: AbortSignal,
   fetcher = fetch,
-): AsyncGenerator<unknown, void, undefined> {
-  signal.throwIfAborted();
+): AsyncGenerator<Received<Data>, void, undefined> {
   const connection = new AbortController();
   const close = () => connection.abort(signal.reason);
   signal.addEventListener('abort', close);
   const silence = () => connection.abort(new Error(`The gateway sent nothing for ${silenceLimitMs / 1000} seconds`));
   let timer = setTimeout(silence, silenceLimitMs);
   try {
+    signal.throwIfAborted();
     const response = await fetcher(address.href, {
       method: 'POST',
       headers: {
@@ -53,9 +56,11 @@ export async function* resultsOf(
       // A comment is a sign of life; `complete` has no data. U+2028 is no line break here, as it is for `.` and `$`.
       for (const message of messages) {
         const [, data] = /^data: ?(\S[^\r\n]*)/m.exec(message) ?? [];
-        if (data !== undefined) yield JSON.parse(data);
+        if (data !== undefined) yield { result: JSON.parse(data) };
       }
     }
+  } catch (error) {
+    yield { failure: error as Error };
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', close);

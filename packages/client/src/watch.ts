@@ -1,5 +1,5 @@
 import { print } from 'graphql';
-import { addressOf, type ConnectOptions, resultsOf } from './connect.js';
+import { addressOf, type ConnectOptions, subscribe } from './connect.js';
 import { RefreshJobUpdatedDocument, TaxpayerTokenUpdatedDocument } from './generated/graphql.js';
 import type { RefreshJobUpdatedSubscription, TaxpayerTokenUpdatedSubscription } from './generated/strict.js';
 import { errorCodeOf, type GatewayProblem, problemsOf, retryAfterSeconds, WatchFailed } from './problems.js';
@@ -34,7 +34,7 @@ export interface WatchOptions extends TokenWatchOptions {
 /**
  * Yields the status of a job now, then each change, never the same twice in a row; ends after a final status. Reconnects,
  * with growing pauses, when the connection is lost or brings nothing for 40 seconds, and when the token has expired (if `token`
- * is a function). Leaving the loop, or `return()`, ends the watch. Errors of `token` are passed on.
+ * is a function). Leaving the loop, or `return()`, ends the watch. Errors of `token` and of the callbacks are passed on.
  * @throws WatchFailed when the gateway refuses for a permanent reason, such as a token that was never valid
  * @throws TypeError when `url` is no address, or `token` no token; Error when another server answers there
  */
@@ -91,6 +91,7 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
   ending: AbortController,
 ): AsyncGenerator<Update, void, undefined> {
   const address = addressOf(url);
+  const operation = { query, variables };
   const ended = ending.signal;
   const aborted = new Promise<undefined>((resolve) => ended.addEventListener('abort', () => resolve(undefined)));
   const abort = () => ending.abort(signal?.reason);
@@ -106,27 +107,21 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
       if (/[^!-~]/.test(accessToken ?? ''))
         throw new TypeError('token must be ASCII without spaces and line breaks, and so without "Bearer"');
       let cause: unknown;
-      try {
-        for await (const result of resultsOf(address, { query, variables }, accessToken, ended, fetch)) {
-          const { data, errors } = result as { readonly data?: Data | null; readonly errors?: unknown };
-          cause = errors === undefined ? undefined : result;
-          throwUnlessPassing(cause, renewals > 0);
-          const update = data && updateIn(data);
-          if (!update) continue;
-          if (attempt > 0) onReconnected?.();
-          attempt = 0;
-          renewals = typeof token === 'function' ? 3 : 0;
-          const state = stateOf(update);
-          if (state !== lastState) yield update;
-          lastState = state;
-          if (finalStatuses.includes(update.status)) return;
-        }
-      } catch (error) {
+      for await (const { result, failure } of subscribe<Data>(address, operation, accessToken, ended, fetch)) {
         if (ended.aborted) return;
-        throwUnlessPassing(error, renewals > 0);
+        cause = failure ? (cause ?? failure) : result?.errors && result;
+        throwUnlessPassing(cause, renewals > 0);
         // Later, a proxy may answer so for a moment; at first, it is not the address of a gateway.
-        if (lastState === undefined && (error as { readonly isElsewhere?: boolean }).isElsewhere) throw error;
-        cause ??= error;
+        if (lastState === undefined && failure?.isElsewhere) throw failure;
+        const update = result?.data && updateIn(result.data);
+        if (!update) continue;
+        if (attempt > 0) onReconnected?.();
+        attempt = 0;
+        renewals = typeof token === 'function' ? 3 : 0;
+        const state = stateOf(update);
+        if (state !== lastState) yield update;
+        lastState = state;
+        if (finalStatuses.includes(update.status)) return;
       }
       if (errorCodeOf(cause) === 'UNAUTHENTICATED') renewals -= 1;
       const askedMs = 1000 * (retryAfterSeconds(cause) ?? 0);

@@ -4,8 +4,10 @@ import { serve } from '../../support/serve.js';
 
 const testTimeoutMs = 10_000;
 const job = { taxpayerId: 'x', jobId: 'y' };
-const streamOf = (events: string) => new Response(events, { headers: { 'content-type': 'text/event-stream' } });
+const streamOf = async (events: string | ReadableStream) =>
+  new Response(events, { headers: { 'content-type': 'text/event-stream' } });
 const eventsOf = (answer: object) => `event: next\ndata: ${JSON.stringify(answer)}\n\n`;
+const eventOf = (status: string, name?: string) => eventsOf({ data: { refreshJobUpdated: { name, status } } });
 
 /** Refuses every connection. */
 let server: Server;
@@ -54,16 +56,22 @@ describe('A watch', () => {
     }
   });
 
+  it('passes on what onReconnected throws', async () => {
+    const fetch = () => streamOf(eventOf('PROCESSING'));
+    const updates = watch({ fetch, onReconnected: mustNotReconnect });
+    await updates.next();
+    await expect(updates.next()).rejects.toThrow('It must not connect again');
+  });
+
   it(
     'ends when its signal aborts while token() is pending',
     async () => {
       const ending = new AbortController();
-      const { signal } = ending;
       const token = () => {
         setImmediate(() => ending.abort());
         return new Promise<string>(() => {});
       };
-      expect((await watch({ token, signal }).next()).done).toBe(true);
+      expect((await watch({ token, signal: ending.signal }).next()).done).toBe(true);
     },
     testTimeoutMs,
   );
@@ -84,16 +92,15 @@ describe('A watch', () => {
 describe('The event stream of a watch', () => {
   it('tells why it ended, and when another works, whose end is waited for no longer than that of the first', async () => {
     const ending = new AbortController();
-    const status = (name: string) => eventsOf({ data: { refreshJobUpdated: { status: name } } });
     const shuttingDown = { message: 'Shutting down', extensions: { code: 'SHUTTING_DOWN', retryable: true } };
-    const bodies = [status('PROCESSING') + eventsOf({ errors: [shuttingDown] }), status('PROCESSING')];
+    const bodies = [eventOf('PROCESSING') + eventsOf({ errors: [shuttingDown] }), eventOf('PROCESSING')];
     const causes: unknown[] = [];
     const pauses: number[] = [];
     const updates = watchRefreshJob({
       url,
       ...job,
       signal: ending.signal,
-      fetch: () => Promise.resolve(streamOf(`${bodies.shift()}event: complete\ndata:\n\n`)),
+      fetch: () => streamOf(`${bodies.shift()}event: complete\ndata:\n\n`),
       onReconnected: () => causes.push('works again'),
       onReconnect: (pauseMs, cause) => {
         causes.push(errorCodeOf(cause) ?? cause);
@@ -111,9 +118,8 @@ describe('The event stream of a watch', () => {
     ['lines that end with CRLF', 'a', (events: string) => events.replaceAll('\n', '\r\n')],
     ['no space after the colon', 'a', (events: string) => events.replaceAll('data: ', 'data:')],
   ])('may have %s', async (_, name, written) => {
-    const event = (status: string) => eventsOf({ data: { refreshJobUpdated: { name, status } } });
     const bytes = new TextEncoder().encode(
-      written(`:\n\n${event('PROCESSING')}:\n\n${event('COMPLETED')}event: complete\ndata: \n\n`),
+      written(`:\n\n${eventOf('PROCESSING', name)}:\n\n${eventOf('COMPLETED', name)}event: complete\ndata: \n\n`),
     );
     const byteByByte = new ReadableStream({
       start(controller) {
@@ -121,11 +127,10 @@ describe('The event stream of a watch', () => {
         controller.close();
       },
     });
-    const response = new Response(byteByByte, { headers: { 'content-type': 'text/event-stream' } });
     const updates = watchRefreshJob({
       url,
       ...job,
-      fetch: () => Promise.resolve(response),
+      fetch: () => streamOf(byteByByte),
       onReconnect: (_, cause) => {
         throw cause;
       },
@@ -142,7 +147,7 @@ describe('The event stream of a watch', () => {
     const asked: unknown[] = [];
     const fetch = (address: unknown) => {
       asked.push(address);
-      return Promise.resolve(streamOf(eventsOf({ data: { refreshJobUpdated: { status: 'COMPLETED' } } })));
+      return streamOf(eventOf('COMPLETED'));
     };
     const given = ['https://gateway.example/graphql/stream', 'https://gateway.example/a/?key=b'];
     for (const url of given) {
