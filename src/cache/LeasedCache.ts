@@ -205,7 +205,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
       if (!isSaved) {
         // A Redis that is nearly full may have taken the lease and refuse the entry: others must not wait for that.
         void release();
-        void this.#saveLater(reader);
+        void this.#saveLater(reader.id, owner);
       }
       return entry;
     } catch (error) {
@@ -228,7 +228,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
    * 10. Offers the store, again and again, an entry that it did not take, while memory has the entry, under the lease that may
    * still exist. An old entry is not offered: the store may no longer know that its subject was forgotten since.
    */
-  async #saveLater({ id, owner }: Pick<Reader<Value>, 'id' | 'owner'>): Promise<void> {
+  async #saveLater(id: string, owner: string): Promise<void> {
     if (this.#unsaved.has(id) || this.#unsaved.size === mostUnsaved) return;
     this.#unsaved.add(id);
     await pause(Math.max(saveAgainMs, (1000 * this.#unsaved.size) / mostSavesPerSecond));
@@ -240,7 +240,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const mayKeep = () => this.#memory.peek(id) === own;
     await this.#load({ id, owner, acceptable, mayKeep, fetch: async () => own }).catch((error) => {
       // Again, where another process held the lease for too long or failed. A StoreError comes only from a closed store.
-      if (!(error instanceof StoreError)) void this.#saveLater({ id, owner });
+      if (!(error instanceof StoreError)) void this.#saveLater(id, owner);
     });
   }
 

@@ -1,4 +1,4 @@
-import { isYoungerThan } from '../cache/Entry.js';
+import { isYoungerThan, type ReadRequest } from '../cache/Entry.js';
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { Secret } from '../config/Secret.js';
@@ -56,7 +56,7 @@ interface Failure {
   readonly until: number;
 }
 
-type Acceptable = (entry: TokenEntry) => boolean;
+type TokenRequest = Pick<ReadRequest<TokenAnswer>, 'acceptable' | 'hasPlace'>;
 
 /**
  * Brokers taxpayer tokens so that the token endpoint is called once per taxpayer and token lifetime (interface, 4.2:
@@ -86,7 +86,7 @@ export class TokenBroker implements MemoryKeeper {
       {
         kind: 'token',
         read: (id, _, call) =>
-          this.#read(id as TaxpayerId, (entry) => this.#isFresh(entry), { ...call, isWatch: true }),
+          this.#read(id as TaxpayerId, { acceptable: (entry) => this.#isFresh(entry) }, { ...call, isWatch: true }),
         taxpayerIn: (id) => id,
         known: (id, isFailing) => this.known(id, isFailing),
         newsOf: ({ value, stale }) => (stale ? 'stale' : digestOf(value.record)),
@@ -106,10 +106,10 @@ export class TokenBroker implements MemoryKeeper {
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code when there is nothing to show
    */
   record(id: TaxpayerId, call: ReadCall = {}, maxAgeMs = Infinity): TokenView | Promise<TokenView> {
-    const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
+    const acceptable = (entry: TokenEntry) => this.#isFresh(entry, maxAgeMs);
     const held = this.cache.held(id, acceptable);
     if (held !== undefined) return viewOf(held);
-    const read = () => this.#read(id, acceptable, call).catch((error) => this.#staleFor(error, id));
+    const read = () => this.#read(id, { acceptable }, call).catch((error) => this.#staleFor(error, id));
     return call.once ? call.once(`token ${maxAgeMs} ${id}`, read) : read();
   }
 
@@ -154,12 +154,12 @@ export class TokenBroker implements MemoryKeeper {
      * the old record can still be shown while the token endpoint is down.
      */
     const refused = new Set<string>();
-    const acceptable: Acceptable = (entry) =>
+    const acceptable = (entry: TokenEntry) =>
       !refused.has(entry.version) && (isRecord(entry) || isYoungerThan(entry, absenceMs));
     for (;;) {
       const leftMs = endsAt - performance.now();
-      // In the place of the `read`. A read of a token that takes longer goes on: others may be waiting for it.
-      const view = await inTime(leftMs, this.#read(id, acceptable, call, true), upstreamTimeout);
+      // The caller of this method has a place. A read of a token that takes longer goes on: others may be waiting for it.
+      const view = await inTime(leftMs, this.#read(id, { acceptable, hasPlace: true }, call), upstreamTimeout);
       beganAt ??= performance.now();
       const { value, version, startedAt } = view;
       try {
@@ -182,9 +182,9 @@ export class TokenBroker implements MemoryKeeper {
     }
   }
 
-  async #read(id: TaxpayerId, acceptable: Acceptable, call: ReadCall, hasPlace = false): Promise<TokenView> {
+  async #read(id: TaxpayerId, which: TokenRequest, call: ReadCall): Promise<TokenView> {
     const fetch = (endsAt: number) => this.#fetch(id, endsAt, call);
-    return viewOf(await this.cache.read(id, { holder: call.holder, acceptable, fetch, hasPlace }));
+    return viewOf(await this.cache.read(id, { ...which, holder: call.holder, fetch }));
   }
 
   /** @throws GatewayError during the pause of a record that keeps failing, the last error with the time that is left */
