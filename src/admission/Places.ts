@@ -74,8 +74,8 @@ export class Places {
   assertRoom(resource: Resource, holder: Holder, amount = 1): void {
     if (this.hasRoom(resource, holder, amount)) return;
     const { name, setting, perHolder } = this.bounds[resource];
-    const per = resource === 'newcomers' ? 'address' : 'caller';
     if (!this.#hasShare(resource, holder, amount)) {
+      const per = resource === 'newcomers' ? 'address' : 'caller';
       throw rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`);
     }
     throw rateLimited(`The gateway has no room for more ${name} (${setting})`);

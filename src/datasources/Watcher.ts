@@ -122,7 +122,7 @@ interface Reader<View> {
 class PollLoop<View extends Timed> {
   /** In the order in which polls are made on their behalf. */
   readonly #readers = new Set<Reader<View>>();
-  /** The callers on whose behalf a poll is under way that is not over. */
+  /** The callers on whose behalf polls are under way, but for those that are over (see {@link PollLoop.schedule}). */
   readonly #polling = new Set<Holder>();
   /** When the view of the last answer was read. */
   #latestAt: number | undefined;
@@ -170,14 +170,14 @@ class PollLoop<View extends Timed> {
    */
   async #poll(first?: Reader<View>): Promise<void> {
     const timer = this.#timer;
-    /** Another poll has found something, or all readers have left. */
+    /** Another poll was scheduled meanwhile, or all readers have left. */
     const isOver = () => this.#timer !== timer || this.#readers.size === 0;
-    /** An earlier poll sees to the other callers. */
-    const isLater = first !== undefined && this.#polling.size > 0;
+    /** Nobody else's turn comes in this poll: an earlier one sees to the other callers. */
+    const isOfFirstAlone = first !== undefined && this.#polling.size > 0;
     const asked = new Set<Holder>();
     for (const reader of this.#inTurn(first)) {
       const { holder } = reader.call;
-      if (isLater && asked.size > 0) return;
+      if (isOfFirstAlone && asked.size > 0) return;
       if (asked.has(holder) || !this.#readers.delete(reader)) continue; // or it has left
       asked.add(holder);
       this.#readers.add(reader);
@@ -249,9 +249,10 @@ class PollLoop<View extends Timed> {
     }
   }
 
+  /** Polls after the pause. Polls under way are over: what they return is ignored, and what they read is offered as other reads are. */
   schedule(pauseMs: number): void {
     clearTimeout(this.#timer);
-    this.#polling.clear(); // they are over
+    this.#polling.clear();
     this.#timer = setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
   }
 }

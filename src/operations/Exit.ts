@@ -40,7 +40,7 @@ export class Exit {
     return bytes <= smallAnswer || this.options.places.hasRoom('bytes', context.holder, bytes);
   }
 
-  /** Answers a refused request or operation. This answer replaces one that was made for it and could not be sent. */
+  /** Answers a refused request or operation, also in place of an answer for which there was no room. */
   refuse(record: OperationRecord, error: unknown): Answer {
     record.codes = noCodes;
     record.causes = noCauses;

@@ -13,7 +13,7 @@ export interface GraphQLRequest {
   readonly operationName: string | undefined;
   readonly variables: Variables;
   readonly extensions: Readonly<Record<string, unknown>>;
-  /** The text that the request was parsed from; undefined when the request came from the cache. */
+  /** The text of the HTTP body that the request was parsed from; undefined for others, and when it came from the cache. */
   readonly body?: string | undefined;
   /**
    * Characters that the request was parsed from; 0 when it came from the cache, which holds one object for all equal
@@ -40,8 +40,8 @@ export function requestOf(
   for (const name of ['variables', 'extensions']) {
     const value = parameters[name];
     if (!isNestedWithin(value, maxDepth)) {
-      const message = `must be nested at most ${maxDepth} levels (metadata ${maxMetadataDepth}, and ${levelsAroundMetadata} around it)`;
-      throw badInput(name, message);
+      const parts = `metadata ${maxMetadataDepth}, and ${levelsAroundMetadata} around it`;
+      throw badInput(name, `must be nested at most ${maxDepth} levels (${parts})`);
     }
     if (value != null && !isObject(value)) throw badRequest(`${name} must be an object`);
   }

@@ -66,8 +66,8 @@ export function rootFieldsOf(document: DocumentNode, node: Part): readonly Field
 /** What is selected by an operation, a fragment or a field; of a spread: its fragment. */
 function partsOf({ definitions }: DocumentNode, node: Part): readonly Part[] {
   if (node.kind !== Kind.FRAGMENT_SPREAD) return node.selectionSet?.selections ?? [];
-  const isIts = (one: DefinitionNode) => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === node.name.value;
-  return definitions.filter(isIts) as FragmentDefinitionNode[];
+  const isSpread = (one: DefinitionNode) => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === node.name.value;
+  return definitions.filter(isSpread) as FragmentDefinitionNode[];
 }
 
 /** @throws GatewayError for the first limit that an operation exceeds; it reveals nothing of the schema */

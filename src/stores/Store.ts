@@ -67,7 +67,7 @@ export const hourMs = 3_600_000;
  *
  * Every method rejects with a `StoreError`, and no other error, when the store refuses or does not answer within about a second; the
  * work may be done all the same. Opening one rejects only with a `ConfigError`, also while the server is down. `close` waits for no
- * server. The tests of an author are in `test/support/stores/storeContract.ts`; not all of this has one.
+ * server. `test/support/stores/storeContract.ts` tests most of this for every store.
  */
 export interface Store {
   /**

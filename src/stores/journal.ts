@@ -19,7 +19,8 @@ export interface JournalOptions extends StoreHooks, Wait {
   readonly onDamaged?: () => void;
 }
 
-const retryMs = 1000;
+/** How often the lock is renewed, and a write that failed is repeated, in milliseconds. */
+const lookEveryMs = 1000;
 /** The file is written anew once it is larger than twice its size at the last try to do so, plus this. */
 const slackBytes = 1 << 20;
 const chunkRecords = 64;
@@ -183,7 +184,6 @@ export class Journal {
     return size;
   }
 
-  /** Each second: renews the lock, and repeats a write that failed. */
   #lookSoon(): void {
     this.#timer = setTimeout(async () => {
       const failure = await this.lock.renew().then(() => undefined, ofSystem);
@@ -191,7 +191,7 @@ export class Journal {
       if (failure !== undefined) this.#note(failure);
       else if (this.failure !== undefined) void this.#writeOnce();
       this.#lookSoon();
-    }, retryMs).unref();
+    }, lookEveryMs).unref();
   }
 
   /** Reports when writing begins to fail, and when it works again. */

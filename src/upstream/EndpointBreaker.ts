@@ -39,7 +39,7 @@ export class EndpointBreaker {
    */
   #failedLast: string | undefined;
 
-  /** @param resetMs how long calls are refused once there were too many failures */
+  /** `resetMs`: how long calls are refused once there were too many failures. */
   constructor(private readonly resetMs: number) {}
 
   /** @throws GatewayError UPSTREAM_UNAVAILABLE in place of a call that is not made; whatever `call` throws */
