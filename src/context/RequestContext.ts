@@ -58,11 +58,11 @@ export class RequestContext implements OperationContext, ReadCall {
     private readonly services: Services,
     /** How many fields the operation answers. */
     fields: number,
-    /** That of the stream, for an event. */
-    given?: Trail,
+    /** Only for an event. */
+    trailOfStream?: Trail,
   ) {
-    this.trail = given ?? new Trail();
-    this.isPatient = given !== undefined;
+    this.trail = trailOfStream ?? new Trail();
+    this.isPatient = trailOfStream !== undefined;
     this.caller = facts.caller;
     this.holder = facts.caller.holder;
     this.laterMs = fields * laterFieldMs;

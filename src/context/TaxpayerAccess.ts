@@ -26,7 +26,7 @@ export class TaxpayerAccess {
 
   /** @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record} */
   record(maxAgeSeconds?: number): TaxpayerToken | Promise<TaxpayerToken> {
-    const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
+    const maxAgeMs = maxAgeSeconds == null ? Infinity : msOf(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
     return this.disclose(TaxpayerToken, 'record-shown', this.services.broker.record(this.id, this.context, maxAgeMs));
   }
 
@@ -43,7 +43,7 @@ export class TaxpayerAccess {
    *   wait; or as {@link RefreshJobs.status}
    */
   refreshJob(jobId: string, waitSeconds?: number): RefreshJob | Promise<RefreshJob> {
-    const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
+    const waitMs = waitSeconds == null ? 0 : msOf(waitSeconds, 'waitSeconds', 300);
     const id = identifiers.jobId(jobId);
     const view = this.services.jobs.status(this.id, id, this.context);
     return this.disclose(RefreshJob, 'job-shown', waitMs > 0 ? this.untilFinal(id, view, waitMs) : view);
@@ -112,7 +112,7 @@ async function keepAsking(allowed: Allowed, ended: AbortSignal): Promise<void> {
   }
 }
 
-function within(seconds: number, path: string, max: number): number {
-  if (seconds >= 0 && seconds <= max) return seconds;
-  throw badInput(path, `must be from 0 to ${max}`);
+function msOf(seconds: number, path: string, most: number): number {
+  if (seconds >= 0 && seconds <= most) return 1000 * seconds;
+  throw badInput(path, `must be from 0 to ${most}`);
 }

@@ -105,8 +105,7 @@ export function decodeTokenRecord(json: unknown, expected: TaxpayerId): TokenRec
   /** The value of a detail; null, which is then among the faults, if it cannot be shown. */
   const detail = <T>(name: keyof typeof details, schema: z.ZodType<T | null | undefined>, member: string = name) => {
     const { data, error } = schema.safeParse(record[member]);
-    const message = 'The service gave a value that breaks its contract';
-    if (error) faults[name] = { message, reason: mistakesIn(error, member) };
+    if (error) faults[name] = { message: brokenDetail, reason: mistakesIn(error, member) };
     return data ?? null;
   };
   const name = detail('name', details.name);
@@ -146,6 +145,8 @@ function decode<T>(schema: z.ZodType<T>, json: unknown): T {
   if (!result.success) throw contractBreach(mistakesIn(result.error, 'the body'));
   return result.data;
 }
+
+const brokenDetail = 'The service gave a value that breaks its contract';
 
 /** `reason` names members and kinds, never values. */
 const contractBreach = (reason: string) => new NoAnswer('invalid', reason);
