@@ -118,8 +118,8 @@ export class LocalStore implements Store {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true; // first: what came after the last write would be lost
     await this.#journal?.close();
-    this.#isClosed = true;
   }
 
   /** The value at `place`, which now counts as used last; undefined if there is none, or its version is refused. */

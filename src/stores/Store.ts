@@ -106,6 +106,6 @@ export interface Store {
   /** Adds one to a counter. A new one lives for `ttlMs` from its first count. */
   increment(key: string, ttlMs: number): Promise<{ readonly count: number; readonly leftMs: number }>;
 
-  /** Ends connections, timers and files. Idempotent. */
+  /** Ends connections, timers and files. From the call on, other operations are refused. Idempotent. */
   close(): Promise<void>;
 }

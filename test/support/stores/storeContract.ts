@@ -12,8 +12,12 @@ interface StoreUnderTest {
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 const newKey = () => randomBytes(16).toString('base64url');
 const newPlace = (field = 'token'): Place => ({ record: newKey(), field });
-const value = (text: string, more: { version?: string; ageMs?: number; begunAt?: number; ttlMs?: number } = {}) => ({
-  ...{ version: text, value: bytes(text), ageMs: 0, begunAt: 0, ttlMs: 60_000 },
+const value = (text: string, more?: { version?: string; ageMs?: number; begunAt?: number; ttlMs?: number }) => ({
+  version: text,
+  value: bytes(text),
+  ageMs: 0,
+  begunAt: 0,
+  ttlMs: 60_000,
   ...more,
 });
 const wish = (owner: string, refused?: string, awaited?: string) => ({ owner, leaseMs: 3000, refused, awaited });
@@ -42,7 +46,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
     const atOnce = <T>(count: number, ask: (each: Store, n: number) => Promise<T>) =>
       Promise.all(times(count, (n) => ask(n % 2 ? store : peer, n)));
     /** Writes a value as the holder of a lease does. */
-    const write = async (place: Place, text: string, more: Parameters<typeof value>[1] = {}) => {
+    const write = async (place: Place, text: string, more?: Parameters<typeof value>[1]) => {
       const acquired = await store.acquire(place, wish('writer'));
       if (acquired.state === 'found') await store.acquire(place, wish('writer', acquired.stored.version));
       expect(await store.settle(place, 'writer', value(text, more))).toBe(true);
@@ -218,10 +222,11 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       for (const { leftMs } of values) expect(leftMs).toBeGreaterThan(1000);
     });
 
-    it('closes twice, and then refuses to work', async () => {
+    it('closes twice, and refuses to work from then on, before it is closed', async () => {
       const closing = await (await start()).open();
-      await Promise.all([closing.close(), closing.close()]);
+      const closed = [closing.close(), closing.close()];
       await expect(closing.get(newKey())).rejects.toThrow('closed');
+      await Promise.all(closed);
     });
   });
 }
