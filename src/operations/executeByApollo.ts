@@ -20,7 +20,6 @@ export function createApolloServer({ schema, log, quota }: OperationsOptions): A
     persistedQueries: false,
     documentStore: null,
     logger: log,
-    formatError: (_, error) => error as never, // `Exit` masks errors
     plugins: [
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginInlineTraceDisabled(),

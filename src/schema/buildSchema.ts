@@ -31,7 +31,8 @@ type ResolverClass = new () => Resolver;
 
 /**
  * Builds the executable subgraph schema. TypeGraphQL's build settings are process-global and stick between calls, so every
- * one that matters is given here, and here only. `resolvers`: by the name of their type.
+ * one that matters is given here, and here only. Those about calls of resolvers do not: see {@link callDirectly}.
+ * `resolvers`: by the name of their type.
  */
 export function buildSchema(
   resolvers: Readonly<Record<string, ResolverClass>>,
@@ -43,13 +44,10 @@ export function buildSchema(
   );
   const types = buildSchemaSync({
     resolvers: [...instances.keys()] as unknown as NonEmptyArray<ResolverClass>,
-    validate: false, // its errors carry the value sent; inputs are checked where they are used
-    globalMiddlewares: [],
     scalarsMap: [],
     nullableByDefault: false,
     skipCheck: true, // the federation directives are only defined below
     pubSub: {} as PubSub, // required for subscriptions but unused: ours bring their own iterators
-    container: { get: (someClass) => instances.get(someClass)?.[1] },
   });
   callDirectly(types, instances);
   for (const [name, description] of Object.entries(rootDescriptions)) {
