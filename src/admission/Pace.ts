@@ -14,7 +14,7 @@ export class Pace {
   constructor(private readonly rate: Rate) {}
 
   /** Takes units. Returns the milliseconds until the last of them may pass; takes none when that is more than `longestMs`. */
-  take(units = 1): number {
+  take(units: number): number {
     const { atOnce, everyMs, longestMs } = this.rate;
     const now = performance.now();
     const taken = Math.max(0, this.#taken - (now - this.#at) / everyMs) + units;
