@@ -5,7 +5,7 @@ import { readIssuerKeys } from '../auth/IssuerKeys.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { Agents } from '../network/agents.js';
 import { fetchJson, NoAnswer } from '../network/exchange.js';
-import { readPemFiles } from '../network/pemFiles.js';
+import { endOf, readPemFiles } from '../network/pemFiles.js';
 import { readListed } from '../operations/TrustedDocuments.js';
 import { readProviders } from '../schema/Provider.js';
 import { directoryIn } from '../stores/openStore.js';
@@ -36,7 +36,10 @@ function partsOf(config: Config) {
   const others = new Agents(config);
   const parts = [
     found('configuration', async () => {
-      for (const files of [tls, upstreamTls]) if (files) readPemFiles(files);
+      for (const files of [tls, upstreamTls]) {
+        const end = files ? endOf(readPemFiles(files)) : Infinity;
+        if (end < Date.now()) throw new Error(`${files?.cert?.setting} holds a certificate that has expired`);
+      }
       readProviders(config.PROVIDERS_FILE);
       const state = baseUrl === undefined ? 'complete, for the embedded sandbox' : 'complete';
       return [state, ...config.warnings].join('; ');
@@ -70,7 +73,7 @@ async function found(part: string, look: () => Promise<string>) {
  * In Redis, writes items that no gateway looks for; all are gone within an hour. A directory may be in use: it is only looked
  * at.
  */
-async function store(url: string): Promise<string> {
+async function store(url: string) {
   if (url === 'memory:') return 'memory: each process has its own';
   const path = directoryIn(url);
   if (path) return directory(path);
@@ -98,7 +101,7 @@ async function store(url: string): Promise<string> {
   });
 }
 
-async function directory(path: string): Promise<string> {
+async function directory(path: string) {
   let present = path;
   while (!existsSync(present)) present = dirname(present);
   await access(`${present}/.`, constants.W_OK | constants.X_OK).catch(() => {
@@ -108,7 +111,7 @@ async function directory(path: string): Promise<string> {
 }
 
 /** Any answer of the server itself counts as success: nobody knows what a base URL answers without credentials. */
-async function answering(setting: string, url: string, { agentFor: agent }: Agents): Promise<string> {
+async function answering(setting: string, url: string, { agentFor: agent }: Agents) {
   const startedAt = performance.now();
   const answer = await fetchJson(url, limitMs, { agent }).then(
     () => 'HTTP 200',
@@ -122,4 +125,4 @@ async function answering(setting: string, url: string, { agentFor: agent }: Agen
   return `${setting} answers (${answer}) in ${msSince(startedAt)} ms`;
 }
 
-const msSince = (startedAt: number): number => Math.round(performance.now() - startedAt);
+const msSince = (startedAt: number) => Math.round(performance.now() - startedAt);

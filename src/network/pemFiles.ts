@@ -56,8 +56,7 @@ export function followPemFiles(files: PemFiles, present: Pem, reporting: Reporti
   const named = Object.values(files).filter((file) => file !== undefined);
   let inUse = present;
   const showEnd = () => {
-    const ends = inUse.cert && certificatesIn(inUse.cert).map(({ validTo }) => Date.parse(validTo) / 1000);
-    if (ends && files.cert) reporting.metrics.certificateEnds.set(files.cert.setting, Math.min(...ends));
+    if (files.cert) reporting.metrics.certificateEnds.set(files.cert.setting, endOf(inUse) / 1000);
   };
   showEnd();
   const take = () => {
@@ -71,14 +70,19 @@ export function followPemFiles(files: PemFiles, present: Pem, reporting: Reporti
   follow({ ...reporting, paths: named.map(({ file }) => file), take });
 }
 
+/** When the first of the certificates that are presented expires, in milliseconds since the epoch; Infinity without any. */
+export function endOf({ cert }: Pem): number {
+  return Math.min(...(cert ? certificatesIn(cert) : []).map(({ validTo }) => Date.parse(validTo)));
+}
+
 /** @throws Error when there is none, or one cannot be read, such as one that is cut off */
-function certificatesIn(pem: Buffer): X509Certificate[] {
+function certificatesIn(pem: Buffer) {
   const blocks = pem.toString('latin1').match(/-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----.*?(?=-----BEGIN|$)/gs);
   if (blocks === null) throw new Error('no certificate');
   return blocks.map((block) => new X509Certificate(block));
 }
 
-function read({ setting, file }: NamedFile): Buffer {
+function read({ setting, file }: NamedFile) {
   try {
     return readFileSync(file);
   } catch (error) {
