@@ -1,6 +1,5 @@
 import type { Decision } from '../auth/DecisionPoint.js';
 import { identifiers, type JobId, type TaxpayerId } from '../datasources/identifiers.js';
-import type { LatestValue } from '../datasources/LatestValue.js';
 import { isFinalJob, type JobView, jobKey } from '../datasources/RefreshJobs.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
 import type { Timed, Watcher, WatchOptions } from '../datasources/Watcher.js';
@@ -13,6 +12,9 @@ import type { RequestContext, Services } from './RequestContext.js';
 
 /** Gets the decision that lets the caller see a taxpayer at this moment. Throws or rejects when there is none. */
 type Allowed = () => Decision | Promise<Decision>;
+
+/** Longest time that a query may wait for a job. */
+export const longestWaitSeconds = 300;
 
 /** What a caller who may see a taxpayer can ask about them; handed out by {@link RequestContext.taxpayer} alone. */
 export class TaxpayerAccess {
@@ -43,7 +45,7 @@ export class TaxpayerAccess {
    *   wait; or as {@link RefreshJobs.status}
    */
   refreshJob(jobId: string, waitSeconds?: number): RefreshJob | Promise<RefreshJob> {
-    const waitMs = waitSeconds == null ? 0 : msOf(waitSeconds, 'waitSeconds', 300);
+    const waitMs = msOf(waitSeconds ?? 0, 'waitSeconds', longestWaitSeconds);
     const id = identifiers.jobId(jobId);
     const view = this.services.jobs.status(this.id, id, this.context);
     return this.disclose(RefreshJob, 'job-shown', waitMs > 0 ? this.untilFinal(id, view, waitMs) : view);
@@ -55,7 +57,7 @@ export class TaxpayerAccess {
   }
 
   /** Begins a watch. It ends with FORBIDDEN or AUTH_UNAVAILABLE when its decision expires and no new one allows it. */
-  private watch<View extends Timed>(watcher: Watcher<View>, id: string, until: WatchOptions = {}): LatestValue<View> {
+  private watch<View extends Timed>(watcher: Watcher<View>, id: string, until: WatchOptions = {}) {
     const { allowed } = this;
     const { places } = this.services;
     const { holder, trail } = this.context;
@@ -72,7 +74,7 @@ export class TaxpayerAccess {
   }
 
   /** Waits for a final status, and returns the last one that was seen. */
-  private async untilFinal(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
+  private async untilFinal(id: JobId, present: JobView | Promise<JobView>, waitMs: number) {
     let view = await present;
     if (isFinalJob(view.value.job)) return view;
     const { caller, signal } = this.context.facts;
@@ -105,7 +107,7 @@ export class TaxpayerAccess {
 }
 
 /** Gets a new decision whenever one expires, until `ended` aborts. Rejects when there is none that allows access. */
-async function keepAsking(allowed: Allowed, ended: AbortSignal): Promise<void> {
+async function keepAsking(allowed: Allowed, ended: AbortSignal) {
   while (!ended.aborted) {
     const { until } = await allowed();
     await pause(until - performance.now(), ended);

@@ -1,5 +1,6 @@
 import { Arg, Directive, ID, Int } from 'type-graphql';
 import type { Scope } from '../auth/caller.js';
+import { longestWaitSeconds } from '../context/TaxpayerAccess.js';
 
 /** Publishes the scope that a field needs, so that routers can refuse callers without it, as `RequestContext` does. */
 export function Needs(scope: Scope): MethodDecorator {
@@ -26,6 +27,5 @@ export const MaxAgeSeconds = Arg('maxAgeSeconds', () => Int, {
 });
 export const WaitSeconds = Arg('waitSeconds', () => Int, {
   nullable: true,
-  description:
-    'Long poll: wait up to this many seconds, at most 300, for the job to complete or fail. The answer comes as soon as it does, and otherwise with the status at the end of that time.',
+  description: `Long poll: wait up to this many seconds, at most ${longestWaitSeconds}, for the job to complete or fail. The answer comes as soon as it does, and otherwise with the status at the end of that time.`,
 });
