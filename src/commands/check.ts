@@ -73,7 +73,7 @@ async function found(part: string, look: () => Promise<string>) {
  * In Redis, writes items that no gateway looks for; all are gone within an hour. A directory may be in use: it is only looked
  * at.
  */
-async function store(url: string) {
+async function store(url: string): Promise<string> {
   if (url === 'memory:') return 'memory: each process has its own';
   const path = directoryIn(url);
   if (path) return directory(path);
@@ -101,7 +101,7 @@ async function store(url: string) {
   });
 }
 
-async function directory(path: string) {
+async function directory(path: string): Promise<string> {
   let present = path;
   while (!existsSync(present)) present = dirname(present);
   await access(`${present}/.`, constants.W_OK | constants.X_OK).catch(() => {
@@ -111,7 +111,7 @@ async function directory(path: string) {
 }
 
 /** Any answer of the server itself counts as success: nobody knows what a base URL answers without credentials. */
-async function answering(setting: string, url: string, { agentFor: agent }: Agents) {
+async function answering(setting: string, url: string, { agentFor: agent }: Agents): Promise<string> {
   const startedAt = performance.now();
   const answer = await fetchJson(url, limitMs, { agent }).then(
     () => 'HTTP 200',
@@ -125,4 +125,4 @@ async function answering(setting: string, url: string, { agentFor: agent }: Agen
   return `${setting} answers (${answer}) in ${msSince(startedAt)} ms`;
 }
 
-const msSince = (startedAt: number) => Math.round(performance.now() - startedAt);
+const msSince = (startedAt: number): number => Math.round(performance.now() - startedAt);

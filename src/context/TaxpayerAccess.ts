@@ -1,5 +1,6 @@
 import type { Decision } from '../auth/DecisionPoint.js';
 import { identifiers, type JobId, type TaxpayerId } from '../datasources/identifiers.js';
+import type { LatestValue } from '../datasources/LatestValue.js';
 import { isFinalJob, type JobView, jobKey } from '../datasources/RefreshJobs.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
 import type { Timed, Watcher, WatchOptions } from '../datasources/Watcher.js';
@@ -57,7 +58,7 @@ export class TaxpayerAccess {
   }
 
   /** Begins a watch. It ends with FORBIDDEN or AUTH_UNAVAILABLE when its decision expires and no new one allows it. */
-  private watch<View extends Timed>(watcher: Watcher<View>, id: string, until: WatchOptions = {}) {
+  private watch<View extends Timed>(watcher: Watcher<View>, id: string, until: WatchOptions = {}): LatestValue<View> {
     const { allowed } = this;
     const { places } = this.services;
     const { holder, trail } = this.context;
@@ -74,7 +75,7 @@ export class TaxpayerAccess {
   }
 
   /** Waits for a final status, and returns the last one that was seen. */
-  private async untilFinal(id: JobId, present: JobView | Promise<JobView>, waitMs: number) {
+  private async untilFinal(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
     let view = await present;
     if (isFinalJob(view.value.job)) return view;
     const { caller, signal } = this.context.facts;
@@ -107,7 +108,7 @@ export class TaxpayerAccess {
 }
 
 /** Gets a new decision whenever one expires, until `ended` aborts. Rejects when there is none that allows access. */
-async function keepAsking(allowed: Allowed, ended: AbortSignal) {
+async function keepAsking(allowed: Allowed, ended: AbortSignal): Promise<void> {
   while (!ended.aborted) {
     const { until } = await allowed();
     await pause(until - performance.now(), ended);

@@ -76,13 +76,13 @@ export function endOf({ cert }: Pem): number {
 }
 
 /** @throws Error when there is none, or one cannot be read, such as one that is cut off */
-function certificatesIn(pem: Buffer) {
+function certificatesIn(pem: Buffer): X509Certificate[] {
   const blocks = pem.toString('latin1').match(/-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----.*?(?=-----BEGIN|$)/gs);
   if (blocks === null) throw new Error('no certificate');
   return blocks.map((block) => new X509Certificate(block));
 }
 
-function read({ setting, file }: NamedFile) {
+function read({ setting, file }: NamedFile): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
