@@ -38,7 +38,7 @@ export function unchangedTimeOf(record: TokenRecord, before?: Pick<TokenEntry, '
     return digestOf(before.value.record) === digestOf(record) ? before.value.unchangedForMs + agoMs : 0;
   }
   if (record.faults || record.createdAt === null) return 0; // the service may mend a fault soon
-  return Math.max(0, Date.now() - Date.parse(record.createdAt)) || 0; // NaN for a date that does not exist
+  return Math.max(0, Date.now() - Date.parse(record.createdAt));
 }
 
 const digests = new WeakMap<TokenRecord, string>();

@@ -41,7 +41,8 @@ const isoTime = z
       z.iso.datetime({ local: true }).transform((text) => `${text}Z`),
       z.iso.date(),
     ]),
-  );
+  )
+  .refine((text) => /^\d/.test(new Date(text).toJSON())); // in UTC, the year may have five digits, and then a sign
 
 const clientLink = z.object({
   id: z.string().min(1),

@@ -76,9 +76,9 @@ export class TaxpayerToken {
     this.taxpayerId = record.taxpayerId;
     this.secretToken = record.accessToken;
     const { name, metadata, createdAt, faults } = record;
-    this.name = faults?.name ? broken(faults.name) : name;
-    this.metadata = faults?.metadata ? broken(faults.metadata) : metadata;
-    this.createdAt = faults?.createdAt ? broken(faults.createdAt) : dateOf(createdAt);
+    this.name = name ?? broken(faults?.name);
+    this.metadata = metadata ?? broken(faults?.metadata);
+    this.createdAt = createdAt ? new Timestamp(createdAt) : broken(faults?.createdAt);
     this.provider = vocabulary.nameOf('provider', vocabulary.providers, record.providerId);
     this.providerId = record.providerId;
     this.status = vocabulary.nameOf('taxpayer-status', TaxpayerStatus, record.status);
@@ -87,9 +87,7 @@ export class TaxpayerToken {
   }
 }
 
-const dateOf = (text: string | null) => (text === null ? null : new Timestamp(text));
-
-/** The value of a field that the service answered in breach of its contract: graphql-js makes it null and adds the error. */
-function broken({ message, reason }: { readonly message: string; readonly reason: string }): GatewayError {
-  return new GatewayError('UPSTREAM_INVALID_RESPONSE', message, { reason });
+/** The value of a field that is null: if what the service answered breaks its contract, graphql-js adds the error. */
+function broken(fault?: { readonly message: string; readonly reason: string }): GatewayError | null {
+  return fault ? new GatewayError('UPSTREAM_INVALID_RESPONSE', fault.message, { reason: fault.reason }) : null;
 }
