@@ -9,7 +9,7 @@ const silenceLimitMs = 40_000;
 
 /** A result or, last, why there are no more: the gateway refuses, the connection is lost or silent, or `signal` aborts. */
 interface Received<Data> {
-  readonly result?: { readonly data?: Data | null; readonly errors?: unknown };
+  readonly result?: { readonly data?: Data | null };
   readonly failure?: Error & { readonly isElsewhere?: boolean };
 }
 

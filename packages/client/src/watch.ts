@@ -7,7 +7,7 @@ import { errorCodeOf, type GatewayProblem, problemsOf, retryAfterSeconds, WatchF
 /** One status of a refresh job. */
 export type JobUpdate = RefreshJobUpdatedSubscription['refreshJobUpdated'];
 
-/** The token record of a taxpayer at one time; without the access token. */
+/** The token record of a taxpayer at one time; without the access token. A part that the service got wrong is null. */
 export type TokenUpdate = TaxpayerTokenUpdatedSubscription['taxpayerTokenUpdated'];
 
 export interface TokenWatchOptions extends ConnectOptions {
@@ -91,7 +91,6 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
   ending: AbortController,
 ): AsyncGenerator<Update, void, undefined> {
   const address = addressOf(url);
-  const operation = { query, variables };
   const ended = ending.signal;
   const aborted = new Promise<undefined>((resolve) => ended.addEventListener('abort', () => resolve(undefined)));
   const abort = () => ending.abort(signal?.reason);
@@ -107,13 +106,20 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
       if (/[^!-~]/.test(accessToken ?? ''))
         throw new TypeError('token must be ASCII without spaces and line breaks, and so without "Bearer"');
       let cause: unknown;
-      for await (const { result, failure } of subscribe<Data>(address, operation, accessToken, ended, fetch)) {
+      for await (const { result, failure } of subscribe<Data>(
+        address,
+        { query, variables },
+        accessToken,
+        ended,
+        fetch,
+      )) {
         if (ended.aborted) return;
-        cause = failure ? (cause ?? failure) : result?.errors && result;
+        const update = result?.data && updateIn(result.data);
+        if (failure) cause ??= failure;
+        else cause = update ? undefined : result; // beside an update, errors only say why parts of it are null
         throwUnlessPassing(cause, renewals > 0);
         // Later, a proxy may answer so for a moment; at first, it is not the address of a gateway.
         if (lastState === undefined && failure?.isElsewhere) throw failure;
-        const update = result?.data && updateIn(result.data);
         if (!update) continue;
         if (attempt > 0) onReconnected?.();
         attempt = 0;

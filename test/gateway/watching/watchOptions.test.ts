@@ -90,10 +90,14 @@ describe('A watch', () => {
 });
 
 describe('The event stream of a watch', () => {
-  it('tells why it ended, and when another works, whose end is waited for no longer than that of the first', async () => {
+  it('tells why it ended, and when another works, whose end is waited for no longer than that of the first; a broken part ends none', async () => {
     const ending = new AbortController();
-    const shuttingDown = { message: 'Shutting down', extensions: { code: 'SHUTTING_DOWN', retryable: true } };
-    const bodies = [eventOf('PROCESSING') + eventsOf({ errors: [shuttingDown] }), eventOf('PROCESSING')];
+    const errors = (code: string) => ({ errors: [{ extensions: { code } }] });
+    const status = eventsOf({
+      data: { refreshJobUpdated: { status: 'PROCESSING' } },
+      ...errors('UPSTREAM_INVALID_RESPONSE'),
+    });
+    const bodies = [status + eventsOf(errors('SHUTTING_DOWN')), status];
     const causes: unknown[] = [];
     const pauses: number[] = [];
     const updates = watchRefreshJob({
