@@ -111,8 +111,11 @@ function isRouter(presented: string | undefined, secrets: Secret | undefined): b
   if (secrets === undefined) return undefined;
   if (presented === undefined) return false;
   const digest = digestOf(presented);
-  const all = secrets.reveal().split(',');
-  return all.map((secret) => timingSafeEqual(digest, digestOf(secret))).includes(true);
+  return secrets
+    .reveal()
+    .split(',')
+    .map((secret) => timingSafeEqual(digest, digestOf(secret)))
+    .includes(true);
 }
 
 const digestOf = (text: string) => hash('sha256', text, 'buffer');

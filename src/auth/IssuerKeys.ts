@@ -69,7 +69,7 @@ export class IssuerKeys {
     const { stopped } = this.surroundings;
     while (!stopped.aborted) {
       await this.#look();
-      await pause(this.#failure ? retryMs : Math.min(refreshMs, this.#maxAgeMs / 2), stopped);
+      await pause(Math.min(refreshMs, this.#maxAgeMs / 2), stopped);
     }
   }
 
@@ -105,7 +105,8 @@ export class IssuerKeys {
       this.#failure = undefined;
     } catch (error) {
       this.#failure = error as NoAnswer;
-      this.#notBefore = performance.now() + retryMs - 1; // the timer of `start` may be a moment early
+      this.#notBefore = performance.now() + retryMs - 1; // the timer may be a moment early
+      void pause(retryMs, stopped).then(() => this.#look());
     }
     if (!stopped.aborted) this.#report(this.#failure?.kind, this.#failure?.reason);
   }

@@ -50,8 +50,9 @@ export class SealedStore {
     const acquired = await this.options.store.acquire(place, wish);
     if (acquired.state === 'failed') return { ...acquired, failure: this.#open(failureName(place), acquired.failure) };
     if (acquired.state !== 'found') return acquired;
-    const { version, value } = acquired.stored;
-    return { ...acquired, stored: { ...acquired.stored, value: this.#open(this.#valueName(place, version), value) } };
+    const { stored } = acquired;
+    const value = this.#open(this.#valueName(place, stored.version), stored.value);
+    return { ...acquired, stored: { ...stored, value } };
   }
 
   settle(place: Place, owner: string, outcome: Outcome<unknown, object>): Promise<boolean> {

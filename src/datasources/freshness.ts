@@ -11,11 +11,9 @@ export interface FreshnessRule {
   readonly maxMs: number;
 }
 
-const finalStatuses = ['REJECTED', 'COMPLETED'];
-
 /** Whether the record has a status that the service will not change any more (interface, 3.1). */
 export function isFinal({ status }: TokenRecord): boolean {
-  return finalStatuses.includes(status);
+  return status === 'REJECTED' || status === 'COMPLETED';
 }
 
 /** Shortest time for which a record with an unreadable part is fresh, in milliseconds: the service may mend it soon. */
