@@ -89,5 +89,5 @@ export class TaxpayerToken {
 
 /** The value of a field that is null: if what the service answered breaks its contract, graphql-js adds the error. */
 function broken(fault?: { readonly message: string; readonly reason: string }): GatewayError | null {
-  return fault ? new GatewayError('UPSTREAM_INVALID_RESPONSE', fault.message, fault) : null;
+  return fault ? new GatewayError('UPSTREAM_INVALID_RESPONSE', fault.message, { reason: fault.reason }) : null;
 }

@@ -74,9 +74,8 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
   const isRefused = /^(Socket closed with event )?440[13]\b/.test(String(closeCode ?? message));
   const extensions = isRefused ? { code: 'UNAUTHENTICATED' } : source['extensions'];
   if (!isObject(extensions)) return undefined;
-  const { retryAfterSeconds: seconds, requestId, violations } = extensions;
+  const { retryable: given, retryAfterSeconds: seconds, requestId, violations } = extensions;
   const code = extensions['code'] as ErrorCode; // of a later gateway, perhaps another: it says whether that is retryable
-  const given = extensions['retryable'];
   const retryable = typeof given === 'boolean' ? given : errorCodes[code]?.retryable;
   if (typeof code !== 'string' || retryable === undefined) return undefined;
   return {

@@ -91,6 +91,7 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
   ending: AbortController,
 ): AsyncGenerator<Update, void, undefined> {
   const address = addressOf(url);
+  const operation = { query, variables };
   const ended = ending.signal;
   const aborted = new Promise<undefined>((resolve) => ended.addEventListener('abort', () => resolve(undefined)));
   const abort = () => ending.abort(signal?.reason);
@@ -106,13 +107,7 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
       if (/[^!-~]/.test(accessToken ?? ''))
         throw new TypeError('token must be ASCII without spaces and line breaks, and so without "Bearer"');
       let cause: unknown;
-      for await (const { result, failure } of subscribe<Data>(
-        address,
-        { query, variables },
-        accessToken,
-        ended,
-        fetch,
-      )) {
+      for await (const { result, failure } of subscribe<Data>(address, operation, accessToken, ended, fetch)) {
         if (ended.aborted) return;
         const update = result?.data && updateIn(result.data);
         if (failure) cause ??= failure;
