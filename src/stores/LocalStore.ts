@@ -151,6 +151,7 @@ export class LocalStore implements Store {
   async #set(key: string, kept: Kept): Promise<void> {
     if (!this.#held.has(key)) this.#makeRoom();
     this.#bytes += sizeOf(kept) - sizeOf(this.#held.get(key));
+    this.#held.delete(key);
     this.#held.set(key, { ...kept, value: copyOf(kept.value) });
     await this.#journal?.changed(key);
   }

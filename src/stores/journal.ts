@@ -41,8 +41,8 @@ export async function readJournal(directory: string, map: Map<string, Kept>): Pr
     const record = decode(bytes.subarray(at + headerBytes, end));
     if (record === undefined) break;
     const [key, kept] = record;
+    map.delete(key); // a map keeps the place of what it has
     if (kept.endsAt > performance.now()) map.set(key, kept);
-    else map.delete(key);
   }
   return at < bytes.length;
 }

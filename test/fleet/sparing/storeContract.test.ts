@@ -34,12 +34,12 @@ it('The store in memory drops the records used least recently when it is full, a
   const store = new LocalStore(5 * 301);
   await store.put('link', Buffer.from('x'), 60_000, 'always');
   await store.increment('count', 60_000);
-  for (const record of ['a', 'b', 'c', 'a', 'd']) {
-    const turn = await store.acquire({ ...place, record }, wish);
+  for (const record of ['a', 'b', 'c', 'a', 'b', 'd']) {
+    const turn = await store.acquire({ ...place, record }, { ...wish, refused: record === 'b' ? 'v' : undefined });
     if (turn.state === 'taken') await store.settle({ ...place, record }, 'me', outcome);
   }
   const kept = await Promise.all(['a', 'b', 'c', 'd'].map((record) => store.fields(record)));
-  expect(kept.map(({ length }) => length)).toEqual([1, 0, 1, 1]);
+  expect(kept.map(({ length }) => length)).toEqual([1, 1, 0, 1]);
   for (const key of ['more', 'still', 'yet']) await store.put(key, Buffer.from('x'), 60_000, 'always');
   for (const key of ['last', 'very last'])
     await expect(store.put(key, Buffer.from('x'), 60_000, 'always')).rejects.toMatchObject({ code: 'EFULL' });
