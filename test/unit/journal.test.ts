@@ -98,6 +98,14 @@ it('A claim that cannot be written is refused, and free again', async () => {
   expect(await inStore(directory, (next) => next.put('claim', value, 60_000, 'if-absent'))).toBe(true);
 });
 
+it('A claim that a process writes after it stood still, into the file before that of its successor, does not count', async () => {
+  const { directory, store } = await openStore();
+  rmSync(join(directory, 'lock'));
+  writeFileSync(join(directory, 'lock'), 'of its successor');
+  await expect(store.put('claim', value, 60_000, 'if-absent')).rejects.toMatchObject({ code: 'ELOCKED' });
+  await store.close();
+});
+
 it('A process that stood still while it wrote the file anew leaves that of its successor, also once that has ended', async () => {
   const { directory, store, methods } = await openStore();
   await store.put('key', value, 60_000, 'always');

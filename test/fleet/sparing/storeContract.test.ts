@@ -55,10 +55,12 @@ it('A store in a file finds nothing whose time was over while no process ran', a
   const before = await LocalStore.open(directory, { waitMs: 0 });
   await before.put('short', Buffer.from('x'), 1000, 'always');
   await before.put('long', Buffer.from('x'), 60_000, 'always');
+  await before.settle(place, 'me', { ...outcome, ageMs: 5000 });
   await before.close();
   await sleep(1100);
   const after = await LocalStore.open(directory, { waitMs: 0 });
   expect([await after.get('short'), (await after.get('long'))?.value]).toEqual([undefined, Buffer.from('x')]);
+  expect((await after.fields(place.record))[0]?.ageMs).toBeGreaterThan(6000);
   await after.close();
 });
 
