@@ -46,20 +46,17 @@ export class Sealer {
 
   /** Decrypts the bytes found under `name`. Undefined unless they are an intact entry of a known key and this name. */
   open(name: string, sealed: Buffer): Buffer | undefined {
-    // A store that is at fault may have answered something else than bytes.
-    if (!Buffer.isBuffer(sealed) || sealed.length < headerBytes + tagBytes) return undefined;
-    const header = sealed.subarray(0, headerBytes);
-    const ring = this.#rings.find(({ id }) => header.subarray(0, keyIdBytes).equals(id));
-    if (ring === undefined) return undefined;
-    const decipher = createDecipheriv('aes-256-gcm', ring.encryption, header.subarray(-nonceBytes), {
-      authTagLength: tagBytes,
-    });
-    decipher.setAAD(Buffer.concat([header, Buffer.from(name)]));
-    decipher.setAuthTag(sealed.subarray(-tagBytes));
     try {
+      const header = sealed.subarray(0, headerBytes);
+      const ring = this.#rings.find(({ id }) => header.subarray(0, keyIdBytes).equals(id)) as KeyRing;
+      const decipher = createDecipheriv('aes-256-gcm', ring.encryption, header.subarray(-nonceBytes), {
+        authTagLength: tagBytes,
+      });
+      decipher.setAAD(Buffer.concat([header, Buffer.from(name)]));
+      decipher.setAuthTag(sealed.subarray(-tagBytes));
       return Buffer.concat([decipher.update(sealed.subarray(headerBytes, -tagBytes)), decipher.final()]);
     } catch {
-      return undefined; // the only thing that throws here is a tag that does not match
+      return undefined; // also for something else than bytes, which a store at fault may have answered
     }
   }
 
