@@ -6,20 +6,17 @@ const problem = {
 };
 
 describe('Errors that hold themselves', () => {
-  const cyclic = (key: string) => {
-    const error: Record<string, unknown> = { message: 'a bug of the app' };
-    error[key] = error;
-    return error;
-  };
+  const cyclic: Record<string, unknown> = { message: 'a bug of the app' };
+  cyclic['cause'] = cyclic;
 
-  it.each(['cause', 'errors', 'networkError', 'response'])('as their %s come from no gateway', (key) => {
-    expect(problemsOf(cyclic(key))).toEqual([]);
-    expect(isRetryable(cyclic(key))).toBe(false);
-    expect(retryAfterSeconds(cyclic(key))).toBeUndefined();
+  it('come from no gateway', () => {
+    expect(problemsOf(cyclic)).toEqual([]);
+    expect(isRetryable(cyclic)).toBe(false);
+    expect(retryAfterSeconds(cyclic)).toBeUndefined();
   });
 
   it('are searched for the problem beside the cycle', () => {
-    const error = { ...cyclic('source'), cause: new Error('failed', { cause: { errors: [problem] } }) };
+    const error = { source: cyclic, cause: new Error('failed', { cause: { errors: [problem] } }) };
     expect(problemsOf(error)).toMatchObject([{ code: 'UPSTREAM_RATE_LIMITED' }]);
     expect(isRetryable(error)).toBe(true);
     expect(retryAfterSeconds(error)).toBe(7);
