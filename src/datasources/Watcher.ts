@@ -122,7 +122,7 @@ interface Reader<View> {
 class PollLoop<View extends Timed> {
   /** In the order in which polls are made on their behalf. */
   readonly #readers = new Set<Reader<View>>();
-  /** The callers on whose behalf polls are under way, but for those that are over (see {@link PollLoop.schedule}). */
+  /** The callers on whose behalf polls have begun since {@link PollLoop.schedule}. */
   readonly #polling = new Set<Holder>();
   /** When the view of the last answer was read. */
   #latestAt: number | undefined;
@@ -193,8 +193,6 @@ class PollLoop<View extends Timed> {
         // A refusal that names another holder, as that of the watchers' share does, concerns every caller.
         const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
         if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
-      } finally {
-        this.#polling.delete(holder);
       }
     }
     this.#retryAfter(0);
