@@ -1,7 +1,6 @@
 import { Arg, Ctx, Directive, Mutation, Resolver } from 'type-graphql';
 import type { RequestContext } from '../context/RequestContext.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
-import { badInput } from '../errors/errors.js';
 import { ClientLink, CreateClientLinkInput, CreateClientLinkPayload } from '../schema/ClientLink.js';
 import { Needs } from './decorators.js';
 
@@ -22,9 +21,7 @@ export class ClientLinkResolver {
     return { clientLink: link, replayed };
   }
 
-  reference(): never {
-    throw badInput('representations.__typename', 'must not be ClientLink, which cannot be looked up by its id');
-  }
+  readonly reference = undefined; // the service has no call that finds a link
 }
 
 /** The request in the service's words (interface, 2.2), with nothing in it that the caller did not send. */

@@ -5,8 +5,8 @@ import { badInput, GatewayError } from '../errors/errors.js';
 
 /** The resolvers of an entity. */
 export interface Resolver {
-  /** Finds an entity by the key with which another subgraph refers to it. */
-  reference(key: KeyReader, context: RequestContext): Entity | Promise<Entity>;
+  /** Finds an entity by the key with which another subgraph refers to it; undefined where none can be found by its key. */
+  readonly reference: ((key: KeyReader, context: RequestContext) => Entity | Promise<Entity>) | undefined;
 }
 
 /** graphql-js and plans read the type of an entity from this member. */
@@ -53,7 +53,7 @@ export function asSubgraph(schema: GraphQLSchema, links: string, resolvers: Read
   function find(representation: unknown, context: RequestContext): unknown {
     try {
       const resolver = resolvers.get(textOf(representation, '__typename'));
-      if (!resolver) throw badInput('representations.__typename', 'must name an entity of this subgraph');
+      if (!resolver?.reference) throw badInput('representations.__typename', 'must name an entity with a lookup');
       return resolver.reference((member) => textOf(representation, member), context);
     } catch (error) {
       return error;
