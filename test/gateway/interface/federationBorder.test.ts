@@ -26,6 +26,7 @@ describe('the border to the router', () => {
       expect(codesOf(await gateway.query(query))).toEqual(['FORBIDDEN']);
     }
     expect(codesOf(await gateway.query('{ __typename }'))).toEqual([]);
+    expect(gateway.output()).toContain('not the router');
   });
 
   test('a secret in a file is read again when it changes: a rotation needs no restart', async () => {
