@@ -12,7 +12,6 @@ describe('Errors that hold themselves', () => {
   it('come from no gateway', () => {
     expect(problemsOf(cyclic)).toEqual([]);
     expect(isRetryable(cyclic)).toBe(false);
-    expect(retryAfterSeconds(cyclic)).toBeUndefined();
   });
 
   it('are searched for the problem beside the cycle', () => {
