@@ -101,6 +101,9 @@ it(
     cutConnections();
     while (opened === 1) await jest.advanceTimersByTimeAsync(100);
     expect((await ended).value).toMatchObject({ status: 'COMPLETED' });
+    const closed = once(connections.at(-1) as Socket, 'close');
+    expect((await updates.next()).done).toBe(true);
+    await closed;
   },
   testTimeoutMs,
 );
