@@ -42,7 +42,7 @@ export async function* subscribe<Data>(
     const type = response.headers.get('content-type') ?? '';
     if (!ok || body === null || !type.startsWith('text/event-stream')) {
       const result: unknown = await response.json().catch(() => undefined); // read by `problemsOf`
-      const isElsewhere = ok || (status < 500 && status !== 408 && status !== 429);
+      const isElsewhere = status < 500 && status !== 408 && status !== 429;
       const message = `The gateway answered with status ${status} and ${type || 'no type'}`;
       throw Object.assign(new Error(message), { result, isElsewhere });
     }
