@@ -225,7 +225,6 @@ export class SocketSession {
 
   /** Resolves when the system has taken the message, so that senders wait for a slow peer. */
   async #write(write: (taken: () => void) => void): Promise<void> {
-    if (!this.#isOpen) return;
     const before = this.socket.bufferedAmount;
     const taken = new Promise<void>((resolve) => write(resolve));
     const release = this.edge.unread.hold(this.request.socket, this.#holder, this.socket.bufferedAmount - before);

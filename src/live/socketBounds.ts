@@ -13,8 +13,12 @@ export function weightOf(characters: number): number {
 /** Bytes of an unfinished message that nobody counts. A connection that sends more before it is authenticated is closed. */
 const freeBytes = 16_384;
 
-/** The receiver of ws 8: what it has not read yet, and the parts of a message that it has read. */
+/** About how much memory a piece of a frame takes besides its bytes: a peer may send single bytes. */
+const pieceBytes = 256;
+
+/** The receiver of ws 8: what it has not read yet, in pieces as they came, and the parts of a message that it has read. */
 interface Receiver extends Writable {
+  readonly _buffers: Buffer[];
   readonly _bufferedBytes: number;
   readonly _messageLength: number;
 }
@@ -26,7 +30,8 @@ interface Receiver extends Writable {
 export function boundUnfinished(socket: WebSocket, onMany: () => Release | undefined): void {
   const { _receiver: receiver } = socket as unknown as { readonly _receiver: Receiver };
   const write = receiver._write.bind(receiver);
-  const isFree = (next: number) => receiver._bufferedBytes + receiver._messageLength + next <= freeBytes;
+  const isFree = (next: number) =>
+    pieceBytes * receiver._buffers.length + receiver._bufferedBytes + receiver._messageLength + next <= freeBytes;
   let release: Release | undefined;
   receiver._write = (bytes: Buffer, encoding, done) => {
     // ws 8.22 and 8.23 would read what has arrived behind a malformed frame as the rest of that frame, and throw, because they

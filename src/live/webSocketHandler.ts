@@ -26,6 +26,7 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
     maxPayload: edge.config.MAX_BODY_BYTES,
     handleProtocols,
     maxFragments: 256, // each takes a hundred bytes, however short
+    maxBufferedChunks: 256 + edge.config.MAX_BODY_BYTES / 256, // as they came: a peer may send single bytes
     perMessageDeflate: false, // a small message may unpack to a huge one, and the gateway's messages are short
     allowSynchronousEvents: false, // others get a turn after each message: one packet has room for ten thousand pings
     autoPong: false, // SocketSession sends pongs, to count the bytes that the peer leaves unread

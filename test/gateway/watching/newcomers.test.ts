@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { endOfTurn } from '../../../src/process/pause.js';
 import { startTestGateway, whenMetric } from '../../support/gateway.js';
 import { clientFrame, rawHttp, rawUpgrade } from '../../support/rawHttp.js';
 import { initSocket, rawSocket } from '../../support/rawSocket.js';
@@ -73,15 +74,18 @@ describe('an unauthenticated socket', () => {
   });
 
   it.each([
-    ['one that never ends', text],
-    ['many pieces of one', continuation],
-  ])('cannot leave a large message unfinished: %s', async (_, opcode) => {
+    ['one that never ends', text, 1000],
+    ['one in single bytes', text, 1],
+    ['many pieces of one', continuation, 1000],
+  ])('cannot leave a large message unfinished: %s', async (_, opcode, bytes) => {
     const { socket } = await upgraded();
+    socket.setNoDelay();
     if (opcode === continuation) socket.write(Buffer.from([text, 0x80, 0, 0, 0, 0])); // the first piece, which is empty
-    for (let n = 0; n < 20; n += 1) {
-      const piece = clientFrame(opcode, Buffer.alloc(1000, 'x'), opcode === text ? 200_000 : 1000);
+    for (let n = 0; n < 100; n += 1) {
+      const piece = clientFrame(opcode, Buffer.alloc(bytes, 'x'), opcode === text ? 200_000 : bytes);
       if (opcode === continuation) piece[0] = opcode;
-      socket.write(n === 0 || opcode === continuation ? piece : Buffer.alloc(1000, 'x'));
+      socket.write(n === 0 || opcode === continuation ? piece : Buffer.alloc(bytes, 'x'));
+      await endOfTurn(); // a piece is read in each
     }
     await whenOpen(0, 2000);
   });

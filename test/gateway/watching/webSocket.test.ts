@@ -1,10 +1,13 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { jest } from '@jest/globals';
 import { WebSocket } from 'ws';
+import { endOfTurn } from '../../../src/process/pause.js';
 import { quickPolls, startTestGateway, startTrustedProvider, whenMetric } from '../../support/gateway.js';
 import { addJob, update, watchJob } from '../../support/liveJob.js';
+import { clientFrame } from '../../support/rawHttp.js';
 import { initSocket, type RawSocket, rawSocket } from '../../support/rawSocket.js';
 import { until } from '../../support/until.js';
 
@@ -73,6 +76,19 @@ describe('subscriptions over WebSocket', () => {
     [
       'a message in very many fragments',
       ({ socket }: RawSocket) => Array.from({ length: 300 }, () => socket.send('x', { fin: false })),
+      1008,
+    ],
+    [
+      'a message in very many pieces',
+      async (socket: RawSocket) => {
+        await socket.init();
+        const { _socket: connection } = socket.socket as unknown as { readonly _socket: Socket };
+        connection.setNoDelay().write(clientFrame(1, Buffer.of(), 60_000));
+        for (let n = 0; n < 3000; n += 1) {
+          connection.write('x');
+          await endOfTurn();
+        }
+      },
       1008,
     ],
     [
