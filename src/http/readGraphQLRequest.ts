@@ -17,22 +17,24 @@ export async function readGraphQLRequest(
   edge: Edge,
 ): Promise<GraphQLRequest> {
   if (request.destroyed) throw endedTooEarly(); // its events are over, so reading would not end
-  if (request.method === 'GET') {
-    refuseForgery(request, edge);
-    const { url = '' } = request;
-    return requestOf('GET', parametersOfQuery(url), url.length);
+  const { method, url = '' } = request;
+  let bytes: Buffer | undefined;
+  if (method === 'GET') refuseForgery(request, edge);
+  else {
+    if (method !== 'POST') throw badRequest('The method must be GET or POST', 405);
+    if (!isJson(request.headers['content-type'])) throw badRequest('The Content-Type must be application/json', 415);
+    const { 'content-encoding': encoding = 'identity' } = request.headers;
+    if (encoding.toLowerCase() !== 'identity') throw badRequest('The body must not be compressed', 415);
+    bytes = await readBody(request, holder, edge);
   }
-  if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405);
-  if (!isJson(request.headers['content-type'])) throw badRequest('The Content-Type must be application/json', 415);
-  const { 'content-encoding': encoding = 'identity' } = request.headers;
-  if (encoding.toLowerCase() !== 'identity') throw badRequest('The body must not be compressed', 415);
-  const bytes = await readBody(request, holder, edge);
   const turn = edge.quota.turnOf(holder);
   if (turn !== undefined) {
-    await turn.finally(edge.places.take('bytes', holder, bytes.length));
+    await turn.finally(edge.places.take('bytes', holder, (bytes ?? url).length));
     if (request.socket.destroyed) throw endedTooEarly(); // nobody waits for the answer
   }
-  return edge.quota.timed(holder, () => requestOfBody(bytes, edge));
+  return edge.quota.timed(holder, () =>
+    bytes ? requestOfBody(bytes, edge) : requestOf('GET', parametersOfQuery(url), url.length),
+  );
 }
 
 /**

@@ -28,26 +28,35 @@ it.each([
   expect(lines()).toMatchObject([{ outcome: 'refused', codes: ['BAD_USER_INPUT'] }]);
 });
 
-it('Requests whose clients leave while they wait for their turn are refused unread', async () => {
-  const provider = await startTrustedProvider();
-  provider.behave('hold');
-  const { origin } = await startTestGateway(provider.env);
-  const authorization = `Authorization: ${await provider.watcherOf([])}`;
-  const count = 40;
-  const requests = times(count, (n) => {
-    const fields = times(50, (m) => `a${n}_${m}: __typename`).join(' ');
-    const text = JSON.stringify({ query: `{ ${fields} }`, variables: { filler: Array(20_000).fill({}) } });
-    const connection = rawHttp(origin);
-    const head = ['POST /graphql HTTP/1.1', 'Host: x', 'Content-Type: application/json', authorization];
-    connection.write(...head, `Content-Length: ${text.length}`, '', text);
-    return connection;
-  });
-  for (let n = 0; n < 20; n += 1) await fetch(`${origin}/health/live`); // meanwhile all have come
-  provider.release();
-  await Promise.race(requests.map(({ answer }) => answer()));
-  for (const { socket } of requests) socket.resetAndDestroy();
-  await whenMetric({ origin }, 'gateway_operations_total{', count);
-  expect(
-    await metric({ origin }, 'gateway_operations_total{operation="none",transport="http",outcome="refused"'),
-  ).toBeGreaterThan(count / 2);
-});
+it.each(['POST', 'GET'])(
+  '%ss whose clients leave while they wait for their turn are refused unread',
+  async (method) => {
+    const provider = await startTrustedProvider();
+    provider.behave('hold');
+    const { origin } = await startTestGateway(provider.env);
+    const authorization = `Authorization: ${await provider.watcherOf([])}`;
+    const count = 40;
+    const requests = times(count, (n) => {
+      const query = `{${times(50, (m) => `a${n}_${m}:__schema{__typename...{__typename...{__typename}}}`)}}`;
+      const text = method === 'GET' ? '' : JSON.stringify({ query, variables: { filler: Array(20_000).fill({}) } });
+      const connection = rawHttp(origin);
+      const head = ['Host: x', 'Content-Type: application/json', authorization];
+      connection.write(
+        `${method} /graphql?query=${query} HTTP/1.1`,
+        ...head,
+        `Content-Length: ${text.length}`,
+        '',
+        text,
+      );
+      return connection;
+    });
+    for (let n = 0; n < 20; n += 1) await fetch(`${origin}/health/live`); // meanwhile all have come
+    provider.release();
+    await Promise.race(requests.map(({ answer }) => answer()));
+    for (const { socket } of requests) socket.resetAndDestroy();
+    await whenMetric({ origin }, 'gateway_operations_total{', count);
+    expect(
+      await metric({ origin }, 'gateway_operations_total{operation="none",transport="http",outcome="refused"'),
+    ).toBeGreaterThan(count / 4);
+  },
+);
