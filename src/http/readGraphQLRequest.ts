@@ -1,4 +1,3 @@
-import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Holder, Release } from '../admission/Places.js';
 import { badRequest, type GraphQLRequest, requestOf } from '../operations/GraphQLRequest.js';
@@ -113,7 +112,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 function requestOfBody(bytes: Buffer, { operations }: Edge): GraphQLRequest {
   const mistake = 'The body must be valid JSON in UTF-8';
-  const body = isAscii(bytes) ? bytes.toString('latin1') : attempt(mistake, () => utf8.decode(bytes));
+  const body = attempt(mistake, () => utf8.decode(bytes));
   const request = operations.requests.get(body);
   if (request !== undefined) return request;
   const json = attempt(mistake, () => JSON.parse(body));
