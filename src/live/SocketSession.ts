@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { CloseCode, MessageType } from 'graphql-ws';
-import type { RawData, WebSocket } from 'ws';
+import type { WebSocket } from 'ws';
 import { Pace } from '../admission/Pace.js';
 import { type Holder, type Release, rateLimited } from '../admission/Places.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import type { GatewayError } from '../errors/errors.js';
 import { type Edge, shuttingDown } from '../http/edge.js';
-import { bytesPerCharacter, clientOf, requestOf, type Variables } from '../operations/GraphQLRequest.js';
+import { clientOf, requestOf, type Variables } from '../operations/GraphQLRequest.js';
 import { type Answer, type OperationFacts, OperationRecord, type RequestFacts } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/pause.js';
@@ -23,6 +23,9 @@ const initTimeoutMs = 3000;
 /** Messages other than operations, such as pings, that a socket may send without being charged for them. */
 const freeMessages = { atOnce: 20, everyMs: 500, longestMs: 0 };
 
+/** Bytes that a message takes, besides its own, while it waits for its turn. */
+const waitingBytes = 500;
+
 /**
  * One socket from upgrade to close, in the protocol `graphql-transport-ws`. It counts against its address until it is
  * authenticated, then against its caller.
@@ -36,6 +39,8 @@ export class SocketSession {
   readonly #running = new Map<string, AbortController>();
   /** How many operations have work that has not ended, those that the client has completed included. */
   #working = 0;
+  /** How many messages wait for their turn. */
+  #waiting = 0;
 
   /** `leavePlace` gives back the socket's place among the unauthenticated connections, as the end of the connection does. */
   constructor(
@@ -46,7 +51,7 @@ export class SocketSession {
     private readonly edge: Edge,
   ) {
     const { metrics, config } = edge;
-    boundUnfinished(socket, () => this.#roomForMessage());
+    boundUnfinished(socket, () => this.#roomFor(config.MAX_BODY_BYTES));
     metrics.openStreams.add('ws', 1);
     const initTimer = setTimeout(() => {
       if (!this.#hasInit) this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
@@ -54,7 +59,7 @@ export class SocketSession {
     keepAlive(socket, config.keepAliveMs);
     socket.on('error', () => {}); // after a malformed frame `ws` closes the socket with the right code
     socket.on('draining', () => this.#closeWhenDrained());
-    socket.on('message', (data) => this.#receive(data));
+    socket.on('message', (data) => void this.#receive(String(data)));
     socket.on('pong', (data) => this.#keepPace(data.length));
     socket.on('ping', (data) => {
       this.#keepPace(data.length);
@@ -80,9 +85,22 @@ export class SocketSession {
     return this.socket.readyState === this.socket.OPEN;
   }
 
-  #receive(data: RawData): void {
-    if (!this.#isOpen) return;
-    const text = String(data);
+  /** Has a caller's message wait for its turn unread, like a body, and what comes after it in the system's buffers. */
+  async #receive(text: string): Promise<void> {
+    const startedAt = performance.now();
+    const turn = this.facts.caller && this.edge.quota.turnOf(this.#holder);
+    if (turn !== undefined) {
+      this.#waiting += 1;
+      this.socket.pause();
+      await turn.finally(this.#roomFor(waitingBytes + text.length));
+      this.#waiting -= 1;
+      this.socket.resume();
+    }
+    if (this.#isOpen) this.#handle(text, startedAt);
+    this.#closeWhenDrained();
+  }
+
+  #handle(text: string, startedAt: number): void {
     const message = this.edge.quota.timed(this.#holder, () => readMessage(text));
     switch (message?.type) {
       case MessageType.ConnectionInit:
@@ -93,7 +111,7 @@ export class SocketSession {
       case MessageType.Pong:
         return void this.#keepPace(text.length);
       case MessageType.Subscribe:
-        return void this.#subscribe(message.id, { ...message.payload }, text.length);
+        return void this.#subscribe(message.id, { ...message.payload }, text.length, startedAt);
       case MessageType.Complete:
         return void this.#complete(message.id, text.length);
     }
@@ -127,7 +145,7 @@ export class SocketSession {
     }
   }
 
-  async #subscribe(id: string, parameters: Variables, size: number): Promise<void> {
+  async #subscribe(id: string, parameters: Variables, size: number, startedAt: number): Promise<void> {
     const { caller, fromRouter } = this.facts;
     if (caller === undefined) return this.#close(CloseCode.Unauthorized, 'Unauthorized');
     if (Date.now() >= caller.expiresAt) return this.#close(CloseCode.Forbidden, tokenExpired); // the clock was set forward
@@ -137,7 +155,7 @@ export class SocketSession {
     const ended = new AbortController();
     const { signal } = ended;
     const requestId = crypto.randomUUID();
-    const facts = { ...this.facts, requestId, startedAt: performance.now(), signal, caller, fromRouter };
+    const facts = { ...this.facts, requestId, startedAt, signal, caller, fromRouter };
     this.#running.set(id, ended);
     this.#working += 1;
     try {
@@ -153,7 +171,7 @@ export class SocketSession {
   }
 
   async #run(id: string, facts: OperationFacts, parameters: Variables, size: number): Promise<void> {
-    const { operations, quota, places, draining, config } = this.edge;
+    const { operations, quota, draining, config } = this.edge;
     const most = config.MAX_SUBSCRIPTIONS;
     const { signal } = facts;
     const record = new OperationRecord(facts, 'ws');
@@ -165,9 +183,6 @@ export class SocketSession {
       }
       quota.admit(facts);
       const request = requestOf('POST', parameters, size);
-      const turn = quota.turnOf(this.#holder);
-      if (turn !== undefined) await turn.finally(places.take('bytes', this.#holder, bytesPerCharacter * size));
-      if (signal.aborted) return;
       result = await operations.run(operations.prepare(record, facts, request));
     } catch (error) {
       result = operations.refuse(record, error);
@@ -199,7 +214,7 @@ export class SocketSession {
   }
 
   #closeWhenDrained(): void {
-    if (this.edge.draining.aborted && this.#working === 0) this.#close(goingAway, 'shutting down');
+    if (this.edge.draining.aborted && this.#working + this.#waiting === 0) this.#close(goingAway, 'shutting down');
   }
 
   /** Ends all operations of the socket at once, and closes it with the reason. */
@@ -243,11 +258,10 @@ export class SocketSession {
     if (waitMs === undefined) this.#close(tryAgainLater, 'Too many messages');
   }
 
-  /** Takes room for the longest message, or closes the socket. */
-  #roomForMessage(): Release | undefined {
-    const { places, config } = this.edge;
+  /** Takes room for a message of a caller, or closes the socket. */
+  #roomFor(bytes: number): Release | undefined {
     try {
-      if (this.facts.caller !== undefined) return places.take('bytes', this.#holder, config.MAX_BODY_BYTES);
+      if (this.facts.caller !== undefined) return this.edge.places.take('bytes', this.#holder, bytes);
       this.#close(tooBig, 'Too much before connection_ack');
     } catch (refusal) {
       this.#close(tryAgainLater, (refusal as GatewayError).message);

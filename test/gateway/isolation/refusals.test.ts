@@ -110,13 +110,22 @@ describe('Over WebSocket', () => {
     });
   });
 
-  it('the time that reading a large message takes is billed to the caller', async () => {
+  it('a message is read in its turn, and the time that reading a large one takes is billed to the caller', async () => {
     const spend = jest.spyOn(Quota.prototype, 'spend');
     try {
       const socket = await connected('ada');
       const payload = { filler: times(100_000, () => [0, {}]) };
       spend.mockClear();
+      let begin = () => {};
+      const turn = new Promise<void>((resolve) => {
+        begin = resolve;
+      });
+      const turnOf = jest.spyOn(Quota.prototype, 'turnOf').mockReturnValueOnce(turn);
       socket.send({ type: 'pong', payload });
+      await until(() => turnOf.mock.calls.length > 0);
+      expect(spend).not.toHaveBeenCalled();
+      begin();
+      turnOf.mockRestore();
       socket.subscribe({ query: '{ __typename }' });
       await socket.answerTo('1'); // answered or, if reading took long, refused
       expect(spend.mock.calls).toContainEqual([callerKey(provider.issuer, 'ada'), expect.any(Number)]);

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { jest } from '@jest/globals';
 import { WebSocket } from 'ws';
+import { Quota } from '../../../src/admission/Quota.js';
 import { endOfTurn } from '../../../src/process/pause.js';
 import { quickPolls, startTestGateway, startTrustedProvider, whenMetric } from '../../support/gateway.js';
 import { addJob, update, watchJob } from '../../support/liveJob.js';
@@ -155,7 +156,13 @@ describe('a full or stopping gateway', () => {
     const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '20000' });
     const { sandbox } = gateway;
     const job = addJob(gateway);
-    const [idle, watcher, asking] = [await initSocket(gateway), await initSocket(gateway), await initSocket(gateway)];
+    const sockets = Array.from({ length: 4 }, () => initSocket(gateway));
+    const [idle, watcher, asking, waiting] = (await Promise.all(sockets)) as [
+      RawSocket,
+      RawSocket,
+      RawSocket,
+      RawSocket,
+    ];
     watcher.subscribe(watching(job));
     asking.subscribe(watching(job), 'cut');
     for (const each of [watcher, asking]) await each.message('next');
@@ -164,6 +171,10 @@ describe('a full or stopping gateway', () => {
     const called = sandbox.whenCalled('taxpayerToken', 2);
     asking.subscribe({ query: readRecord, variables }, 'held');
     await called;
+    const turn = asking.message('error').then(() => {});
+    const turnOf = jest.spyOn(Quota.prototype, 'turnOf').mockReturnValueOnce(turn);
+    waiting.send({ type: 'ping' });
+    await until(() => turnOf.mock.calls.length > 0);
     const stopped = gateway.stop();
     const late = rawSocket(gateway.origin);
     const refusal = late.refused().then(({ statusCode, headers }) => [statusCode, headers['retry-after']]);
@@ -177,6 +188,7 @@ describe('a full or stopping gateway', () => {
       expect(await asking.answerTo(id)).toMatchObject({ type: 'error', payload: [{ extensions }] });
     }
     expect(sandbox.counters().createClientLink).toBe(0);
+    await waiting.message('pong');
     sandbox.release('g');
     expect(await asking.closed).toEqual({ code: 1001, reason: 'shutting down' });
     await stopped;
