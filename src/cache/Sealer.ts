@@ -48,7 +48,8 @@ export class Sealer {
   open(name: string, sealed: Buffer): Buffer | undefined {
     try {
       const header = sealed.subarray(0, headerBytes);
-      const ring = this.#rings.find(({ id }) => header.subarray(0, keyIdBytes).equals(id)) as KeyRing;
+      const ring = this.#rings.find(({ id }) => header.subarray(0, keyIdBytes).equals(id));
+      if (ring === undefined) return undefined;
       const decipher = createDecipheriv('aes-256-gcm', ring.encryption, header.subarray(-nonceBytes), {
         authTagLength: tagBytes,
       });

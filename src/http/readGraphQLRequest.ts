@@ -17,23 +17,25 @@ export async function readGraphQLRequest(
 ): Promise<GraphQLRequest> {
   if (request.destroyed) throw endedTooEarly(); // its events are over, so reading would not end
   const { method, url = '' } = request;
-  let bytes: Buffer | undefined;
   if (method === 'GET') refuseForgery(request, edge);
-  else {
-    if (method !== 'POST') throw badRequest('The method must be GET or POST', 405);
-    if (!isJson(request.headers['content-type'])) throw badRequest('The Content-Type must be application/json', 415);
-    const { 'content-encoding': encoding = 'identity' } = request.headers;
-    if (encoding.toLowerCase() !== 'identity') throw badRequest('The body must not be compressed', 415);
-    bytes = await readBody(request, holder, edge);
-  }
+  else refuseUnreadable(request);
+  const given = method === 'GET' ? url : await readBody(request, holder, edge);
   const turn = edge.quota.turnOf(holder);
   if (turn !== undefined) {
-    await turn.finally(edge.places.take('bytes', holder, (bytes ?? url).length));
+    await turn.finally(edge.places.take('bytes', holder, given.length));
     if (request.socket.destroyed) throw endedTooEarly(); // nobody waits for the answer
   }
   return edge.quota.timed(holder, () =>
-    bytes ? requestOfBody(bytes, edge) : requestOf('GET', parametersOfQuery(url), url.length),
+    typeof given === 'string' ? requestOf('GET', parametersOfQuery(given), given.length) : requestOfBody(given, edge),
   );
+}
+
+/** @throws GatewayError for another method than GET and POST, and for a body in another form than JSON */
+function refuseUnreadable({ method, headers }: IncomingMessage): void {
+  if (method !== 'POST') throw badRequest('The method must be GET or POST', 405);
+  if (!isJson(headers['content-type'])) throw badRequest('The Content-Type must be application/json', 415);
+  const { 'content-encoding': encoding = 'identity' } = headers;
+  if (encoding.toLowerCase() !== 'identity') throw badRequest('The body must not be compressed', 415);
 }
 
 /**

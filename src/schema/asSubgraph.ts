@@ -53,7 +53,8 @@ export function asSubgraph(schema: GraphQLSchema, links: string, resolvers: Read
   function find(representation: unknown, context: RequestContext): unknown {
     try {
       const resolver = resolvers.get(textOf(representation, '__typename'));
-      if (!resolver?.reference) throw badInput('representations.__typename', 'must name an entity with a lookup');
+      if (!resolver?.reference)
+        throw badInput('representations.__typename', 'must name an entity that this subgraph can look up');
       return resolver.reference((member) => textOf(representation, member), context);
     } catch (error) {
       return error;
