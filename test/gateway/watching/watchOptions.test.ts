@@ -69,16 +69,18 @@ describe('A watch', () => {
     testTimeoutMs,
   );
 
-  it('ends without the pause when onReconnect aborts its signal', async () => {
+  it('pauses longer after each failure, and ends without the pause when onReconnect aborts its signal', async () => {
     const ending = new AbortController();
     const { signal } = ending;
     let abortedAt = 0;
-    const onReconnect = () => {
+    const pauses: number[] = [];
+    const onReconnect = (pauseMs: number) => {
       abortedAt = performance.now();
-      ending.abort();
+      if (pauses.push(pauseMs) === 2) ending.abort();
     };
     expect((await watch({ signal, onReconnect }).next()).done).toBe(true);
     expect(performance.now() - abortedAt).toBeLessThan(400); // the shortest pause has 500 ms
+    expect(pauses[1]).toBeGreaterThanOrEqual(1000); // the longest first pause
   });
 });
 
