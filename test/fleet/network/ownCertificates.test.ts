@@ -170,6 +170,7 @@ const foreignKey = 'UPSTREAM_KEY_FILE does not hold the private key of the first
 test.each([
   ['a key of the same type that does not belong to its certificate', server.certFile, other.keyFile, foreignKey],
   ['a key of another type', server.certFile, weak.keyFile, foreignKey],
+  ['a file without a key', server.certFile, server.certFile, 'UPSTREAM_KEY_FILE does not hold a private key'],
   ['a key that is too short', weak.certFile, weak.keyFile, 'UPSTREAM_CERT_FILE is refused by OpenSSL'],
 ])('%s ends the start with one line', async (_, UPSTREAM_CERT_FILE, UPSTREAM_KEY_FILE, line) => {
   const config = loadConfig({ ...environmentFor(service), UPSTREAM_CERT_FILE, UPSTREAM_KEY_FILE });
