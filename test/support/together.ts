@@ -21,6 +21,6 @@ export function together(): (title: string, run: Scene['run']) => void {
   return (title, run) => {
     const scene: Scene = { run };
     if (scenes.push(scene) === 1) beforeAll(runAll, 300_000);
-    it(title, async () => scene.outcome);
+    it(title, async () => scene.outcome ?? scene.run()); // alone, as with `-t`, if `runAll` was skipped
   };
 }
