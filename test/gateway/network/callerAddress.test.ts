@@ -63,8 +63,10 @@ describe('the address of a caller', () => {
       (await gateway.query('{ __typename }', {}, { 'x-forwarded-for': address })).status;
     for (const address of ['203.0.113.7', '203.0.113.8', '2001:db8:1:2::', '2001:db8:1:3::']) {
       const statuses: unknown[] = [];
-      const hosts = address.endsWith(':') ? [1, 2, '3:4:5', '7:8', 9] : ['', '', '', '', '']; // of one network
-      for (const host of hosts) statuses.push(await statusFor(`${address}${host}`)); // may span two minutes
+      for (let sent = 0; sent < 5; sent += 1) {
+        const host = address.endsWith(':') ? sent : ''; // of one network
+        statuses.push(await statusFor(`${address}${host}`)); // may span two minutes
+      }
       expect(statuses.slice(0, 2)).toEqual([200, 200]);
       expect(new Set(statuses)).toEqual(new Set([200, 429]));
     }
