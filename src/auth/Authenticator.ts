@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { authUnavailable, tokenRequired, unauthenticated } from '../errors/errors.js';
-import { heapPart, mostRemembered } from '../process/BoundedCache.js';
+import { heapPart } from '../process/BoundedCache.js';
 import { anyone, type Caller, router } from './caller.js';
 import { developerPolicy } from './developerPolicy.js';
 import { boundRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';
@@ -15,10 +15,14 @@ const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 const maxTokens = 10_000;
 const maxCharacters = heapPart(16, 1 << 24);
 /**
- * Most requests that wait for the verification of their tokens, each with some 8 kB. Without this limit, anybody could make any
- * number of them wait while an identity provider does not answer: a request goes on waiting when its connection is gone.
+ * Most bytes of requests that wait for the verification of their tokens. Without this limit, anybody could make any number of
+ * them wait while an identity provider does not answer: a request goes on waiting when its connection is gone.
  */
-const mostWaiting = mostRemembered(8192);
+const mostWaiting = heapPart(16);
+/** Bytes that such a request takes, besides 4 for each character of its headers. */
+const requestBytes = 4096;
+/** Bytes for each character of a token's header, which is kept parsed meanwhile, twice: anybody may send `{},{},{}`. */
+const bytesPerCharacter = 48;
 const malformedHeader = 'Authorization must be the word Bearer and one token';
 
 export interface Identity {
@@ -62,11 +66,12 @@ export class Authenticator {
    */
   identify(presented: Readonly<Record<string, unknown>>): Identity | Promise<Identity> {
     const fromRouter = isRouter(textOf(presented['x-gateway-router-secret']), this.config.FEDERATION_SHARED_SECRET);
-    const caller = this.#callerOf(textOf(presented['authorization']), fromRouter);
+    const caller = this.#callerOf(presented, fromRouter);
     return caller instanceof Promise ? caller.then((late) => ({ caller: late, fromRouter })) : { caller, fromRouter };
   }
 
-  #callerOf(authorization: string | undefined, fromRouter: boolean | undefined): Caller | Promise<Caller> {
+  #callerOf(presented: Readonly<Record<string, unknown>>, fromRouter: boolean | undefined): Caller | Promise<Caller> {
+    const authorization = textOf(presented['authorization']);
     if (authorization === undefined || this.#policy === undefined) {
       const tokenless = this.#tokenless ?? (fromRouter && router);
       if (tokenless) return tokenless;
@@ -78,19 +83,21 @@ export class Authenticator {
     const known = this.#verified.get(token);
     if (known !== undefined && isGood(known)) return known.caller;
     if (!tokenForm.test(token)) throw unauthenticated(malformedHeader);
-    return this.#verify(token);
+    const bytes = requestBytes + 4 * JSON.stringify(presented).length + bytesPerCharacter * token.indexOf('.');
+    return this.#verify(token, bytes);
   }
 
-  async #verify(token: string): Promise<Caller> {
-    if (this.#waiting === mostWaiting) {
-      throw authUnavailable('Too many access tokens are being verified at the moment', `${mostWaiting} requests wait`);
+  /** `bytes`: what the request takes while it waits. */
+  async #verify(token: string, bytes: number): Promise<Caller> {
+    if (this.#waiting + bytes > mostWaiting) {
+      throw authUnavailable('Too many access tokens are being verified at the moment', `${mostWaiting} bytes wait`);
     }
-    this.#waiting += 1;
+    this.#waiting += bytes;
     try {
       const { caller } = await this.#verified.forceFetch(token, { forceRefresh: true });
       return caller;
     } finally {
-      this.#waiting -= 1;
+      this.#waiting -= bytes;
     }
   }
 }

@@ -14,13 +14,21 @@ it('While the keys cannot be read, no more requests wait for them than memory ha
   const part = (json: object) => Buffer.from(JSON.stringify(json)).toString('base64url');
   const token = `Bearer ${part({ alg: 'ES256', typ: 'JWT' })}.${part({ iss: issuer })}.AAAA`;
   const reasons: string[] = [];
-  const ask = async () => authenticator.identify({ authorization: token });
+  const ask = async (authorization = token) => authenticator.identify({ authorization });
   const askMany = () => Array.from({ length: 100_001 }, () => ask().catch(({ message }) => reasons.push(message)));
   const all = askMany();
   await new Promise((resolve) => setImmediate(resolve));
   expect(new Set(reasons)).toEqual(new Set(['Too many access tokens are being verified at the moment']));
   for (const fail of failures.splice(0)) fail();
   await Promise.all(all);
+  reasons.length = 0;
+  failures.length = 0;
+  const long = `Bearer ${part({ alg: 'ES256', typ: 'JWT', x: Array(3500).fill({}) })}.${part({ iss: issuer })}.AAAA`;
+  const longer = Array.from({ length: 2000 }, () => ask(long).catch(({ message }) => reasons.push(message)));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(reasons.length).toBeGreaterThan(500); // each waits with a header that takes half a megabyte
+  for (const fail of failures.splice(0)) fail();
+  await Promise.all(longer);
   const later = ask();
   await new Promise((resolve) => setImmediate(resolve));
   for (const fail of failures) fail();
