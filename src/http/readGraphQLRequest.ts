@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Holder, Release } from '../admission/Places.js';
-import { badRequest, type GraphQLRequest, requestOf } from '../operations/GraphQLRequest.js';
+import { badRequest, type GraphQLRequest, headBytes, requestOf } from '../operations/GraphQLRequest.js';
 import { isObject } from '../process/json.js';
 import { isJson, readAccept } from './accept.js';
 import type { Edge } from './edge.js';
@@ -22,7 +22,7 @@ export async function readGraphQLRequest(
   const given = method === 'GET' ? url : await readBody(request, holder, edge);
   const turn = edge.quota.turnOf(holder);
   if (turn !== undefined) {
-    await turn.finally(edge.places.take('bytes', holder, given.length));
+    await turn.finally(edge.places.take('bytes', holder, headBytes(request) + given.length));
     if (request.socket.destroyed) throw endedTooEarly(); // nobody waits for the answer
   }
   return edge.quota.timed(holder, () =>

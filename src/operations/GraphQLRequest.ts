@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { badInput, GatewayError } from '../errors/errors.js';
 import { ownText } from '../process/BoundedCache.js';
 import { isNestedWithin, isObject, maxMetadataDepth } from '../process/json.js';
@@ -24,6 +25,16 @@ export interface GraphQLRequest {
 
 /** Bytes of memory per character of a parsed request. */
 export const bytesPerCharacter = 16;
+/** Bytes of memory per character of a request's headers, and what each name or value takes besides. */
+const bytesPerHeaderCharacter = 3;
+const bytesPerHeaderText = 60;
+
+/** About how many bytes of memory the URL and the headers of a request take. */
+export function headBytes({ url = '', rawHeaders = [] }: Partial<IncomingMessage> = {}): number {
+  let bytes = bytesPerHeaderCharacter * url.length;
+  for (const text of rawHeaders) bytes += bytesPerHeaderText + bytesPerHeaderCharacter * text.length;
+  return bytes;
+}
 
 export const noValues: Variables = Object.freeze({});
 

@@ -203,6 +203,23 @@ describe('a process with a heap of 256 MB', () => {
     await until(async () => (await again()).status === 200);
   });
 
+  it('counts the fields of operations that wait, which may all have failed', async () => {
+    sandbox.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'f' } });
+    const [slow] = sandbox.addTaxpayers(1);
+    const fields = times(24, (n) => `a${n}: accessToken`).join(' ');
+    const entities = `_entities(representations: [${'$r '.repeat(180)}]) { ... on TaxpayerToken { ${fields} } }`;
+    const query = `query ($slow: ID!, $r: _Any!) { taxpayerToken(taxpayerId: $slow) { name } ${entities} }`;
+    const r = { __typename: 'TaxpayerToken', taxpayerId: id };
+    const asked: Promise<unknown>[] = [];
+    let refusals = '';
+    await until(() => {
+      asked.push(ask(hostile, query, { slow, r }).then(({ errors }) => (refusals += errors?.[0]?.message)));
+      return refusals.includes('bytes of requests under way');
+    });
+    sandbox.release('f');
+    await Promise.all(asked);
+  });
+
   it('counts the headers of requests that wait as well', async () => {
     sandbox.arm({ endpoint: 'taxpayerToken', times: 1, fault: { gate: 'h' } });
     const [one] = sandbox.addTaxpayers(1);
