@@ -21,13 +21,18 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 /** The deepest nesting of metadata, in levels. It also bounds whole requests, in which metadata is not yet told apart. */
 export const maxMetadataDepth = 20;
 
+/** Of a text from so many characters on, also escapes count: a control character takes six bytes. */
+const longText = 1000;
+
 /**
  * An upper bound for what `JSON.stringify` leaves of `bytes`: it counts little more than names and text. Negative, and returned
  * early, when the value cannot fit. Called before writing, because an object that occurs several times takes memory only when
  * it is written. Recursive: for bounded nesting only.
  */
 export function leftAfter(value: unknown, bytes: number): number {
-  if (typeof value === 'string') return bytes - 1 - value.length;
+  if (typeof value === 'string') {
+    return bytes - 1 - (value.length < longText ? value : JSON.stringify(value)).length;
+  }
   if (typeof value !== 'object' || value === null) return bytes - 1;
   let left = bytes - 1;
   if (Array.isArray(value)) {

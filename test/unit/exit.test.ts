@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { GraphQLError } from 'graphql';
 import { boundsFor, Places, rateLimited } from '../../src/admission/Places.js';
 import { GatewayError } from '../../src/errors/errors.js';
@@ -36,4 +37,11 @@ it('A mutation of which something may have been carried out is no refusal, and n
     { path: ['a'], extensions: { code: 'NOT_FOUND' } },
     { path: ['b'], extensions: { code: 'RATE_LIMITED' } },
   ]);
+});
+
+it('An answer that is too large by its escapes alone is not made', () => {
+  const stringify = jest.spyOn(JSON, 'stringify');
+  const [text = ''] = leave('query', 1, { data: { a: '\u0001'.repeat(200_000), b: '' } }).text.split('"path"');
+  expect(text).toContain('at most 1000000 bytes');
+  expect(stringify.mock.calls.some(([value]) => Object(value).data?.a !== undefined)).toBe(false);
 });
