@@ -46,6 +46,11 @@ export class Rounds {
     });
   }
 
+  /** How much work of a caller waits. */
+  waiting(holder: Holder): number {
+    return this.#lines.get(holder)?.length ?? 0;
+  }
+
   #isUsedUp(holder: Holder): boolean {
     return (this.#work.get(holder) ?? 0) >= perRoundMs;
   }

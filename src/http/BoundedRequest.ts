@@ -47,7 +47,7 @@ export class BoundedRequest extends IncomingMessage {
     const count = unansweredOf(this.socket);
     // Node.js refuses a request without Host itself, and tells nobody. Nothing may follow it: many fit into one packet.
     if (this.httpVersion === '1.1' && this.headers.host === undefined) unanswered.set(this.socket, mostPipelined);
-    return count >= mostPipelined;
+    return count >= mostPipelined || this.socket.destroyed;
   }
 
   /** Takes a piece of the body; null at its end. Ends a connection whose body comes in very many tiny pieces. */

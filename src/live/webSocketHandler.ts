@@ -19,6 +19,9 @@ const closeGraceMs = 1000;
 /** Estimated time of an upgrade, in milliseconds. */
 const upgradeMs = 0.5;
 
+/** Not a closure: that would keep the request in memory until the end of a connection that was destroyed. */
+function ignore(): void {}
+
 /** The entry point of WebSockets: accepts or refuses each. Those of an address come in turn. */
 export function webSocketHandler(edge: Edge): UpgradeHandler {
   const settings: ServerOptions & { readonly closeTimeout: number } = {
@@ -54,7 +57,7 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
     const { socket } = request;
     const facts = new HttpFacts(response, edge.addressOf(request), plainJson);
     const { requestId, client, startedAt, remoteAddress } = facts;
-    socket.on('error', () => {}); // unhandled, it would end the process; `close` follows
+    socket.on('error', ignore); // unhandled, it would end the process; `close` follows
     if (!(await edge.quota.begin(remoteAddress, upgradeMs, socket))) return;
     try {
       edge.origins.refuseForeignPage(request);

@@ -4,6 +4,7 @@ import { Quota } from '../../../src/admission/Quota.js';
 import { anyone } from '../../../src/auth/caller.js';
 import { type AnswerError, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawHttp.js';
+import { initSocket } from '../../support/rawSocket.js';
 import { times } from '../../support/times.js';
 
 afterEach(() => void jest.restoreAllMocks());
@@ -77,16 +78,21 @@ describe('The time that callers share', () => {
     expect([turnsAt(0), turnsAt(1), turnsAt(2)].every((turns) => turns >= 10)).toBe(true);
   });
 
-  it('lets nobody wait for the turns of connections that are gone', async () => {
+  it('lets nobody wait for the turns of connections that are gone, and ends those of an address of which too many wait', async () => {
     const quota = new Quota(0);
-    const asked = (destroyed: boolean) => quota.begin('an address', 2, { destroyed });
+    const connections = times(100_001, () => {
+      const connection = { destroyed: false, destroy: () => (connection.destroyed = true) };
+      return connection;
+    });
     let turns = 0;
-    const gone = [asked(false), ...times(1000, () => asked(true))];
-    const last = asked(false).then(() => turns);
+    const begins = connections.map((each) => quota.begin('an address', 2, each).then((begun) => begun && turns));
+    const waiting = begins.filter((_, n) => connections[n]?.destroyed === false);
+    expect(waiting.length).toBeLessThan(20_000);
+    for (const each of connections.slice(1, waiting.length - 1)) each.destroy();
     for (; turns < 200; turns += 1) await new Promise((resolve) => setImmediate(resolve));
-    expect(await last).toBeGreaterThan(0); // the first has used up the round
-    expect(await last).toBeLessThan(100);
-    expect(new Set((await Promise.all(gone)).slice(1))).toEqual(new Set([false]));
+    expect(await waiting.at(-1)).toBeGreaterThan(0); // the first has used up the round
+    expect(await waiting.at(-1)).toBeLessThan(100);
+    expect(new Set((await Promise.all(begins)).slice(1, waiting.length - 1))).toEqual(new Set([false]));
   });
 });
 
@@ -151,5 +157,18 @@ describe('A gateway without a rate limit', () => {
     for (const { write, body } of requests) write(body);
     const answers = await Promise.all(requests.map(({ answer }) => answer()));
     expect(new Set(answers.map((each) => each?.status))).toEqual(new Set([200, 429]));
+  });
+
+  it('parses long messages of sockets in turn', async () => {
+    const { gateway, hostile, honest } = await scene();
+    const text = `{"id":"1","type":"subscribe","payload":{"query":"{ __typename }","variables":{"x":[${'[],'.repeat(80_000)}1]}}}`;
+    const sockets = await Promise.all(times(20, () => initSocket(gateway, hostile)));
+    for (const { socket } of sockets) socket.send(text.slice(0, -1), { fin: false });
+    await gateway.query('{ __typename }', {}, honest);
+    const parse = jest.spyOn(JSON, 'parse');
+    for (const { socket } of sockets) socket.send('}');
+    await gateway.query('{ __typename }', {}, honest);
+    expect(parse.mock.calls.filter(([{ length }]) => length > 200_000).length).toBeLessThan(10);
+    for (const each of sockets) await each.answerTo('1');
   });
 });
