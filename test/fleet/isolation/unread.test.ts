@@ -86,6 +86,18 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
   });
 });
 
+it('a WebSocket that leaves very many short messages unread is cut off', async () => {
+  const gateway = await startTestGateway(quickPolls);
+  const client = rawSocket(gateway.origin);
+  await client.init();
+  client.socket.pause();
+  for (const id of ['1', '2']) client.subscribe({ query: readLarge, variables: addLargeJob(gateway) }, id);
+  await until(async () => {
+    for (let n = 0; n < 50; n += 1) client.send({ type: 'ping' });
+    return (await openStreams(gateway, 'ws')) === 0;
+  });
+});
+
 /** Reads a connection until one of `texts` has come, which it returns. Rejects when the connection ends before. */
 function heard(socket: Socket, ...texts: readonly string[]) {
   let all = '';

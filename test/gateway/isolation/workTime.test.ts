@@ -4,7 +4,6 @@ import { Quota } from '../../../src/admission/Quota.js';
 import { anyone } from '../../../src/auth/caller.js';
 import { type AnswerError, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { rawHttp } from '../../support/rawHttp.js';
-import { initSocket } from '../../support/rawSocket.js';
 import { times } from '../../support/times.js';
 
 afterEach(() => void jest.restoreAllMocks());
@@ -157,18 +156,5 @@ describe('A gateway without a rate limit', () => {
     for (const { write, body } of requests) write(body);
     const answers = await Promise.all(requests.map(({ answer }) => answer()));
     expect(new Set(answers.map((each) => each?.status))).toEqual(new Set([200, 429]));
-  });
-
-  it('parses long messages of sockets in turn', async () => {
-    const { gateway, hostile, honest } = await scene();
-    const text = `{"id":"1","type":"subscribe","payload":{"query":"{ __typename }","variables":{"x":[${'[],'.repeat(80_000)}1]}}}`;
-    const sockets = await Promise.all(times(20, () => initSocket(gateway, hostile)));
-    for (const { socket } of sockets) socket.send(text.slice(0, -1), { fin: false });
-    await gateway.query('{ __typename }', {}, honest);
-    const parse = jest.spyOn(JSON, 'parse');
-    for (const { socket } of sockets) socket.send('}');
-    await gateway.query('{ __typename }', {}, honest);
-    expect(parse.mock.calls.filter(([{ length }]) => length > 200_000).length).toBeLessThan(10);
-    for (const each of sockets) await each.answerTo('1');
   });
 });
