@@ -11,6 +11,12 @@ interface Asker {
   readonly remoteAddress: string | undefined;
 }
 
+/** What a request came on. */
+interface Connection {
+  readonly destroyed: boolean;
+  destroy(): unknown;
+}
+
 /** Most callers whose paces are remembered. A pace and its key take some 400 bytes. */
 const maxCallers = mostRemembered(400);
 
@@ -29,8 +35,6 @@ const busyUtilization = 0.5;
 /** A caller's refusals, 500 a second after the first hundred; one that would have to wait longer than a second is not answered. */
 const refusalRate = { atOnce: 100, everyMs: 2, longestMs: 1000 };
 const maxRefused = 10_000;
-type Connection = { readonly destroyed: boolean; destroy(): unknown };
-
 /** Most requests of one address that wait for their turn. Measured: one takes up to 45 kB. */
 const mostWaiting = mostRemembered(45_000);
 
