@@ -18,7 +18,7 @@ const maxCharacters = heapPart(16, 1 << 24);
  * Most bytes of requests that wait for the verification of their tokens. Without this limit, anybody could make any number of
  * them wait while an identity provider does not answer: a request goes on waiting when its connection is gone.
  */
-const mostWaiting = heapPart(16);
+const mostWaitingBytes = heapPart(16);
 /** Bytes that such a request takes, besides 4 for each character of its headers. */
 const requestBytes = 4096;
 /** Bytes for each character of a token's header, which is kept parsed meanwhile, twice: anybody may send `{},{},{}`. */
@@ -48,7 +48,7 @@ export class Authenticator {
     fetchMethod: (token) => verifyToken(token, this.#policy as TokenPolicy),
     ignoreFetchAbort: true, // a verification that is evicted still answers those who wait for it
   });
-  #waiting = 0;
+  #waitingBytes = 0;
 
   constructor(
     private readonly config: Config,
@@ -89,15 +89,15 @@ export class Authenticator {
 
   /** `bytes`: what the request takes while it waits. */
   async #verify(token: string, bytes: number): Promise<Caller> {
-    if (this.#waiting + bytes > mostWaiting) {
-      throw authUnavailable('Too many access tokens are being verified at the moment', `${mostWaiting} bytes wait`);
+    if (this.#waitingBytes + bytes > mostWaitingBytes) {
+      throw authUnavailable('Too many access tokens are being verified at the moment', `${mostWaitingBytes} bytes wait`);
     }
-    this.#waiting += bytes;
+    this.#waitingBytes += bytes;
     try {
       const { caller } = await this.#verified.forceFetch(token, { forceRefresh: true });
       return caller;
     } finally {
-      this.#waiting -= bytes;
+      this.#waitingBytes -= bytes;
     }
   }
 }
