@@ -90,7 +90,10 @@ export class Authenticator {
   /** `bytes`: what the request takes while it waits. */
   async #verify(token: string, bytes: number): Promise<Caller> {
     if (this.#waitingBytes + bytes > mostWaitingBytes) {
-      throw authUnavailable('Too many access tokens are being verified at the moment', `${mostWaitingBytes} bytes wait`);
+      throw authUnavailable(
+        'Too many access tokens are being verified at the moment',
+        `${mostWaitingBytes} bytes wait`,
+      );
     }
     this.#waitingBytes += bytes;
     try {
