@@ -126,26 +126,12 @@ describe('The body of a client link', () => {
 
   it.each([
     '{"__proto__":{"polluted":true},"constructor":{"prototype":{"x":1}},"toString":"own","hasOwnProperty":null}',
-    '{"":0,"a.b":1,"$ref":2,"with space":3,"emoji 👍":"👩‍👩‍👧","\\u0000":"\\u0000","lone":"\\ud800","rtl":"‮"}',
+    '{"":0,"a.b":1,"$ref":2,"with space":3,"emoji 👍":"👩‍👩‍👧","\\u0000":"\\u0000","decomposed é":" é ","nested":{"null":null,"no":[],"none":{},"list":[[{"a":false}],-1.5e-9,null]},"lone":"\\ud800","rtl":"‮"}',
   ])('passes the metadata %s on unchanged', async (metadata) => {
     const body = `{"query":"mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }","variables":{"input":{"metadata":${metadata}}}}`;
     const response = await post(`${gateway.origin}/graphql`, body);
     expect(await response.json()).toEqual({ data: { createClientLink: { replayed: false } } });
     expect(lastBody()).toBe(`{"metadata":${metadata}}`);
-  });
-
-  it('passes any metadata on unchanged', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.dictionary(fc.string({ unit: 'grapheme' }), fc.jsonValue({ maxDepth: 4 })), async (any) => {
-        const isExact = (value: unknown) => !Number.isInteger(value) || Number.isSafeInteger(value);
-        const exact = (_: string, value: unknown) => (isExact(value) ? value : 1.5);
-        const metadata = JSON.parse(JSON.stringify(any), exact) as object;
-        const { errors } = await createLink({ metadata });
-        expect(errors).toBeUndefined();
-        expect(lastBody()).toBe(JSON.stringify({ metadata }));
-      }),
-      { numRuns: 60 },
-    );
   });
 });
 
