@@ -37,8 +37,8 @@ function partsOf(config: Config) {
   const parts = [
     found('configuration', async () => {
       for (const files of [tls, upstreamTls]) {
-        const end = files ? endOf(readPemFiles(files)) : Infinity;
-        if (end < Date.now()) throw new Error(`${files?.cert?.setting} holds a certificate that has expired`);
+        const isExpired = files && endOf(readPemFiles(files)) < Date.now();
+        if (isExpired) throw new Error(`${files.cert?.setting} holds a certificate that has expired`);
       }
       readProviders(config.PROVIDERS_FILE);
       const state = baseUrl === undefined ? 'complete, for the embedded sandbox' : 'complete';

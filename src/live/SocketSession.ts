@@ -20,7 +20,10 @@ const tryAgainLater = 1013;
 /** Milliseconds that a connection may take to send `connection_init`. */
 const initTimeoutMs = 3000;
 
-/** Most messages of a socket that wait to be taken by the system, and what each takes besides its bytes. Measured: 1.8 kB. */
+/**
+ * Most messages of a socket, besides one of each operation, that wait to be taken by the system, and what each takes besides its
+ * bytes. Measured: 1.8 kB.
+ */
 const mostUnread = 1000;
 const messageBytes = 1800;
 
@@ -246,7 +249,7 @@ export class SocketSession {
 
   /** Resolves when the system has taken the message, so that senders wait for a slow peer. */
   async #write(write: (taken: () => void) => void): Promise<void> {
-    if (this.#unread === mostUnread) return this.socket.terminate();
+    if (this.#unread === mostUnread + this.edge.config.MAX_SUBSCRIPTIONS) return this.socket.terminate();
     this.#unread += 1;
     const before = this.socket.bufferedAmount;
     const taken = new Promise<void>((resolve) => write(resolve));
