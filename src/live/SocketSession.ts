@@ -3,6 +3,7 @@ import { CloseCode, MessageType } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import { Pace } from '../admission/Pace.js';
 import { type Holder, type Release, rateLimited } from '../admission/Places.js';
+import { networkOf } from '../admission/Quota.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import type { GatewayError } from '../errors/errors.js';
 import { type Edge, shuttingDown } from '../http/edge.js';
@@ -87,7 +88,7 @@ export class SocketSession {
   /** The holder that the socket's bytes and work count against: its address until it is authenticated. */
   get #holder(): Holder {
     const { caller, remoteAddress } = this.facts;
-    return caller === undefined ? remoteAddress : caller.holder;
+    return caller === undefined ? networkOf(remoteAddress) : caller.holder;
   }
 
   get #isOpen(): boolean {
