@@ -95,7 +95,7 @@ export class SocketSession {
     return this.socket.readyState === this.socket.OPEN;
   }
 
-  /** Has a caller's message wait for its turn unread, like a body, and what comes after it in the system's buffers. */
+  /** Has a caller's message wait for its turn unparsed, like a body. Meanwhile the socket receives no more. */
   async #receive(text: string): Promise<void> {
     const startedAt = performance.now();
     const turn = this.facts.caller && this.edge.quota.turnOf(this.#holder);
