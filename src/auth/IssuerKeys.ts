@@ -106,7 +106,7 @@ export class IssuerKeys {
     } catch (error) {
       this.#failure = error as NoAnswer;
       this.#notBefore = performance.now() + retryMs - 1; // the timer may be a moment early
-      void pause(retryMs, stopped).then(() => this.#look());
+      void pause(retryMs, stopped).then(() => this.#look()); // whoever looked: `start` may be in a long pause
     }
     if (!stopped.aborted) this.#report(this.#failure?.kind, this.#failure?.reason);
   }

@@ -121,10 +121,12 @@ export class TaxpayerService {
     if (status === 401) throw token ? new AccessTokenRefused() : await pauses.credentialsRefused(secret);
     const reason = `HTTP ${status}`;
     if (status === 403 && token === undefined) throw credentialsRejected(reason);
-    if (status === 403)
+    if (status === 403) {
       throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', 'The service refuses access to this taxpayer', { reason });
-    if (status === 404 && call.taxpayer !== undefined)
+    }
+    if (status === 404 && call.taxpayer !== undefined) {
       throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job', { reason });
+    }
     throw new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', { reason });
   }
 }

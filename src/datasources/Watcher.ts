@@ -247,7 +247,7 @@ class PollLoop<View extends Timed> {
     }
   }
 
-  /** Polls after the pause. Polls under way are over: what they return is ignored, and what they read is offered as other reads are. */
+  /** Polls after the pause. Polls under way are over: what they read only counts as what was read for somebody else. */
   schedule(pauseMs: number): void {
     clearTimeout(this.#timer);
     this.#polling.clear();

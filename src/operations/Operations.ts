@@ -18,8 +18,9 @@ import type {
 import { type ResultStream, subscribe } from './ResultStream.js';
 import { documentOf, TrustedDocuments } from './TrustedDocuments.js';
 
-/** Bytes that a field of an answer, beyond the first few, takes while others are awaited. Measured: 870 for one that fails, the most. */
+/** Bytes that a field of an answer takes while others are awaited. Measured: 870 for one that fails, the most. */
 const fieldBytes = 900;
+/** Fields of an operation that do not count. */
 const freeFields = 12;
 /** An operation that takes at most so many bytes is not counted in the places: the number of operations limits those. */
 const uncountedBytes = 4096;
@@ -81,8 +82,8 @@ export class Operations {
       record.values = known.valuesFrom(asked.variables);
       record.fields = known.fieldsFor(record.values);
       const ownBytes = known.isKept ? 0 : documentBytes(known.document); // a kept document is shared
-      const answerBytes = fieldBytes * Math.max(0, record.fields - freeFields);
-      const bytes = bytesPerCharacter * asked.size + headBytes(facts.request) + ownBytes + answerBytes;
+      const fieldsBytes = fieldBytes * Math.max(0, record.fields - freeFields);
+      const bytes = bytesPerCharacter * asked.size + headBytes(facts.request) + ownBytes + fieldsBytes;
       if (bytes > uncountedBytes) record.release = places.take('bytes', holder, bytes);
       // Checked again after `admit`: other operations of the caller that were let in with this one may have used up its share.
       quota.refuseBeyondShare(holder);

@@ -66,7 +66,7 @@ export class ResultStream {
       const { value, done } = await this.source.next();
       const result = done ? undefined : await this.#execute(value);
       if (Date.now() >= caller.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
-      // From here until the answer is sent nothing is awaited: the answers of other streams would be made meanwhile, and fill the memory.
+      // From here until the answer is sent nothing is awaited: other streams would make theirs meanwhile, and fill the memory.
       if (result && !signal.aborted) answer = this.#answer(result);
     } catch (error) {
       hasFailed = true;
