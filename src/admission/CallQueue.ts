@@ -1,11 +1,12 @@
 import { type Holder, type Places, type Release, rateLimited } from './Places.js';
 import type { Quota } from './Quota.js';
 
-/** Estimated time that one call to the service, with all its steps, keeps the event loop busy, in milliseconds. */
+/** Estimated time that one call, with all its steps, keeps the event loop busy, in milliseconds. */
 const callWorkMs = 0.5;
 
 interface CallQueueOptions {
   readonly places: Places;
+  readonly resource: 'calls' | 'decisions';
   /** Most calls that one holder, or all callers without an identity together, may have waiting. */
   readonly maxWaiting: number;
   readonly maxWaitMs: number;
@@ -16,7 +17,7 @@ interface CallQueueOptions {
 /** Begins a call that waits. `release` gives back the place that was taken for it. */
 type Begin = (release: Release) => void;
 
-/** Calls to the service: each waits until its caller may have one more under way. */
+/** Calls to the service, or to the decision point: each waits until its caller may have one more under way. */
 export class CallQueue {
   /** The calls of each holder in order of arrival. Holders take turns: one whose call begins moves to the end. */
   readonly #waiting = new Map<Holder, Begin[]>();
@@ -28,8 +29,8 @@ export class CallQueue {
    * @throws GatewayError RATE_LIMITED (429) when too much of the holder's work waits already, or the wait took too long
    */
   async run<T>(holder: Holder, work: () => T | Promise<T>): Promise<T> {
-    const { places, quota } = this.options;
-    const release = places.hasRoom('calls', holder) ? places.take('calls', holder) : await this.#waitForPlace(holder);
+    const { places, resource, quota } = this.options;
+    const release = places.hasRoom(resource, holder) ? places.take(resource, holder) : await this.#waitForPlace(holder);
     try {
       await quota?.resume(holder, callWorkMs);
       return await work();
@@ -40,8 +41,8 @@ export class CallQueue {
   }
 
   #waitForPlace(holder: Holder): Promise<Release> {
-    const { maxWaiting, maxWaitMs } = this.options;
-    const bound = `At most ${maxWaiting} calls to the service per caller may wait, for at most ${maxWaitMs} ms (UPSTREAM_DEADLINE_MS)`;
+    const { resource, maxWaiting, maxWaitMs } = this.options;
+    const bound = `At most ${maxWaiting} ${resource} per caller may wait, for at most ${maxWaitMs} ms (UPSTREAM_DEADLINE_MS)`;
     const refused = () => rateLimited(bound, { onlyFor: { holder } });
     const line = this.#waiting.get(holder) ?? [];
     if (line.length >= maxWaiting) throw refused();
@@ -62,13 +63,13 @@ export class CallQueue {
 
   /** Gives a free place to the first holder in line that may have one more. */
   #beginNext(): void {
-    const { places } = this.options;
+    const { places, resource } = this.options;
     for (const [holder, line] of this.#waiting) {
-      if (!places.hasRoom('calls', holder)) continue;
+      if (!places.hasRoom(resource, holder)) continue;
       const begin = line.shift();
       this.#waiting.delete(holder);
       if (line.length > 0) this.#waiting.set(holder, line);
-      begin?.(places.take('calls', holder));
+      begin?.(places.take(resource, holder));
       return;
     }
   }

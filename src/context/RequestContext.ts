@@ -13,7 +13,6 @@ import { badInput, GatewayError, tokenRequired } from '../errors/errors.js';
 import type { AuditAction, LineLimit } from '../observability/LineLimit.js';
 import type { OperationContext, OperationFacts } from '../operations/Operation.js';
 import { leftAfter } from '../process/json.js';
-import { pause } from '../process/pause.js';
 import { Trail } from '../process/Trail.js';
 import type { Vocabulary } from '../schema/Vocabulary.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
@@ -34,9 +33,6 @@ const laterFieldMs = 0.005;
 /** The same of a question to the decision point. */
 const questionMs = 0.05;
 
-/** Many questions that are asked at the same moment find room within so many milliseconds, one after the other. */
-const longestAskAgainMs = 1000;
-
 type Read = readonly [name: string, start: () => Promise<unknown>];
 
 /** One request and who makes it. Resolvers reach the service only through here. */
@@ -45,8 +41,6 @@ export class RequestContext implements OperationContext, ReadCall {
   readonly holder: string | undefined;
   /** An object, because Apollo's copy of the context has to share it. */
   readonly trail: Trail;
-  /** Whether questions without room are asked again: those of watches and events, which would be lost. */
-  isPatient: boolean;
   private reads: DataLoader<Read, unknown, string> | undefined;
   private questions: DataLoader<Question, Decision> | undefined;
   /** Estimated milliseconds that the fields will take after the first wait. */
@@ -62,7 +56,6 @@ export class RequestContext implements OperationContext, ReadCall {
     trailOfStream?: Trail,
   ) {
     this.trail = trailOfStream ?? new Trail();
-    this.isPatient = trailOfStream !== undefined;
     this.caller = facts.caller;
     this.holder = facts.caller.holder;
     this.laterMs = fields * laterFieldMs;
@@ -122,12 +115,7 @@ export class RequestContext implements OperationContext, ReadCall {
     if (!(decision instanceof Promise)) return allowing(decision);
     return decision
       .finally(() => this.resume())
-      .then(allowing, async (error: GatewayError) => {
-        const { signal } = this.facts;
-        if (error.code === 'RATE_LIMITED' && this.isPatient && !signal.aborted) {
-          await pause(Math.random() * longestAskAgainMs, signal);
-          return this.allow(decisions, profile, question);
-        }
+      .then(allowing, (error: GatewayError) => {
         if (error.code === 'AUTH_UNAVAILABLE') {
           this.audit('access-denied', 'undecided', question.taxpayer, error.reason);
         }
@@ -135,13 +123,11 @@ export class RequestContext implements OperationContext, ReadCall {
       });
   }
 
-  /** Asks all questions with one call. @throws GatewayError RATE_LIMITED when it has no place, or as {@link DecisionPoint.decide} */
-  private async askTogether(decisions: DecisionPoint, profile: Profile, questions: readonly Question[]) {
-    const { facts, holder, trail } = this;
-    const { places, quota } = this.services;
-    quota.spend(holder, questionMs * questions.length);
-    const leave = places.take('decisions', holder);
-    return decisions.decide(profile, facts.requestId, trail, questions).finally(leave);
+  /** Asks all questions with one call. Rejects as {@link CallQueue.run} and {@link DecisionPoint.decide}. */
+  private askTogether(decisions: DecisionPoint, profile: Profile, questions: readonly Question[]) {
+    const { facts, holder, trail, services } = this;
+    services.quota.spend(holder, questionMs * questions.length);
+    return services.questions.run(holder, () => decisions.decide(profile, facts.requestId, trail, questions));
   }
 
   private refusal(taxpayer: string, reason: string): GatewayError {

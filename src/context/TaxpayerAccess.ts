@@ -63,7 +63,6 @@ export class TaxpayerAccess {
     const { places } = this.services;
     const { holder, trail } = this.context;
     const release = places.take('watches', holder);
-    this.context.isPatient = true;
     const ended = new AbortController();
     const onEnd = () => {
       ended.abort();

@@ -40,7 +40,10 @@ export function startDatasources(options: DatasourcesOptions) {
   const http = new ResilientFetch({ ...config, fetch, agents: agents.service, onTry: metrics.onTry });
   const service = taxpayerService(options, http, sealed);
   const places = new Places(boundsFor(config));
-  const calls = new CallQueue({ places, maxWaiting: 1000, maxWaitMs: deadlineMs, quota });
+  const waiting = { places, maxWaitMs: deadlineMs, quota };
+  const calls = new CallQueue({ ...waiting, resource: 'calls', maxWaiting: 1000 });
+  // The decisions of all watches of a caller may expire together.
+  const questions = new CallQueue({ ...waiting, resource: 'decisions', maxWaiting: config.MAX_CONNECTIONS });
   const onBytes = (holder: Holder, bytes: number) => quota?.spend(holder, bytes / bytesPerMs);
   const watching = {
     watchMaxMs: config.watchMaxMs,
@@ -71,6 +74,7 @@ export function startDatasources(options: DatasourcesOptions) {
     sealed,
     caches,
     places,
+    questions,
     broker,
     jobs,
     links,

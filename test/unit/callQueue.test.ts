@@ -8,7 +8,7 @@ afterEach(() => void jest.useRealTimers());
 function queueOf(perProcess: number, maxWaitMs: number) {
   const bounds = boundsFor({ MAX_CONNECTIONS: 10, answerBytes: 1000 });
   const places = new Places({ ...bounds, calls: { ...bounds.calls, perHolder: 1, perProcess } });
-  const queue = new CallQueue({ places, maxWaiting: 1, maxWaitMs });
+  const queue = new CallQueue({ places, resource: 'calls', maxWaiting: 1, maxWaitMs });
   return {
     ask: (holder: string) => queue.run(holder, () => 'answered').catch(({ code, httpStatus }) => [code, httpStatus]),
     /** A call that ends when `end` is called. */
