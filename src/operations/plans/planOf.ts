@@ -32,16 +32,15 @@ class NotPlannable extends Error {}
 /**
  * Returns what answers an operation as graphql-js would, in a fraction of the time. Undefined, so that Apollo executes it, for:
  * directives; interfaces, lists of items that are never null, and defaults of arguments (this schema has none); introspection;
- * several mutations, which must run one after the other.
+ * mutations, which call the service anyway, and must run one after the other.
  */
 export function planOf(
   schema: GraphQLSchema,
   document: DocumentNode,
   { operation: type, selectionSet }: OperationDefinitionNode,
 ): Run | undefined {
-  const isOneMutation = selectionSet.selections.length === 1 && selectionSet.selections[0]?.kind === Kind.FIELD;
   const root = schema.getRootType(type);
-  if (!root || (type === 'mutation' && !isOneMutation)) return undefined;
+  if (!root || type === 'mutation') return undefined;
   try {
     visit(document, {
       Directive: notPlannable,
