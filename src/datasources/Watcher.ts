@@ -166,18 +166,15 @@ class PollLoop<View extends Timed> {
 
   /**
    * Polls on behalf of one caller after the other, until one is not refused for reasons that concern that caller alone, or
-   * another poll has found something. A reader that joins comes `first`: the calls of those before may have to wait.
+   * another poll has found something. For a reader that `joins`, only on its own behalf, and at once: others' calls may have to wait.
    */
-  async #poll(first?: Reader<View>): Promise<void> {
+  async #poll(joins?: Reader<View>): Promise<void> {
     const timer = this.#timer;
     /** Another poll was scheduled meanwhile, or all readers have left. */
     const isOver = () => this.#timer !== timer || this.#readers.size === 0;
-    /** Nobody else's turn comes in this poll: an earlier one sees to the other callers. */
-    const isOfFirstAlone = first !== undefined && this.#polling.size > 0;
     const asked = new Set<Holder>();
-    for (const reader of this.#inTurn(first)) {
+    for (const reader of joins ? [joins] : this.#inTurn()) {
       const { holder } = reader.call;
-      if (isOfFirstAlone && asked.size > 0) return;
       if (asked.has(holder) || !this.#readers.delete(reader)) continue; // or it has left
       asked.add(holder);
       this.#readers.add(reader);
@@ -193,15 +190,15 @@ class PollLoop<View extends Timed> {
         // A refusal that names another holder, as that of the watchers' share does, concerns every caller.
         const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
         if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
+        if (joins && timer) return; // the next poll is planned already
       }
     }
     this.#retryAfter(0);
   }
 
   /** Callers pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller. */
-  *#inTurn(first: Reader<View> | undefined) {
-    if (first) yield first;
-    yield* [...this.#readers].sort((one, other) => this.callsOf(one.call.holder) - this.callsOf(other.call.holder));
+  #inTurn(): readonly Reader<View>[] {
+    return [...this.#readers].sort((one, other) => this.callsOf(one.call.holder) - this.callsOf(other.call.holder));
   }
 
   /** Tells the readers what changed, then ends or schedules the next poll. */
