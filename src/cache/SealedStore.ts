@@ -33,6 +33,8 @@ interface SealedStoreOptions {
 
 /** Pause between the tries of a write that must not be lost, in milliseconds. */
 const againMs = 1000;
+/** For this long the system may still deliver what was sent on a connection that was given up, in milliseconds. */
+const lateMs = 120_000;
 const forgottenList = ['forgotten'];
 const ownCoolDownsBytes = 4 << 20;
 
@@ -100,17 +102,20 @@ export class SealedStore {
 
   /**
    * Claims `name`. Returns a function that withdraws the claim unless it was overwritten; undefined if the name is taken.
-   * @throws StoreError when the store does not answer; then withdraws what it may have written
+   * @throws StoreError when the store does not answer; then withdraws what it may have written, also if that arrives late
    */
   async claim(name: ItemName, value: unknown, ttlMs: number): Promise<(() => Promise<void>) | undefined> {
     const { store } = this.options;
     const key = this.keyOf(name);
     const bytes = this.#seal(key, value);
-    const withdraw = () => this.#untilDone(() => store.deleteIf(key, bytes));
+    const withdraw = (arrivesUntil = 0) =>
+      this.#untilDone(async () => {
+        if (!(await store.deleteIf(key, bytes)) && performance.now() < arrivesUntil) throw new StoreError('refused');
+      });
     try {
       return (await store.put(key, bytes, ttlMs, 'if-absent')) ? withdraw : undefined;
     } catch (error) {
-      if ((error as StoreError).mayBeDone) void withdraw();
+      if ((error as StoreError).mayBeDone) void withdraw(performance.now() + lateMs);
       throw error;
     }
   }

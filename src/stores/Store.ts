@@ -60,7 +60,8 @@ export const hourMs = 3_600_000;
  * milliseconds, so that no two machines' clocks are ever compared. A time with more left than its full length counts as over: the
  * clock was set back.
  *
- * Operations of one instance on one record or key take effect in the order in which they were called, also after one was given up.
+ * Operations of one instance on one record or key take effect in the order in which they were called, also after one was given up;
+ * only one that was given up with its connection may take effect later, within two minutes.
  * What needs no write works while the store refuses writes. All that is written ends by itself: a lease not before 10 s have passed,
  * what `forget` leaves after an hour, a value at its time to live. A record without the field `token` may end after an hour, and one
  * with more than a hundred fields may lose others than `token`.

@@ -4,10 +4,13 @@ import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/Sealer.js';
 import { Secret } from '../../src/config/Secret.js';
 import { LocalStore } from '../../src/stores/LocalStore.js';
+import { StoreError } from '../../src/stores/StoreError.js';
+import { until } from '../support/until.js';
 
 const clientSecret = new Secret('planted-secret');
 const sealerOf = (byte: number) => new Sealer(clientSecret, [new Secret(Buffer.alloc(32, byte).toString('base64'))]);
-const of = { upstream: { baseUrl: '', clientId: '' }, UPSTREAM_API_VERSION: '1' };
+const sealedIn = (store: LocalStore, UPSTREAM_API_VERSION = '1') =>
+  new SealedStore({ store, sealer: sealerOf(1), upstream: { baseUrl: '', clientId: '' }, UPSTREAM_API_VERSION });
 const outcome = { ageMs: 0, begunAt: 0, ttlMs: 60_000 };
 const text = fc.string({ unit: 'binary' });
 
@@ -64,21 +67,26 @@ describe('Sealer', () => {
 
 it('Two versions of the service share all names, but nothing that the service answered', async () => {
   const store = new LocalStore();
-  const [old, next] = ['1', '2'].map(
-    (UPSTREAM_API_VERSION) => new SealedStore({ store, sealer: sealerOf(1), ...of, UPSTREAM_API_VERSION }),
-  );
-  const place = old?.placeOf({ subject: 'own', kind: 'token' });
-  if (place === undefined || next === undefined) throw new Error('no stores');
-  await old?.settle(place, 'me', { ...outcome, version: 'v', value: 'secret' });
+  const [old, next] = [sealedIn(store), sealedIn(store, '2')] as const;
+  const place = old.placeOf({ subject: 'own', kind: 'token' });
+  await old.settle(place, 'me', { ...outcome, version: 'v', value: 'secret' });
   expect(await next.acquire(place, { owner: 'me', leaseMs: 1 })).toMatchObject({ stored: { value: undefined } });
-  await old?.put(['key'], 'link', 60_000);
+  await old.put(['key'], 'link', 60_000);
   expect(await next.get(['key'])).toMatchObject({ value: 'link' });
   expect(await next.forget({ id: 'x', subject: 'own' })).toBe(1);
 });
 
+it('A claim whose answer was lost is withdrawn again and again until it was there: it may arrive late', async () => {
+  const found = [false, true];
+  const put = () => Promise.reject(new StoreError('timed-out'));
+  const sealed = sealedIn({ put, deleteIf: async () => found.shift() } as never);
+  await expect(sealed.claim(['key'], '', 1)).rejects.toThrow(StoreError);
+  await until(() => found.length === 0);
+});
+
 it('What was sealed for one taxpayer, field and version is nothing anywhere else', async () => {
   const store = new LocalStore();
-  const sealed = new SealedStore({ store, sealer: sealerOf(1), ...of });
+  const sealed = sealedIn(store);
   const own = sealed.placeOf({ subject: 'own', kind: 'token' });
   await sealed.settle(own, 'me', { ...outcome, version: 'first', value: 'secret' });
   const wish = { owner: 'me', leaseMs: 1000 };

@@ -87,23 +87,18 @@ scene('Redis that falls silent is not waited for at each read', async (scenery) 
 scene('Redis that is full, or a replica that takes no writes, is still read', async (scenery) => {
   const { redis, sandbox, start, isWell, areStored } = scenery;
   const troubles = [
-    [
-      ['CONFIG', 'SET', 'maxmemory', '1'],
-      ['CONFIG', 'SET', 'maxmemory', '0'],
-    ],
-    [
-      ['REPLICAOF', '127.0.0.1', '1'], // a master that is not there: the data stays
-      ['REPLICAOF', 'NO', 'ONE'],
-    ],
-  ] as const;
+    ['CONFIG SET maxmemory 1', 'CONFIG SET maxmemory 0'],
+    ['REPLICAOF 127.0.0.1 1', 'REPLICAOF NO ONE'], // a master that is not there: the data stays
+  ];
+  const tell = (words = '') => redis.command(...(words.split(' ') as [string]));
   const ids = scenery.addTaxpayers(3);
   await read(await start(), ids[0]);
   for (const [n, [begin, end]] of troubles.entries()) {
     const [known, unknown] = ids.slice(n) as [string, string];
-    await redis.command(...(begin as readonly [string, ...string[]]));
+    await tell(begin);
     const one = await start();
     expect([await read(one, known), await read(one, unknown)]).toEqual([known, unknown]);
-    await redis.command(...(end as readonly [string, ...string[]]));
+    await tell(end);
     await isWell(one);
     await areStored(n + 2);
   }
@@ -222,6 +217,9 @@ async function afterwards(ask: () => Promise<string>) {
   return outcome;
 }
 
+/** Waits only for 4 seconds for a creation under way. */
+const impatient = { UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '2000' };
+
 /** Pauses Redis while the service creates a link. */
 async function pauseRedisWhileCreating({ sandbox, redis }: Scenery, gateway: TestGateway, fault = {}) {
   sandbox.arm({ endpoint: 'createClientLink', fault: { gate: 'held', ...fault }, times: 1 });
@@ -265,8 +263,7 @@ scene('A new key is refused without a call while Redis is silent, and unused aft
 
 scene('A link whose process ended while Redis was silent has an unknown outcome', async (scenery) => {
   const { redis, sandbox } = scenery;
-  const env = { UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '2000' }; // how long it waits for a creation
-  const [one, two] = [await scenery.start(), await scenery.start(env)];
+  const [one, two] = [await scenery.start(), await scenery.start(impatient)];
   const { creating } = await pauseRedisWhileCreating(scenery, one);
   for (const key of ['a', 'b', 'c']) await create(one, key); // from then on Redis is not asked
   sandbox.release('held');
@@ -282,7 +279,7 @@ scene('A link whose record was damaged has an unknown outcome', async ({ redis, 
   for (const key of await redis.keys()) {
     if (Number(await redis.command('PTTL', key)) > day / 2) await redis.command('APPEND', key, 'x');
   }
-  const two = await start({ UPSTREAM_TIMEOUT_MS: '1000', UPSTREAM_DEADLINE_MS: '2000' }); // how long it waits
+  const two = await start(impatient);
   expect(await create(two, 'key')).toBe('OUTCOME_UNKNOWN');
   expect(sandbox.counters().createClientLink).toBe(1);
 });
