@@ -36,15 +36,14 @@ const againMs = 1000;
 /** For this long the system may still deliver what was sent on a connection that was given up, in milliseconds. */
 const lateMs = 120_000;
 const forgottenList = ['forgotten'];
-const ownCoolDownsBytes = 4 << 20;
 
 /**
  * JSON values in a {@link Store} that sees neither names nor values: names are HMACs; values are encrypted and bound to their
  * names, those of fields also to their versions. One that does not decrypt (tampered with, foreign, moved) reads as undefined.
  */
 export class SealedStore {
-  /** The cool-downs that this process began: the shared store may not have taken them. */
-  readonly #ownCoolDowns = new LocalStore(ownCoolDownsBytes);
+  /** The cool-downs that this process began, at most 4 MiB of them: the shared store may not have taken them. */
+  readonly #ownCoolDowns = new LocalStore(4 << 20);
 
   constructor(private readonly options: SealedStoreOptions) {}
 
@@ -68,8 +67,7 @@ export class SealedStore {
   /** Erases everything about the subject, and tells every process to do so. Returns how many fields there were. */
   forget(forgotten: Forgotten): Promise<number> {
     const list = this.keyOf(forgottenList);
-    const note = this.#seal(list, forgotten);
-    return this.options.store.forget(this.#recordOf(forgotten.subject), list, note);
+    return this.options.store.forget(this.#recordOf(forgotten.subject), list, this.#seal(list, forgotten));
   }
 
   /** As `Store.forgottenSince`. */
@@ -96,15 +94,15 @@ export class SealedStore {
   }
 
   /** Writes now or, if the store does not take it, as soon as it does. Resolves after the first try; never rejects. */
-  async writeSurely(name: ItemName, value: unknown, ttlMs: number): Promise<void> {
-    await this.#untilDone(() => this.put(name, value, ttlMs));
+  writeSurely(name: ItemName, value: unknown, ttlMs: number): Promise<void> {
+    return this.#untilDone(() => this.put(name, value, ttlMs));
   }
 
   /**
    * Claims `name`. Returns a function that withdraws the claim unless it was overwritten; undefined if the name is taken.
    * @throws StoreError when the store does not answer; then withdraws what it may have written, also if that arrives late
    */
-  async claim(name: ItemName, value: unknown, ttlMs: number): Promise<(() => Promise<void>) | undefined> {
+  async claim(name: ItemName, value: unknown, ttlMs: number) {
     const { store } = this.options;
     const key = this.keyOf(name);
     const bytes = this.#seal(key, value);
@@ -124,8 +122,8 @@ export class SealedStore {
   async beginCoolDown(name: ItemName, value: string, ttlMs: number): Promise<void> {
     const key = this.keyOf(name);
     const bytes = this.#seal(key, { value, ttlMs });
-    const put = (store: Store) => store.put(key, bytes, ttlMs, 'if-longer').catch(() => undefined);
-    await Promise.all([this.options.store, this.#ownCoolDowns].map(put));
+    const stores = [this.options.store, this.#ownCoolDowns];
+    await Promise.allSettled(stores.map((store) => store.put(key, bytes, ttlMs, 'if-longer')));
   }
 
   /**
@@ -168,11 +166,9 @@ export class SealedStore {
 
   /** Tries `work` once and resolves; goes on trying in the background until it succeeds or the store is closed. */
   async #untilDone(work: () => Promise<unknown>): Promise<void> {
-    const isDone = await work().then(
-      () => true,
-      ({ trouble }: StoreError) => trouble === 'closed',
-    );
-    if (!isDone) void pause(againMs).then(() => this.#untilDone(work));
+    await work().catch(({ trouble }: StoreError) => {
+      if (trouble !== 'closed') void pause(againMs).then(() => this.#untilDone(work));
+    });
   }
 
   #seal(name: string, value: unknown): Buffer {
