@@ -1,5 +1,4 @@
 import type { Config } from '../config/config.js';
-import { pause } from '../process/pause.js';
 import { LocalStore } from '../stores/LocalStore.js';
 import type { Acquired, Field, Item, Outcome, Place, Store, Wish } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
@@ -167,7 +166,7 @@ export class SealedStore {
   /** Tries `work` once and resolves; goes on trying in the background until it succeeds or the store is closed. */
   async #untilDone(work: () => Promise<unknown>): Promise<void> {
     await work().catch(({ trouble }: StoreError) => {
-      if (trouble !== 'closed') void pause(againMs).then(() => this.#untilDone(work));
+      if (trouble !== 'closed') setTimeout(() => this.#untilDone(work), againMs).unref();
     });
   }
 
