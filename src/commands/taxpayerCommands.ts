@@ -4,6 +4,7 @@ import { loadConfig } from '../config/config.js';
 import { identifiers } from '../datasources/identifiers.js';
 import { refusalName } from '../datasources/tokenAnswer.js';
 import { shownStore } from '../stores/openStore.js';
+import { goOnAlone } from '../stores/StoreError.js';
 import { type Command, UsageError } from './Command.js';
 import { withSealedStore } from './withStore.js';
 
@@ -49,8 +50,8 @@ export const forget: Command = {
     const subject = identifiers.taxpayerId(argument);
     return withSealedStore(config, 'write', async (sealed, sealer) => {
       const requestId = crypto.randomUUID();
-      await sealed.put(refusalName(subject), '', 1); // ends a cool-down
-      const erased = await sealed.forget({ id: requestId, subject });
+      const erased = await sealed.forget({ id: requestId, subject }); // works in a full Redis, too
+      await sealed.put(refusalName(subject), '', 1).catch(goOnAlone); // a cool-down also ends by itself
       const taxpayer = sealer.digest('taxpayer', subject);
       const entries = erased === 1 ? 'entry' : 'entries';
       return {
