@@ -14,7 +14,6 @@ interface Asker {
 /** What a request came on. */
 interface Connection {
   readonly destroyed: boolean;
-  destroy(): unknown;
 }
 
 /** Most callers whose paces are remembered. A pace and its key take some 400 bytes. */
@@ -32,7 +31,7 @@ const presentMs = 1000;
 /** Below this utilization of the event loop no caller is refused for its work. */
 const busyUtilization = 0.5;
 
-/** A caller's refusals, 500 a second after the first hundred; one that would have to wait longer than a second is not answered. */
+/** A caller's refusals, 500 a second after the first hundred; one that would have to wait longer than a second ends its connection. */
 const refusalRate = { atOnce: 100, everyMs: 2, longestMs: 1000 };
 const maxRefused = 10_000;
 /** Most requests of one address that wait for their turn. Measured: one takes up to 45 kB. */
@@ -130,14 +129,13 @@ export class Quota {
   }
 
   /**
-   * Waits for the turn of an address to begin work of about `ms` milliseconds, which is not charged. False if the
-   * connection has gone meanwhile: then nothing is noted, so the next in the line has its turn at once. Ends the connection
-   * when too many of the address wait.
+   * Waits for the turn of an address to begin work of about `ms` milliseconds, which is not charged. False if too many of the
+   * address wait, or the connection has gone meanwhile: then nothing is noted, so the next in the line has its turn at once.
    */
   async begin(address: string | undefined, ms: number, connection: Connection): Promise<boolean> {
     const network = networkOf(address);
-    if (this.#rounds.waiting(network) >= mostWaiting) connection.destroy();
-    const turn = connection.destroyed ? undefined : this.#rounds.turnOf(network);
+    if (connection.destroyed || this.#rounds.waiting(network) >= mostWaiting) return false;
+    const turn = this.#rounds.turnOf(network);
     if (turn !== undefined) await turn;
     if (connection.destroyed) return false;
     this.#rounds.note(network, ms);

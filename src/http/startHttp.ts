@@ -6,7 +6,7 @@ import { webSocketHandler } from '../live/webSocketHandler.js';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
-import { writeBody } from './answering.js';
+import { refuseAtOnce, writeBody } from './answering.js';
 import type { Edge } from './edge.js';
 import { graphqlHandler } from './graphqlHandler.js';
 import { type Handler, HttpServer, type Routes } from './HttpServer.js';
@@ -74,8 +74,7 @@ function beforeRoutes({ quota, addressOf, origins }: Edge) {
     const isOperation = request.method !== 'OPTIONS' && /^\/graphql(\/stream)?(\?|$)/.test(request.url ?? '');
     if (isOperation) return origins.answer(request, response);
     const begins = quota.begin(addressOf(request), shortWorkMs, request.socket);
-    // A connection that has gone needs no answer.
-    return begins.then((hasBegun) => !hasBegun || origins.answer(request, response));
+    return begins.then((hasBegun) => (hasBegun ? origins.answer(request, response) : refuseAtOnce(response)));
   };
 }
 

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import { handleProtocols } from 'graphql-ws';
 import { LRUCache } from 'lru-cache';
 import { type ServerOptions, WebSocketServer } from 'ws';
-import { boundsFor, type Release } from '../admission/Places.js';
+import { boundsFor, type Release, rateLimited } from '../admission/Places.js';
 import { networkOf } from '../admission/Quota.js';
 import { plainJson } from '../http/accept.js';
 import { refuseInTurn } from '../http/answering.js';
@@ -58,8 +58,10 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
     const facts = new HttpFacts(response, edge.addressOf(request), plainJson);
     const { requestId, client, startedAt, remoteAddress } = facts;
     socket.on('error', ignore); // unhandled, it would end the process; `close` follows
-    if (!(await edge.quota.begin(remoteAddress, upgradeMs, socket))) return;
+    const hasBegun = await edge.quota.begin(remoteAddress, upgradeMs, socket);
+    if (socket.destroyed) return;
     try {
+      if (!hasBegun) throw rateLimited('Too many requests of this address wait');
       edge.origins.refuseForeignPage(request);
       if (edge.draining.aborted) throw shuttingDown;
       edge.places.assertRoom('streams', undefined); // the caller takes the place, once it is known

@@ -55,6 +55,17 @@ describe('A flood of refusals', () => {
     expect(total).toBeLessThanOrEqual(100 + 0.5 * (performance.now() - startedAt + 1000));
   });
 
+  it.each(['/graphql', '/nothing'])(
+    'ends with an answer, which a proxy does not take for a failure: %s',
+    async (path) => {
+      jest.spyOn(Quota.prototype, 'waitOfRefusal').mockReturnValueOnce(undefined);
+      jest.spyOn(Quota.prototype, 'begin').mockResolvedValueOnce(false);
+      const { status, headers } = await fetch(gateway.origin + path);
+      jest.restoreAllMocks();
+      expect([status, headers.get('connection'), headers.get('retry-after')]).toEqual([429, 'close', '1']);
+    },
+  );
+
   it('on a socket closes it, once more wait than a second answers', async () => {
     const socket = await initSocket(gateway, { authorization: await provider.watcherOf([]) });
     const startedAt = performance.now();
