@@ -11,11 +11,6 @@ interface Asker {
   readonly remoteAddress: string | undefined;
 }
 
-/** What a request came on. */
-interface Connection {
-  readonly destroyed: boolean;
-}
-
 /** Most callers whose paces are remembered. A pace and its key take some 400 bytes. */
 const maxCallers = mostRemembered(400);
 
@@ -132,7 +127,7 @@ export class Quota {
    * Waits for the turn of an address to begin work of about `ms` milliseconds, which is not charged. False if too many of the
    * address wait, or the connection has gone meanwhile: then nothing is noted, so the next in the line has its turn at once.
    */
-  async begin(address: string | undefined, ms: number, connection: Connection): Promise<boolean> {
+  async begin(address: string | undefined, ms: number, connection: { readonly destroyed: boolean }): Promise<boolean> {
     const network = networkOf(address);
     if (connection.destroyed || this.#rounds.waiting(network) >= mostWaiting) return false;
     const turn = this.#rounds.turnOf(network);

@@ -77,11 +77,13 @@ export class HttpServer {
     const limits = { ...timeouts, keepAliveTimeout, IncomingMessage: BoundedRequest, ServerResponse: SafeResponse };
     const listener = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request, response).catch((error) => this.#fail(response, error));
-    const handshakeTimeout = timeouts.headersTimeout;
     this.server =
       tls === undefined
         ? createServer(limits, listener)
-        : createTlsServer({ ...limits, handshakeTimeout, ...tls, requestCert: tls.ca !== undefined }, listener);
+        : createTlsServer(
+            { ...limits, handshakeTimeout: timeouts.headersTimeout, ...tls, requestCert: tls.ca !== undefined },
+            listener,
+          );
     this.server.maxHeadersCount = maxHeaders;
     this.server.on('checkExpectation', listener); // Node.js would answer 417 itself, without counting the request
     this.server.on('upgrade', (request, socket, head) => {
@@ -115,7 +117,7 @@ export class HttpServer {
       await once(this.server.listen(this.options.port, this.options.host), 'listening');
     } catch (error) {
       const problem = listenProblem(error, setting);
-      throw problem === undefined ? error : new Error(problem, { cause: error });
+      throw problem ? new Error(problem, { cause: error }) : error;
     }
   }
 
@@ -175,9 +177,8 @@ export class HttpServer {
     const answered = this.options.before?.(request, response);
     // Only a promise is awaited: a request that needs no waiting should not wait.
     if (answered instanceof Promise ? await answered : answered) return;
-    const end = url.indexOf('?');
     const { routes } = this.options;
-    const handler = routes.get(end === -1 ? url : url.slice(0, end));
+    const handler = routes.get(url.split('?', 1)[0] ?? '');
     if (handler) await handler(request, response);
     else response.writeHead(404, plainText).end(`Not found: the paths here are ${[...routes.keys()].join(', ')}\n`);
   }
@@ -215,28 +216,18 @@ export class HttpServer {
 /** Writes a long text in pieces: until a connection ends, OpenSSL keeps a buffer as large as the longest write. */
 function writeInPieces(socket: Socket): void {
   const write = socket._write.bind(socket);
-  const ofBytes = 'buffer' as BufferEncoding; // the encoding that streams pass with bytes
-  const bytesOf = (data: Buffer | string, encoding: BufferEncoding) =>
-    typeof data === 'string' ? Buffer.from(data, encoding) : data;
-  socket._write = (data: Buffer | string, encoding, taken) => {
-    const bytes = bytesOf(data, encoding);
-    const rest = bytes.subarray(pieceBytes);
-    const goOn = (error?: Error | null) => {
-      if (error || rest.length === 0) taken(error);
-      else socket._write(rest, ofBytes, taken);
-    };
-    write(bytes.subarray(0, pieceBytes), ofBytes, goOn);
-  };
-  // A chunk has four parts, and a WebSocket message two. They are written together, because each part alone would become a TLS
-  // record and a packet, unless one is long: a copy of it would be kept beside it until it is taken.
   socket._writev = (all, taken) => {
-    const parts = all.map(({ chunk, encoding }) => bytesOf(chunk, encoding));
+    const parts = all.map(({ chunk, encoding }) => (typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk));
+    // A chunk has four parts, and a WebSocket message two. They are written together, because each part alone would become a
+    // TLS record and a packet, unless one is long: a copy of it would be kept beside it until it is taken.
     const left = parts.some(({ length }) => length > pieceBytes) ? parts : [Buffer.concat(parts)];
     const goOn = (error?: Error | null) => {
       const part = left.shift();
-      if (error || part === undefined) taken(error);
-      else socket._write(part, ofBytes, goOn);
+      if (error || part === undefined) return taken(error);
+      if (part.length > pieceBytes) left.unshift(part.subarray(pieceBytes));
+      write(part.subarray(0, pieceBytes), 'buffer' as BufferEncoding, goOn); // the encoding that streams pass with bytes
     };
     goOn();
   };
+  socket._write = (chunk, encoding, taken) => socket._writev?.([{ chunk, encoding }], taken);
 }

@@ -38,13 +38,13 @@ export async function refuseInTurn(
  * Refuses one request too many in a few words, and ends its connection. Without an answer a proxy would take this process for
  * failed, and for a while send it nobody's requests (nginx: for 10 s). A pipelined request, which no proxy sends, gets none.
  */
-export function refuseAtOnce(response: ServerResponse, headers = notKept): true {
-  const { req: request, socket } = response;
-  if (socket === null) request.socket.destroy();
+export function refuseAtOnce(response: ServerResponse, headers = notKept): boolean {
+  const { req: request } = response;
+  if (response.socket === null) request.socket.destroy();
   else {
     response.shouldKeepAlive = false;
     if (!request.complete) stopReading(request);
-    writeBody(response, 429, 'text/plain; charset=utf-8', 'Too many requests\n', [...headers, 'retry-after', '1']);
+    writeBody(response, 429, 'text/plain; charset=utf-8', 'Too many requests\n', headers);
   }
   return true;
 }

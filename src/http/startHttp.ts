@@ -9,7 +9,7 @@ import { pause } from '../process/pause.js';
 import { refuseAtOnce, writeBody } from './answering.js';
 import type { Edge } from './edge.js';
 import { graphqlHandler } from './graphqlHandler.js';
-import { type Handler, HttpServer, type Routes } from './HttpServer.js';
+import { HttpServer, type Routes } from './HttpServer.js';
 import { explorerRoutes, orExplorer } from './pages.js';
 
 /**
@@ -105,10 +105,12 @@ function metricsRoute({ metrics: { registry }, unread, addressOf }: Edge): Route
     next = undefined;
     return Buffer.from(await registry.metrics()); // one copy, however many have not read it yet
   };
-  const handler: Handler = async (request, response) => {
-    next ??= write();
-    writeBody(response, 200, prometheusContentType, await next);
-    unread.holdAnswer(response, addressOf(request));
-  };
-  return ['/metrics', handler];
+  return [
+    '/metrics',
+    async (request, response) => {
+      next ??= write();
+      writeBody(response, 200, prometheusContentType, await next);
+      unread.holdAnswer(response, addressOf(request));
+    },
+  ];
 }
