@@ -53,9 +53,9 @@ const maxLength = 500;
 /** A client sends the same header with every request. */
 const remembered = new LRUCache<string, Accepted>({ max: 100, memoMethod: acceptedBy });
 
-/** Reads an Accept header (RFC 9110, 12.5.1). */
-export function readAccept(accept = '*/*'): Accepted {
-  return remembered.memo(accept.slice(0, maxLength));
+/** Reads an Accept header (RFC 9110, 12.5.1). An empty one names nothing, as if it were absent. */
+export function readAccept(accept = ''): Accepted {
+  return remembered.memo(accept.slice(0, maxLength) || '*/*');
 }
 
 function acceptedBy(accept: string): Accepted {
@@ -71,8 +71,8 @@ function dialectFor(negotiator: Negotiator, names: (type: string) => boolean): D
   const [first, second] = negotiator.mediaTypes([responseJson.contentType, plainJson.contentType]);
   const isNamed = names(responseType);
   // By a wildcard alone, a client does not say that it knows the newer type.
-  if (first === responseJson.contentType && (isNamed || second === undefined)) return responseJson;
-  if (first === undefined) return undefined;
+  if (first === responseJson.contentType && (isNamed || !second)) return responseJson;
+  if (!first) return undefined;
   return names(jsonType) && !isNamed ? oldJson : plainJson;
 }
 

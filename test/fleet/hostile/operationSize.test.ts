@@ -34,7 +34,7 @@ describe('the fields of an operation', () => {
     errors: [
       expect.objectContaining({
         message: 'The operation must select at most 5000 fields, counted for each representation',
-        extensions: expect.objectContaining({ code: 'BAD_USER_INPUT', retryable: false }),
+        extensions: expect.objectContaining({ code: 'GRAPHQL_VALIDATION_FAILED', retryable: false }),
       }),
     ],
   };

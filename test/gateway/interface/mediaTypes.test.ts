@@ -23,6 +23,7 @@ async function typeOrStatus(response: Response) {
 describe('an Accept header', () => {
   it.each<[string, string | number]>([
     ['*/*', json],
+    ['', json],
     [`${responseJson};charset=iso-8859-1, ${json}`, json],
     [`${json};q=0.9, ${responseJson};q=1.0`, responseJson],
     [`${responseJson}, ${json}`, responseJson],
