@@ -20,7 +20,7 @@ export function orExplorer(handler: Handler): Handler {
     const { method, url, headers } = request;
     if (method !== 'GET' || url !== '/graphql' || !headers.accept?.includes('text/html'))
       return handler(request, response);
-    response.writeHead(303, ['location', '/graphiql']).end();
+    response.writeHead(303, ['location', '/graphiql', ...notKept]).end();
   };
 }
 

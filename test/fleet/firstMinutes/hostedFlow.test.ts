@@ -51,7 +51,9 @@ describe('In a browser without internet', () => {
     expect(elsewhere).toEqual([]);
   });
 
-  it('the explorer is compressed, kept, and asked for again only when it has changed', async () => {
+  it('the explorer is compressed, kept, and asked for again only when it has changed; the way to it is not kept', async () => {
+    const moved = await fetch(`${gateway.origin}/graphql`, { headers: { accept: 'text/html' }, redirect: 'manual' });
+    expect(moved.headers.get('cache-control')).toBe('no-store'); // a proxy would give it to a WebSocket
     const first = await fetch(`${gateway.origin}/graphiql`);
     const tag = first.headers.get('etag') ?? '';
     expect([first.headers.get('content-encoding'), first.headers.get('cache-control')]).toEqual(['gzip', 'no-cache']);
