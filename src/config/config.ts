@@ -29,9 +29,10 @@ export function loadConfig(environment: Environment = process.env): Config {
   const problems = new Map<SettingName, string>();
   const names = Object.keys(settings) as SettingName[];
   const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, problems)])) as Parsed;
-  const facts = factsOf(parsed, problems);
+  const isGiven = (name: SettingName) => parsed[name] !== undefined || problems.has(name);
+  const facts = factsOf(parsed, isGiven);
   for (const [name, holds, words] of rules) {
-    if (!problems.has(name) && !holds(facts)) problems.set(name, `${name} ${words}`);
+    if (!problems.has(name) && !holds(facts, isGiven)) problems.set(name, `${name} ${words}`);
   }
   const mistakes = typingMistakesIn(env);
   if (problems.size > 0) throw new ConfigError([...problems.values(), ...mistakes].join('\n'));

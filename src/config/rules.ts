@@ -5,22 +5,24 @@ import { type Parsed, type SettingName, settings } from './settings.js';
 
 export type Facts = ReturnType<typeof factsOf>;
 
-const upstreamNames = ['UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIENT_SECRET'] as const;
+/** Whether a setting has a value, perhaps a wrong one. */
+type IsGiven = (setting: SettingName) => boolean;
 
 /** The parsed settings, and what follows from several of them. */
-export function factsOf(parsed: Parsed, problems: ReadonlyMap<SettingName, string>) {
-  const isSandbox = upstreamNames.every((name) => parsed[name] === undefined && !problems.has(name));
-  const isNamed = parsed.AUTH_ISSUER !== undefined || parsed.AUTH_JWKS_URL !== undefined;
+export function factsOf(parsed: Parsed, isGiven: IsGiven) {
+  const isSandbox =
+    !isGiven('UPSTREAM_BASE_URL') && !isGiven('UPSTREAM_CLIENT_ID') && !isGiven('UPSTREAM_CLIENT_SECRET');
   return {
     ...parsed,
     /** No setting names the service. */
     isSandbox,
-    AUTH_MODE: parsed.AUTH_MODE ?? (isSandbox && !isNamed ? 'developer' : 'jwt'),
+    AUTH_MODE:
+      parsed.AUTH_MODE ?? (isSandbox && !isGiven('AUTH_ISSUER') && !isGiven('AUTH_JWKS_URL') ? 'developer' : 'jwt'),
     HOST: parsed.HOST ?? (isSandbox ? '127.0.0.1' : '0.0.0.0'),
   };
 }
 
-type Rule = readonly [setting: SettingName, holds: (s: Facts) => boolean, words: string];
+type Rule = readonly [setting: SettingName, holds: (s: Facts, isGiven: IsGiven) => boolean, words: string];
 
 const isJwt = (s: Facts) => s.AUTH_MODE === 'jwt';
 const isService = (s: Facts) => !s.isSandbox;
@@ -55,7 +57,8 @@ export const rules: readonly Rule[] = [
   ],
   [
     'AUTH_ISSUER',
-    (s) => !isJwt(s) || !!s.AUTH_JWKS_URL || (s.AUTH_ISSUER ?? []).every((issuer) => webUrl.safeParse(issuer).success),
+    (s, isGiven) =>
+      !isJwt(s) || isGiven('AUTH_JWKS_URL') || !s.AUTH_ISSUER?.some((issuer) => !webUrl.safeParse(issuer).success),
     'must be http: or https: URLs without query or fragment, as discovery needs them; expected AUTH_JWKS_URL otherwise',
   ],
   neededWith('METRICS_PORT', 'TLS_CLIENT_CA_FILE'),
@@ -63,13 +66,13 @@ export const rules: readonly Rule[] = [
 ];
 
 /** The setting has to have a value when `isNeeded`. */
-function needed(setting: SettingName, isNeeded: (s: Facts) => boolean, beside: string): Rule {
-  return [setting, (s) => s[setting] !== undefined || !isNeeded(s), `is required with ${beside}`];
+function needed(setting: SettingName, isNeeded: Rule[1], beside: string): Rule {
+  return [setting, (s, isGiven) => isGiven(setting) || !isNeeded(s, isGiven), `is required with ${beside}`];
 }
 
-/** The setting has to have a value when one of the others has. */
+/** The setting has to have a value when one of the others is given. */
 function neededWith(setting: SettingName, ...others: SettingName[]): Rule {
-  return needed(setting, (s) => others.some((other) => s[other] !== undefined), others.join(' or '));
+  return needed(setting, (_, isGiven) => others.some(isGiven), others.join(' or '));
 }
 
 /** What an operator may not have meant, although it is allowed. */
