@@ -102,8 +102,7 @@ function httpOf({ method, url, socket }: IncomingMessage): Attributes {
 
 /** The caller's trace (W3C Trace Context, section 3.2); the root when there is none that can be used. */
 function callerContext(request: IncomingMessage | undefined): Context {
-  const header = request?.headers['traceparent'];
-  const caller = typeof header === 'string' ? parseTraceParent(header) : null;
+  const caller = parseTraceParent(`${request?.headers['traceparent']}`);
   return caller === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true });
 }
 
@@ -120,6 +119,8 @@ function watch(exporter: SpanExporter, report: Report): void {
 
 /** The status of an answer, or the code of a connection error; never a message, which may hold an address with a password. */
 function causeOf(error: unknown): string {
-  const { code } = (error ?? {}) as { readonly code?: unknown };
-  return typeof code === 'number' ? `HTTP ${code}` : (codeOf(error) ?? 'no answer in time');
+  const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: string };
+  if (typeof code === 'number') return `HTTP ${code}`;
+  // Of the statuses after which it tries again, the SDK does not say which it was.
+  return name === 'OTLPExporterError' ? 'HTTP 429, 502, 503 or 504' : (codeOf(error) ?? 'no answer in time');
 }

@@ -17,7 +17,7 @@ export interface CollectedSpan {
 }
 
 /** A collector of traces over OTLP/HTTP in Protobuf, on loopback. */
-export async function startCollector() {
+export async function startCollector(status = 200) {
   const spans: CollectedSpan[] = [];
   const requests: { readonly url: string; readonly headers: IncomingHttpHeaders; readonly body: string }[] = [];
   const server = createServer(async (request, response) => {
@@ -28,7 +28,7 @@ export async function startCollector() {
     const body = headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
     requests.push({ url, headers, body: body.toString() });
     spans.push(...spansIn(body));
-    response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
+    response.writeHead(status, { 'content-type': 'application/x-protobuf' }).end();
   });
   return { url: await serve(server), spans, requests };
 }

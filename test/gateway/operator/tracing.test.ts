@@ -1,6 +1,5 @@
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { type CollectedSpan, startCollector } from '../../support/collector.js';
-import { freePort } from '../../support/freePort.js';
 import {
   type Environment,
   linesWith,
@@ -41,6 +40,8 @@ async function traced(work: (gateway: TestGateway) => Promise<unknown>, env: Env
   const { sandbox } = gateway;
   return { ...collector, logs: gateway.logs, seenByService: sandbox.requests() };
 }
+
+const askTypename = ({ query }: TestGateway) => query('{ __typename }');
 
 const spansOf = (headers: Record<string, string>, env: Environment = {}) =>
   traced(({ query, sandbox }) => {
@@ -222,20 +223,25 @@ describe('Traces', () => {
   it('go to the address for traces as it is, and nowhere when the SDK or the exporter is disabled', async () => {
     const collector = await startCollector();
     const own = { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own` };
-    await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_SDK_DISABLED: 'True' });
-    await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_TRACES_EXPORTER: ' none' });
+    await traced(askTypename, { ...own, OTEL_SDK_DISABLED: 'True' });
+    await traced(askTypename, { ...own, OTEL_TRACES_EXPORTER: ' none' });
     expect(collector.requests).toEqual([]);
-    await traced(({ query }) => query('{ __typename }'), own);
+    await traced(askTypename, own);
     expect(collector.requests.map(({ url }) => url)).toEqual(['/own']);
   });
 
-  it('cost no request anything when the collector is away, which one log line says', async () => {
-    setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '1000', OTEL_BSP_SCHEDULE_DELAY: '10' });
-    const nowhere = `http://127.0.0.1:${await freePort()}`;
-    const { query, logs } = await startTestGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: nowhere });
-    const told = () => logs.filter((line) => line.includes('trace collector rejects spans'));
-    for (let n = 0; n < 3; n += 1) expect((await query('{ __typename }')).status).toBe(200);
-    await until(() => told().length > 0);
-    expect(told().map((line) => JSON.parse(line).cause)).toEqual(['ECONNREFUSED']);
-  });
+  it.each([
+    ['ECONNREFUSED', () => ({ url: 'http://127.0.0.1:1' })],
+    ['HTTP 429, 502, 503 or 504', () => startCollector(503)],
+  ])(
+    'cost no request anything when the collector is away or busy, which one log line says: %s',
+    async (cause, start) => {
+      setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '1000', OTEL_BSP_SCHEDULE_DELAY: '10' });
+      const gateway = await startTestGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: (await start()).url });
+      const told = () => linesWith(gateway.logs, { msg: 'trace collector rejects spans' });
+      for (const _ of Array(3)) expect((await askTypename(gateway)).status).toBe(200);
+      await until(() => told().length > 0);
+      expect(told()).toMatchObject([{ cause }]);
+    },
+  );
 });
