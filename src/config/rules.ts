@@ -12,12 +12,12 @@ type IsGiven = (setting: SettingName) => boolean;
 export function factsOf(parsed: Parsed, isGiven: IsGiven) {
   const isSandbox =
     !isGiven('UPSTREAM_BASE_URL') && !isGiven('UPSTREAM_CLIENT_ID') && !isGiven('UPSTREAM_CLIENT_SECRET');
+  const usualMode = isSandbox && !isGiven('AUTH_ISSUER') && !isGiven('AUTH_JWKS_URL') ? 'developer' : 'jwt';
   return {
     ...parsed,
     /** No setting names the service. */
     isSandbox,
-    AUTH_MODE:
-      parsed.AUTH_MODE ?? (isSandbox && !isGiven('AUTH_ISSUER') && !isGiven('AUTH_JWKS_URL') ? 'developer' : 'jwt'),
+    AUTH_MODE: parsed.AUTH_MODE ?? (isGiven('AUTH_MODE') ? 'disabled' : usualMode), // a wrong one asks for nothing else
     HOST: parsed.HOST ?? (isSandbox ? '127.0.0.1' : '0.0.0.0'),
   };
 }

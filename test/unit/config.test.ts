@@ -172,7 +172,7 @@ describe('A mistake', () => {
   it.each<[Env, string]>([
     [{ PORT: '70000' }, 'PORT must be a whole number from 0 to 65535$'],
     [{ LOG_LEVEL: planted }, 'LOG_LEVEL must be one of'],
-    [{ AUTH_MODE: planted }, 'AUTH_MODE must be one of jwt, developer, disabled$'],
+    [{ ...service, AUTH_MODE: planted }, 'AUTH_MODE must be one of jwt, developer, disabled$'],
     [{ CACHE_URL: `redi://${planted}` }, 'CACHE_URL must be memory:'],
     [{ CACHE_URL: 'file:~/cache' }, 'CACHE_URL must be memory:, file:<directory> .without // or ~., '],
     [{ CACHE_ENCRYPTION_KEY: planted }, 'CACHE_ENCRYPTION_KEY must be 32 bytes in base64$'],
