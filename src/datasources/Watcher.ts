@@ -190,7 +190,7 @@ class PollLoop<View extends Timed> {
         // A refusal that names another holder, as that of the watchers' share does, concerns every caller.
         const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
         if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
-        if (joins && timer) return; // the next poll is planned already
+        if (joins && this.#failure) return; // the next poll is planned, and soon
       }
     }
     this.#retryAfter(0);

@@ -212,9 +212,14 @@ describe('Watchers of a job', () => {
     const beganAt = Date.now();
     const honest = watch(job, 'honest');
     await answered(() => honest.length === 1);
+    jest.spyOn(jobs.cache, 'peek').mockReturnValueOnce(undefined); // evicted from memory
+    jest.spyOn(jobs, 'status').mockRejectedValueOnce(rateLimited('', { onlyFor: { holder: 'hostile' } }));
+    hostile.push(watch(job, 'hostile'));
+    await answered(() => false);
+    expect(hostile[2]).toEqual(['processing']);
     expect(Date.now()).toBe(beganAt); // no timer had to run
     sandbox.arm({ endpoint: 'refreshJob', fault: { status: 429, headers: { 'retry-after': '1' } } });
-    await pass(() => job.polls() > 6); // the next poll comes in many seconds
+    await pass(() => job.polls() > 5); // the next poll comes in many seconds
     sandbox.disarmAll();
     job.become('completed');
     for (let n = 0; n < 20; n += 1) {
@@ -222,7 +227,7 @@ describe('Watchers of a job', () => {
       void watch(job, 'hostile');
       await answered(() => false);
     }
-    expect([...hostile, honest]).toEqual(Array(3).fill(['processing', 'completed', 'end']));
+    expect([...hostile, honest]).toEqual(Array(4).fill(['processing', 'completed', 'end']));
     const alone = watch(addJob(), 'hostile');
     await pass(() => alone[0] === 'processing');
   });
