@@ -28,7 +28,7 @@ export function boundsFor({ MAX_CONNECTIONS, answerBytes }: Pick<Config, 'MAX_CO
       perHolder: Math.max(5, Math.floor(MAX_CONNECTIONS / 20)),
       perProcess: Infinity, // with twice as many, `webSocketHandler` drops the oldest
     },
-    /** Reads and creations; they wait in the `CallQueue`. */
+    /** Reads and creations. Like questions to the decision point, they wait in a `CallQueue`. */
     calls: { name: 'calls to the service at once', ...byCalls },
     decisions: { name: 'calls to the decision point at once', ...byCalls },
     bytes: {

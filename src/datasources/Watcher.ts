@@ -173,7 +173,9 @@ class PollLoop<View extends Timed> {
     /** Another poll was scheduled meanwhile, or all readers have left. */
     const isOver = () => this.#timer !== timer || this.#readers.size === 0;
     const asked = new Set<Holder>();
-    for (const reader of joins ? [joins] : this.#inTurn()) {
+    // Callers pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller.
+    const callsOf = ({ call }: Reader<View>) => this.callsOf(call.holder);
+    for (const reader of joins ? [joins] : [...this.#readers].sort((one, other) => callsOf(one) - callsOf(other))) {
       const { holder } = reader.call;
       if (asked.has(holder) || !this.#readers.delete(reader)) continue; // or it has left
       asked.add(holder);
@@ -194,11 +196,6 @@ class PollLoop<View extends Timed> {
       }
     }
     this.#retryAfter(0);
-  }
-
-  /** Callers pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller. */
-  #inTurn(): readonly Reader<View>[] {
-    return [...this.#readers].sort((one, other) => this.callsOf(one.call.holder) - this.callsOf(other.call.holder));
   }
 
   /** Tells the readers what changed, then ends or schedules the next poll. */

@@ -30,7 +30,7 @@ interface HttpServerOptions {
   readonly tls?: Pem | undefined;
   /** By exact path, for every method. */
   readonly routes: ReadonlyMap<string, Handler>;
-  /** Runs before every route; gives true when nothing is left to answer: after a preflight, or when the client has gone. */
+  /** Runs before every route; gives true when nothing is left to answer: after a preflight or a refusal. */
   readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean | Promise<boolean>;
   readonly upgrade?: UpgradeHandler;
   readonly log: Pick<Logger, 'error'>;

@@ -44,7 +44,8 @@ export function refuseAtOnce(response: ServerResponse, headers = notKept): boole
   else {
     response.shouldKeepAlive = false;
     if (!request.complete) stopReading(request);
-    writeBody(response, 429, 'text/plain; charset=utf-8', 'Too many requests\n', headers);
+    const body = '{"errors":[{"message":"Too many requests","extensions":{"code":"RATE_LIMITED","retryable":true}}]}';
+    writeBody(response, 429, 'application/json', body, headers);
   }
   return true;
 }

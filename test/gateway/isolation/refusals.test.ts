@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { jest } from '@jest/globals';
+import { isRetryable } from '../../../packages/client/src/index.js';
 import { Quota } from '../../../src/admission/Quota.js';
 import { callerKey } from '../../../src/auth/caller.js';
 import { quickPolls, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
@@ -51,9 +52,10 @@ describe('A flood of refusals', () => {
   it.each(['/graphql', '/nothing'])('ends with an answer, or a proxy would count a failure: %s', async (path) => {
     jest.spyOn(Quota.prototype, 'waitOfRefusal').mockReturnValueOnce(undefined);
     jest.spyOn(Quota.prototype, 'begin').mockResolvedValueOnce(false);
-    const { status, headers } = await fetch(gateway.origin + path);
+    const answer = await fetch(gateway.origin + path);
     jest.restoreAllMocks();
-    expect([status, headers.get('connection')]).toEqual([429, 'close']);
+    const { status, headers } = answer;
+    expect([status, headers.get('connection'), isRetryable(await answer.json())]).toEqual([429, 'close', true]);
   });
 
   it('on a socket closes it, once more wait than a second answers', async () => {
