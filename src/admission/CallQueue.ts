@@ -42,8 +42,11 @@ export class CallQueue {
 
   #waitForPlace(holder: Holder): Promise<Release> {
     const { resource, maxWaiting, maxWaitMs } = this.options;
-    const bound = `At most ${maxWaiting} ${resource} per caller may wait, for at most ${maxWaitMs} ms (UPSTREAM_DEADLINE_MS)`;
-    const refused = () => rateLimited(bound, { onlyFor: { holder } });
+    const refused = () =>
+      rateLimited(
+        `At most ${maxWaiting} ${resource} per caller may wait, for at most ${maxWaitMs} ms (UPSTREAM_DEADLINE_MS)`,
+        { onlyFor: { holder } },
+      );
     const line = this.#waiting.get(holder) ?? [];
     if (line.length >= maxWaiting) throw refused();
     return new Promise((resolve, reject) => {

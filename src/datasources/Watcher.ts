@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Holder } from '../admission/Places.js';
 import type { MemoryKeeper } from '../cache/Forgets.js';
-import { type ErrorCode, GatewayError, isRefusalOfAnother } from '../errors/errors.js';
+import { type ErrorCode, GatewayError } from '../errors/errors.js';
 import { LatestValue } from './LatestValue.js';
 import type { ReadCall } from './TaxpayerService.js';
 
@@ -190,8 +190,8 @@ class PollLoop<View extends Timed> {
       } catch (error) {
         if (isOver()) return;
         // A refusal that names another holder, as that of the watchers' share does, concerns every caller.
-        const isRefusal = error instanceof GatewayError && error.onlyFor !== undefined;
-        if (!isRefusal || isRefusalOfAnother(error, holder)) return this.#retryOrFail(error);
+        const isItsOwn = error instanceof GatewayError && error.onlyFor && error.onlyFor.holder === holder;
+        if (!isItsOwn) return this.#retryOrFail(error);
         if (joins && this.#failure) return; // the next poll is planned, and soon
       }
     }

@@ -43,7 +43,8 @@ export function startDatasources(options: DatasourcesOptions) {
   const waiting = { places, maxWaitMs: deadlineMs, quota };
   const calls = new CallQueue({ ...waiting, resource: 'calls', maxWaiting: 1000 });
   // The decisions of all watches of a caller may expire together.
-  const questions = new CallQueue({ ...waiting, resource: 'decisions', maxWaiting: config.MAX_CONNECTIONS });
+  const maxWaiting = 1000 + boundsFor(config).watches.perHolder;
+  const questions = new CallQueue({ ...waiting, resource: 'decisions', maxWaiting });
   const onBytes = (holder: Holder, bytes: number) => quota?.spend(holder, bytes / bytesPerMs);
   const watching = {
     watchMaxMs: config.watchMaxMs,

@@ -39,11 +39,11 @@ export async function refuseInTurn(
  * failed, and for a while send it nobody's requests (nginx: for 10 s). A pipelined request, which no proxy sends, gets none.
  */
 export function refuseAtOnce(response: ServerResponse, headers = notKept): boolean {
-  const { req: request } = response;
-  if (response.socket === null) request.socket.destroy();
+  const { req } = response;
+  if (response.socket === null) req.socket.destroy();
   else {
     response.shouldKeepAlive = false;
-    if (!request.complete) stopReading(request);
+    if (!req.complete) stopReading(req);
     const body = '{"errors":[{"message":"Too many requests","extensions":{"code":"RATE_LIMITED","retryable":true}}]}';
     writeBody(response, 429, 'application/json', body, headers);
   }
