@@ -1,6 +1,7 @@
+import dns from 'node:dns';
 import { type ClientRequest, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import { isIP } from 'node:net';
+import { isIP, type LookupFunction } from 'node:net';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
@@ -94,7 +95,23 @@ export class Agents {
   }
 }
 
-const keepAlive = { keepAlive: true };
+type Answer = Parameters<LookupFunction>[2];
+
+/** Those who wait for the address of a name. */
+const waiting = new Map<string, Answer[]>();
+
+/** Looks a name up once for all. Node.js makes two lookups at a time: many of a name that gets no answer would hold up all others. */
+const lookup: LookupFunction = (name, options, answer) => {
+  const answers = waiting.get(name) ?? [];
+  if (answers.push(answer) > 1) return;
+  waiting.set(name, answers);
+  dns.lookup(name, options, (...found) => {
+    waiting.delete(name);
+    for (const each of answers) each(...found);
+  });
+};
+
+const keepAlive = { keepAlive: true, lookup };
 
 /** How long a proxy may take to open a tunnel, in milliseconds: less than a call, so that the log blames the proxy. */
 const tunnelMs = 3000;

@@ -1,3 +1,7 @@
+import dns from 'node:dns';
+import { once } from 'node:events';
+import { get } from 'node:http';
+import { jest } from '@jest/globals';
 import nodeFetch from 'node-fetch';
 import { GatewayError } from '../../src/errors/errors.js';
 import { Agents } from '../../src/network/agents.js';
@@ -28,4 +32,15 @@ it('a failed try counts for the breaker, also where the budget ends before the n
   }
   expect(tries).toBe(3);
   expect(failures.slice(3)).toEqual(Array(2).fill(expect.stringContaining('kept failing')));
+});
+
+it('calls wait together for one lookup of their name: many without an answer would hold up those of other names', async () => {
+  const lookup = jest.spyOn(dns, 'lookup').mockReturnValue(undefined as never);
+  const { newAgent } = new Agents({});
+  const url = new URL('http://service.example');
+  const errors = [1, 2, 3].map(() => once(get(url, { agent: newAgent(url) }), 'error'));
+  const names = lookup.mock.calls.map(([name]) => name);
+  for (const call of lookup.mock.calls) (call.at(-1) as unknown as (error: Error) => void)(new Error('no answer'));
+  await Promise.all(errors);
+  expect(names).toEqual(['service.example']);
 });
