@@ -1,6 +1,7 @@
 import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { inTime } from '../process/pause.js';
 import { ConfigError } from '../process/systemErrors.js';
 import { DirectoryLock, type Wait } from './DirectoryLock.js';
 import type { StoreHooks } from './guarded.js';
@@ -19,7 +20,7 @@ export interface JournalOptions extends StoreHooks, Wait {
   readonly onDamaged?: () => void;
 }
 
-/** How often the lock is renewed, and a write that failed is repeated, in milliseconds. */
+/** How often the lock is renewed, and a write that failed is repeated, in milliseconds. A write that takes longer has failed. */
 const lookEveryMs = 1000;
 /** The file is written anew once it is larger than twice its size at the last try to do so, plus this. */
 const slackBytes = 1 << 20;
@@ -93,15 +94,14 @@ export class Journal {
   async changed(key: string): Promise<void> {
     this.#unwritten.add(key);
     if (this.failure !== undefined) return;
-    await this.#writing; // that write may have begun before the change
-    await this.#writeOnce(); // of many that waited, the first begins it for all
+    const slow = () => new StoreError('timed-out', undefined, false);
+    await inTime(lookEveryMs, this.#writeNext(), slow).catch((error) => this.#note(error));
   }
 
   /** Writes the file anew, so that nothing of what was erased is left in it. @throws StoreError */
   async rewrite(): Promise<void> {
     this.#mostBytes = 0; // so that the next write replaces a file that has anything in it
-    await this.#writing; // that write may have begun before
-    await this.#writeOnce();
+    await this.#writeNext();
     if (this.failure !== undefined) throw this.failure;
   }
 
@@ -113,6 +113,11 @@ export class Journal {
     await this.#writeOnce(); // of what is left; or joins the write that a waiting change has begun
     await this.#file?.close();
     await this.lock.release();
+  }
+
+  async #writeNext(): Promise<void> {
+    await this.#writing; // that write may have begun before the change
+    await this.#writeOnce(); // of many that waited, the first begins it for all
   }
 
   #writeOnce(): Promise<void> {
@@ -189,7 +194,7 @@ export class Journal {
       const failure = await this.lock.renew().then(() => undefined, ofSystem);
       if (this.#isClosed) return;
       if (failure !== undefined) this.#note(failure);
-      else if (this.failure !== undefined) void this.#writeOnce();
+      else if (this.failure !== undefined || this.#unwritten.size > 0) void this.#writeOnce();
       this.#lookSoon();
     }, lookEveryMs).unref();
   }

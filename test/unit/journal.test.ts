@@ -97,6 +97,26 @@ it('A claim that cannot be written is refused, and free again', async () => {
   expect(await inStore(directory, (next) => next.put('claim', value, 60_000, 'if-absent'))).toBe(true);
 });
 
+it('A disk that hangs is not waited for; what changed meanwhile is written once it goes on', async () => {
+  const { directory, store, told, methods } = await openStore();
+  const { appendFile } = methods;
+  let goOn = () => {};
+  jest.spyOn(methods, 'appendFile').mockImplementationOnce(async function (this: FileHandle, record) {
+    await new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    await appendFile.call(this, record);
+  });
+  await expect(store.put('claim', value, 60_000, 'if-absent')).rejects.toMatchObject({ trouble: 'timed-out' });
+  await store.put('key', value, 60_000, 'always');
+  goOn();
+  for (let kept: unknown; kept === undefined; await sleep(20))
+    kept = await (await LocalStore.read(directory)).get('key');
+  expect(await (await LocalStore.read(directory)).get('claim')).toBeUndefined();
+  await store.close();
+  expect(told).toHaveLength(2);
+});
+
 it('A claim that a process writes after it stood still, into the file before that of its successor, does not count', async () => {
   const { directory, store } = await openStore();
   rmSync(join(directory, 'lock'));
