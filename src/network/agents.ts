@@ -95,12 +95,9 @@ export class Agents {
   }
 }
 
-type Answer = Parameters<LookupFunction>[2];
+const waiting = new Map<string, Parameters<LookupFunction>[2][]>();
 
-/** Those who wait for the address of a name. */
-const waiting = new Map<string, Answer[]>();
-
-/** Looks a name up once for all. Node.js makes two lookups at a time: many of a name that gets no answer would hold up all others. */
+/** One lookup of a name at a time: Node.js makes two, so that those of a dead name would hold up all others. */
 const lookup: LookupFunction = (name, options, answer) => {
   const answers = waiting.get(name) ?? [];
   if (answers.push(answer) > 1) return;
@@ -171,7 +168,7 @@ class TunnelAgent extends HttpsProxyAgent<string> {
 /** Sends `http:` requests to the proxy, which passes them on (RFC 9112, section 3.2.2). */
 function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   const isTls = url.protocol === 'https:';
-  const agent = isTls ? new HttpsAgent(keepAlive) : new HttpAgent(keepAlive);
+  const agent = new (isTls ? HttpsAgent : HttpAgent)(keepAlive);
   Object.assign(agent, { protocol: 'http:', defaultPort: 80 }); // of the request, not of the connection
   const host = plainHost(url.hostname);
   const to = { host, port: Number(url.port) || (isTls ? 443 : 80), servername: isIP(host) ? '' : host };

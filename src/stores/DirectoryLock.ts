@@ -30,8 +30,7 @@ export class DirectoryLock {
 
   /**
    * Makes the directory if need be, and takes it.
-   * @throws ConfigError when a live process still holds the directory after `waitMs`; or the
-   *   system's error
+   * @throws ConfigError when a live process still holds the directory after `waitMs`; the system's error
    */
   static async take(directory: string, { waitMs, onWait }: Wait): Promise<DirectoryLock> {
     await makeDirectory(directory);
@@ -62,7 +61,6 @@ export class DirectoryLock {
     if ((await stat(this.path)).ino !== this.inode) throw new StoreError('refused', 'ELOCKED');
   }
 
-  /** @throws as {@link DirectoryLock.check} */
   async renew(): Promise<void> {
     await this.check();
     await this.file.utimes(new Date(), new Date());

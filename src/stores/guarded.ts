@@ -23,10 +23,7 @@ const quietMs = 5000;
 export function guarded(store: Store, { onTrouble, onCommand }: StoreHooks): Store {
   /** Why no operation is made. Operations go on while a store only refuses: that costs no time, and reads may still work. */
   let silence: StoreError | undefined;
-  /**
-   * The error of the last operation, if it got no answer. It is reported rather than the next, which often only follows from
-   * it.
-   */
+  /** The error of the last operation, if it got no answer: it is reported, because the next often only follows from it. */
   let unanswered: StoreError | undefined;
   /** Runs while the store is silent or refuses. */
   let probing: NodeJS.Timeout | undefined;

@@ -109,8 +109,7 @@ export class Journal {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    await this.#writing;
-    await this.#writeOnce(); // of what is left; or joins the write that a waiting change has begun
+    await this.#writeNext();
     await this.#file?.close();
     await this.lock.release();
   }
@@ -194,7 +193,7 @@ export class Journal {
       const failure = await this.lock.renew().then(() => undefined, ofSystem);
       if (this.#isClosed) return;
       if (failure !== undefined) this.#note(failure);
-      else if (this.failure !== undefined || this.#unwritten.size > 0) void this.#writeOnce();
+      else void this.#writeOnce();
       this.#lookSoon();
     }, lookEveryMs).unref();
   }
