@@ -41,7 +41,7 @@ export function guarded(store: Store, { onTrouble, onCommand }: StoreHooks): Sto
   };
 
   const startProbing = (everyMs: number, error: StoreError) => {
-    if (probing === undefined) onTrouble?.(error);
+    onTrouble?.(error);
     clearInterval(probing);
     probing = setInterval(() => void probe().catch(noteFailure), everyMs).unref();
   };

@@ -3,17 +3,19 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { guarded } from '../../src/stores/guarded.js';
 import { StoreError } from '../../src/stores/StoreError.js';
 
-it('asks a store that answers now and then, or that refuses, and none that was silent twice in a row', async () => {
+it('asks a store that answers now and then, or that refuses, and none that was silent twice in a row; tells both troubles', async () => {
   let asked = 0;
+  const told = new Set();
   const failing = (trouble: 'timed-out' | 'refused') => async () => {
     asked += 1;
     throw new StoreError(trouble);
   };
   const store = { get: failing('timed-out'), put: failing('refused'), fields: async () => [] };
-  const { get, put, fields } = guarded(store as never, {});
+  const { get, put, fields } = guarded(store as never, { onTrouble: (error) => told.add(error?.trouble) });
   const write = () => put('any', Buffer.of(), 1, 'always');
   for (const ask of [get, write, get, fields, get, get, get]) await ask('any').catch(() => {});
   expect(asked).toBe(5);
+  expect([...told]).toEqual(['refused', 'timed-out']);
   await pause(1100); // until the first probe, which is refused
   await get('any').catch(() => {});
   expect(asked).toBe(7);
