@@ -7,6 +7,7 @@ import type { Acquired, Field, Item, Outcome, Place, PutWhen, Store, Wish } from
 import { StoreError } from './StoreError.js';
 
 const connectWaitMs = 1000; // how long opening waits for a connection; after that, connecting goes on in the background
+const answerWaitMs = 1000; // in place of a timer of the driver, which fires before an answer is read that came during a pause
 /** Pause before a client that has given up reconnects, in milliseconds. */
 const givenUpMs = 500;
 
@@ -114,7 +115,7 @@ export class RedisStore implements Store {
   async #run<T>(script: keyof ScriptedCommands, key: string, ...args: readonly Argument[]): Promise<T> {
     if (this.#isClosed) throw new StoreError('closed');
     const name = `txgw:${key}`;
-    const work = (): Promise<T> => this.#client[script](name, ...args);
+    const work = () => timeLimit<T>(this.#client[script](name, ...args), answerWaitMs);
     try {
       return await work().catch(async (error) => {
         if (!isOfAnotherType(error)) throw error;

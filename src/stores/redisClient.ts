@@ -83,7 +83,6 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     protocol: 2, // the third needs a right to HELLO, and nothing here uses what it adds
     username,
     password,
-    commandTimeout: 1000,
     connectTimeout: 2000,
     disconnectTimeout: 500,
     // These detect a dead peer that never closes its socket: a timeout and, while idle, TCP keep-alive probes.

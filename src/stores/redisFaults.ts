@@ -33,7 +33,7 @@ export const isOfAnotherType = (error: unknown): boolean => replyOf(error)?.star
 function saidBy(error: unknown): StoreError | undefined {
   const reply = replyOf(error);
   if (reply !== undefined) return refusal(reply);
-  return error instanceof Error && error.message === 'Command timed out' ? new StoreError('timed-out') : undefined;
+  return error instanceof StoreError ? error : undefined;
 }
 
 /**

@@ -137,6 +137,14 @@ it('A Redis that sends replies nobody waits for ends no process', async () => {
   await expect(store.get('item')).rejects.toThrow('The store');
 });
 
+it('An answer of Redis that came while the process stood still is taken', async () => {
+  const store = await openStore((await startRedis()).url, { waitMs: 0 });
+  atEnd(() => store.close());
+  const asked = store.get('item');
+  for (const end = performance.now() + 1100; performance.now() < end; );
+  expect(await asked).toBeUndefined();
+});
+
 it('A user who may not do what only the command forget needs is found by check', async () => {
   const env = { ...environmentFor(await startSandbox()), CACHE_URL: await urlWithout('unlink') };
   const { code, stdout } = await runCommand(env, ['check']);
