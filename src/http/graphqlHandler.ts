@@ -34,11 +34,11 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
       const identified = Object.assign(facts, identifying instanceof Promise ? await identifying : identifying);
       holder = identified.caller.holder;
       quota.admit(identified);
-      const asked = await readGraphQLRequest(request, holder, edge);
-      const operation = operations.prepare(record, identified, asked, stream);
-      if (operation.known.way === 'events') admitStream(edge, response, holder);
-      const running = operations.run(operation);
-      result = running instanceof Promise ? await running : running;
+      result = await readGraphQLRequest(request, holder, edge, (asked) => {
+        const operation = operations.prepare(record, identified, asked, stream);
+        if (operation.known.way === 'events') admitStream(edge, response, holder);
+        return operations.run(operation);
+      });
     } catch (error) {
       result = operations.refuse(record, error);
     }

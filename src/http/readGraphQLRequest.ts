@@ -6,15 +6,16 @@ import { isJson, readAccept } from './accept.js';
 import type { Edge } from './edge.js';
 
 /**
- * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`, and parses it when the holder's turn comes. Begin its
- * work right after, without another `await`: see {@link Rounds.turnOf}.
+ * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`. When the holder's turn comes, parses it and does its `work`,
+ * of which nothing may wait before it is noted: see {@link Rounds.turnOf}. Also rejects with what that throws.
  * @throws GatewayError BAD_USER_INPUT, or RATE_LIMITED when there is no room for the body
  */
-export async function readGraphQLRequest(
+export async function readGraphQLRequest<Result>(
   request: IncomingMessage,
   holder: Holder,
   edge: Edge,
-): Promise<GraphQLRequest> {
+  work: (asked: GraphQLRequest) => Result | Promise<Result>,
+): Promise<Result> {
   if (request.destroyed) throw endedTooEarly(); // its events are over, so reading would not end
   const { method, url = '' } = request;
   if (method === 'GET') refuseForgery(request, edge);
@@ -25,9 +26,10 @@ export async function readGraphQLRequest(
     await turn.finally(edge.places.take('bytes', holder, headBytes(request) + given.length));
     if (request.socket.destroyed) throw endedTooEarly(); // nobody waits for the answer
   }
-  return edge.quota.timed(holder, () =>
+  const asked = edge.quota.timed(holder, () =>
     typeof given === 'string' ? requestOf('GET', parametersOfQuery(given), given.length) : requestOfBody(given, edge),
   );
+  return work(asked);
 }
 
 /** @throws GatewayError for another method than GET and POST, and for a body in another form than JSON */
