@@ -106,7 +106,9 @@ export class Metrics {
     for (const transport of transports) this.#operations.add(`none ${transport} ok`, 0);
     this.showFailures(['none', 'several', 'introspection']);
     for (const kind of ['job', 'token']) this.watchers.add(kind, 0);
-    this.#tokenEvents.add('budget-exhausted' satisfies TokenEvent, 0);
+    for (const event of ['budget-exhausted', 'watch-share-exhausted'] satisfies TokenEvent[]) {
+      this.#tokenEvents.add(event, 0);
+    }
     for (const endpoint of endpoints) {
       for (const reason of ['rate-limited', 'credentials-rejected']) this.callsPaused.add(`${endpoint} ${reason}`, 0);
     }
@@ -162,12 +164,12 @@ export class Metrics {
     this.#values(Gauge, 'gateway_key_set_age_seconds', help, '', () => Math.max(0, ...agesMs()) / 1000);
   }
 
-  #histogram(name: string, help: string, label: string): Histogram {
+  #histogram(name: string, help: string, label: string) {
     return new Histogram({ name, help, labelNames: [label], registers: [this.registry], buckets });
   }
 
   /** Adds a metric and returns its values. `labels` are names, joined by spaces; `read` gives the only value at each scrape. */
-  #values(type: typeof Counter | typeof Gauge, name: string, help: string, labels = '', read?: () => number): Values {
+  #values(type: typeof Counter | typeof Gauge, name: string, help: string, labels = '', read?: () => number) {
     const values = new Values();
     const labelNames = labels.split(' ').filter(Boolean);
     const collect = function (this: Counter | Gauge) {
