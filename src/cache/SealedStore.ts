@@ -101,7 +101,7 @@ export class SealedStore {
    * Claims `name`. Returns a function that withdraws the claim unless it was overwritten; undefined if the name is taken.
    * @throws StoreError when the store does not answer; then withdraws what it may have written, also if that arrives late
    */
-  async claim(name: ItemName, value: unknown, ttlMs: number) {
+  async claim(name: ItemName, value: unknown, ttlMs: number): Promise<(() => Promise<void>) | undefined> {
     const { store } = this.options;
     const key = this.keyOf(name);
     const bytes = this.#seal(key, value);

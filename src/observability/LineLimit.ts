@@ -123,7 +123,7 @@ export class LineLimit {
     return this.namesAddresses ? remoteAddress : undefined;
   }
 
-  #keyOf(line: Line) {
+  #keyOf(line: Line): string {
     const { message, common, caller, taxpayer } = line;
     return JSON.stringify([message, common, caller?.key, taxpayer, this.#addressIn(line)]);
   }

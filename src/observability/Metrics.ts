@@ -164,12 +164,12 @@ export class Metrics {
     this.#values(Gauge, 'gateway_key_set_age_seconds', help, '', () => Math.max(0, ...agesMs()) / 1000);
   }
 
-  #histogram(name: string, help: string, label: string) {
+  #histogram(name: string, help: string, label: string): Histogram {
     return new Histogram({ name, help, labelNames: [label], registers: [this.registry], buckets });
   }
 
   /** Adds a metric and returns its values. `labels` are names, joined by spaces; `read` gives the only value at each scrape. */
-  #values(type: typeof Counter | typeof Gauge, name: string, help: string, labels = '', read?: () => number) {
+  #values(type: typeof Counter | typeof Gauge, name: string, help: string, labels = '', read?: () => number): Values {
     const values = new Values();
     const labelNames = labels.split(' ').filter(Boolean);
     const collect = function (this: Counter | Gauge) {

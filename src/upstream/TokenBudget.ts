@@ -71,7 +71,7 @@ export class TokenBudget {
     }
   }
 
-  #limitsOf({ holder, isWatch }: Spender) {
+  #limitsOf({ holder, isWatch }: Spender): readonly Limit[] {
     const { store, TOKEN_BUDGET_PER_HOUR, TOKEN_BUDGET_CALLER_SHARE, budgetWatchShare } = this.options;
     const limits: Limit[] = [];
     const add = (of: Limit['of'], whose: string, share: number) => {
@@ -86,7 +86,7 @@ export class TokenBudget {
   }
 
   /** Counts one call against those of its limits that the store has not counted. */
-  #countAlone(limits: readonly Limit[]) {
+  #countAlone(limits: readonly Limit[]): void {
     const callsOf = ({ key }: Limit) => this.#alone.get(key) ?? 0;
     const reached = limits.find((limit) => callsOf(limit) >= Math.max(1, limit.most * aloneShare));
     if (reached !== undefined) throw this.#refusal(reached, storeAwayRetryMs, storeAway);
@@ -94,7 +94,7 @@ export class TokenBudget {
   }
 
   /** At the cap of the watchers or of one caller, the error names whom it concerns: others who wait for the read try again. */
-  #refusal({ of, holder, most }: Limit, waitMs: number, message?: string) {
+  #refusal({ of, holder, most }: Limit, waitMs: number, message?: string): GatewayError {
     const [code, whose, event] = refusals[of];
     this.options.onEvent(event);
     return new GatewayError(code, message ?? `At most ${most} token calls per hour for ${whose}`, {
