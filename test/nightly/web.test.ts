@@ -4,6 +4,7 @@ import { launchBrowser } from '../support/browser.js';
 import { startProgram } from '../support/program.js';
 import { read } from '../support/repository.js';
 import { run } from '../support/run.js';
+import { until } from '../support/until.js';
 
 const folder = 'examples/web/';
 const artefacts = 'test-artifacts/web/';
@@ -106,6 +107,21 @@ describe('The example web app', () => {
     expect(await seriousViolations(page)).toEqual([]);
     await page.close();
   }, 120_000);
+
+  it('connects again when a WebSocket no longer answers', async () => {
+    const page = await browser.newPage();
+    await page.clock.install();
+    let connections = 0;
+    await page.routeWebSocket(/graphql$/, (socket) => {
+      connections += 1;
+      socket.onMessage(() => connections === 1 && socket.send('{"type":"connection_ack"}'));
+    });
+    await page.goto(app);
+    await page.locator('#taxpayer-id').fill('x');
+    await page.getByRole('button', { name: 'Follow' }).click();
+    await until(async () => page.clock.fastForward(12_000).then(() => connections === 2));
+    await page.close();
+  }, 60_000);
 
   it('has the right types: Vite does not look at them', async () => {
     await run('npm', ['run', '--silent', 'types'], { cwd: folder });
