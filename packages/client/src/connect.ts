@@ -24,7 +24,7 @@ export async function* subscribe<Data>(
   const connection = new AbortController();
   const close = () => connection.abort(signal.reason);
   signal.addEventListener('abort', close);
-  const silence = () => connection.abort(new Error(`The gateway sent nothing for ${silenceLimitMs / 1000} seconds`));
+  const silence = () => connection.abort(new TypeError(`The network was silent for ${silenceLimitMs / 1000} seconds`));
   let timer = setTimeout(silence, silenceLimitMs);
   try {
     signal.throwIfAborted();
@@ -44,7 +44,7 @@ export async function* subscribe<Data>(
       const result: unknown = await response.json().catch(() => undefined); // read by `problemsOf`
       const isElsewhere = status < 500 && status !== 408 && status !== 429;
       const message = `The gateway answered with status ${status} and ${type || 'no type'}`;
-      throw Object.assign(new Error(message), { result, isElsewhere });
+      throw Object.assign(new Error(message), { result, status, isElsewhere });
     }
     const reader = body.pipeThrough(new TextDecoderStream(), { signal: connection.signal }).getReader();
     let text = '';

@@ -55,10 +55,9 @@ export function retryAfterSeconds(source: unknown): number | undefined {
 const maxNesting = 10;
 
 function problemsWithin(source: unknown, nesting: number): readonly GatewayProblem[] {
-  if (nesting === 0) return [];
+  if (nesting === 0 || !isObject(source)) return [];
   if (Array.isArray(source)) return source.flatMap((each) => problemsWithin(each, nesting - 1));
   if (source instanceof WatchFailed) return source.problems;
-  if (!isObject(source)) return [];
   const own = problemOf(source);
   if (own !== undefined) return [own];
   for (const key of ['errors', 'graphQLErrors', 'networkError', 'result', 'response', 'source', 'cause']) {
@@ -89,12 +88,13 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
   };
 }
 
-/** fetch rejects with a TypeError; its words, which differ by engine, tell it from a bug of the app. 502 to 504 is a proxy's. */
+/** fetch rejects with a TypeError; its words, which differ by engine, tell it from a bug of the app. 502 to 504 is a proxy's. A WebSocket has events, of which Apollo Client makes errors. */
 function isNetworkFailure(source: unknown, nesting: number): boolean {
   if (nesting === 0 || !isObject(source)) return false;
-  const { name, message, status, statusCode = status } = source;
+  const { name, message, status, statusCode = status, type, target, code = message } = source;
   if (name === 'TypeError' && /fetch|network|load failed|terminated/i.test(String(message))) return true;
-  if ([502, 503, 504].includes(Number(statusCode))) return true;
+  if (/^Socket closed$|^(Socket closed with event )?10(0[156]|1[234])\b/.test(String(code))) return true;
+  if ([502, 503, 504].includes(Number(statusCode)) || (type === 'error' && target)) return true;
   return ['networkError', 'cause', 'response'].some((key) => isNetworkFailure(source[key], nesting - 1));
 }
 

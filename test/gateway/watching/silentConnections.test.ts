@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { jest } from '@jest/globals';
-import { type WatchOptions, watchRefreshJob } from '../../../packages/client/src/index.js';
+import { isRetryable, type WatchOptions, watchRefreshJob } from '../../../packages/client/src/index.js';
 import { serve } from '../../support/serve.js';
 
 /** How far a server gets before it falls silent. */
@@ -78,7 +78,8 @@ it.each<Silence>(['accepts', 'updates'])(
     while (causes.length === 0) await jest.advanceTimersByTimeAsync(1000);
     await jest.advanceTimersByTimeAsync(1000); // the pause
     expect((await next).value).toMatchObject({ status: 'COMPLETED' });
-    expect(causes).toEqual([new Error('The gateway sent nothing for 40 seconds')]);
+    expect(causes).toEqual([new Error('The network was silent for 40 seconds')]);
+    expect(isRetryable(causes[0])).toBe(true);
     expect(opened).toBe(2);
   },
   testTimeoutMs,
