@@ -1,6 +1,6 @@
 import { print } from 'graphql';
 import { createClient as createSseClient } from 'graphql-sse';
-import { createClient as createWsClient } from 'graphql-ws';
+import { createClient as createWsClient, type Sink } from 'graphql-ws';
 import { WebSocket } from 'ws';
 import {
   RefreshJobUpdatedDocument,
@@ -27,46 +27,29 @@ beforeEach(async () => {
 });
 
 const httpUrl = () => `${gateway.origin}/graphql`;
-const wsUrl = () => httpUrl().replace('http', 'ws');
 
-/** Notes what a subscription brings, and completes the job at the first status. */
-function watching() {
-  const statuses: string[] = [];
-  let over: () => void;
-  let failed: (error: unknown) => void;
-  const complete = new Promise<void>((resolve, reject) => {
-    over = resolve;
-    failed = reject;
+type Result = { data?: RefreshJobUpdatedSubscription | null };
+
+/** Completes the job at the first status that the subscription brings. */
+async function isFollowed(subscribe: (sink: Sink<Result>) => void) {
+  const statuses: unknown[] = [];
+  await new Promise<void>((complete, error) => {
+    const next = ({ data }: Result) => {
+      statuses.push(data?.refreshJobUpdated.status);
+      gateway.sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+    };
+    subscribe({ next, error, complete });
   });
-  return {
-    statuses,
-    complete,
-    sink: {
-      next: ({ data }: { data?: unknown }) => {
-        statuses.push((data as RefreshJobUpdatedSubscription).refreshJobUpdated.status);
-        if (statuses.length === 1) {
-          gateway.sandbox.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
-        }
-      },
-      error: (error: unknown) => failed(error),
-      complete: () => over(),
-    },
-  };
+  expect(statuses).toEqual(['PROCESSING', 'COMPLETED']);
 }
 
 it.each(['WebSocket', 'multipart over HTTP'])('Apollo Client subscribes by %s', async (way) => {
-  const sockets = createWsClient({
-    url: wsUrl(),
-    webSocketImpl: WebSocket,
-    connectionParams: { authorization },
-  });
+  const url = httpUrl().replace('http', 'ws');
+  const sockets = createWsClient({ url, webSocketImpl: WebSocket, connectionParams: { authorization } });
   const link =
     way === 'WebSocket' ? new GraphQLWsLink(sockets) : new HttpLink({ uri: httpUrl(), headers: { authorization } });
   const client = new ApolloClient({ cache: new InMemoryCache(), link });
-  const watch = watching();
-  client.subscribe({ query: RefreshJobUpdatedDocument, variables: job }).subscribe(watch.sink);
-  await watch.complete;
-  expect(watch.statuses).toEqual(['PROCESSING', 'COMPLETED']);
+  await isFollowed((sink) => client.subscribe({ query: RefreshJobUpdatedDocument, variables: job }).subscribe(sink));
   client.stop();
   await sockets.dispose();
 });
@@ -80,13 +63,11 @@ describe('urql', () => {
       fetchOptions: { headers: { authorization } },
       exchanges: [fetchExchange],
     });
-    const watch = watching();
-    client.subscription(RefreshJobUpdatedDocument, job).subscribe((result: { data?: unknown }) => {
-      watch.sink.next(result);
-      if (watch.statuses.length === 2) watch.sink.complete();
-    });
-    await watch.complete;
-    expect(watch.statuses).toEqual(['PROCESSING', 'COMPLETED']);
+    await isFollowed(({ next, complete }) =>
+      client
+        .subscription(RefreshJobUpdatedDocument, job)
+        .subscribe((result: Result & { hasNext: boolean }) => (result.hasNext ? next(result) : complete())),
+    );
   });
 
   it('asks by GET unless it is told, which takes a header', async () => {
@@ -102,9 +83,7 @@ describe('urql', () => {
 
 it('graphql-sse subscribes', async () => {
   const client = createSseClient({ url: `${gateway.origin}/graphql/stream`, headers: { authorization } });
-  const watch = watching();
-  client.subscribe({ query: print(RefreshJobUpdatedDocument), variables: job }, watch.sink as never);
-  await watch.complete;
-  expect(watch.statuses).toEqual(['PROCESSING', 'COMPLETED']);
+  const query = print(RefreshJobUpdatedDocument);
+  await isFollowed((sink) => client.subscribe<RefreshJobUpdatedSubscription>({ query, variables: job }, sink));
   client.dispose();
 });

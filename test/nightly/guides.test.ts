@@ -19,7 +19,6 @@ const page = read('docs/clients.md');
 const [preparation = '', ...sections] = page.split(/^## /m);
 /** Holds the package beside the folders, as a clone that was followed to there. */
 const directory = scratch();
-const artefacts = 'test-artifacts/guides/';
 const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], npm_config_audit: 'false', CI: '1' };
 /** A change of a taxpayer is seen within a second. */
 const freshAtOnce = { TOKEN_FRESH_SECONDS: '1', TOKEN_BUDGET_PER_HOUR: '0' };
@@ -104,7 +103,5 @@ describe('docs/clients.md', () => {
     const { authorized: id } = gateway.sandbox.demo.taxpayerIds;
     gateway.sandbox.updateTaxpayer(id, { status: 'COMPLETED' });
     await shown.getByText(/: COMPLETED/).waitFor();
-    mkdirSync(artefacts, { recursive: true });
-    await shown.screenshot({ path: `${artefacts}react.png` });
   }, 900_000);
 });
