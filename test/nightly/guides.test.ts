@@ -102,6 +102,6 @@ describe('docs/clients.md', () => {
     }
     const { authorized: id } = gateway.sandbox.demo.taxpayerIds;
     gateway.sandbox.updateTaxpayer(id, { status: 'COMPLETED' });
-    await shown.getByText(/: COMPLETED/).waitFor();
+    await shown.getByText(': COMPLETED').waitFor();
   }, 900_000);
 });

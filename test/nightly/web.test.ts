@@ -98,7 +98,7 @@ describe('The example web app', () => {
     expect(await seriousViolations(page)).toEqual([]);
   }, 120_000);
 
-  it('connects again when a WebSocket no longer answers', async () => {
+  it('connects again when a WebSocket is silent', async () => {
     const page = await browser.newPage();
     await page.clock.install();
     const sockets: WebSocketRoute[] = [];

@@ -2,7 +2,7 @@ import { print } from 'graphql';
 import { addressOf, type ConnectOptions, subscribe } from './connect.js';
 import { RefreshJobUpdatedDocument, TaxpayerTokenUpdatedDocument } from './generated/graphql.js';
 import type { RefreshJobUpdatedSubscription, TaxpayerTokenUpdatedSubscription } from './generated/strict.js';
-import { errorCodeOf, type GatewayProblem, problemsOf, retryAfterSeconds, WatchFailed } from './problems.js';
+import { errorCodeOf, isRetryable, problemsOf, retryAfterSeconds, WatchFailed } from './problems.js';
 
 /** One status of a refresh job. */
 export type JobUpdate = RefreshJobUpdatedSubscription['refreshJobUpdated'];
@@ -12,16 +12,10 @@ export type TokenUpdate = TaxpayerTokenUpdatedSubscription['taxpayerTokenUpdated
 
 export interface TokenWatchOptions extends ConnectOptions {
   readonly taxpayerId: string;
-  /**
-   * The caller's access token without `Bearer`; a function gives one per connection, so that the watch outlives a token. An
-   * error of the function ends the watch.
-   */
+  /** The caller's access token without `Bearer`; a function gives one per connection, so that the watch outlives a token. Its errors end the watch, unless {@link isRetryable}. */
   readonly token?: string | (() => string | undefined | Promise<string | undefined>);
   readonly signal?: AbortSignal;
-  /**
-   * Called before each pause between connections, with its length in milliseconds. `cause` is why one ended, for a log or
-   * {@link problemsOf}: an error, or an answer with `errors`; undefined when the gateway ended it without an error.
-   */
+  /** Called before each pause between connections, with its length in milliseconds. `cause` is why one ended, for a log or {@link problemsOf}: an error, or an answer with `errors`; undefined when the gateway ended it without an error. */
   readonly onReconnect?: (pauseMs: number, cause: unknown) => void;
   /** Called when a connection works again, even if it brings no change: takes "reconnecting…" off a page. */
   readonly onReconnected?: () => void;
@@ -34,7 +28,7 @@ export interface WatchOptions extends TokenWatchOptions {
 /**
  * Yields the status of a job now, then each change, never the same twice in a row; ends after a final status. Reconnects,
  * with growing pauses, when the connection is lost or brings nothing for 40 seconds, and when the token has expired (if `token`
- * is a function). Leaving the loop, or `return()`, ends the watch. Errors of `token` and of the callbacks are passed on.
+ * is a function). Leaving the loop, or `return()`, ends the watch. Errors of the callbacks, and of `token` unless {@link isRetryable}, are passed on.
  * @throws WatchFailed when the gateway refuses for a permanent reason, such as a token that was never valid
  * @throws TypeError when `url` is no address, or `token` no token; Error when another server answers there
  */
@@ -103,11 +97,16 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
   let renewals = 0;
   try {
     while (!ended.aborted) {
-      const accessToken = typeof token === 'function' ? await Promise.race([token(), aborted]) : token;
+      let cause: unknown;
+      const lost = (error: unknown): undefined => {
+        if (!isRetryable(error)) throw error;
+        cause = error;
+      };
+      const accessToken = typeof token === 'function' ? await Promise.race([token(), aborted]).catch(lost) : token;
       if (/[^!-~]/.test(accessToken ?? ''))
         throw new TypeError('token must be ASCII without spaces and line breaks, and so without "Bearer"');
-      let cause: unknown;
-      for await (const { result, failure } of subscribe<Data>(address, operation, accessToken, ended, fetch)) {
+      const received = cause ? [] : subscribe<Data>(address, operation, accessToken, ended, fetch);
+      for await (const { result, failure } of received) {
         if (ended.aborted) return;
         const update = result?.data && updateIn(result.data);
         if (failure) cause ??= failure;
@@ -141,6 +140,6 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
 /** @throws WatchFailed for a permanent problem; UNAUTHENTICATED is not permanent with a `renewable` token */
 function throwUnlessPassing(source: unknown, renewable: boolean): void {
   const problems = problemsOf(source);
-  const passes = ({ code, retryable }: GatewayProblem) => retryable || (renewable && code === 'UNAUTHENTICATED');
-  if (!problems.every(passes)) throw new WatchFailed(problems);
+  const passes = problems.every(({ code, retryable }) => retryable || (renewable && code === 'UNAUTHENTICATED'));
+  if (!passes) throw new WatchFailed(problems);
 }

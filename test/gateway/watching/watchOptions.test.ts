@@ -43,10 +43,12 @@ describe('A watch', () => {
     },
   );
 
-  it('passes on what token() throws', async () => {
-    const signedOut = new Error('signed out');
-    const token = () => Promise.reject(signedOut);
-    await expect(watch({ token, onReconnect: mustNotReconnect }).next()).rejects.toBe(signedOut);
+  it.each([
+    [new Error('signed out'), 'signed out'],
+    [new TypeError('Failed to fetch'), 'It must not connect again'],
+  ])('passes on what token() throws: %s', async (error, thrown) => {
+    const updates = watch({ token: () => Promise.reject(error), onReconnect: mustNotReconnect });
+    await expect(updates.next()).rejects.toThrow(thrown);
   });
 
   it('passes on what onReconnected throws', async () => {
