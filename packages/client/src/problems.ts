@@ -88,7 +88,7 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
   };
 }
 
-/** fetch rejects with a TypeError; its words, which differ by engine, tell it from a bug of the app. 502 to 504 is a proxy's. A WebSocket has events, of which Apollo Client makes errors. */
+/** A TypeError of fetch, by its words in any engine; a proxy's 502 to 504; an event of a WebSocket, or Apollo Client's error of one. */
 function isNetworkFailure(source: unknown, nesting: number): boolean {
   if (nesting === 0 || !isObject(source)) return false;
   const { name, message, status, statusCode = status, type, target, code = message } = source;
