@@ -26,7 +26,7 @@ const presentMs = 1000;
 /** Below this utilization of the event loop no caller is refused for its work. */
 const busyUtilization = 0.5;
 
-/** A caller's refusals, 500 a second after the first hundred; one that would have to wait longer than a second ends its connection. */
+/** A caller's refusals, 500 a second after the first hundred; one that would wait longer than a second ends its connection. */
 const refusalRate = { atOnce: 100, everyMs: 2, longestMs: 1000 };
 const maxRefused = 10_000;
 /** Most requests of one address that wait for their turn. Measured: one takes up to 45 kB. */

@@ -107,7 +107,8 @@ export class SealedStore {
     const bytes = this.#seal(key, value);
     const withdraw = (arrivesUntil = 0) =>
       this.#untilDone(async () => {
-        if (!(await store.deleteIf(key, bytes)) && performance.now() < arrivesUntil) throw new StoreError('refused');
+        const wasThere = await store.deleteIf(key, bytes);
+        if (!wasThere && performance.now() < arrivesUntil) throw new StoreError('refused'); // tried again: it may still arrive
       });
     try {
       return (await store.put(key, bytes, ttlMs, 'if-absent')) ? withdraw : undefined;

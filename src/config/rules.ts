@@ -22,7 +22,8 @@ export function factsOf(parsed: Parsed, isGiven: IsGiven) {
   };
 }
 
-type Rule = readonly [setting: SettingName, holds: (s: Facts, isGiven: IsGiven) => boolean, words: string];
+type Condition = (s: Facts, isGiven: IsGiven) => boolean;
+type Rule = readonly [setting: SettingName, holds: Condition, words: string];
 
 const isJwt = (s: Facts) => s.AUTH_MODE === 'jwt';
 const isService = (s: Facts) => !s.isSandbox;
@@ -58,7 +59,7 @@ export const rules: readonly Rule[] = [
   [
     'AUTH_ISSUER',
     (s, isGiven) =>
-      !isJwt(s) || isGiven('AUTH_JWKS_URL') || !s.AUTH_ISSUER?.some((issuer) => !webUrl.safeParse(issuer).success),
+      !isJwt(s) || isGiven('AUTH_JWKS_URL') || (s.AUTH_ISSUER ?? []).every((each) => webUrl.safeParse(each).success),
     'must be http: or https: URLs without query or fragment, as discovery needs them; expected AUTH_JWKS_URL otherwise',
   ],
   neededWith('METRICS_PORT', 'TLS_CLIENT_CA_FILE'),
@@ -66,7 +67,7 @@ export const rules: readonly Rule[] = [
 ];
 
 /** The setting has to have a value when `isNeeded`. */
-function needed(setting: SettingName, isNeeded: Rule[1], beside: string): Rule {
+function needed(setting: SettingName, isNeeded: Condition, beside: string): Rule {
   return [setting, (s, isGiven) => isGiven(setting) || !isNeeded(s, isGiven), `is required with ${beside}`];
 }
 

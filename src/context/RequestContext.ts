@@ -127,7 +127,7 @@ export class RequestContext implements OperationContext, ReadCall {
   private askTogether(decisions: DecisionPoint, profile: Profile, questions: readonly Question[]) {
     const { facts, holder, trail, services } = this;
     services.quota.spend(holder, questionMs * questions.length);
-    return services.questions.run(holder, () => decisions.decide(profile, facts.requestId, trail, questions));
+    return services.decisionCalls.run(holder, () => decisions.decide(profile, facts.requestId, trail, questions));
   }
 
   private refusal(taxpayer: string, reason: string): GatewayError {

@@ -57,7 +57,7 @@ export class TaxpayerAccess {
     return this.watch(this.services.jobs.watches, jobKey(this.id, identifiers.jobId(jobId)));
   }
 
-  /** Begins a watch. When its decision expires and no new one allows it, it ends with the error of {@link RequestContext.taxpayer}. */
+  /** Begins a watch. It ends as {@link RequestContext.taxpayer} fails when its decision expires and no new one allows it. */
   private watch<View extends Timed>(watcher: Watcher<View>, id: string, until: WatchOptions = {}): LatestValue<View> {
     const { allowed } = this;
     const { places } = this.services;

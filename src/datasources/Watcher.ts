@@ -166,7 +166,7 @@ class PollLoop<View extends Timed> {
 
   /**
    * Polls on behalf of one caller after the other, until one is not refused for reasons that concern that caller alone, or
-   * another poll has found something. For a reader that `joins`, only on its own behalf, and at once: others' calls may have to wait.
+   * another poll has found something. For a reader that `joins`, only on its own behalf: the calls of others may have to wait.
    */
   async #poll(joins?: Reader<View>): Promise<void> {
     const timer = this.#timer;
@@ -175,7 +175,8 @@ class PollLoop<View extends Timed> {
     const asked = new Set<Holder>();
     // Callers pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller.
     const callsOf = ({ call }: Reader<View>) => this.callsOf(call.holder);
-    for (const reader of joins ? [joins] : [...this.#readers].sort((one, other) => callsOf(one) - callsOf(other))) {
+    const payers = joins ? [joins] : [...this.#readers].sort((one, other) => callsOf(one) - callsOf(other));
+    for (const reader of payers) {
       const { holder } = reader.call;
       if (asked.has(holder) || !this.#readers.delete(reader)) continue; // or it has left
       asked.add(holder);

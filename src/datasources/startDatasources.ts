@@ -26,6 +26,8 @@ interface DatasourcesOptions extends Omit<Surroundings, 'stopped'> {
   readonly lines?: LineLimit;
 }
 
+/** Most calls of one caller's queries that wait for a place. */
+const maxQueries = 1000;
 /** Bytes of an entry that take another millisecond to read, unpack and check. */
 const bytesPerMs = 100_000;
 
@@ -39,12 +41,13 @@ export function startDatasources(options: DatasourcesOptions) {
   const sealed = new SealedStore({ store, sealer, ...config });
   const http = new ResilientFetch({ ...config, fetch, agents: agents.service, onTry: metrics.onTry });
   const service = taxpayerService(options, http, sealed);
-  const places = new Places(boundsFor(config));
-  const waiting = { places, maxWaitMs: deadlineMs, quota };
-  const calls = new CallQueue({ ...waiting, resource: 'calls', maxWaiting: 1000 });
+  const bounds = boundsFor(config);
+  const places = new Places(bounds);
+  const queueing = { places, maxWaitMs: deadlineMs, quota };
+  const calls = new CallQueue({ ...queueing, resource: 'calls', maxWaiting: maxQueries });
   // The decisions of all watches of a caller may expire together.
-  const maxWaiting = 1000 + boundsFor(config).watches.perHolder;
-  const questions = new CallQueue({ ...waiting, resource: 'decisions', maxWaiting });
+  const maxWaiting = maxQueries + bounds.watches.perHolder;
+  const decisionCalls = new CallQueue({ ...queueing, resource: 'decisions', maxWaiting });
   const onBytes = (holder: Holder, bytes: number) => quota?.spend(holder, bytes / bytesPerMs);
   const watching = {
     watchMaxMs: config.watchMaxMs,
@@ -75,7 +78,7 @@ export function startDatasources(options: DatasourcesOptions) {
     sealed,
     caches,
     places,
-    questions,
+    decisionCalls,
     broker,
     jobs,
     links,

@@ -71,8 +71,8 @@ function dialectFor(negotiator: Negotiator, names: (type: string) => boolean): D
   const [first, second] = negotiator.mediaTypes([responseJson.contentType, plainJson.contentType]);
   const isNamed = names(responseType);
   // By a wildcard alone, a client does not say that it knows the newer type.
-  if (first === responseJson.contentType && (isNamed || !second)) return responseJson;
-  if (!first) return undefined;
+  if (first === responseJson.contentType && (isNamed || second === undefined)) return responseJson;
+  if (first === undefined) return undefined;
   return names(jsonType) && !isNamed ? oldJson : plainJson;
 }
 

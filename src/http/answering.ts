@@ -23,10 +23,10 @@ export async function refuseInTurn(
   facts: HttpFacts,
 ): Promise<void> {
   const waitMs = quota.waitOfRefusal(facts);
-  if (waitMs !== 0) await pause(waitMs ?? 0); // even 0 lets a short body arrive
+  if (waitMs !== 0) await pause(waitMs ?? 0); // also one too many waits for a moment: its body may be about to arrive
   if (response.headersSent || response.destroyed) return;
   const headers = headersOf(facts.requestId);
-  if (waitMs === undefined) return void refuseAtOnce(response, headers);
+  if (waitMs === undefined) return refuseAtOnce(response, headers);
   const retryAfterSeconds = refusal.errors[0]?.extensions?.['retryAfterSeconds'];
   if (refusal.status === 401) headers.push('www-authenticate', 'Bearer');
   if (retryAfterSeconds !== undefined) headers.push('retry-after', `${retryAfterSeconds}`);
@@ -38,16 +38,13 @@ export async function refuseInTurn(
  * Refuses one request too many in a few words, and ends its connection. Without an answer a proxy would take this process for
  * failed, and for a while send it nobody's requests (nginx: for 10 s). A pipelined request, which no proxy sends, gets none.
  */
-export function refuseAtOnce(response: ServerResponse, headers = notKept): boolean {
+export function refuseAtOnce(response: ServerResponse, headers = notKept): void {
   const { req } = response;
-  if (response.socket === null) req.socket.destroy();
-  else {
-    response.shouldKeepAlive = false;
-    if (!req.complete) stopReading(req);
-    const body = '{"errors":[{"message":"Too many requests","extensions":{"code":"RATE_LIMITED","retryable":true}}]}';
-    writeBody(response, 429, 'application/json', body, headers);
-  }
-  return true;
+  if (response.socket === null) return void req.socket.destroy();
+  response.shouldKeepAlive = false;
+  if (!req.complete) stopReading(req);
+  const body = '{"errors":[{"message":"Too many requests","extensions":{"code":"RATE_LIMITED","retryable":true}}]}';
+  writeBody(response, 429, 'application/json', body, headers);
 }
 
 export function writeJson(response: ServerResponse, answer: Answer, dialect: Dialect, headers: string[]): void {

@@ -73,8 +73,11 @@ function beforeRoutes({ quota, addressOf, origins }: Edge) {
   return (request: IncomingMessage, response: ServerResponse): boolean | Promise<boolean> => {
     const isOperation = request.method !== 'OPTIONS' && /^\/graphql(\/stream)?(\?|$)/.test(request.url ?? '');
     if (isOperation) return origins.answer(request, response);
-    const begins = quota.begin(addressOf(request), shortWorkMs, request.socket);
-    return begins.then((hasBegun) => (hasBegun ? origins.answer(request, response) : refuseAtOnce(response)));
+    return quota.begin(addressOf(request), shortWorkMs, request.socket).then((hasBegun) => {
+      if (hasBegun) return origins.answer(request, response);
+      refuseAtOnce(response);
+      return true;
+    });
   };
 }
 

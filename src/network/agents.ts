@@ -95,15 +95,16 @@ export class Agents {
   }
 }
 
-const waiting = new Map<string, Parameters<LookupFunction>[2][]>();
+/** By name, the callbacks that wait for its addresses. */
+const awaited = new Map<string, Parameters<LookupFunction>[2][]>();
 
 /** One lookup of a name at a time: Node.js makes two, so that those of a dead name would hold up all others. */
 const lookup: LookupFunction = (name, options, answer) => {
-  const answers = waiting.get(name) ?? [];
+  const answers = awaited.get(name) ?? [];
   if (answers.push(answer) > 1) return;
-  waiting.set(name, answers);
+  awaited.set(name, answers);
   dns.lookup(name, options, (...found) => {
-    waiting.delete(name);
+    awaited.delete(name);
     for (const each of answers) each(...found);
   });
 };
@@ -168,7 +169,7 @@ class TunnelAgent extends HttpsProxyAgent<string> {
 /** Sends `http:` requests to the proxy, which passes them on (RFC 9112, section 3.2.2). */
 function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   const isTls = url.protocol === 'https:';
-  const agent = new (isTls ? HttpsAgent : HttpAgent)(keepAlive);
+  const agent = isTls ? new HttpsAgent(keepAlive) : new HttpAgent(keepAlive);
   Object.assign(agent, { protocol: 'http:', defaultPort: 80 }); // of the request, not of the connection
   const host = plainHost(url.hostname);
   const to = { host, port: Number(url.port) || (isTls ? 443 : 80), servername: isIP(host) ? '' : host };

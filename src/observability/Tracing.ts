@@ -102,7 +102,8 @@ function httpOf({ method, url, socket }: IncomingMessage): Attributes {
 
 /** The caller's trace (W3C Trace Context, section 3.2); the root when there is none that can be used. */
 function callerContext(request: IncomingMessage | undefined): Context {
-  const caller = parseTraceParent(`${request?.headers['traceparent']}`);
+  const header = request?.headers['traceparent'];
+  const caller = typeof header === 'string' ? parseTraceParent(header) : null;
   return caller === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true });
 }
 

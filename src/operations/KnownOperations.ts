@@ -142,16 +142,12 @@ function operationOf(
       count += (length - 1) * sizeOf(field).fields;
     }
     if (representations > config.MAX_REPRESENTATIONS) {
-      throw badInput(
-        'representations',
-        `must have at most ${config.MAX_REPRESENTATIONS} items in the whole document (MAX_REPRESENTATIONS)`,
-      );
+      const message = `must have at most ${config.MAX_REPRESENTATIONS} items in the whole document (MAX_REPRESENTATIONS)`;
+      throw badInput('representations', message);
     }
     if (count > maxFields) {
-      throw new GatewayError(
-        'GRAPHQL_VALIDATION_FAILED',
-        `The operation must select at most ${maxFields} fields, counted for each representation`,
-      );
+      const message = `The operation must select at most ${maxFields} fields, counted for each representation`;
+      throw new GatewayError('GRAPHQL_VALIDATION_FAILED', message);
     }
     return count;
   };
