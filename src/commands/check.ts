@@ -97,7 +97,10 @@ async function store(url: string): Promise<string> {
     // Enough items that a cluster keeps them on several servers.
     const kept = await Promise.all(Array.from({ length: 16 }, isKept));
     if (kept.includes(false)) throw new Error('it loses writes');
-    return `redis writes, reads and deletes in ${msSince(startedAt)} ms`;
+    const works = `redis writes, reads and deletes in ${msSince(startedAt)} ms`;
+    const policy = (await opened.evictionPolicy?.()) ?? 'noeviction';
+    if (policy === 'noeviction') return works;
+    return `${works}; set maxmemory-policy noeviction: ${policy} may delete idempotency keys, and links are created twice`;
   });
 }
 

@@ -107,6 +107,11 @@ export class RedisStore implements Store {
     return { count, leftMs };
   }
 
+  async evictionPolicy(): Promise<string | undefined> {
+    const memory = await this.#client.info('memory').catch(() => '');
+    return /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#client.disconnect();

@@ -107,6 +107,9 @@ export interface Store {
   /** Adds one to a counter. A new one lives for `ttlMs` from its first count. */
   increment(key: string, ttlMs: number): Promise<{ readonly count: number; readonly leftMs: number }>;
 
+  /** How the store chooses what to delete when its memory is full, if it has such a choice: `noeviction` deletes nothing. */
+  evictionPolicy?(): Promise<string | undefined>;
+
   /** Ends connections, timers and files. From the call on, other operations are refused. Idempotent. */
   close(): Promise<void>;
 }

@@ -178,6 +178,12 @@ describe('check', () => {
     ]);
   });
 
+  it('warns of a Redis that would delete idempotency keys', async () => {
+    const { url } = await startRedis({ args: ['--maxmemory-policy', 'volatile-lru'] });
+    const { stdout } = await runCommand({ CACHE_URL: url }, ['check']);
+    expect(stdout).toMatch(/^ok {4} {2}store: redis .*; set maxmemory-policy noeviction: volatile-lru may delete/m);
+  });
+
   it('asks no decision point where the gateway would not', async () => {
     const { parts } = await commandJson({ AUTH_MODE: 'disabled', AUTH_DECISION_URL: 'http://127.0.0.1:9/' }, 'check');
     expect(parts.map(({ part }: { part: string }) => part)).toEqual(['configuration', 'store']);
