@@ -21,11 +21,9 @@ const tryAgainLater = 1013;
 /** Milliseconds that a connection may take to send `connection_init`. */
 const initTimeoutMs = 3000;
 
-/**
- * Most messages of a socket, besides one of each operation, that wait to be taken by the system, and what each takes besides its
- * bytes. Measured: 1.8 kB.
- */
+/** Most messages of a socket that the system has not taken yet, besides one for each operation that may run on it. */
 const mostUnread = 1000;
+/** Bytes that such a message takes besides its own. Measured: 1.8 kB. */
 const messageBytes = 1800;
 
 /** Messages other than operations, such as pings, that a socket may send without being charged for them. */
@@ -52,7 +50,7 @@ export class SocketSession {
   /** How many messages the system has not taken yet. */
   #unread = 0;
 
-  /** `leavePlace` gives back the socket's place among the unauthenticated connections, as the end of the connection does. */
+  /** `leavePlace` gives back the place among the unauthenticated connections. The end of the connection calls it as well. */
   constructor(
     private readonly socket: WebSocket,
     private readonly request: IncomingMessage,
@@ -68,7 +66,7 @@ export class SocketSession {
     }, initTimeoutMs);
     keepAlive(socket, config.keepAliveMs);
     socket.on('error', () => {}); // after a malformed frame `ws` closes the socket with the right code
-    socket.on('draining', () => this.#closeWhenDrained());
+    socket.on('draining', () => this.#closeWhenDrained()); // an event of ours: `webSocketHandler` emits it
     socket.on('message', (data) => void this.#receive(String(data)));
     socket.on('pong', (data) => this.#keepPace(data.length));
     socket.on('ping', (data) => {
@@ -200,6 +198,7 @@ export class SocketSession {
     const isStream = result.kind === 'stream';
     let last: object = { id, type: MessageType.Complete };
     if (result.kind !== 'stream' && record.way === undefined) {
+      // Nothing ran: the operation was refused.
       this.#charge(size);
       last = { id, type: MessageType.Error, payload: result.errors };
     } else {
