@@ -92,6 +92,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const held = this.held(id, request.acceptable);
     if (held !== undefined) return held;
     const askedAt = performance.now();
+    // The second condition: after the store's clock was set back, an entry may come from the future.
     const isFetchedMeanwhile = ({ readAt }: Entry<Value>) => readAt >= askedAt && readAt <= performance.now();
     const acceptable = (entry: Entry<Value>) => request.acceptable(entry) || isFetchedMeanwhile(entry);
     const wanted = { id, holder, owner: newId(), acceptable, fetch: () => this.#fetch(request) };
@@ -169,7 +170,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
           // 5. The owner that this reader waited for has failed.
           const failure = decodeFailure(acquired.failure);
           if (failure !== undefined) throw failure;
-          awaited = undefined;
+          awaited = undefined; // a failure that cannot be read: ask for the lease
           break;
         }
         case 'held':
@@ -198,8 +199,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const renewing = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
     try {
       const entry = await reader.fetch().finally(() => clearInterval(renewing));
-      // 8. Write the entry and release the lease, which a store that did not answer may have granted all the same. False: this
-      // process does not have it, or the store does not answer.
+      // 8. Write the entry and release the lease: even a store that did not answer may have granted it. Not saved: this process
+      // does not have the lease, or the store does not take the entry.
       const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => false);
       this.#keep(reader, entry);
       if (!isSaved) {
