@@ -22,7 +22,7 @@ export interface JournalOptions extends StoreHooks, Wait {
 
 /** How often the lock is renewed, and a write that failed is repeated, in milliseconds. A write that takes longer has failed. */
 const lookEveryMs = 1000;
-/** The file is written anew once it is larger than twice its size at the last try to do so, plus this. */
+/** A file is written anew once it is larger than twice its size at the last try to write it anew, plus this. */
 const slackBytes = 1 << 20;
 const chunkRecords = 64;
 const headerBytes = 8;
@@ -42,7 +42,7 @@ export async function readJournal(directory: string, map: Map<string, Kept>): Pr
     const record = decode(bytes.subarray(at + headerBytes, end));
     if (record === undefined) break;
     const [key, kept] = record;
-    map.delete(key); // a map keeps the place of what it has
+    map.delete(key); // otherwise the key would keep its place: what was written last comes last
     if (kept.endsAt > performance.now()) map.set(key, kept);
   }
   return at < bytes.length;
@@ -56,7 +56,9 @@ export async function readJournal(directory: string, map: Map<string, Kept>): Pr
 export class Journal {
   #file: FileHandle | undefined;
   #size = 0;
-  #mostBytes = 0;
+  /** The file is written anew when it has more bytes than this. */
+  #rewriteAbove = 0;
+  /** The keys whose present state is not in the file. */
   #unwritten = new Set<string>();
   #writing: Promise<void> | undefined;
   /** Why the last write failed: a restart would forget what is not in the file. */
@@ -100,7 +102,7 @@ export class Journal {
 
   /** Writes the file anew, so that nothing of what was erased is left in it. @throws StoreError */
   async rewrite(): Promise<void> {
-    this.#mostBytes = 0; // so that the next write replaces a file that has anything in it
+    this.#rewriteAbove = 0; // so that the next write replaces a file that has anything in it
     await this.#writeNext();
     if (this.failure !== undefined) throw this.failure;
   }
@@ -130,7 +132,7 @@ export class Journal {
     const keys = this.#unwritten;
     this.#unwritten = new Set();
     try {
-      if (this.#file === undefined || this.#size > this.#mostBytes) await this.#writeAnew();
+      if (this.#file === undefined || this.#size > this.#rewriteAbove) await this.#writeAnew();
       else await this.#append(this.#file, keys);
       await this.lock.check(); // a process that stood still may have written to a file that its successor has replaced
       this.#note(undefined);
@@ -154,7 +156,7 @@ export class Journal {
   }
 
   async #writeAnew(): Promise<void> {
-    this.#mostBytes = 2 * this.#size + slackBytes; // if this fails (full disk), the next writes only append
+    this.#rewriteAbove = 2 * this.#size + slackBytes; // if this fails (full disk), the next writes only append
     await this.lock.check(); // otherwise `journal.new` may be that of another process
     const path = join(this.directory, 'journal');
     await rm(`${path}.new`, { force: true }); // not reused: a process that stood still may have it open
@@ -173,7 +175,7 @@ export class Journal {
     await this.#file?.close();
     this.#file = file;
     this.#size = size;
-    this.#mostBytes = 2 * size + slackBytes;
+    this.#rewriteAbove = 2 * size + slackBytes;
   }
 
   /** Appends the present state of `keys`; returns how many bytes it takes. */
@@ -209,7 +211,7 @@ export class Journal {
 /** A copy that keeps no other bytes in memory: Node.js makes a short buffer a part of eight kilobytes. */
 export const copyOf = (bytes: Buffer): Buffer => Buffer.alloc(bytes.length, bytes);
 
-/** A record is checksum (4 bytes), length of the body (4), body: a line of JSON, the value. A deleted key has no time left. */
+/** A record: checksum (4 bytes), length of the body (4), body (a line of JSON, then the value). A deleted key has no time left. */
 function encode(key: string, kept: Kept | undefined): Buffer {
   const now = performance.now();
   const left = kept ? kept.endsAt - now : 0;
