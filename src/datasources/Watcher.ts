@@ -19,12 +19,12 @@ interface Watched<View extends Timed> {
   taxpayerIn(id: string): string;
   /** The view in memory; `isFailing`: as it is shown while the service does not answer. */
   known(id: string, isFailing: boolean): View | undefined;
-  /** What a view tells: of views with the same news, one after the other, a reader gets the first. */
+  /** What a view tells its readers. Of consecutive views with the same news, they get only the first. */
   newsOf(view: View): string;
   isFinal(view: View): boolean;
   /** Time from when the view was read to the next poll, so that processes with the same view poll at the same moment. */
   intervalMs(view: View): number;
-  /** The pause after a failed poll: as long as polls have failed, at least `first` and at most `longest`. */
+  /** The pause after a failed poll: as long as polls have been failing, at least `first` and at most `longest`. */
   readonly retryMs: { readonly first: number; readonly longest: number };
 }
 
@@ -165,20 +165,21 @@ class PollLoop<View extends Timed> {
   }
 
   /**
-   * Polls on behalf of one caller after the other, until one is not refused for reasons that concern that caller alone, or
-   * another poll has found something. For a reader that `joins`, only on its own behalf: the calls of others may have to wait.
+   * Polls on behalf of one caller after the other, while polls are refused for reasons that concern their caller alone and no
+   * other poll has found something. For a `newcomer`, only on its own behalf: the calls of others may have to wait.
    */
-  async #poll(joins?: Reader<View>): Promise<void> {
+  async #poll(newcomer?: Reader<View>): Promise<void> {
     const timer = this.#timer;
     /** Another poll was scheduled meanwhile, or all readers have left. */
     const isOver = () => this.#timer !== timer || this.#readers.size === 0;
     const asked = new Set<Holder>();
     // Callers pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller.
     const callsOf = ({ call }: Reader<View>) => this.callsOf(call.holder);
-    const payers = joins ? [joins] : [...this.#readers].sort((one, other) => callsOf(one) - callsOf(other));
+    const payers = newcomer ? [newcomer] : [...this.#readers].sort((one, other) => callsOf(one) - callsOf(other));
     for (const reader of payers) {
       const { holder } = reader.call;
-      if (asked.has(holder) || !this.#readers.delete(reader)) continue; // or it has left
+      // One that has left cannot be deleted. The others are added again: the one that was asked last comes last.
+      if (asked.has(holder) || !this.#readers.delete(reader)) continue;
       asked.add(holder);
       this.#readers.add(reader);
       this.#polling.add(holder);
@@ -193,7 +194,7 @@ class PollLoop<View extends Timed> {
         // A refusal that names another holder, as that of the watchers' share does, concerns every caller.
         const isItsOwn = error instanceof GatewayError && error.onlyFor && error.onlyFor.holder === holder;
         if (!isItsOwn) return this.#retryOrFail(error);
-        if (joins && this.#failure) return; // the next poll is planned, and soon
+        if (newcomer && this.#failure) return; // the next poll is planned, and soon
       }
     }
     this.#retryAfter(0);
