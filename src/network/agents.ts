@@ -98,7 +98,7 @@ export class Agents {
 /** By name, the callbacks that wait for its addresses. */
 const awaited = new Map<string, Parameters<LookupFunction>[2][]>();
 
-/** One lookup of a name at a time: Node.js makes two, so that those of a dead name would hold up all others. */
+/** One lookup of a name at a time. Node.js makes at most two lookups at once: two of a dead name would hold up all others. */
 const lookup: LookupFunction = (name, options, answer) => {
   const answers = awaited.get(name) ?? [];
   if (answers.push(answer) > 1) return;
