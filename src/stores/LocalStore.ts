@@ -30,7 +30,7 @@ export class LocalStore implements Store {
   #journal: Journal | undefined;
   #isClosed = false;
   #sweepAt = 0;
-  /** Whether it was full even without what has expired and all fields: it is not looked through for each new entry then. */
+  /** Whether the last sweep left it full, with items alone. Then none is made for a new entry before the next regular one. */
   #isFull = false;
 
   /** The store of `directory`, kept in its journal. @throws ConfigError */
