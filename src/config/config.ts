@@ -121,7 +121,7 @@ export function followSecrets(
 function assemble(s: Facts, env: Environment, mistakes: readonly string[]) {
   const isProduction = s.NODE_ENV === 'production';
   const isJwt = s.AUTH_MODE === 'jwt';
-  const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
+  const apolloSandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
   return {
     ...s,
     tls: filesOf(s, 'TLS_CLIENT_CA_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE'),
@@ -140,7 +140,7 @@ function assemble(s: Facts, env: Environment, mistakes: readonly string[]) {
     issuers: isJwt ? (s.AUTH_ISSUER ?? []).map((issuer, index) => ({ issuer, jwksUrl: s.AUTH_JWKS_URL?.[index] })) : [],
     AUTH_AUDIENCE: s.AUTH_AUDIENCE ?? [],
     AUTH_DECISION_URL: s.AUTH_MODE === 'disabled' ? undefined : s.AUTH_DECISION_URL,
-    CORS_ORIGINS: s.CORS_ORIGINS ?? (isProduction ? [] : sandboxOrigins),
+    CORS_ORIGINS: s.CORS_ORIGINS ?? (isProduction ? [] : apolloSandboxOrigins),
     INTROSPECTION: s.INTROSPECTION ?? !isProduction,
     RATE_LIMIT_PER_MINUTE: s.RATE_LIMIT_PER_MINUTE ?? (isJwt ? rateLimitPerMinute : 0),
     // Not settings: nobody needs others.
