@@ -23,6 +23,7 @@ const emptySize = {
   /** Those of root fields, and of the fragments that these stand in. */
   rootDirectives: 0,
   rootFields: 0,
+  /** Bounded by `fieldsFor` in `KnownOperations.ts`, which knows the representations as well. */
   fields: 0,
 };
 const sums = ['aliases', 'directives', 'rootDirectives', 'rootFields', 'fields'] as const;
