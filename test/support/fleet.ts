@@ -99,6 +99,7 @@ export async function startFleet({
     );
     return {
       broker: on(own, broker),
+      cache: on(own, broker.cache),
       jobs: on(own, jobs),
       links: on(own, links),
       /** The broker's events, in order. */
