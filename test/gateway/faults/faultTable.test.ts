@@ -85,7 +85,7 @@ it.each(cases)('When the service $when, every operation ends as the table says',
     await scene.begin(row.fault);
 
     const startedAt = performance.now();
-    expect(await scene.run()).toEqual(outcomeOf(expected));
+    expect([endpoint, await scene.run()]).toEqual([endpoint, outcomeOf(expected)]);
     expect(performance.now() - startedAt).toBeLessThan(times * Number(limits[pace][setting]) + machineSlackMs);
     expect(await scene.tries()).toBe(calls);
 
