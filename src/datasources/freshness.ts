@@ -41,7 +41,7 @@ export function unchangedTimeOf(record: TokenRecord, before?: Pick<TokenEntry, '
 
 const digests = new WeakMap<TokenRecord, string>();
 
-/** A digest of a record as JSON, but for the token, which may change at any time. Made once for each record. */
+/** A digest of a record as JSON, but for what is no change of the record: the token may change at any time. Made once for each. */
 export function digestOf(record: TokenRecord): string {
   const digest = digests.get(record) ?? hash('sha256', `${stableStringify({ ...record, accessToken: undefined })}`);
   digests.set(record, digest);

@@ -68,7 +68,8 @@ type Fault = z.output<typeof fault>;
 /**
  * A token record as we name and keep it. Provider and status are the service's own values, known to us or not. A member added
  * later needs `.default(null)`: records that an earlier release stored lack it, and without a default they would count as
- * absent, which costs one call per taxpayer.
+ * absent, which costs one call per taxpayer. Also leave it out of `digestOf`, unless a change of it is a change of the record: the
+ * time at which the token expires is not, and no record would be fresh for longer than a minute.
  */
 export const storedTokenRecord = z.object({
   accessToken,
