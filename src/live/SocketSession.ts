@@ -153,7 +153,7 @@ export class SocketSession {
     }
   }
 
-  async #subscribe(id: string, parameters: Variables, size: number, startedAt: number): Promise<void> {
+  async #subscribe(id: string, parameters: Variables, characters: number, startedAt: number): Promise<void> {
     const { caller, fromRouter } = this.facts;
     if (caller === undefined) return this.#close(CloseCode.Unauthorized, 'Unauthorized');
     if (Date.now() >= caller.expiresAt) return this.#close(CloseCode.Forbidden, tokenExpired); // the clock was set forward
@@ -167,7 +167,7 @@ export class SocketSession {
     this.#running.set(id, ended);
     this.#working += 1;
     try {
-      await this.#run(id, facts, parameters, size);
+      await this.#run(id, facts, parameters, characters);
     } catch (error) {
       // A bug: it ends this socket, not the process.
       this.edge.operations.refuse(new OperationRecord(facts, 'ws'), error);
@@ -178,7 +178,7 @@ export class SocketSession {
     }
   }
 
-  async #run(id: string, facts: OperationFacts, parameters: Variables, size: number): Promise<void> {
+  async #run(id: string, facts: OperationFacts, parameters: Variables, characters: number): Promise<void> {
     const { operations, quota, draining, config } = this.edge;
     const most = config.MAX_SUBSCRIPTIONS;
     const { signal } = facts;
@@ -190,7 +190,7 @@ export class SocketSession {
         throw rateLimited(`At most ${most} operations at once on one connection (MAX_SUBSCRIPTIONS)`);
       }
       quota.admit(facts);
-      const request = requestOf('POST', parameters, size);
+      const request = requestOf('POST', parameters, characters);
       result = await operations.run(operations.prepare(record, facts, request));
     } catch (error) {
       result = operations.refuse(record, error);
@@ -199,7 +199,7 @@ export class SocketSession {
     let last: object = { id, type: MessageType.Complete };
     if (result.kind !== 'stream' && record.way === undefined) {
       // Nothing ran: the operation was refused.
-      this.#charge(size);
+      this.#charge(characters);
       last = { id, type: MessageType.Error, payload: result.errors };
     } else {
       const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
@@ -217,9 +217,9 @@ export class SocketSession {
     await this.#send(JSON.stringify(last));
   }
 
-  #complete(id: string, size: number): void {
+  #complete(id: string, characters: number): void {
     this.#running.get(id)?.abort();
-    if (!this.#running.delete(id)) this.#keepPace(size);
+    if (!this.#running.delete(id)) this.#keepPace(characters);
   }
 
   #closeWhenDrained(): void {
