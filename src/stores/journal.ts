@@ -21,7 +21,7 @@ export interface JournalOptions extends StoreHooks, Wait {
 }
 
 /** How often the lock is renewed, and a write that failed is repeated, in milliseconds. A write that takes longer has failed. */
-const lookEveryMs = 1000;
+const renewEveryMs = 1000;
 /** A file is written anew once it is larger than twice its size at the last try to write it anew, plus this. */
 const slackBytes = 1 << 20;
 const chunkRecords = 64;
@@ -87,7 +87,7 @@ export class Journal {
       unusable(directory, error as NodeJS.ErrnoException);
     }
     const journal = new Journal(directory, lock, map, options);
-    journal.#lookSoon();
+    journal.#renewSoon();
     await journal.rewrite().catch(() => undefined); // it was reported
     return journal;
   }
@@ -97,7 +97,7 @@ export class Journal {
     this.#unwritten.add(key);
     if (this.failure !== undefined) return;
     const slow = () => new StoreError('timed-out', undefined, false);
-    await inTime(lookEveryMs, this.#writeNext(), slow).catch((error) => this.#note(error));
+    await inTime(renewEveryMs, this.#writeNext(), slow).catch((error) => this.#note(error));
   }
 
   /** Writes the file anew, so that nothing of what was erased is left in it. @throws StoreError */
@@ -190,14 +190,14 @@ export class Journal {
     return size;
   }
 
-  #lookSoon(): void {
+  #renewSoon(): void {
     this.#timer = setTimeout(async () => {
       const failure = await this.lock.renew().then(() => undefined, ofSystem);
       if (this.#isClosed) return;
       if (failure !== undefined) this.#note(failure);
       else void this.#writeOnce();
-      this.#lookSoon();
-    }, lookEveryMs).unref();
+      this.#renewSoon();
+    }, renewEveryMs).unref();
   }
 
   /** Reports when writing begins to fail, and when it works again. */
