@@ -49,6 +49,7 @@ const tooManyLines = 201;
 /** Most mistakes of a document that are looked for and reported. */
 const maxMistakes = 5;
 
+/** Bytes of a kept document besides its text, AST and plans. */
 const entryBytes = 500;
 /** Bytes of a character in a text that is not all Latin-1; in others a character takes one. */
 const characterBytes = 2;
@@ -89,6 +90,7 @@ export class KnownOperations {
     return operation;
   }
 
+  /** Parses and validates a document, and keeps it if its text has come before. @throws as {@link find} */
   #read(text: string): KnownDocument {
     const { schema, config } = this.options;
     // For each place that an error names graphql-js counts the lines again, and there may be thousands of places.
