@@ -31,7 +31,7 @@ type Call<T> = Omit<ServiceRequest<T>, 'isAsClient' | 'url' | 'headers'> & { rea
   );
 
 export interface ReadCall extends CallOptions {
-  /** Nobody waits for the answer: the call is made to keep watchers up to date. */
+  /** The call keeps watchers of a record up to date, and counts against their share of the token budget. Nobody waits for it. */
   readonly isWatch?: boolean;
   /** Starts a read only once per name, however often one request asks for it. */
   once?<View>(name: string, start: () => Promise<View>): Promise<View>;
@@ -81,7 +81,8 @@ export class TaxpayerService {
 
   /**
    * What a 2xx answer says: any 2xx will do, because its content is checked. Reports to `onOutcome` such an answer or a failure of
-   * the service. Other answers, such as a 404, are not reported: a 403 may concern one caller alone, and a pause is reported by itself.
+   * the service. Other answers, such as a 404, are not reported: a 403 may concern one caller alone, and a pause is reported by
+   * itself.
    */
   async #call<T>(call: Call<T>): Promise<T> {
     const { config, pauses, http, onOutcome } = this.options;

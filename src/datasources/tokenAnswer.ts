@@ -10,7 +10,7 @@ const storedReading = z.object({ record: storedTokenRecord, unchangedForMs: z.nu
 /** A record, and for how long it had been unchanged when it was read, in milliseconds. */
 export type TokenReading = z.output<typeof storedReading>;
 
-/** What the service said about a taxpayer's token. Null: it knows no such taxpayer, which is remembered as well, but only briefly. */
+/** What the service said about a taxpayer's token. Null: it knows no such taxpayer, which is also remembered, but only briefly. */
 export type TokenAnswer = TokenReading | null;
 export type TokenEntry = Entry<TokenAnswer>;
 
