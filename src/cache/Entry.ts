@@ -44,7 +44,7 @@ export function isYoungerThan(entry: Entry<unknown>, ageMs: number): boolean {
 
 interface Keeping<Value> {
   readonly codec: Codec<Value>;
-  /** How long the store keeps a value, in milliseconds. */
+  /** How long a stored value counts, in milliseconds. Redis has it longer, for as long as the record that it is a field of. */
   readonly ttlMs: (value: Value) => number;
 }
 

@@ -21,7 +21,7 @@ interface RefreshJobsOptions extends ReadingOptions, Pick<Config, 'JOB_POLL_MIN_
 
 /** How long a status that can still change is answered from the cache, in milliseconds. */
 export const sharedMs = 1000;
-/** How long the store keeps a status that can still change, in milliseconds. The next poll needs its `unchangedForMs`. */
+/** How long a stored status that can still change counts, in milliseconds. The next poll needs its `unchangedForMs`. */
 const processingTtlMs = 3_600_000;
 
 /** Whether the job's status is final (interface, 3.2). A status that we do not know counts as one that can still change. */

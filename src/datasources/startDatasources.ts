@@ -59,7 +59,8 @@ export function startDatasources(options: DatasourcesOptions) {
   const broker = new TokenBroker({ ...shared, onEvent: metrics.onTokenEvent, onBudget: metrics.onBudget });
   const jobs = new RefreshJobs({ ...shared, broker });
   const links = new ClientLinks({ ...shared, workMs: deadlineMs + leaseMarginMs });
-  const caches = [broker.cache, jobs.cache]; // with a third, numbers in docs/token-broker.md change: see `LeasedCache.ts`
+  // A third one takes another eighth of the heap (`memoryBytes`), and changes numbers in docs/token-broker.md (`LeasedCache.ts`).
+  const caches = [broker.cache, jobs.cache];
   const forgets = new Forgets({
     store: sealed,
     keepers: [...caches, broker, jobs.watches, broker.watches],
