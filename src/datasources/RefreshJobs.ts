@@ -85,7 +85,7 @@ export class RefreshJobs {
     const { service, broker } = this.options;
     const { holder, trail } = call;
     const fetch = async (endsAt: number) => {
-      const during = { holder, trail, endsAt }; // not `isWatch`: also of a watched job, the token counts for its caller
+      const during = { holder, trail, endsAt }; // not `isWatch`: a token that a watched job needs counts for the caller alone
       const job = await broker.readWithToken(taxpayerId, during, (token) =>
         service.refreshJob(taxpayerId, jobId, token, during),
       );

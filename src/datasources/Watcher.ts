@@ -141,7 +141,7 @@ class PollLoop<View extends Timed> {
     this.#readers.add(reader);
     if (this.#latestAt !== undefined || this.#failure) this.#give();
     // While polls fail, a reader that joins brings the next one forward: to this moment, or to the end of the quiet time. Otherwise
-    // it causes a poll only if nothing is known yet, and its caller has no poll under way.
+    // it causes a poll only if it was given nothing, and its caller has no poll under way.
     const waitMs = this.#failure ? this.#failure.quietUntil - performance.now() : 0;
     if (waitMs > 0) this.schedule(waitMs);
     else if (this.#failure || (reader.news === undefined && !this.#polling.has(reader.call.holder))) {
