@@ -34,13 +34,13 @@ export const boundRefused =
   'The access token is bound to a key or a certificate (DPoP, cnf); the gateway does not support bound tokens';
 /** Codes of jose for what is wrong with a token, whatever its key. Any other error may be mended by another key. */
 const faultOfToken = /^ERR_(JWT_|JWS_INVALID|JOSE_NOT_SUPPORTED)/;
-const malformed = 'The access token is malformed: expected a signed JWT (RFC 7519)';
+const malformed = 'The access token is malformed (RFC 7519)';
 const unpublishedKey = 'The access token is not signed with a key that its issuer publishes';
 const notYetValid = 'The access token is not valid yet (nbf, iat)';
 const wrongClaims = {
   sub: 'The access token has no valid subject (sub): expected 1 to 255 characters',
   exp: 'The access token has no valid expiry (exp)',
-  aud: 'The access token is for another audience (aud)',
+  aud: 'The access token names no accepted audience (aud); an ID token names its client instead',
   nbf: notYetValid,
 };
 
@@ -109,7 +109,9 @@ function decode(token: string) {
   try {
     return { header: decodeProtectedHeader(token), issuer: decodeJwt(token).iss };
   } catch {
-    throw unauthenticated(malformed);
+    throw unauthenticated(
+      'The access token is not a signed JWT (RFC 7519); opaque and encrypted tokens are not accepted',
+    );
   }
 }
 

@@ -241,7 +241,7 @@ describe('An audit line', () => {
       { level: 'audit', outcome: 'denied', reason: 'missing scope taxpayers:read', caller: hash },
     ]);
     expect(audits('token-refused').map(({ cause }) => cause)).toEqual([
-      'The access token is malformed: expected a signed JWT (RFC 7519)',
+      'The access token is not a signed JWT (RFC 7519); opaque and encrypted tokens are not accepted',
       tokenRequired,
     ]);
     expect(operations()).toEqual(audits('token-refused'));
