@@ -28,7 +28,9 @@ export async function refuseInTurn(
   const headers = headersOf(facts.requestId);
   if (waitMs === undefined) return refuseAtOnce(response, headers);
   const retryAfterSeconds = refusal.errors[0]?.extensions?.['retryAfterSeconds'];
-  if (refusal.status === 401) headers.push('www-authenticate', 'Bearer');
+  // The code only for requests that bring a token (RFC 6750, section 3.1).
+  const challenge = response.req.headers.authorization ? 'Bearer error="invalid_token"' : 'Bearer';
+  if (refusal.status === 401) headers.push('www-authenticate', challenge);
   if (retryAfterSeconds !== undefined) headers.push('retry-after', `${retryAfterSeconds}`);
   if (refusal.status === 405) headers.push('allow', 'GET, POST');
   writeJson(response, refusal, facts.dialect, headers);
