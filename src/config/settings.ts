@@ -130,7 +130,7 @@ const own = {
   AUTH_ISSUER: optional(list(text), 'required with AUTH_MODE=jwt', 'https://id.example/',
     'Accepted iss claims of access tokens, separated by commas. Compared exactly: a slash at the end counts. Without AUTH_JWKS_URL, the key set of each issuer is found by OpenID Connect discovery or RFC 8414.'),
   AUTH_JWKS_URL: optional(list(keySetUrl), "found in the issuer's metadata", 'https://id.example/.well-known/jwks.json',
-    'URLs of the key sets (JWKS) of the issuers in AUTH_ISSUER, one for each in the same order, separated by commas. Set it when an issuer publishes no metadata.'),
+    'URLs of the key sets (JWKS) of the issuers in AUTH_ISSUER, one for each in the same order, separated by commas. Set it when an issuer publishes no metadata at its own address.'),
   AUTH_AUDIENCE: optional(list(text), 'required with AUTH_MODE=jwt', 'taxpayer-gateway',
     'Accepted aud claims of access tokens, separated by commas, each of them from every issuer in AUTH_ISSUER.'),
   AUTH_TOKEN_TYPES: setting(list(text), 'JWT,at+jwt',
