@@ -109,7 +109,8 @@ const lookup: LookupFunction = (name, options, answer) => {
   });
 };
 
-const keepAlive = { keepAlive: true, lookup };
+/** A connection that was idle for 30 s is closed: a firewall may forget it soon after, and tell neither side. */
+const keepAlive = { keepAlive: true, lookup, timeout: 30_000 };
 
 /** How long a proxy may take to open a tunnel, in milliseconds: less than a call, so that the log blames the proxy. */
 const tunnelMs = 3000;

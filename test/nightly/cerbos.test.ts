@@ -20,7 +20,7 @@ beforeAll(async () => {
   const [port, grpcPort] = [await freePort(), await freePort()];
   const url = `http://127.0.0.1:${port}`;
   const program = resolve(import.meta.dirname, 'node_modules/@cerbos/cerbos-linux-x64/cerbos-linux-x64');
-  const env = { PATH: process.env['PATH'], CERBOS_PORT: String(port), CERBOS_GRPC_PORT: String(grpcPort) };
+  const env = { PATH: process.env['PATH'], CERBOS_PORT: `${port}`, CERBOS_GRPC_PORT: `${grpcPort}` };
   const cerbos = startProgram(program, ['server', '--config=cerbos.yaml'], { cwd: folder, env });
   await cerbos.answers(`${url}/_cerbos/health`);
   provider = await startTrustedProvider();
@@ -37,7 +37,7 @@ it('Cerbos decides by its policy: one taxpayer, two hundred entities beside sixt
     gateway.query(query, variables, headers);
 
   const allowed = await ask('{ taxpayerToken(taxpayerId: "acme-1") { name } }');
-  expect(allowed).toMatchObject({ status: 200, data: { taxpayerToken: { name: 'Name of acme-1' } } });
+  expect(allowed).toMatchObject({ data: { taxpayerToken: { name: 'Name of acme-1' } } });
   const refused = await ask('{ taxpayerToken(taxpayerId: "other-1") { name } }');
   expect(refused.errors).toMatchObject([{ path: ['taxpayerToken'], extensions: { code: 'FORBIDDEN' } }]);
   const inPart = await ask('{ taxpayerToken(taxpayerId: "acme-2") { name accessToken } }');

@@ -33,7 +33,7 @@ it('a failed try counts for the breaker, also where the budget ends before the n
   expect(failures.slice(3)).toEqual(Array(2).fill(expect.stringContaining('kept failing')));
 });
 
-it('calls share a lookup of their name: many of a dead name would hold up those of others', () => {
+it('calls share a lookup of their name (many of a dead name would hold up those of others), and idle connections end', () => {
   const lookup = jest.spyOn(dns, 'lookup').mockReturnValue(undefined as never);
   const url = new URL('http://service.example');
   const agent = new Agents({}).newAgent(url);
@@ -42,4 +42,5 @@ it('calls share a lookup of their name: many of a dead name would hold up those 
       .on('error', () => {})
       .destroy();
   expect(lookup).toHaveBeenCalledTimes(1);
+  expect(agent).toHaveProperty('options.timeout', 30_000);
 });
