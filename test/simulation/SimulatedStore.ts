@@ -3,7 +3,7 @@ import { SharedStore } from '../support/stores/SharedStore.js';
 import type { NodeRuntime } from './NodeRuntime.js';
 import { World } from './World.js';
 
-export type StoreOperation = Exclude<keyof Store, 'close'>;
+export type StoreOperation = Exclude<keyof Store, 'close' | 'evictionPolicy'>;
 
 /** The store server that all processes share: a map, by the time of the world. */
 export class SimulatedStore {
